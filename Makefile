@@ -1,0 +1,141 @@
+# All targets set up what they need: a virtual environment from the lock file, and, for the end-to-end tests and the demo,
+# a control plane that is built once into the user's cache. `make` alone lists them.
+
+PYTHON ?= python3
+KUBECTL ?= kubectl
+DOCKER ?= docker
+KIND ?= kind
+IMG ?= hvpa:0.1.0
+KIND_CLUSTER ?= hvpa-e2e
+
+VENV := .venv
+PY := $(VENV)/bin/python
+SOURCES := hvpa tests demo benchmarks tools
+PRESENT = $(wildcard $(SOURCES))
+# The decision and what it stands on: every branch is tested.
+COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
+
+# All manifests with IMG for the image that stands in config/manager; no file is changed.
+RENDER = $(KUBECTL) kustomize config/default | sed 's|image: hvpa:0\.1\.0$$|image: $(IMG)|'
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ The two to begin with
+.PHONY: demo
+demo: venv ## see a workload scaled both ways by real recommenders, in a few minutes (KEEP=1 leaves it running)
+	@$(PY) -m demo
+
+.PHONY: test
+test: lint verify control-plane ## everything: lint, unit and end-to-end tests
+	@$(PY) -m pytest tests/unit tests/e2e $(COVERAGE) $(PYTEST_ARGS)
+
+##@ Development
+.PHONY: venv
+venv: python ## set up .venv from requirements-dev.lock (quick where it is up to date)
+	@$(PYTHON) tools/make_venv.py
+
+.PHONY: unit
+unit: venv ## unit tests with the coverage gate
+	@$(PY) -m pytest tests/unit $(COVERAGE) $(PYTEST_ARGS)
+
+.PHONY: e2e
+e2e: venv control-plane ## end-to-end tests on a control plane of their own
+	@$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: venv ## format, style, types, directions of imports
+	@echo "lint: ruff format"; $(PY) -m ruff format --check --quiet --output-format concise $(PRESENT) || { echo "run: make format"; exit 1; }
+	@echo "lint: ruff check"; $(PY) -m ruff check --quiet $(PRESENT)
+	@echo "lint: mypy"; $(PY) -m mypy $(PRESENT)
+	@echo "lint: imports"; $(VENV)/bin/lint-imports --no-logo
+
+.PHONY: format
+format: venv ## format the code and mend what ruff can mend
+	@$(PY) -m ruff check --fix-only --quiet $(PRESENT)
+	@$(PY) -m ruff format $(PRESENT)
+
+.PHONY: generate
+generate: venv ## write what is generated: the CRD, the schema of `explain -o json`
+	@$(PY) tools/generate.py
+
+.PHONY: verify
+verify: venv ## fail where what is generated is not what the models say
+	@$(PY) tools/generate.py --check
+
+.PHONY: lock
+lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--upgrade moves the pins)
+	@PYTHON="$(PYTHON)" tools/lock.sh $(LOCK_ARGS)
+
+.PHONY: bench
+bench: venv ## measure how fast and how quiet the operator is
+	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+.PHONY: clean
+clean: ## remove .venv and caches (the built control plane stays in the user's cache)
+	@rm -rf $(VENV) .venv.lock build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	  .import_linter_cache .coverage
+	@find $(PRESENT) -type d -name __pycache__ -prune -exec rm -rf {} +
+
+##@ A control plane to try things on
+.PHONY: control-plane
+control-plane: venv ## build the programs of the control plane (once; several minutes)
+	@$(PY) -m tests.e2e.world build
+
+.PHONY: cluster-up
+cluster-up: venv ## start a control plane of your own; prints how to reach it
+	@$(PY) -m tests.e2e.world up
+
+.PHONY: cluster-down
+cluster-down: venv ## stop it
+	@$(PY) -m tests.e2e.world down
+
+.PHONY: e2e-kind
+e2e-kind: venv ## end-to-end tests on a kind cluster (needs kind and a running Docker)
+	@KIND="$(KIND)" DOCKER="$(DOCKER)" KIND_CLUSTER="$(KIND_CLUSTER)" PY="$(PY)" tools/e2e_kind.sh $(PYTEST_ARGS)
+
+##@ A real cluster (the one of your current kubectl context)
+.PHONY: install
+install: kubectl ## install the CRD
+	@$(KUBECTL) apply --server-side --force-conflicts -k config/crd
+
+.PHONY: uninstall
+uninstall: kubectl ## remove the CRD, and with it all Hvpas (the workloads stay as they are)
+	@$(KUBECTL) delete --ignore-not-found -k config/crd
+
+.PHONY: render
+render: kubectl ## print all manifests with IMG as the image
+	@$(RENDER)
+
+.PHONY: deploy
+deploy: kubectl ## install CRD, RBAC and the operator with the image IMG
+	@$(RENDER) | $(KUBECTL) apply --server-side --force-conflicts -f -
+
+.PHONY: undeploy
+undeploy: kubectl ## remove the operator and its RBAC; CRD and Hvpas stay
+	@$(KUBECTL) delete --ignore-not-found -k config/rbac
+	@$(KUBECTL) delete --ignore-not-found -k config/manager
+
+.PHONY: docker-build
+docker-build: ## build the image IMG
+	@command -v $(firstword $(DOCKER)) >/dev/null || { echo "$(DOCKER) is not installed" >&2; exit 1; }
+	$(DOCKER) build --tag $(IMG) .
+
+# --- what others need, without an entry in the list -----------------------------------------------------------------
+.PHONY: python
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Python 3.11 or newer is needed; $(PYTHON): $$($(PYTHON) --version 2>&1 | head -n 1)." >&2; \
+	  echo "Name another one: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+
+.PHONY: kubectl
+kubectl:
+	@command -v $(firstword $(KUBECTL)) >/dev/null || { \
+	  echo "kubectl is needed for this; name one: make KUBECTL=/path/to/kubectl …" >&2; exit 1; }

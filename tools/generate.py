@@ -1,0 +1,47 @@
+"""Writes the files that are generated from the code, or (`--check`) fails where one differs from what the code says."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = {
+    "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
+    "docs/explain.schema.json": ("-m", "hvpa.cli.contract"),
+}
+"""File, and the arguments of the Python that prints it."""
+
+
+def main() -> int:
+    """Write or check; 1 where a file differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, show what differs")
+    args = parser.parse_args()
+    differs = False
+    for name, command in GENERATED.items():
+        path = ROOT / name
+        text = subprocess.run(
+            [sys.executable, *command], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout
+        if not args.check:
+            path.write_text(text)
+            continue
+        present = path.read_text() if path.exists() else ""
+        if present != text:
+            differs = True
+            sys.stdout.writelines(
+                difflib.unified_diff(
+                    present.splitlines(True), text.splitlines(True), name, f"{name} (generated)"
+                )
+            )
+    if differs:
+        print("what is generated is not up to date: run `make generate`", file=sys.stderr)
+    return int(differs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

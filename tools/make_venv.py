@@ -1,0 +1,80 @@
+"""Sets up `.venv` from the lock file; run by `make` with the system's Python (which `make` has
+found new enough), so it must import nothing else.
+
+A stamp in the environment holds a hash of all that it was made from. As long as that is the same, nothing is done;
+otherwise the environment is made anew, so that no package of an older lock stays behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "made-from"
+LOCK = ROOT / "requirements-dev.lock"
+
+
+def main() -> int:
+    """Make or leave `.venv`; the exit code."""
+    wanted = fingerprint()
+    if up_to_date(wanted):
+        return 0
+    with (ROOT / ".venv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if up_to_date(wanted):  # another `make` made it while this one waited
+            return 0
+        say(f"setting up {VENV.name} with Python {sys.version.split()[0]} (once; about a minute)")
+        try:
+            create()
+        except subprocess.CalledProcessError as error:
+            say(f"this failed: {' '.join(map(str, error.cmd))}")
+            return 1
+        STAMP.write_text(wanted)
+        say(f"{VENV.name} is ready")
+    return 0
+
+
+def fingerprint() -> str:
+    """A hash of the Python, the place, the lock and what the package declares."""
+    digest = hashlib.sha256(f"{sys.version}\n{sys.executable}\n{ROOT}\n".encode())
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    digest.update(repr((declared["build-system"], declared["project"])).encode())
+    for path in (LOCK, Path(__file__)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def up_to_date(wanted: str) -> bool:
+    """Whether the environment was made, to the end, from what is there now."""
+    return STAMP.is_file() and STAMP.read_text() == wanted and (VENV / "bin" / "python").exists()
+
+
+def create() -> None:
+    """Make the environment. Raises CalledProcessError."""
+    shutil.rmtree(VENV, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=False)
+    if made.returncode != 0:
+        say("Python's venv module is not complete; on Debian and Ubuntu: apt-get install python3-venv")
+        made.check_returncode()
+    python = str(VENV / "bin" / "python")
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-input"]
+    say(f"  installing what {LOCK.name} pins")
+    subprocess.run([*pip, "--require-hashes", "--requirement", str(LOCK)], check=True)
+    say("  installing hvpa itself")
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
+
+
+def say(line: str) -> None:
+    """Tell progress on stderr, so that `make -s render` and the like print only what they are asked for."""
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
