@@ -1,0 +1,197 @@
+"""Read-models of the recommenders: HorizontalPodAutoscaler (autoscaling/v2) and VerticalPodAutoscaler
+(autoscaling.k8s.io/v1)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import lru_cache
+
+import msgspec
+
+from hvpa.api.meta import Condition, Meta, Quantity, ReadModel, ResourceList
+
+
+class ObjectReference(ReadModel, frozen=True):
+    """A reference to an object of the same namespace."""
+
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
+class MetricName(ReadModel, frozen=True):
+    """Name of a custom or external metric."""
+
+    name: str = ""
+
+
+class MetricValue(ReadModel, frozen=True):
+    """A metric's target (spec) or current value (status): exactly one of the values is set."""
+
+    type: str = ""
+    value: Quantity | None = None
+    average_value: Quantity | None = None
+    average_utilization: int | None = None
+
+
+class MetricSource(ReadModel, frozen=True):
+    """Any of the five metric sources, as target (`target`) or as measurement (`current`)."""
+
+    name: str = ""
+    container: str = ""
+    metric: MetricName = MetricName()
+    described_object: ObjectReference | None = None
+    target: MetricValue = MetricValue()
+    current: MetricValue = MetricValue()
+
+
+class Metric(ReadModel, frozen=True):
+    """An entry of `spec.metrics` or `status.currentMetrics`."""
+
+    type: str = ""
+    resource: MetricSource | None = None
+    container_resource: MetricSource | None = None
+    pods: MetricSource | None = None
+    object: MetricSource | None = None
+    external: MetricSource | None = None
+
+    def source(self) -> MetricSource | None:
+        """The source that `type` names; None for the empty entry that the HPA leaves for a metric without a value."""
+        for source in (self.resource, self.container_resource, self.pods, self.object, self.external):
+            if source is not None:
+                return source
+        return None
+
+
+class ScalingRules(ReadModel, frozen=True):
+    """A direction of `spec.behavior`, as far as it is read."""
+
+    tolerance: Quantity | None = None
+
+
+class Behavior(ReadModel, frozen=True):
+    """`spec.behavior`."""
+
+    scale_up: ScalingRules | None = None
+    scale_down: ScalingRules | None = None
+
+
+class HpaSpecRead(ReadModel, frozen=True):
+    """An HPA's spec."""
+
+    scale_target_ref: ObjectReference = ObjectReference()
+    min_replicas: int = 1
+    max_replicas: int = 1
+    metrics: list[Metric] = []
+    behavior: Behavior | None = None
+
+
+class HpaStatusRead(ReadModel, frozen=True):
+    """An HPA's status."""
+
+    current_replicas: int = 0
+    desired_replicas: int = 0
+    current_metrics: list[Metric] | None = None
+    conditions: list[Condition] | None = None
+    last_scale_time: dt.datetime | None = None
+
+
+@lru_cache(maxsize=16384)
+def _hpa_spec(raw: bytes) -> HpaSpecRead:
+    return msgspec.json.decode(raw, type=HpaSpecRead)
+
+
+class Hpa(ReadModel, frozen=True):
+    """A HorizontalPodAutoscaler. The spec is kept as bytes, so that it can be compared with its template whole."""
+
+    metadata: Meta
+    raw_spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="spec")
+    status: HpaStatusRead = HpaStatusRead()
+
+    @property
+    def spec(self) -> HpaSpecRead:
+        """The decoded spec."""
+        return _hpa_spec(bytes(self.raw_spec))
+
+
+class ContainerRecommendation(ReadModel, frozen=True):
+    """A VPA's recommendation for one container."""
+
+    container_name: str
+    target: ResourceList = {}
+    lower_bound: ResourceList = {}
+    upper_bound: ResourceList = {}
+    uncapped_target: ResourceList = {}
+
+
+class Recommendation(ReadModel, frozen=True):
+    """A VPA's recommendation."""
+
+    container_recommendations: list[ContainerRecommendation] | None = None
+
+
+class VpaContainerPolicy(ReadModel, frozen=True):
+    """A container policy of `spec.resourcePolicy`."""
+
+    container_name: str = ""
+    mode: str = "Auto"
+    min_allowed: ResourceList = {}
+    max_allowed: ResourceList = {}
+    controlled_resources: list[str] | None = None
+    controlled_values: str = "RequestsAndLimits"
+
+
+class VpaResourcePolicy(ReadModel, frozen=True):
+    """`spec.resourcePolicy` of a VPA."""
+
+    container_policies: list[VpaContainerPolicy] = []
+
+
+class VpaUpdatePolicy(ReadModel, frozen=True):
+    """`spec.updatePolicy` of a VPA."""
+
+    update_mode: str = ""
+
+
+class VpaSpecRead(ReadModel, frozen=True):
+    """A VPA's spec."""
+
+    target_ref: ObjectReference = ObjectReference()
+    update_policy: VpaUpdatePolicy | None = None
+    resource_policy: VpaResourcePolicy | None = None
+
+    def policy(self, container: str) -> VpaContainerPolicy:
+        """The container's policy: its own, else the one of `*`, else the default."""
+        policies = self.resource_policy.container_policies if self.resource_policy else []
+        default = VpaContainerPolicy(container_name=container)
+        for policy in policies:
+            if policy.container_name == container:
+                return policy
+            if policy.container_name == "*":
+                default = policy
+        return default
+
+
+class VpaStatusRead(ReadModel, frozen=True):
+    """A VPA's status."""
+
+    recommendation: Recommendation | None = None
+    conditions: list[Condition] | None = None
+
+
+@lru_cache(maxsize=16384)
+def _vpa_spec(raw: bytes) -> VpaSpecRead:
+    return msgspec.json.decode(raw, type=VpaSpecRead)
+
+
+class Vpa(ReadModel, frozen=True):
+    """A VerticalPodAutoscaler; the spec is kept as bytes, as the HPA's."""
+
+    metadata: Meta
+    raw_spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="spec")
+    status: VpaStatusRead = VpaStatusRead()
+
+    @property
+    def spec(self) -> VpaSpecRead:
+        """The decoded spec."""
+        return _vpa_spec(bytes(self.raw_spec))

@@ -1,0 +1,136 @@
+"""What the models of an Hvpa are built from: the base model, and how an error names its field.
+
+What belongs here: nothing of Hvpa itself. A rule that spans fields is stated twice, side by side in the
+model's class: once as CEL for the API server (`cel`) and once as a validator that raises `fault` with the
+same path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic.config import JsonDict
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+_MAPS: Final = frozenset({"labels", "annotations", "matchLabels", "minAllowed", "maxAllowed"})
+"""Fields whose keys the user chooses: a path shows these as `labels[app]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with a field: its path (`spec.hpa.scaleUp.stabilizationDuration`) and why."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def cel(rule: str, message: str, field_path: str = "") -> JsonDict:
+    """An entry of `x-kubernetes-validations`; `field_path` is relative to the rule's own schema."""
+    entry: JsonDict = {"rule": rule, "message": message}
+    return entry | {"fieldPath": field_path} if field_path else entry
+
+
+def rules(*entries: JsonDict) -> ConfigDict:
+    """A model's configuration that carries CEL rules into its schema."""
+    return ConfigDict(json_schema_extra={"x-kubernetes-validations": [*entries]})
+
+
+def fault(message: str, *at: str | int) -> PydanticCustomError:
+    """The error to raise in a model's validator for the field at `at`, relative to that model."""
+    return PydanticCustomError("fault", "{reason}", {"reason": message, "at": at})
+
+
+# --- base models --------------------------------------------------------------------------------------------
+class SpecModel(BaseModel):
+    """Base of all that a user writes: frozen, camelCase on the wire, unknown fields refused, null is absent."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:
+        """A null counts as absent, as the API server prunes it. An unknown field stays, to be refused."""
+        return without_nulls(data, _aliases(cls)) if isinstance(data, dict) else data
+
+
+def without_nulls(data: Any, among: frozenset[str] | None = None) -> Any:
+    """The mapping without the entries (`among` these keys) that are null; anything else as it is."""
+    if not isinstance(data, dict):
+        return data
+    return {
+        key: value
+        for key, value in data.items()
+        if value is not None or (among is not None and key not in among)
+    }
+
+
+@cache
+def _aliases(model: type[BaseModel]) -> frozenset[str]:
+    return frozenset(to_camel(field) for field in model.model_fields)
+
+
+# --- errors -------------------------------------------------------------------------------------------------
+_MESSAGES: Final = {
+    "extra_forbidden": "unknown field",
+    "invalid_key": "unknown field",
+    "missing": "is required",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "tuple_type": "must be a list",
+    "string_too_short": "must not be empty",
+}
+"""pydantic's error types in the words of someone who looks at YAML; other types keep pydantic's own words."""
+_SUBJECT: Final = re.compile(r"^(Input|String|Tuple|Dictionary) should")
+
+
+def field_errors(error: ValidationError, *root: str) -> tuple[FieldError, ...]:
+    """What pydantic found, each with its path below `root`, in the order of the model's fields."""
+    return tuple(
+        FieldError(path_of((*root, *_location(details))), _message(details))
+        for details in error.errors(include_url=False, include_input=False)
+    )
+
+
+def path_of(location: Sequence[str | int]) -> str:
+    """`("spec", "list", 1, "labels", "a/b")` as `spec.list[1].labels[a/b]`."""
+    path, inside_map = "", False
+    for part in location:
+        if isinstance(part, int) or inside_map:
+            path += f"[{part}]"
+        else:
+            path += f".{part}" if path else part
+        inside_map = part in _MAPS and not inside_map
+    return path
+
+
+def _location(details: ErrorDetails) -> tuple[str | int, ...]:
+    at = details["ctx"]["at"] if details["type"] == "fault" else ()
+    parts = tuple(part for part in details["loc"] if part != "[key]")
+    return (*parts, *at)
+
+
+def _message(details: ErrorDetails) -> str:
+    if details["type"] == "value_error":
+        return str(details["ctx"]["error"])
+    message = _MESSAGES.get(details["type"], details["msg"])
+    return _SUBJECT.sub("must", message)

@@ -1,0 +1,69 @@
+"""Go durations (`3m`, `1h30m`, `1.5h`), the form in which Kubernetes manifests state them.
+
+What belongs here: parsing and printing. Durations are never negative here; what is finer than a microsecond
+is rounded up, so that no positive duration becomes zero.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from fractions import Fraction
+from typing import Final
+
+MAX_LENGTH: Final = 64
+"""Longest text that is read as a duration."""
+
+_UNITS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,  # U+00B5, micro sign
+    "μs": 10**3,  # U+03BC, Greek letter mu: Go reads both
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_LONGEST_NS: Final = 2**63 - 1
+"""Go holds a duration in nanoseconds in 64 bits and refuses to read a longer one."""
+
+PATTERN: Final = r"^[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
+"""The form of a Go duration, as a regular expression that Python and RE2 read alike."""
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_DURATION: Final = re.compile(PATTERN.replace("$", r"\Z"), re.ASCII)
+
+
+class DurationError(ValueError):
+    """A text that is no Go duration, a negative one, or one that is longer than Go can hold (292 years)."""
+
+
+def parse_duration(text: str) -> dt.timedelta:
+    """The duration that a Go program would read. Raises `DurationError`."""
+    if len(text) > MAX_LENGTH or _DURATION.match(text) is None:
+        raise DurationError(f"{text[:MAX_LENGTH]!r} is not a duration (such as 90s, 3m or 1h30m)")
+    nanoseconds = sum(
+        (
+            Fraction(f"0{number}0" if "." in number else number) * _UNITS[unit]
+            for number, unit in _PART.findall(text)
+        ),
+        start=Fraction(0),
+    )
+    if nanoseconds > _LONGEST_NS:
+        raise DurationError(f"{text!r} is too long a duration (292 years at most)")
+    if text.startswith("-") and nanoseconds > 0:
+        raise DurationError(f"{text!r} is a negative duration")
+    return dt.timedelta(microseconds=-(-nanoseconds // 1000))
+
+
+def format_duration(duration: dt.timedelta) -> str:
+    """The shortest exact Go duration in hours, minutes and seconds: `1h30m`, `3m`, `1.5s`, `0s`."""
+    if duration < dt.timedelta(0):
+        return f"-{format_duration(-duration)}"
+    seconds, microseconds = divmod(duration // dt.timedelta(microseconds=1), 10**6)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    text = (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes else "")
+    if seconds or microseconds or not text:
+        fraction = f".{microseconds:06d}".rstrip("0") if microseconds else ""
+        text += f"{seconds}{fraction}s"
+    return text

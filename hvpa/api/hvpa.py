@@ -1,0 +1,196 @@
+"""An Hvpa as a whole: how one is read, from the cluster's bytes or from a manifest, and what is wrong with
+it.
+
+The names of the spec's parts are all to be had from here; `hvpa.api.spec` and its neighbours define them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, Self
+
+import msgspec
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from hvpa.api.base import (
+    FieldError,
+    SpecModel,
+    fault,
+    field_errors,
+)
+from hvpa.api.fields import (
+    Annotations,
+    Labels,
+    Text,
+    Timestamp,
+)
+from hvpa.api.intervals import ScalingInterval, overlap_warnings
+from hvpa.api.metrics import MetricSpec
+from hvpa.api.objects import Meta, RawHvpa
+from hvpa.api.scaling import (
+    CpuParams,
+    MemoryParams,
+    ReplicasParams,
+    ScaleParams,
+    ScaleType,
+    UpdateMode,
+    UpdatePolicy,
+    VpaScaleDown,
+    VpaScaleUp,
+)
+from hvpa.api.selector import LabelSelector, LabelSelectorRequirement, TemplateMeta
+from hvpa.api.spec import HpaSpec, HvpaSpec, Mode, TargetRef, VpaSpec
+from hvpa.api.status import HvpaStatus, read_status
+from hvpa.api.templates import (
+    Behavior,
+    ContainerPolicy,
+    HpaTemplate,
+    HpaTemplateSpec,
+    ResourcePolicy,
+    VpaTemplate,
+    VpaTemplateSpec,
+)
+from hvpa.api.windows import MaintenanceTimeWindow, MaintenanceWindow
+
+__all__ = [
+    "API_VERSION",
+    "KIND",
+    "Behavior",
+    "ContainerPolicy",
+    "CpuParams",
+    "FieldError",
+    "HpaSpec",
+    "HpaTemplate",
+    "HpaTemplateSpec",
+    "HvpaObject",
+    "HvpaSpec",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "MaintenanceTimeWindow",
+    "MaintenanceWindow",
+    "MemoryParams",
+    "MetricSpec",
+    "Mode",
+    "ReplicasParams",
+    "ResourcePolicy",
+    "ScaleParams",
+    "ScaleType",
+    "ScalingInterval",
+    "TargetRef",
+    "TemplateMeta",
+    "UpdateMode",
+    "UpdatePolicy",
+    "VpaScaleDown",
+    "VpaScaleUp",
+    "VpaSpec",
+    "VpaTemplate",
+    "VpaTemplateSpec",
+    "parse_spec",
+    "read_hvpa",
+    "validate_manifest",
+    "warnings",
+]
+
+API_VERSION: Final = "autoscaling.k8s.io/v1alpha1"
+KIND: Final = "Hvpa"
+
+_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+"""Names of objects and of namespaces (RFC 1123; k8s.io/apimachinery/pkg/util/validation)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HvpaObject:
+    """An Hvpa as a decision sees it.
+
+    `spec` is None where it does not validate, and `problems` says why. `unreadable_status` names the
+    top-level fields that the stored status has and that could not be read: they are not in `status`, so a
+    write must remove them.
+    """
+
+    metadata: Meta
+    spec: HvpaSpec | None
+    problems: tuple[FieldError, ...]
+    status: HvpaStatus
+    unreadable_status: tuple[str, ...] = ()
+
+
+def read_hvpa(raw: RawHvpa) -> HvpaObject:
+    """The Hvpa that the cluster holds. Never raises: whatever is wrong is in `problems`."""
+    spec, problems = _read_spec(bytes(raw.spec))
+    status, unreadable = read_status(bytes(raw.status))
+    return HvpaObject(raw.metadata, spec, problems, status, unreadable)
+
+
+def parse_spec(document: object) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+    """The spec of a manifest, or what is wrong with it, with paths from `spec`. Never raises."""
+    try:
+        return HvpaSpec.model_validate(document, by_alias=True, by_name=False), ()
+    except ValidationError as error:
+        return None, field_errors(error, "spec")
+
+
+@lru_cache(maxsize=4096)
+def _read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+    try:
+        document = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return None, (FieldError("spec", str(error)),)
+    return parse_spec(document)
+
+
+# --- manifests ----------------------------------------------------------------------------------------------
+class _ManifestMeta(SpecModel):
+    """`metadata` of a manifest: all fields of ObjectMeta, checked as far as a user writes them."""
+
+    name: Annotated[str, StringConstraints(strict=True, max_length=253, pattern=_SUBDOMAIN)] | None = None
+    generate_name: Text | None = None
+    namespace: Annotated[str, StringConstraints(strict=True, max_length=63, pattern=_LABEL)] | None = None
+    labels: Labels = Field(default_factory=dict)
+    annotations: Annotations = Field(default_factory=dict)
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Any = None
+    deletion_grace_period_seconds: Any = None
+    finalizers: Any = None
+    generation: Any = None
+    managed_fields: Any = None
+    owner_references: Any = None
+    resource_version: Any = None
+    self_link: Any = None
+    uid: Any = None
+
+    @model_validator(mode="after")
+    def _is_named(self) -> Self:
+        if not self.name and not self.generate_name:
+            raise fault("is required", "name")
+        return self
+
+
+class _Manifest(SpecModel):
+    """A manifest as a whole. Its status is not looked at: it is the operator's."""
+
+    api_version: Literal["autoscaling.k8s.io/v1alpha1"]
+    kind: Literal["Hvpa"]
+    metadata: _ManifestMeta
+    spec: HvpaSpec
+    status: Any = None
+
+
+def validate_manifest(document: object) -> list[FieldError]:
+    """What the API server would refuse in this manifest; nothing where it is well. Never raises."""
+    if not isinstance(document, dict):
+        return [FieldError("manifest", "must be an object")]
+    for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if document.get(field) != wanted:
+            return [FieldError(field, f"must be {wanted}")]
+    try:
+        _Manifest.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        return list(field_errors(error))
+    return []
+
+
+def warnings(spec: HvpaSpec) -> list[str]:
+    """What is allowed and probably not meant, a sentence each."""
+    return overlap_warnings(spec.weight_based_scaling_intervals)

@@ -1,0 +1,137 @@
+"""Kubernetes quantities, exactly: text to whole millicores and bytes, and back.
+
+What belongs here: parsing and printing of quantities. Nothing here is a float; a value that is finer than the
+unit is rounded up, as Kubernetes does. The grammar is that of `k8s.io/apimachinery/pkg/api/resource`.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, Literal
+
+Resource = Literal["cpu", "memory"]
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+
+MAX_LENGTH: Final = 64
+"""Longest text that is read as a quantity: far more than any that means something, few enough to parse at once."""
+
+DECIMAL_SUFFIXES: Final = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 10**3),
+    "": Fraction(1),
+    "k": Fraction(10**3),
+    "M": Fraction(10**6),
+    "G": Fraction(10**9),
+    "T": Fraction(10**12),
+    "P": Fraction(10**15),
+    "E": Fraction(10**18),
+}
+BINARY_SUFFIXES: Final = {
+    "Ki": Fraction(2**10),
+    "Mi": Fraction(2**20),
+    "Gi": Fraction(2**30),
+    "Ti": Fraction(2**40),
+    "Pi": Fraction(2**50),
+    "Ei": Fraction(2**60),
+}
+_SUFFIXES: Final = DECIMAL_SUFFIXES | BINARY_SUFFIXES
+
+# Exponents have two digits at most: beyond 1e99, numbers would be too long to be worth computing with.
+_SUFFIX_PATTERN: Final = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?"
+NON_NEGATIVE_PATTERN: Final = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX_PATTERN}$"
+POSITIVE_PATTERN: Final = rf"^\+?([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*){_SUFFIX_PATTERN}$"
+"""Quantities that are not negative, and those above 0, as regular expressions that Python and RE2 read alike."""
+_QUANTITY: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?",
+    re.ASCII,
+)
+
+
+class QuantityError(ValueError):
+    """A text or number that is no quantity, or one that is negative where none may be."""
+
+
+def parse_quantity(text: str | int | float) -> Fraction:
+    """The exact value of a quantity, in its base unit (cores, bytes, things).
+
+    Numbers are read by their shortest decimal form, as they stand in YAML. Raises `QuantityError`.
+    """
+    if isinstance(text, bool):
+        raise QuantityError(f"{text} is not a quantity")
+    if isinstance(text, int):
+        return Fraction(text)
+    shown = text if isinstance(text, str) else repr(text)
+    match = _QUANTITY.fullmatch(shown) if len(shown) <= MAX_LENGTH else None
+    if match is None:
+        raise QuantityError(f"{_shorten(shown)} is not a quantity (such as 500m, 2, 1.5Gi or 1e3)")
+    value = Fraction(_with_digits(match["number"]))
+    if match["exponent"] is not None:
+        value *= Fraction(10) ** int(match["exponent"])
+    else:
+        value *= _SUFFIXES[match["suffix"] or ""]
+    return -value if match["sign"] == "-" else value
+
+
+@lru_cache(maxsize=65536)
+def parse_cpu(quantity: str | int | float) -> int:
+    """CPU in whole millicores, rounded up. Raises `QuantityError`, also for negative values."""
+    return _whole_units(quantity, per_base_unit=1000)
+
+
+@lru_cache(maxsize=65536)
+def parse_memory(quantity: str | int | float) -> int:
+    """Memory in whole bytes, rounded up. Raises `QuantityError`, also for negative values."""
+    return _whole_units(quantity, per_base_unit=1)
+
+
+def parse_resource(resource: Resource, quantity: str | int | float) -> int:
+    """CPU in millicores or memory in bytes, by the resource's name. Raises `QuantityError`."""
+    return parse_cpu(quantity) if resource == CPU else parse_memory(quantity)
+
+
+def format_cpu(millicores: int) -> str:
+    """Millicores as Kubernetes prints them: `1500m`, `2`."""
+    return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
+
+
+def format_memory(size: int) -> str:
+    """Bytes with the suffix, binary or decimal, that needs the smallest number and stays exact: `1Gi`,
+    `2147484k`.
+
+    Where both need the same, the binary one is taken.
+    """
+    best, best_suffix = size, ""
+    for suffix, factor in (BINARY_SUFFIXES | _WHOLE_DECIMALS).items():
+        mantissa, remainder = divmod(size, int(factor))
+        if remainder == 0 and abs(mantissa) < abs(best):
+            best, best_suffix = mantissa, suffix
+    return f"{best}{best_suffix}"
+
+
+def format_resource(resource: Resource, amount: int) -> str:
+    """Millicores or bytes, by the resource's name, as a quantity."""
+    return format_cpu(amount) if resource == CPU else format_memory(amount)
+
+
+_WHOLE_DECIMALS: Final = {suffix: factor for suffix, factor in DECIMAL_SUFFIXES.items() if factor > 1}
+
+
+def _with_digits(number: str) -> str:
+    """`.5` and `5.` with the zero that `Fraction` wants to see."""
+    return f"0{number}" if number.startswith(".") else number.removesuffix(".")
+
+
+def _whole_units(quantity: str | int | float, per_base_unit: int) -> int:
+    value = parse_quantity(quantity)
+    if value < 0:
+        raise QuantityError(f"{quantity} is negative")
+    return -(-value * per_base_unit // 1)
+
+
+def _shorten(text: str) -> str:
+    return repr(text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…")

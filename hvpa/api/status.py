@@ -1,0 +1,337 @@
+"""The status of an Hvpa: what the operator tells, and what it must remember (DESIGN 3 and 8).
+
+Reading is lenient: a status that another version or gardener's controller wrote must never stop the operator.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, ValidationError, WithJsonSchema, model_validator
+from pydantic.alias_generators import to_camel
+
+from hvpa.api.base import without_nulls
+from hvpa.api.fields import Timestamp
+
+Axis = Literal["horizontal", "vertical"]
+Direction = Literal["up", "down"]
+_NUMBER = WithJsonSchema({"type": "number"})
+
+
+class StatusModel(BaseModel):
+    """Base of the parts of a status: frozen, camelCase on the wire, unknown fields skipped, null is absent."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:
+        return without_nulls(data)
+
+
+class StatusUpdatePolicy(StatusModel):
+    """Update policy of a direction, as it was in the spec."""
+
+    update_mode: str = "Auto"
+    """Off, Auto or MaintenanceWindow."""
+
+
+class HpaScalingStatus(StatusModel):
+    """Replicas of a scaling."""
+
+    current_replicas: int | None = None
+    """Replicas before."""
+    desired_replicas: int | None = None
+    """Replicas after, or wanted."""
+
+
+class ContainerTarget(StatusModel):
+    """Requests of one container."""
+
+    container_name: str = ""
+    """The container's name."""
+    target: dict[str, str] = {}
+    """Requests by resource."""
+
+
+class VpaRecommendationStatus(StatusModel):
+    """Requests by container."""
+
+    container_recommendations: tuple[ContainerTarget, ...] = ()
+    """Requests by container."""
+
+
+class VpaScalingStatus(StatusModel):
+    """Requests of a scaling."""
+
+    recommendation: VpaRecommendationStatus | None = None
+    """Requests after, or wanted."""
+
+
+class BlockedScaling(StatusModel):
+    """A change that is wanted and held back."""
+
+    reason: str
+    """What holds it back."""
+    axis: Axis
+    """Horizontal or vertical."""
+    direction: Direction
+    """Up or down."""
+    container: str | None = None
+    """The container (vertical)."""
+    resource: str | None = None
+    """The resource: cpu or memory (vertical)."""
+    current: str | None = None
+    """Present number of replicas or request."""
+    wanted: str | None = None
+    """What would be applied."""
+    until: Timestamp | None = None
+    """When the gate opens, where time opens it."""
+    hpa_status: HpaScalingStatus | None = None
+    """Replicas: present and wanted."""
+    vpa_status: VpaScalingStatus | None = None
+    """Requests that are wanted."""
+
+
+class LastScaling(StatusModel):
+    """The last change of the workload."""
+
+    last_scale_time: Timestamp | None = None
+    """When it was."""
+    hpa_status: HpaScalingStatus | None = None
+    """Replicas: before and after."""
+    vpa_status: VpaScalingStatus | None = None
+    """Requests after."""
+
+
+class LastError(StatusModel):
+    """The last error."""
+
+    description: str = ""
+    """What went wrong."""
+    last_update_time: Timestamp | None = None
+    """When it was."""
+    last_operation: str | None = None
+    """What was being done."""
+
+
+class StatusCondition(StatusModel):
+    """A condition of the Hvpa."""
+
+    type: str
+    """Which condition."""
+    status: str = "Unknown"
+    """True, False or Unknown."""
+    reason: str = ""
+    """Why, in one word."""
+    message: str = ""
+    """Why, in a sentence."""
+    last_transition_time: Timestamp | None = None
+    """Since when the status is what it is."""
+    observed_generation: int | None = None
+    """Generation of the spec that this speaks of."""
+
+
+class RecommendedContainer(StatusModel):
+    """Resources of one container."""
+
+    name: str
+    """The container's name."""
+    requests: dict[str, str] = {}
+    """Requests by resource."""
+    limits: dict[str, str] = {}
+    """Limits by resource."""
+
+
+class Recommended(StatusModel):
+    """What would be applied if nothing were blocked."""
+
+    replicas: int | None = None
+    """Number of replicas."""
+    containers: tuple[RecommendedContainer, ...] = ()
+    """Resources by container."""
+
+
+class SpentWish(StatusModel):
+    """The wish that the last horizontal step was blended from."""
+
+    replicas: int
+    """The count that was set."""
+    wish: int
+    """The count that the HorizontalPodAutoscaler wanted."""
+    weight: float
+    """The vertical weight in percent that it was blended with."""
+
+
+class SetBack(StatusModel):
+    """How often somebody undid a change of the operator."""
+
+    count: int
+    """How often."""
+    time: Timestamp
+    """When the change was last made again."""
+
+
+class MailboxCorrection(StatusModel):
+    """How often the mailbox was corrected for one status of the HorizontalPodAutoscaler."""
+
+    hpa_resource_version: str
+    """Which status."""
+    count: int
+    """How often."""
+
+
+class HorizontalAxis(StatusModel):
+    """What the operator remembers of horizontal scaling."""
+
+    last_scale_time: Timestamp | None = None
+    """When replicas were last changed."""
+    spent: SpentWish | None = None
+    """What the last step was blended from."""
+    set_back: SetBack | None = None
+    """Changes that somebody undid."""
+    mailbox: MailboxCorrection | None = None
+    """Corrections of the mailbox."""
+
+
+class SpentTarget(StatusModel):
+    """The target that the last step of a request was blended from."""
+
+    container: str
+    """The container's name."""
+    resource: str
+    """The resource: cpu or memory."""
+    target: str
+    """The request that the VerticalPodAutoscaler recommended."""
+    weight: float
+    """The vertical weight in percent that it was blended with."""
+    request: str
+    """The request that was set."""
+
+
+class Pending(StatusModel):
+    """A change that has been wanted without interruption."""
+
+    container: str
+    """The container's name."""
+    resource: str
+    """The resource: cpu or memory."""
+    direction: str
+    """Up or down."""
+    since: Timestamp
+    """Since when."""
+
+
+class MemoryOverride(StatusModel):
+    """When a container's memory was last raised because it ran out of it."""
+
+    container: str
+    """The container's name."""
+    time: Timestamp
+    """When it was."""
+
+
+class VerticalAxis(StatusModel):
+    """What the operator remembers of vertical scaling."""
+
+    last_scale_time: Timestamp | None = None
+    """When requests were last changed."""
+    spent: tuple[SpentTarget, ...] = ()
+    """What the last steps were blended from."""
+    pending: tuple[Pending, ...] = ()
+    """Changes that wait."""
+    overrides: tuple[MemoryOverride, ...] = ()
+    """Raises for containers that ran out of memory."""
+    set_back: SetBack | None = None
+    """Changes that somebody undid."""
+
+
+class Axes(StatusModel):
+    """What the operator remembers, by axis."""
+
+    horizontal: HorizontalAxis | None = None
+    """Horizontal scaling."""
+    vertical: VerticalAxis | None = None
+    """Vertical scaling."""
+
+
+class HvpaStatus(StatusModel):
+    """What the operator tells of an Hvpa, and what it must remember."""
+
+    replicas: int | None = None
+    """Present number of replicas of the workload."""
+    target_selector: str | None = None
+    """Selector of the workload's pods, as text: the HorizontalPodAutoscaler finds them by it."""
+    hpa_scale_up_update_policy: StatusUpdatePolicy | None = None
+    """Update policy of adding replicas."""
+    hpa_scale_down_update_policy: StatusUpdatePolicy | None = None
+    """Update policy of taking replicas away."""
+    vpa_scale_up_update_policy: StatusUpdatePolicy | None = None
+    """Update policy of raising requests."""
+    vpa_scale_down_update_policy: StatusUpdatePolicy | None = None
+    """Update policy of lowering requests."""
+    hpa_weight: Annotated[int | float, _NUMBER] | None = None
+    """Present horizontal weight in percent."""
+    vpa_weight: Annotated[int | float, _NUMBER] | None = None
+    """Present vertical weight in percent."""
+    override_scale_up_stabilization: bool | None = None
+    """Whether a container ran out of memory, so that scaling up does not wait."""
+    last_blocked_scaling: tuple[BlockedScaling, ...] = ()
+    """Changes that are wanted and held back."""
+    last_scaling: LastScaling | None = None
+    """The last change of the workload."""
+    last_error: LastError | None = None
+    """The last error."""
+    conditions: tuple[StatusCondition, ...] = ()
+    """Conditions: Ready, HpaActive, VpaActive, ScalingBlocked, Paused, Contested."""
+    recommended: Recommended | None = None
+    """What would be applied if nothing were blocked."""
+    axes: Axes | None = None
+    """What the operator remembers; not meant for other readers."""
+
+
+def parse_status(raw: bytes) -> HvpaStatus:
+    """The status, without the top-level fields that can't be read. Never raises."""
+    return read_status(raw)[0]
+
+
+@lru_cache(maxsize=4096)
+def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
+    """The status, and the names of the top-level fields that could not be read and are missing from it. Never
+    raises."""
+    try:
+        document = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return HvpaStatus(), ()
+    if not isinstance(document, dict):
+        return HvpaStatus(), ()
+    try:
+        return HvpaStatus.model_validate(document, by_alias=True, by_name=False), ()
+    except ValidationError as error:
+        bad = {str(details["loc"][0]) for details in error.errors(include_url=False, include_input=False)}
+    readable = {field: value for field, value in document.items() if field not in bad}
+    return HvpaStatus.model_validate(readable, by_alias=True, by_name=False), tuple(sorted(bad))
+
+
+def to_wire(model: BaseModel) -> dict[str, Any]:
+    """The model as it is written: camelCase, timestamps as text, without what is absent and without empty lists."""
+    wire: dict[str, Any] = _without_empty_lists(
+        model.model_dump(by_alias=True, exclude_none=True, mode="json")
+    )
+    return wire
+
+
+def _without_empty_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_empty_lists(entry) for key, entry in value.items() if entry != []}
+    if isinstance(value, list):
+        return [_without_empty_lists(entry) for entry in value]
+    return value

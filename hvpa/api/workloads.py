@@ -1,0 +1,190 @@
+"""Read-models of what is scaled: Deployments, StatefulSets and their pods."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Literal
+
+import msgspec
+
+from hvpa.api.meta import Condition, Meta, ReadModel, ResourceList
+
+
+class LabelSelectorRequirement(ReadModel, frozen=True):
+    """One expression of a label selector."""
+
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class Selector(ReadModel, frozen=True):
+    """A label selector of a workload (`metav1.LabelSelector`)."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[LabelSelectorRequirement] | None = None
+
+
+class Resources(ReadModel, frozen=True):
+    """Requests and limits of a container; other resources than CPU and memory are carried but never changed."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class Container(ReadModel, frozen=True):
+    """A container of a pod template or pod."""
+
+    name: str
+    resources: Resources = Resources()
+
+
+class PodSpec(ReadModel, frozen=True):
+    """The containers of a pod or pod template (init containers are not scaled)."""
+
+    containers: list[Container] = []
+
+
+class PodTemplate(ReadModel, frozen=True):
+    """A workload's pod template."""
+
+    spec: PodSpec = PodSpec()
+
+
+class RollingUpdate(ReadModel, frozen=True):
+    """What of a StatefulSet's rolling update decides whether a rollout can complete."""
+
+    partition: int | None = None
+
+
+class UpdateStrategy(ReadModel, frozen=True):
+    """A StatefulSet's update strategy (a Deployment's is under `strategy` and always replaces all pods)."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class WorkloadSpec(ReadModel, frozen=True):
+    """The spec of a Deployment or StatefulSet."""
+
+    replicas: int = 1
+    selector: Selector = Selector()
+    template: PodTemplate = PodTemplate()
+    update_strategy: UpdateStrategy | None = None
+    paused: bool = False
+
+
+class WorkloadStatus(ReadModel, frozen=True):
+    """The status of a Deployment or StatefulSet."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+
+
+class _OwnedResources(ReadModel, frozen=True):
+    """The keys of `f:resources` in a managedFields entry (presence means ownership)."""
+
+    requests: dict[str, dict[str, object]] | None = msgspec.field(default=None, name="f:requests")
+    limits: dict[str, dict[str, object]] | None = msgspec.field(default=None, name="f:limits")
+
+
+class _OwnedContainer(ReadModel, frozen=True):
+    resources: _OwnedResources | None = msgspec.field(default=None, name="f:resources")
+
+
+class _OwnedPodSpec(ReadModel, frozen=True):
+    containers: dict[str, _OwnedContainer] | None = msgspec.field(default=None, name="f:containers")
+
+
+class _OwnedTemplate(ReadModel, frozen=True):
+    spec: _OwnedPodSpec | None = msgspec.field(default=None, name="f:spec")
+
+
+class _OwnedSpec(ReadModel, frozen=True):
+    replicas: dict[str, object] | None = msgspec.field(default=None, name="f:replicas")
+    template: _OwnedTemplate | None = msgspec.field(default=None, name="f:template")
+
+
+class _OwnedFields(ReadModel, frozen=True):
+    spec: _OwnedSpec | None = msgspec.field(default=None, name="f:spec")
+
+
+class ManagedFields(ReadModel, frozen=True):
+    """A `metadata.managedFields` entry, reduced to whether it owns `replicas` and containers' resources."""
+
+    manager: str = ""
+    time: dt.datetime | None = None
+    fields: _OwnedFields = msgspec.field(default=_OwnedFields(), name="fieldsV1")
+
+    def owns_replicas(self) -> bool:
+        """Whether this manager set `.spec.replicas`."""
+        return self.fields.spec is not None and self.fields.spec.replicas is not None
+
+    def owns_resources(self) -> bool:
+        """Whether this manager set a request or limit of a container."""
+        spec = self.fields.spec
+        if spec is None or spec.template is None or spec.template.spec is None:
+            return False
+        return any(c.resources is not None for c in (spec.template.spec.containers or {}).values())
+
+
+class WorkloadMeta(Meta, frozen=True):
+    """`metadata` of a workload, with who set what."""
+
+    managed_fields: list[ManagedFields] = []
+
+
+WorkloadKind = Literal["Deployment", "StatefulSet"]
+WORKLOAD_API_VERSION = "apps/v1"
+
+
+class Workload(ReadModel, frozen=True):
+    """A Deployment or StatefulSet; `kind` is filled in by the reader, since list items don't carry it."""
+
+    metadata: WorkloadMeta
+    kind: str = ""
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class Terminated(ReadModel, frozen=True):
+    """Why and when a container ended."""
+
+    reason: str = ""
+    finished_at: dt.datetime | None = None
+
+
+class ContainerState(ReadModel, frozen=True):
+    """The part of a container's state that tells of its end."""
+
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(ReadModel, frozen=True):
+    """What the kubelet reports of a container."""
+
+    name: str
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodStatus(ReadModel, frozen=True):
+    """A pod's status."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: dt.datetime | None = None
+    conditions: list[Condition] = []
+    container_statuses: list[ContainerStatus] = []
+
+
+class Pod(ReadModel, frozen=True):
+    """A pod."""
+
+    metadata: Meta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

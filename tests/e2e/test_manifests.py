@@ -1,0 +1,131 @@
+"""The tables of good and bad manifests, judged by a real API server with strict field validation.
+
+Nothing is stored: the server runs all of its checks in a dry run.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hvpa.api.hvpa import parse_spec, read_hvpa
+from hvpa.api.objects import RawHvpa
+from tests.e2e.world.cluster import Cluster
+from tests.manifests import Case, Manifest, bad, base, good
+
+CRD = Path(__file__).parents[2] / "config" / "crd"
+GOOD = {case.name: case for case in good()}
+BAD = {case.name: case for case in bad()}
+
+
+@pytest.fixture(scope="module")
+def server(cluster: Cluster) -> Cluster:
+    """A cluster that serves Hvpas."""
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", CRD)
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/hvpas.autoscaling.k8s.io")
+    return cluster
+
+
+def create(server: Cluster, manifest: Manifest) -> tuple[int, str, str]:
+    """Return code, standard output and error of creating the manifest, without storing it."""
+    done = server.kubectl(
+        *("create", "--dry-run=server", "--validate=strict", "--namespace=default", "-o", "json", "-f", "-"),
+        input=json.dumps(manifest),
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("case", GOOD.values(), ids=GOOD.keys())
+def test_a_good_manifest_is_accepted_and_read_back(server: Cluster, case: Case) -> None:
+    code, stored, refusal = create(server, case.manifest)
+    assert code == 0, refusal
+    read = read_hvpa(msgspec.json.decode(stored, type=RawHvpa))
+    assert read.problems == ()
+    assert read.spec == parse_spec(case.manifest["spec"])[0]
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
+def test_a_bad_manifest_is_refused_with_the_path_of_its_field(server: Cluster, case: Case) -> None:
+    code, _, refusal = create(server, case.manifest)
+    assert code != 0
+    assert case.path in refusal
+
+
+def test_every_field_is_explained(server: Cluster) -> None:
+    explained = server.kubectl("explain", "hvpa.spec.hpa").stdout
+    assert "Whether a HorizontalPodAutoscaler is created from the template" in explained
+    recursive = server.kubectl("explain", "hvpa", "--recursive").stdout
+    for field in (
+        "weightBasedScalingIntervals",
+        "targetAverageUtilization",
+        "minChangeTimeout",
+        "observedGeneration",
+    ):
+        assert field in recursive
+
+
+def test_the_list_shows_target_replicas_weights_and_what_blocks(server: Cluster) -> None:
+    name = "printed"
+    manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
+    server.kubectl("apply", "-f", "-", input=json.dumps(manifest))
+    try:
+        status = {
+            "replicas": 3,
+            "hpaWeight": 40,
+            "vpaWeight": 60,
+            "conditions": [
+                {"type": "ScalingBlocked", "status": "True", "reason": "MinChange", "message": ""}
+            ],
+        }
+        patch = json.dumps({"status": status})
+        server.kubectl(
+            "patch", "hvpa", name, "-n", "default", "--subresource=status", "--type=merge", "-p", patch
+        )
+        header, row = server.kubectl("get", "hvpa", name, "-n", "default").stdout.splitlines()
+        assert header.split() == ["NAME", "TARGET", "REPLICAS", "HPA", "VPA", "BLOCKED", "AGE"]
+        assert row.split()[:-1] == [name, "app", "3", "40", "60", "MinChange"]
+    finally:
+        server.kubectl("delete", "hvpa", name, "-n", "default")
+
+
+def test_the_scale_subresource_speaks_for_the_mailbox(server: Cluster) -> None:
+    name = "scaled"
+    manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
+    manifest["spec"]["replicas"] = 2
+    server.kubectl("apply", "-f", "-", input=json.dumps(manifest))
+    try:
+        server.kubectl("scale", "hvpa", name, "-n", "default", "--replicas=5")
+        mailbox = server.kubectl(
+            "get", "hvpa", name, "-n", "default", "-o", "jsonpath={.spec.replicas}"
+        ).stdout
+        assert mailbox == "5"
+    finally:
+        server.kubectl("delete", "hvpa", name, "-n", "default")
+
+
+def test_a_status_of_gardeners_controller_does_not_stop_a_change_of_the_spec(server: Cluster) -> None:
+    name = "migrated"
+    manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
+    server.kubectl("apply", "-f", "-", input=json.dumps(manifest))
+    try:
+        old = {
+            "lastBlockedScaling": [{"reason": "Weight", "scalingStatus": {"hpaStatus": {}, "vpaStatus": {}}}]
+        }
+        patch = json.dumps({"status": old})
+        server.kubectl(
+            "patch", "hvpa", name, "-n", "default", "--subresource=status", "--type=merge", "-p", patch
+        )
+        server.kubectl(
+            "patch", "hvpa", name, "-n", "default", "--type=merge", "-p", '{"spec":{"mode":"Paused"}}'
+        )
+        stored = server.kubectl("get", "hvpa", name, "-n", "default", "-o", "json").stdout
+        read = read_hvpa(msgspec.json.decode(stored, type=RawHvpa))
+        assert read.spec is not None
+        assert read.spec.mode == "Paused"
+        assert read.unreadable_status == ("lastBlockedScaling",)
+    finally:
+        server.kubectl("delete", "hvpa", name, "-n", "default")

@@ -1,0 +1,68 @@
+"""Tables of good and bad manifests. Unit tests run them through the models, end-to-end tests through an API
+server."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_HERE = Path(__file__).parent
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A manifest with a sentence about it; `path` is the field that is wrong, and empty where none is."""
+
+    name: str
+    manifest: Manifest
+    path: str = ""
+
+
+def base() -> Manifest:
+    """The complete manifest that most cases start from."""
+    manifest: Manifest = _load("base.yaml")
+    return manifest
+
+
+def good() -> list[Case]:
+    """Manifests to accept."""
+    return [_case(entry) for entry in _load("good.yaml")]
+
+
+def bad() -> list[Case]:
+    """Manifests to refuse."""
+    return [_case(entry) for entry in _load("bad.yaml")]
+
+
+def changed(manifest: Manifest, values: dict[str, Any], removed: Sequence[str] = ()) -> Manifest:
+    """A copy in which the fields at these dotted paths are replaced, and the `removed` ones taken out."""
+    result = copy.deepcopy(manifest)
+    for path, value in values.items():
+        *parents, last = path.split(".")
+        place = result
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+    for path in removed:
+        *parents, last = path.split(".")
+        place = result
+        for parent in parents:
+            place = place[parent]
+        del place[last]
+    return result
+
+
+def _case(entry: Manifest) -> Case:
+    manifest = entry.get("manifest") or changed(base(), entry.get("set", {}), entry.get("remove", []))
+    return Case(entry["name"], manifest, entry.get("path", ""))
+
+
+def _load(name: str) -> Any:
+    return yaml.safe_load((_HERE / name).read_text(encoding="utf-8"))
