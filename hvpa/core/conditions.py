@@ -1,0 +1,118 @@
+"""The conditions of an Hvpa: is it ready, which recommender counts, what is held back, does somebody else interfere."""
+
+from __future__ import annotations
+
+from hvpa.api.hvpa import warnings
+from hvpa.api.status import StatusCondition
+from hvpa.core.contest import manager_of
+from hvpa.core.gates import CONTESTED
+from hvpa.core.judgement import Judgement, blocked_text
+from hvpa.core.model import Axis, Finding, Observation
+from hvpa.core.slots import recommendations
+
+
+def conditions(seen: Observation, judged: Judgement) -> tuple[StatusCondition, ...]:
+    """All conditions, always in the same order."""
+    before = {entry.type: entry for entry in seen.status.conditions}
+    findings = (
+        ("Ready", *_ready(seen, judged)),
+        ("HpaActive", *_hpa_active(seen, judged)),
+        ("VpaActive", *_vpa_active(seen, judged)),
+        ("ScalingBlocked", *_scaling_blocked(judged)),
+        ("Paused", *_paused(seen)),
+        ("Contested", *_contested(seen, judged)),
+    )
+    return tuple(_condition(seen, before.get(kind), kind, holds, why) for kind, holds, why in findings)
+
+
+def _condition(
+    seen: Observation, old: StatusCondition | None, kind: str, holds: bool, why: Finding
+) -> StatusCondition:
+    """One condition; its time stays while its status does."""
+    told = ("True" if holds else "False", why.reason, why.message, seen.metadata.generation)
+    if old is not None and (old.status, old.reason, old.message, old.observed_generation) == told:
+        return old
+    since = old.last_transition_time if old is not None and old.status == told[0] else None
+    return StatusCondition(
+        type=kind,
+        status=told[0],
+        reason=why.reason,
+        message=why.message,
+        last_transition_time=since or seen.now.replace(microsecond=0),
+        observed_generation=seen.metadata.generation,
+    )
+
+
+def _ready(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
+    if seen.problem is not None or seen.spec is None:
+        return False, seen.problem or Finding("InvalidSpec", "the spec can't be read")
+    holds, reason, text = True, "Reconciled", "the workload follows its recommendations"
+    if not seen.hpa.configured and not seen.vpa.configured:
+        holds, reason = False, "NoRecommender"
+        text = "neither spec.hpa nor spec.vpa is to be deployed or names an object"
+    elif judged.scaled_to_zero:
+        reason, text = "ScaledToZero", "the target has 0 replicas and is left alone"
+    elif seen.spec.mode != "Apply":
+        reason, text = seen.spec.mode, f"mode {seen.spec.mode}: what is recommended is shown and not applied"
+    return holds, Finding(reason, "; ".join((text, *warnings(seen.spec))))
+
+
+def _hpa_active(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
+    if seen.problem is not None or seen.workload is None:
+        return False, Finding("NotReady", "see condition Ready")
+    if not seen.hpa.configured:
+        return False, Finding("NotConfigured", "spec.hpa deploys no HorizontalPodAutoscaler and names none")
+    problem = seen.hpa.problem or judged.wish.problem
+    if judged.wish.replicas is None:
+        if judged.scaled_to_zero and problem is None:
+            return False, Finding("NoPods", "the target has 0 replicas")
+        return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
+    return True, problem or Finding("Recommending", "the HPA's recommendation counts")
+
+
+def _vpa_active(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
+    if seen.problem is not None or seen.workload is None:
+        return False, Finding("NotReady", "see condition Ready")
+    if not seen.vpa.configured:
+        return False, Finding("NotConfigured", "spec.vpa deploys no VerticalPodAutoscaler and names none")
+    if seen.vpa.problem is not None or seen.vpa.object is None:
+        return False, seen.vpa.problem or Finding("NoRecommendation", "there is no VPA to read")
+    names = {one.name for one in seen.workload.spec.template.spec.containers}
+    unknown = sorted(recommendations(seen.vpa.object).keys() - names)
+    if unknown:
+        text = f"recommendations for containers that the workload does not have are ignored: {', '.join(unknown)}"
+        return True, Finding("UnknownContainer", text)
+    if judged.without_request:
+        text = "no request in the pod template, which counts as the limit, or 0 without one: "
+        return True, Finding("MissingRequest", text + ", ".join(judged.without_request))
+    if judged.young_until is not None:
+        text = f"requests are only raised until {judged.young_until.isoformat()} (vpa.scaleDown.minHistory)"
+        return True, Finding("YoungHistory", text)
+    return True, Finding("Recommending", "the VPA's recommendation counts")
+
+
+def _scaling_blocked(judged: Judgement) -> tuple[bool, Finding]:
+    if not judged.blocked:
+        return False, Finding("NotBlocked", "nothing is held back")
+    return True, Finding(judged.blocked[0].reason, "; ".join(blocked_text(entry) for entry in judged.blocked))
+
+
+def _paused(seen: Observation) -> tuple[bool, Finding]:
+    if seen.spec is not None and seen.spec.mode == "Paused":
+        return True, Finding("Paused", "spec.mode is Paused: the workload is not changed")
+    return False, Finding("NotPaused", "spec.mode is not Paused")
+
+
+def _contested(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
+    held = [entry for entry in judged.blocked if entry.reason == CONTESTED]
+    if not held or seen.workload is None:
+        return False, Finding("NotContested", "nobody else keeps changing what this Hvpa sets")
+    axes: list[Axis] = sorted({entry.axis for entry in held})
+    told = [
+        f"{'replicas' if axis == 'horizontal' else 'resources'} keep being set back by "
+        f"{manager_of(seen.workload, axis)}"
+        for axis in axes
+    ]
+    until = max((entry.until for entry in held if entry.until is not None), default=None)
+    retry = "" if until is None else f"; tried again at {until.isoformat()}"
+    return True, Finding("SetBack", "; ".join(told) + retry)

@@ -1,0 +1,83 @@
+"""When somebody else undoes a change: the first time it is made again at once, after that the axis waits, each time
+longer (DESIGN 8).
+
+The record (`SetBack`) stands in the status and, written with a step, in the workload's annotation. Its time tells what
+it speaks of: equal to the axis's last scale time, the change was made again then; later, it was found undone then and
+the wait began.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hvpa.api.objects import ManagedFields, Workload
+from hvpa.api.status import SetBack
+from hvpa.core.model import FIELD_MANAGER, Axis
+from hvpa.core.state import is_ahead
+
+HOUR = dt.timedelta(hours=1)
+"""What is undone again within this time is contested (DESIGN 8)."""
+FIRST_WAIT = dt.timedelta(minutes=5)
+LONGEST_WAIT = HOUR
+_INSTANT = dt.timedelta(microseconds=1)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """How one axis stands with somebody else who sets its fields.
+
+    `until` is when the wait ends (None: there is none), `record` what is to be remembered while it lasts,
+    `count` how often the change has been undone, this time included.
+    """
+
+    undone: bool = False
+    until: dt.datetime | None = None
+    record: SetBack | None = None
+    count: int = 0
+
+    def after_step(self, now: dt.datetime) -> SetBack | None:
+        """The record once the axis has made a step."""
+        return SetBack(count=self.count, time=now) if self.undone else self.record
+
+
+def judge_contest(
+    undone: bool, record: SetBack | None, last_scale_time: dt.datetime | None, now: dt.datetime
+) -> Contest:
+    """Judge an axis whose field stands `undone` or not, by what is remembered of earlier times."""
+    if record is not None and is_ahead(record.time, now):
+        record = None
+    if not undone:
+        return Contest(record=record)
+    if record is None or last_scale_time is None:
+        return Contest(undone=True, count=1)
+    if record.time > last_scale_time:
+        until = record.time + wait_of(record.count)
+        return Contest(True, until if now < until else None, record, record.count)
+    if now >= record.time + HOUR:
+        return Contest(undone=True, count=1)
+    found = SetBack(count=record.count + 1, time=max(now, last_scale_time + _INSTANT))
+    return Contest(True, found.time + wait_of(found.count), found, found.count)
+
+
+def wait_of(count: int) -> dt.timedelta:
+    """How long the axis waits when its change was undone for the `count`-th time (from the second on): 5 minutes,
+    doubling, an hour at most."""
+    return min(LONGEST_WAIT, FIRST_WAIT * (1 << min(max(count - 2, 0), 10)))
+
+
+def manager_of(workload: Workload, axis: Axis) -> str:
+    """The field manager, other than us, that last set the axis's fields, as `metadata.managedFields` tells."""
+    owners = list(_owners(workload.metadata.managed_fields, axis))
+    if not owners:
+        return "an unknown client"
+    return max(owners, key=lambda entry: entry.time or _EPOCH).manager
+
+
+def _owners(entries: Iterable[ManagedFields], axis: Axis) -> Iterable[ManagedFields]:
+    for entry in entries:
+        owns = entry.owns_replicas() if axis == "horizontal" else entry.owns_resources()
+        if owns and entry.manager != FIELD_MANAGER:
+            yield entry

@@ -1,0 +1,206 @@
+"""`decide`: from an Observation to a Decision. Pure: the same observation always gives the same decision."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from hvpa.api.quantity import format_resource
+from hvpa.api.status import HorizontalAxis
+from hvpa.core.events import events_of
+from hvpa.core.gates import Moment
+from hvpa.core.horizontal import HorizontalOutcome, scale_horizontally
+from hvpa.core.judgement import Judgement
+from hvpa.core.model import (
+    LAST_APPLIED,
+    Axis,
+    ContainerResources,
+    Decision,
+    Direction,
+    Observation,
+    OwnedChange,
+    ReplicaView,
+    WorkloadPatch,
+)
+from hvpa.core.report import next_status
+from hvpa.core.rollout import rollout_complete
+from hvpa.core.slots import RESOURCES, present_resources
+from hvpa.core.state import annotation_text
+from hvpa.core.steps import VerticalOutcome
+from hvpa.core.vertical import VerticalScaling
+from hvpa.core.weights import Bounds, Weight, weight_at
+from hvpa.core.wish import Wish, put_inside, trusted_wish
+
+
+def decide(seen: Observation) -> Decision:
+    """What to do about one Hvpa, as it is seen: what to write, the complete next status, and when to look again."""
+    if seen.metadata.deletion_timestamp is not None:
+        return Decision(status=seen.status)
+    nothing = seen.problem is not None or seen.spec is None or seen.workload is None
+    judgement = Judgement() if nothing else _judge(seen)
+    status = next_status(seen, judgement)
+    return Decision(
+        status=status,
+        workload_patch=_patch(seen, judgement),
+        mailbox=judgement.wish.mailbox,
+        owned=_owned_changes(seen),
+        events=events_of(seen, judgement, status),
+        recheck_after=_recheck(seen, judgement),
+        replicas=_replicas(seen, judgement),
+        weight_ppm=None if judgement.weight is None else judgement.weight.vertical_ppm,
+        containers=judgement.containers,
+        recommended=judgement.recommended,
+        blocked=judgement.blocked,
+        steps=judgement.steps,
+        applied=judgement.applied,
+    )
+
+
+def _judge(seen: Observation) -> Judgement:
+    """Both axes of a workload that is there."""
+    assert seen.spec is not None and seen.workload is not None
+    spec, current = seen.spec, seen.workload.spec.replicas
+    present = present_resources(seen.workload.spec.template.spec.containers)
+    bounds = _bounds(seen)
+    wish = _wish(seen, bounds)
+    if current == 0:
+        return Judgement(wish=wish, containers=present, recommended=present, scaled_to_zero=True)
+    moment = Moment(seen.now, spec, rollout_complete(seen.workload))
+    vertical_only = seen.vpa.configured and not seen.hpa.configured
+    weight = weight_at(spec, current, wish.replicas, bounds, vertical_only)
+    horizontal = vertical = None
+    if seen.hpa.in_charge:
+        starving = bool(seen.pods.starving) or seen.legacy_override
+        horizontal = scale_horizontally(seen, moment, wish, weight, bounds, starving)
+    if seen.vpa.in_charge and seen.vpa.problem is None:
+        wants_out = wish.beyond_max and bounds.upper is not None and current >= bounds.upper
+        vertical = VerticalScaling(seen, moment, weight, wants_out).outcome()
+    return _joined(seen, wish, weight, horizontal, vertical, present)
+
+
+def _joined(
+    seen: Observation,
+    wish: Wish,
+    weight: Weight,
+    horizontal: HorizontalOutcome | None,
+    vertical: VerticalOutcome | None,
+    present: Mapping[str, ContainerResources],
+) -> Judgement:
+    """Both axes' outcomes together. Where nothing may be applied, only what is recommended and blocked is kept."""
+    assert seen.spec is not None and seen.workload is not None
+    applies = seen.spec.mode == "Apply"
+    current = seen.workload.spec.replicas
+    applied: list[tuple[Axis, Direction]] = []
+    if applies and horizontal is not None and horizontal.target != current:
+        applied.append(("horizontal", horizontal.direction))
+    if applies and vertical is not None:
+        applied += [("vertical", direction) for direction in vertical.directions]
+    outcomes = [one for one in (horizontal, vertical) if one is not None]
+    blocked = tuple(entry for one in outcomes for entry in one.blocked)
+    wakes = [one.look_again_at for one in outcomes] + [entry.until for entry in blocked]
+    return Judgement(
+        wish=wish,
+        weight=weight,
+        target=horizontal.target if horizontal is not None and applies else current,
+        recommended_replicas=horizontal.recommended if horizontal is not None else current,
+        containers=vertical.containers if vertical is not None and applies else present,
+        recommended=vertical.recommended if vertical is not None else present,
+        changed=vertical.changed if vertical is not None and applies else frozenset(),
+        horizontal=_horizontal_axis(seen, wish, horizontal if applies else None),
+        vertical=vertical.axis if vertical is not None else seen.vertical.model_copy(update={"pending": ()}),
+        blocked=blocked,
+        look_again_at=min((when for when in wakes if when is not None), default=None),
+        steps=(
+            f"weight: {weight.percent} percent vertical, {weight.why}",
+            *(s for one in outcomes for s in one.steps),
+        ),
+        applied=tuple(applied),
+        young_until=vertical.young_until if vertical is not None else None,
+        without_request=vertical.without_request if vertical is not None else (),
+    )
+
+
+def _horizontal_axis(seen: Observation, wish: Wish, outcome: HorizontalOutcome | None) -> HorizontalAxis:
+    axis = outcome.axis if outcome is not None else seen.horizontal
+    return axis.model_copy(update={"mailbox": wish.correction})
+
+
+def _bounds(seen: Observation) -> Bounds:
+    """minReplicas and maxReplicas: of the template where the HPA is ours, of the object where the spec names one."""
+    assert seen.spec is not None
+    hpa = seen.spec.hpa
+    if hpa.name is not None:
+        if seen.hpa.object is None:
+            return Bounds()
+        return Bounds(seen.hpa.object.spec.min_replicas, seen.hpa.object.spec.max_replicas)
+    template = hpa.template.spec
+    if not hpa.deploy or template is None:
+        return Bounds()
+    return Bounds(template.min_replicas or 1, template.max_replicas)
+
+
+def _wish(seen: Observation, bounds: Bounds) -> Wish:
+    """The HPA's wish. Where there is no HPA yet, or the target has no replicas, only what the mailbox must hold."""
+    assert seen.spec is not None and seen.workload is not None
+    mailbox, corrected = seen.spec.replicas, seen.horizontal.mailbox
+    if not seen.hpa.in_charge:
+        return Wish(None, correction=corrected, problem=seen.hpa.problem)
+    if seen.hpa.object is None or seen.workload.spec.replicas == 0:
+        inside = put_inside(mailbox, seen.workload.spec.replicas, bounds)
+        return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem)
+    return trusted_wish(seen.hpa.object, seen, bounds)
+
+
+def _owned_changes(seen: Observation) -> tuple[OwnedChange, ...]:
+    return (*seen.hpa.changes, *seen.vpa.changes)
+
+
+def _patch(seen: Observation, judged: Judgement) -> WorkloadPatch | None:
+    """One strategic merge patch for both axes, with the record of what was done."""
+    if not judged.applied or seen.workload is None or judged.horizontal is None or judged.vertical is None:
+        return None
+    workload = seen.workload
+    present = present_resources(workload.spec.template.spec.containers)
+    spec: dict[str, object] = {}
+    if judged.target != workload.spec.replicas:
+        spec["replicas"] = judged.target
+    containers = [
+        {"name": name, "resources": _changed(present[name], judged.containers[name])}
+        for name in sorted(judged.changed)
+    ]
+    if containers:
+        spec["template"] = {"spec": {"containers": containers}}
+    body = {
+        "metadata": {
+            "resourceVersion": workload.metadata.resource_version,
+            "annotations": {LAST_APPLIED: annotation_text(judged.horizontal, judged.vertical)},
+        },
+        "spec": spec,
+    }
+    return WorkloadPatch(workload.kind, workload.metadata.name, workload.metadata.resource_version, body)
+
+
+def _changed(old: ContainerResources, new: ContainerResources) -> dict[str, dict[str, str]]:
+    """The requests and limits that differ, in wire form."""
+    found: dict[str, dict[str, str]] = {}
+    for section, before, after in (
+        ("requests", old.requests, new.requests),
+        ("limits", old.limits, new.limits),
+    ):
+        for resource in RESOURCES:
+            if resource in after and after[resource] != before.get(resource):
+                found.setdefault(section, {})[resource] = format_resource(resource, after[resource])
+    return found
+
+
+def _recheck(seen: Observation, judged: Judgement) -> dt.timedelta | None:
+    return None if judged.look_again_at is None else judged.look_again_at - seen.now
+
+
+def _replicas(seen: Observation, judged: Judgement) -> ReplicaView | None:
+    if seen.workload is None:
+        return None
+    current = seen.workload.spec.replicas
+    target = current if judged.target is None else judged.target
+    recommended = current if judged.recommended_replicas is None else judged.recommended_replicas
+    return ReplicaView(current, judged.wish.replicas, target, recommended)

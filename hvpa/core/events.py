@@ -1,0 +1,68 @@
+"""The events that a decision is worth: its steps, a change of what blocks, a new reason of a bad condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hvpa.api.hvpa import warnings
+from hvpa.api.status import HvpaStatus
+from hvpa.core.judgement import Judgement, blocked_text, wire
+from hvpa.core.model import Axis, Direction, Event, Observation
+
+_EXPECTED = frozenset(
+    {"NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "NoMetrics", "NoRecommendation", "NoPods"}
+)
+"""Reasons for an inactive axis that are part of a normal start, or told by another condition: no event."""
+_TOLD = frozenset({"StaleWish", "UnknownContainer", "MissingRequest", "ScaledToZero"})
+"""Reasons that are worth an event although the condition is as it should be."""
+_STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
+    ("horizontal", "up"): "ScaledOut",
+    ("horizontal", "down"): "ScaledIn",
+    ("vertical", "up"): "ScaledUp",
+    ("vertical", "down"): "ScaledDown",
+}
+
+
+def events_of(seen: Observation, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
+    """One event for each step, for each change of what blocks, and for each new reason of a bad condition."""
+    return (*_step_events(seen, judged), *_block_events(seen, judged), *_condition_events(seen, status))
+
+
+def _step_events(seen: Observation, judged: Judgement) -> Iterable[Event]:
+    if seen.workload is None:
+        return
+    for axis, direction in judged.applied:
+        if axis == "horizontal":
+            text = f"replicas {seen.workload.spec.replicas} to {judged.target}"
+        else:
+            text = "; ".join(f"{name}: {_requests(judged, name)}" for name in sorted(judged.changed))
+        yield Event("Normal", _STEP_REASON[axis, direction], text)
+
+
+def _requests(judged: Judgement, container: str) -> str:
+    return ", ".join(f"{name} {value}" for name, value in wire(judged.containers[container].requests).items())
+
+
+def _block_events(seen: Observation, judged: Judgement) -> Iterable[Event]:
+    known = {
+        (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
+    }
+    for entry in judged.blocked:
+        if (entry.reason, entry.axis, entry.direction, entry.container, entry.resource) not in known:
+            yield Event("Normal", "ScalingBlocked", blocked_text(entry))
+    if known and not judged.blocked:
+        yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
+
+
+def _condition_events(seen: Observation, status: HvpaStatus) -> Iterable[Event]:
+    before = {entry.type: entry.reason for entry in seen.status.conditions}
+    for entry in status.conditions:
+        bad = entry.status == ("True" if entry.type in ("Contested", "Paused") else "False")
+        if entry.type == "ScalingBlocked" or before.get(entry.type) == entry.reason:
+            continue
+        if (bad and entry.reason not in _EXPECTED) or entry.reason in _TOLD:
+            yield Event("Warning", entry.reason, entry.message)
+    told = "; ".join(warnings(seen.spec)) if seen.spec is not None and seen.problem is None else ""
+    ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
+    if told and told not in ready_before:
+        yield Event("Warning", "SpecWarning", told)

@@ -1,0 +1,150 @@
+"""What holds a wanted change back: an ordered list of small functions, the first that blocks is reported (DESIGN 6.2).
+
+Each gate takes a `Change` and answers None, or a `Hold` with the instant at which it can open (None: no
+clock opens it).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from hvpa.api.hvpa import HvpaSpec, ScaleType
+from hvpa.core.state import held_until
+from hvpa.core.windows import WindowState, window_state
+
+PAUSED = "Paused"
+"""`spec.mode` is Paused."""
+CONTESTED = "Contested"
+"""Somebody else keeps setting the field back."""
+WEIGHT = "Weight"
+"""The interval gives this axis no weight."""
+UPDATE_POLICY = "UpdatePolicy"
+"""The direction's update mode is Off."""
+STABILIZATION_WINDOW = "StabilizationWindow"
+"""The axis was scaled less than the direction's stabilization duration ago."""
+MAINTENANCE_WINDOW = "MaintenanceWindow"
+"""The direction's update mode is MaintenanceWindow and no window is open."""
+ROLLOUT = "Rollout"
+"""The workload's last rollout is not complete."""
+MIN_CHANGE = "MinChange"
+"""The change is smaller than the direction's threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a change waits, and until when at the earliest (None: until something other than time changes)."""
+
+    reason: str
+    until: dt.datetime | None = None
+
+    def told(self) -> str:
+        """The hold in words."""
+        return self.reason if self.until is None else f"{self.reason} until {self.until.isoformat()}"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What all gates of one decision share. Windows are looked at once, and only where a direction asks for them."""
+
+    now: dt.datetime
+    spec: HvpaSpec
+    rollout_complete: bool
+
+    @property
+    def applies(self) -> bool:
+        """Whether this decision may change the workload."""
+        return self.spec.mode == "Apply"
+
+    @cached_property
+    def window(self) -> WindowState:
+        """The state of the maintenance windows now."""
+        return window_state(self.spec, self.now)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that is wanted, as its gates see it.
+
+    `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `weightless` whether the interval
+    gives it no weight, `disruptive` whether it restarts pods, `too_small` whether it is below the threshold and
+    `small_until` when that stops to matter.
+    """
+
+    policy: ScaleType
+    last_scale_time: dt.datetime | None
+    contested_until: dt.datetime | None = None
+    weightless: bool = False
+    disruptive: bool = False
+    too_small: bool = False
+    small_until: dt.datetime | None = None
+
+
+def _paused(change: Change, moment: Moment) -> Hold | None:
+    return Hold(PAUSED) if moment.spec.mode == "Paused" else None
+
+
+def _contested(change: Change, moment: Moment) -> Hold | None:
+    until = change.contested_until
+    return Hold(CONTESTED, until) if until is not None and moment.now < until else None
+
+
+def _weight(change: Change, moment: Moment) -> Hold | None:
+    return Hold(WEIGHT) if change.weightless else None
+
+
+def _update_policy(change: Change, moment: Moment) -> Hold | None:
+    return Hold(UPDATE_POLICY) if change.policy.update_policy.update_mode == "Off" else None
+
+
+def _stabilization(change: Change, moment: Moment) -> Hold | None:
+    until = held_until(change.last_scale_time, change.policy.stabilization_duration, moment.now)
+    return None if until is None else Hold(STABILIZATION_WINDOW, until)
+
+
+def _maintenance(change: Change, moment: Moment) -> Hold | None:
+    if change.policy.update_policy.update_mode != "MaintenanceWindow":
+        return None
+    window = moment.window
+    return None if window.open else Hold(MAINTENANCE_WINDOW, window.opens_at)
+
+
+def _rollout(change: Change, moment: Moment) -> Hold | None:
+    return Hold(ROLLOUT) if change.disruptive and not moment.rollout_complete else None
+
+
+def _min_change(change: Change, moment: Moment) -> Hold | None:
+    if not change.too_small or (change.small_until is not None and moment.now >= change.small_until):
+        return None
+    return Hold(MIN_CHANGE, change.small_until)
+
+
+Gate = Callable[[Change, Moment], Hold | None]
+
+GATES: tuple[tuple[str, Gate], ...] = (
+    (PAUSED, _paused),
+    (CONTESTED, _contested),
+    (WEIGHT, _weight),
+    (UPDATE_POLICY, _update_policy),
+    (STABILIZATION_WINDOW, _stabilization),
+    (MAINTENANCE_WINDOW, _maintenance),
+    (ROLLOUT, _rollout),
+    (MIN_CHANGE, _min_change),
+)
+
+OVERRIDDEN = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MIN_CHANGE})
+"""Gates that a starving container's memory passes on its way up (DESIGN 6.4)."""
+RELIEVED = frozenset({STABILIZATION_WINDOW, MIN_CHANGE})
+"""Gates that its CPU and the other containers pass on their way up."""
+OUTSIDE_BOUNDS = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MIN_CHANGE})
+"""Gates that a count outside minReplicas..maxReplicas passes on its way inside (DESIGN 6.5)."""
+
+
+def first_hold(change: Change, moment: Moment, passes: frozenset[str] = frozenset()) -> Hold | None:
+    """The first gate that blocks the change, not counting those that it `passes`."""
+    for name, gate in GATES:
+        if name not in passes and (hold := gate(change, moment)) is not None:
+            return hold
+    return None

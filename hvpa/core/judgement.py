@@ -1,0 +1,52 @@
+"""What was made of both axes, before it is put into words; and the words that several reports share."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.status import HorizontalAxis, VerticalAxis
+from hvpa.core.model import Axis, Blocked, ContainerResources, Direction
+from hvpa.core.weights import Weight
+from hvpa.core.wish import Wish
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was made of both axes, before it is put into words. All empty where nothing could be judged."""
+
+    wish: Wish = Wish(None)
+    weight: Weight | None = None
+    target: int | None = None
+    recommended_replicas: int | None = None
+    containers: Mapping[str, ContainerResources] = field(default_factory=dict)
+    recommended: Mapping[str, ContainerResources] = field(default_factory=dict)
+    changed: frozenset[str] = frozenset()
+    horizontal: HorizontalAxis | None = None
+    vertical: VerticalAxis | None = None
+    blocked: tuple[Blocked, ...] = ()
+    look_again_at: dt.datetime | None = None
+    steps: tuple[str, ...] = ()
+    applied: tuple[tuple[Axis, Direction], ...] = ()
+    scaled_to_zero: bool = False
+    young_until: dt.datetime | None = None
+    without_request: tuple[str, ...] = ()
+
+
+def amount(entry: Blocked, value: int) -> str:
+    """A blocked change's value as text: replicas, or a quantity."""
+    return str(value) if entry.resource is None else format_resource(entry.resource, value)
+
+
+def blocked_text(entry: Blocked) -> str:
+    """A blocked change in words."""
+    what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
+    until = "" if entry.until is None else f" until {entry.until.isoformat()}"
+    return f"{what} {amount(entry, entry.current)} to {amount(entry, entry.wanted)} held by {entry.reason}{until}"
+
+
+def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:
+    """Requests or limits as they are written."""
+    return {name: format_resource(name, value) for name, value in amounts.items()}

@@ -1,0 +1,157 @@
+"""The HPA and VPA that an Hvpa owns: what they must look like, and whether an existing one does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+
+from hvpa.api.hvpa import HvpaSpec
+from hvpa.api.objects import WORKLOAD_API_VERSION, Hpa, Meta, Vpa
+from hvpa.api.quantity import QuantityError, parse_quantity
+from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind
+
+HPA_API_VERSION = "autoscaling/v2"
+VPA_API_VERSION = "autoscaling.k8s.io/v1"
+CACHED = 16_384
+"""Manifests and comparisons that are kept: two of each for some thousands of Hvpas."""
+
+NEUTRAL_BEHAVIOR: Mapping[str, object] = {
+    "scaleDown": {
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [{"type": "Percent", "value": 100, "periodSeconds": 1}],
+    },
+    "scaleUp": {
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [{"type": "Pods", "value": 10_000, "periodSeconds": 1}],
+    },
+}
+"""Switches the HPA's own memory off, so that stabilization happens once, in the Hvpa (DESIGN 4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An owned object as it is applied; `template_hash` stands in its annotations, so that a changed template is
+    noticed even where the difference is something that is no longer asked for."""
+
+    body: Mapping[str, object]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    template_hash: str
+    spec_text: str
+
+
+class _Same:
+    """A spec as a key of a cache, by identity: specs are frozen and read once for the same bytes."""
+
+    __slots__ = ("spec",)
+
+    def __init__(self, spec: HvpaSpec) -> None:
+        self.spec = spec
+
+    def __hash__(self) -> int:
+        return id(self.spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.spec is self.spec
+
+
+def wanted(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
+    """The manifest of the object `name` that the Hvpa `owner` wants. Treat it as frozen: it is shared."""
+    return _wanted(kind, name, owner.namespace, owner.name, owner.uid, _Same(spec))
+
+
+@lru_cache(maxsize=CACHED)
+def _wanted(kind: OwnedKind, name: str, namespace: str, owner: str, uid: str, same: _Same) -> Manifest:
+    spec = same.spec
+    if kind == "HorizontalPodAutoscaler":
+        version, template, body = HPA_API_VERSION, spec.hpa.template.metadata, hpa_spec(owner, spec)
+    else:
+        version, template, body = VPA_API_VERSION, spec.vpa.template.metadata, vpa_spec(spec)
+    controller = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner, "uid": uid, "controller": True}
+    metadata: dict[str, object] = {
+        "name": name,
+        "namespace": namespace,
+        "labels": dict(template.labels),
+        "annotations": dict(template.annotations),
+        "ownerReferences": [controller],
+    }
+    document: dict[str, object] = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": body}
+    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+    annotations = {**template.annotations, TEMPLATE_HASH: digest}
+    metadata["annotations"] = annotations
+    return Manifest(document, template.labels, annotations, digest, json.dumps(body, sort_keys=True))
+
+
+def hpa_spec(owner: str, spec: HvpaSpec) -> dict[str, object]:
+    """The spec of the owned HPA: the template's, pointed at the Hvpa itself, the `owner`."""
+    template = spec.hpa.template.spec
+    body = dict(template.to_v2()) if template is not None else {}
+    body["scaleTargetRef"] = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner}
+    body.setdefault("behavior", NEUTRAL_BEHAVIOR)
+    return body
+
+
+def vpa_spec(spec: HvpaSpec) -> dict[str, object]:
+    """The spec of the owned VPA: the template's, for the workload, with `updateMode: Off`."""
+    target = spec.target_ref
+    body: dict[str, object] = {
+        "targetRef": {
+            "apiVersion": target.api_version or WORKLOAD_API_VERSION,
+            "kind": target.kind,
+            "name": target.name,
+        },
+        "updatePolicy": {"updateMode": "Off"},
+    }
+    template = spec.vpa.template.spec
+    if template is not None and template.resource_policy is not None:
+        body["resourcePolicy"] = template.resource_policy.to_wire()
+    return body
+
+
+def up_to_date(existing: Hpa | Vpa, manifest: Manifest, owner: Meta) -> bool:
+    """Whether `existing` has all that `manifest` asks for; fields that the API server filled in don't matter."""
+    have = existing.metadata
+    if not (manifest.labels.items() <= have.labels.items()):
+        return False
+    if not (manifest.annotations.items() <= have.annotations.items()):
+        return False
+    controller = have.controller()
+    if controller is None or controller.uid != owner.uid:
+        return False
+    return _covers(bytes(existing.raw_spec), manifest.spec_text)
+
+
+@lru_cache(maxsize=CACHED)
+def _covers(have: bytes, spec_text: str) -> bool:
+    return _contains(msgspec.json.decode(have), json.loads(spec_text))
+
+
+def _contains(have: object, asked: object) -> bool:
+    if isinstance(asked, dict):
+        return isinstance(have, dict) and all(
+            key in have and _contains(have[key], value) for key, value in asked.items()
+        )
+    if isinstance(asked, list):
+        return (
+            isinstance(have, list)
+            and len(have) == len(asked)
+            and all(_contains(one, other) for one, other in zip(have, asked, strict=True))
+        )
+    return have == asked or _same_quantity(have, asked)
+
+
+def _same_quantity(one: object, other: object) -> bool:
+    """The API server rewrites quantities into their canonical form (`1000m` becomes `1`)."""
+    if not isinstance(one, str | int | float) or not isinstance(other, str | int | float):
+        return False
+    try:
+        return parse_quantity(one) == parse_quantity(other)
+    except QuantityError:
+        return False

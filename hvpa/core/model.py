@@ -1,0 +1,204 @@
+"""What goes into a decision and what comes out of it: frozen values, no behaviour beyond small look-ups.
+
+`Objects` is what the cluster port hands over, `Observation` what `observe` makes of it, `Decision` what `decide`
+answers.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+from hvpa.api.hvpa import HvpaObject, HvpaSpec
+from hvpa.api.objects import Hpa, Meta, Pod, Vpa, Workload
+from hvpa.api.quantity import Resource
+from hvpa.api.status import HorizontalAxis, HvpaStatus, VerticalAxis
+
+Axis = Literal["horizontal", "vertical"]
+Direction = Literal["up", "down"]
+OwnedKind = Literal["HorizontalPodAutoscaler", "VerticalPodAutoscaler"]
+T = TypeVar("T")
+
+FIELD_MANAGER = "hvpa"
+GROUP = "autoscaling.k8s.io"
+API_VERSION = "autoscaling.k8s.io/v1alpha1"
+LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
+"""Annotation of the workload: the axes' times, the values set and what they were blended from (DESIGN 8)."""
+TEMPLATE_HASH = "hvpa.autoscaling.k8s.io/template-hash"
+"""Annotation of an owned HPA or VPA: a hash of the manifest that was last applied to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is the same for every Hvpa of an operator.
+
+    `hpa_tolerance`: kube-controller-manager's `--horizontal-pod-autoscaler-tolerance` (its default is 0.1), in parts
+    per million.
+    """
+
+    hpa_tolerance_ppm: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects that may have to do with one Hvpa, as the cluster holds them; who belongs to whom is not yet decided.
+
+    `rivals` are the names of other live Hvpas with the same target, `hpas` and `vpas` every one that is owned by this
+    Hvpa, targets it or its workload, is named by it, or holds a name that it would give; `pods` those that the
+    workload's selector matches. `vpa_served` tells whether the cluster knows VerticalPodAutoscalers at all.
+    """
+
+    hvpa: HvpaObject
+    workload: Workload | None = None
+    rivals: tuple[str, ...] = ()
+    hpas: tuple[Hpa, ...] = ()
+    vpas: tuple[Vpa, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    vpa_served: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why something is as it is: a condition's reason and message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedChange:
+    """One write to an HPA or VPA: `apply` (server-side apply of `manifest`), `delete`, or `release` (drop our owner
+    reference). `uid` and `resource_version` make delete and release conditional."""
+
+    action: Literal["apply", "delete", "release"]
+    kind: OwnedKind
+    name: str
+    manifest: Mapping[str, object] | None = None
+    uid: str = ""
+    resource_version: str = ""
+    owner_references: tuple[Mapping[str, object], ...] = ()
+    """`release` only: the owner references that stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommender(Generic[T]):
+    """A recommender as far as this Hvpa may use it: the object when there is one, and why it can't be used if so."""
+
+    configured: bool
+    object: T | None = None
+    problem: Finding | None = None
+    changes: tuple[OwnedChange, ...] = ()
+    in_charge: bool = False
+    """Whether this Hvpa's recommender may govern the axis (owned, being created, or named and fit); False where it is
+    not configured, not found, refused or a foreign one acts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodsSeen:
+    """What a decision needs of the pods: counts by state, who starves, and when the last one became ready."""
+
+    ready: int = 0
+    running: int = 0
+    last_ready_at: dt.datetime | None = None
+    starving: Mapping[str, dt.datetime] = field(default_factory=dict)
+    """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
+    and when that was last seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything a decision depends on, resolved: the same observation always gives the same decision."""
+
+    now: dt.datetime
+    settings: Settings
+    metadata: Meta
+    spec: HvpaSpec | None
+    status: HvpaStatus
+    problem: Finding | None
+    """Why nothing can be scaled at all (invalid spec, no target, two Hvpas on one target); None when all is well."""
+    workload: Workload | None
+    horizontal: HorizontalAxis
+    vertical: VerticalAxis
+    legacy_override: bool
+    """`overrideScaleUpStabilization` of a status that gardener's controller wrote."""
+    hpa: Recommender[Hpa]
+    vpa: Recommender[Vpa]
+    pods: PodsSeen
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadPatch:
+    """The one write to the workload: a strategic merge patch, conditional on `resource_version`."""
+
+    kind: str
+    name: str
+    resource_version: str
+    body: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A Kubernetes Event on the Hvpa."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A change that is wanted and held back. `current` and `wanted` are replicas, millicores or bytes."""
+
+    axis: Axis
+    direction: Direction
+    reason: str
+    current: int
+    wanted: int
+    container: str | None = None
+    resource: Resource | None = None
+    until: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerResources:
+    """Requests and limits of CPU (millicores) and memory (bytes) of one container."""
+
+    requests: Mapping[Resource, int]
+    limits: Mapping[Resource, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """Replica counts of a decision: now, the HPA's trusted wish, after this decision, and if nothing were blocked."""
+
+    current: int
+    hpa: int | None
+    target: int
+    recommended: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to write, in this order: workload, status, mailbox, owned objects, events; and when to look again.
+
+    `status` holds when all writes succeed. `weight_ppm` is the vertical weight in parts per million. `containers` is
+    what the workload is set to after this decision, `recommended` what it would be set to if nothing were blocked,
+    `steps` the reasoning in words for `explain`.
+    """
+
+    status: HvpaStatus
+    workload_patch: WorkloadPatch | None = None
+    mailbox: int | None = None
+    owned: tuple[OwnedChange, ...] = ()
+    events: tuple[Event, ...] = ()
+    recheck_after: dt.timedelta | None = None
+    replicas: ReplicaView | None = None
+    weight_ppm: int | None = None
+    containers: Mapping[str, ContainerResources] = field(default_factory=dict)
+    recommended: Mapping[str, ContainerResources] = field(default_factory=dict)
+    blocked: tuple[Blocked, ...] = ()
+    steps: tuple[str, ...] = ()
+    applied: tuple[tuple[Axis, Direction], ...] = ()
+    """The axes and directions in which this decision changes the workload (for metrics and events)."""

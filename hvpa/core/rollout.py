@@ -1,0 +1,128 @@
+"""How far the workload is: whether its last rollout is complete, what its pods say, which containers starve."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable
+
+from hvpa.api.objects import Container, ContainerStatus, Pod, Workload, condition
+from hvpa.core.model import PodsSeen
+from hvpa.core.slots import RESOURCES, amount
+
+OOM_KILLED = "OOMKilled"
+EVICTED = "Evicted"
+_LOW_ON_MEMORY = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
+"""The kubelet's eviction message (pkg/kubelet/eviction/helpers.go): `The node was low on resource: memory.`"""
+_EVICTED_CONTAINER = re.compile(r"Container (\S+) was using")
+"""The same message goes on to name the containers above their request."""
+
+
+def rollout_complete(workload: Workload) -> bool:
+    """Whether the last rollout is through: observed, and every replica updated, available and the only one.
+
+    A StatefulSet with a partition keeps the pods below it on the old revision on purpose, and one with `OnDelete` never
+    replaces pods by itself; neither is waited for.
+    """
+    spec, status = workload.spec, workload.status
+    if status.observed_generation < workload.metadata.generation:
+        return False
+    if status.replicas != spec.replicas or status.available_replicas < spec.replicas:
+        return False
+    expected = spec.replicas
+    strategy = spec.update_strategy
+    if strategy is not None:
+        if strategy.type == "OnDelete":
+            expected = 0
+        elif strategy.rolling_update is not None:
+            expected = max(0, spec.replicas - (strategy.rolling_update.partition or 0))
+    return status.updated_replicas >= expected
+
+
+def see_pods(pods: Iterable[Pod], workload: Workload, since: dt.datetime | None) -> PodsSeen:
+    """Count pods by state and find the containers that starved for memory after `since`, the last vertical step."""
+    template = {container.name: container for container in workload.spec.template.spec.containers}
+    ready = running = 0
+    last_ready: dt.datetime | None = None
+    starving: dict[str, dt.datetime] = {}
+    for pod in pods:
+        if pod.metadata.deletion_timestamp is not None:
+            continue
+        running += pod.status.phase == "Running"
+        is_ready = condition(pod.status.conditions, "Ready")
+        if is_ready is not None and is_ready.status == "True":
+            ready += 1
+            last_ready = _latest(last_ready, is_ready.last_transition_time)
+        for name, when in _starved(pod, template, since):
+            starving[name] = max(when, starving.get(name, when))
+    return PodsSeen(ready=ready, running=running, last_ready_at=last_ready, starving=starving)
+
+
+def _latest(one: dt.datetime | None, other: dt.datetime | None) -> dt.datetime | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+def _starved(
+    pod: Pod, template: dict[str, Container], since: dt.datetime | None
+) -> Iterable[tuple[str, dt.datetime]]:
+    """Containers of this pod that ran out of memory after `since` with the resources the template still has."""
+    found: dict[str, dt.datetime | None] = {}
+    for status in pod.status.container_statuses:
+        killed_at, killed = _oom_killed(status)
+        if killed:
+            found[status.name] = killed_at or _started(pod)
+    if _evicted_for_memory(pod):
+        named = [name for name in _EVICTED_CONTAINER.findall(pod.status.message) if name in template]
+        for name in named or template:
+            found.setdefault(name, _ended(pod))
+    own = {container.name: container for container in pod.spec.containers}
+    for name, when in found.items():
+        if name not in template or name not in own or not _runs_template(own[name], template[name]):
+            continue
+        if when is not None and (since is None or when > since):
+            yield name, when
+
+
+def _oom_killed(status: ContainerStatus) -> tuple[dt.datetime | None, bool]:
+    for state in (status.state, status.last_state):
+        if state.terminated is not None and state.terminated.reason == OOM_KILLED:
+            return state.terminated.finished_at, True
+    return None, False
+
+
+def _evicted_for_memory(pod: Pod) -> bool:
+    return (
+        pod.status.phase == "Failed"
+        and pod.status.reason == EVICTED
+        and _LOW_ON_MEMORY.search(pod.status.message) is not None
+    )
+
+
+def _started(pod: Pod) -> dt.datetime | None:
+    return pod.status.start_time or pod.metadata.creation_timestamp
+
+
+def _ended(pod: Pod) -> dt.datetime | None:
+    """When an evicted pod ended: its last condition change or container end, else its start."""
+    latest: dt.datetime | None = None
+    for entry in pod.status.conditions:
+        latest = _latest(latest, entry.last_transition_time)
+    for status in pod.status.container_statuses:
+        if status.state.terminated is not None:
+            latest = _latest(latest, status.state.terminated.finished_at)
+    return latest or _started(pod)
+
+
+def _runs_template(own: Container, template: Container) -> bool:
+    """Whether a pod's container has what the template asks for. What the template leaves open may have been filled in
+    (by a LimitRange, say); a missing request is taken for equal to the limit, as in Kubernetes."""
+    wanted, have = template.resources, own.resources
+    requests = wanted.limits | wanted.requests
+    return all(
+        amount(present, resource) == amount(expected, resource)
+        for expected, present in ((requests, have.limits | have.requests), (wanted.limits, have.limits))
+        for resource in RESOURCES
+        if resource in expected
+    )

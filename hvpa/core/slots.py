@@ -1,0 +1,120 @@
+"""What a VPA governs of a pod template: one `Slot` for each container and resource that it has a target for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hvpa.api.hvpa import ContainerPolicy, HvpaSpec
+from hvpa.api.objects import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
+from hvpa.api.quantity import QuantityError, Resource, parse_resource
+from hvpa.core.blend import RequestBounds, blend_request
+from hvpa.core.model import ContainerResources
+
+RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
+
+Policy = ContainerPolicy | VpaContainerPolicy
+"""A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One container's one resource: what is set now, what the VPA targets, and what bounds it."""
+
+    container: str
+    resource: Resource
+    request: int | None
+    limit: int | None
+    target: int
+    bounds: RequestBounds
+    scales_limit: bool
+
+    @property
+    def current(self) -> int:
+        """The request that holds now. A missing one is equal to the limit, as in Kubernetes; 0 without a limit."""
+        if self.request is not None:
+            return self.request
+        return self.limit or 0
+
+    def blended(self, vertical_ppm: int) -> int:
+        """The request at a weight, inside its bounds."""
+        return self.bounds.clamp(blend_request(self.resource, self.current, self.target, vertical_ppm))
+
+
+def present_resources(containers: Iterable[Container]) -> dict[str, ContainerResources]:
+    """CPU and memory of all containers of a pod template as numbers."""
+    return {
+        one.name: ContainerResources(_amounts(one.resources.requests), _amounts(one.resources.limits))
+        for one in containers
+    }
+
+
+def _amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:
+    return {name: value for name in RESOURCES if (value := amount(resources, name)) is not None}
+
+
+def amount(resources: Mapping[str, str | int | float], resource: Resource) -> int | None:
+    """One resource of a resource list in millicores or bytes; None where it is missing or can't be read."""
+    quantity = resources.get(resource)
+    if quantity is None:
+        return None
+    try:
+        return parse_resource(resource, quantity)
+    except QuantityError:
+        return None
+
+
+def recommendations(vpa: Vpa) -> dict[str, ContainerRecommendation]:
+    """The VPA's recommendations by container."""
+    recommendation = vpa.status.recommendation
+    found = recommendation.container_recommendations if recommendation is not None else None
+    return {one.container_name: one for one in found or ()}
+
+
+def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
+    """The container policies that bound the result: the template's where the VPA is ours (the object may still have
+    those of an earlier template), the object's where the spec names one."""
+    if not spec.vpa.deploy:
+        policy = vpa.spec.resource_policy
+        return policy.container_policies if policy is not None else ()
+    template = spec.vpa.template.spec
+    if template is None or template.resource_policy is None:
+        return ()
+    return template.resource_policy.container_policies
+
+
+def policy_of(container: str, found: Sequence[Policy]) -> Policy:
+    """The container's policy: its own, else the one of `*`, else the default."""
+    default: Policy = VpaContainerPolicy()
+    for policy in found:
+        if policy.container_name == container:
+            return policy
+        if policy.container_name == "*":
+            default = policy
+    return default
+
+
+def slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> Iterable[Slot]:
+    """Every container and resource that the VPA governs and has a target for, in the order of the pod template."""
+    targets, found = recommendations(vpa), policies(spec, vpa)
+    for name, resources in present.items():
+        policy = policy_of(name, found)
+        recommended = targets.get(name)
+        if recommended is None or policy.mode == "Off":
+            continue
+        governed = RESOURCES if policy.controlled_resources is None else policy.controlled_resources
+        for resource in RESOURCES:
+            target = amount(recommended.target, resource)
+            if resource in governed and target is not None:
+                yield _slot(name, resource, resources, target, policy)
+
+
+def _slot(name: str, resource: Resource, resources: ContainerResources, target: int, policy: Policy) -> Slot:
+    limit = resources.limits.get(resource)
+    scales_limit = policy.controlled_values != "RequestsOnly"
+    bounds = RequestBounds(
+        lower=amount(policy.min_allowed, resource),
+        upper=amount(policy.max_allowed, resource),
+        fixed_limit=None if scales_limit else limit,
+    )
+    return Slot(name, resource, resources.requests.get(resource), limit, target, bounds, scales_limit)

@@ -1,0 +1,89 @@
+"""What earlier decisions left behind: each axis's clock, what it set, and what that was blended from.
+
+The record stands twice, in an annotation of the workload (written in one patch with the change itself) and in the
+Hvpa's status. The newer one counts, so a crash between the two writes loses nothing (DESIGN 8).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+
+from hvpa.api.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
+
+CLOCK_SKEW = dt.timedelta(minutes=1)
+"""A recorded time further ahead than this is from a clock that was wrong, and holds nothing back."""
+_LAST_INSTANT = dt.datetime.max.replace(tzinfo=dt.UTC)
+
+
+def recorded_axes(status: HvpaStatus, annotation: str | None) -> tuple[HorizontalAxis, VerticalAxis]:
+    """Both axes as last recorded. A status of gardener's controller knows one time for both; an annotation that can't
+    be read counts as absent."""
+    written = _read(annotation)
+    known = status.axes
+    if known is None and written is None:
+        legacy = status.last_scaling.last_scale_time if status.last_scaling is not None else None
+        return HorizontalAxis(last_scale_time=legacy), VerticalAxis(last_scale_time=legacy)
+    known = known or Axes()
+    written = written or Axes()
+    return (
+        _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal),
+        _newer_vertical(known.vertical or VerticalAxis(), written.vertical),
+    )
+
+
+def _read(annotation: str | None) -> Axes | None:
+    if not annotation:
+        return None
+    try:
+        return Axes.model_validate_json(annotation)
+    except ValueError:
+        return None
+
+
+def _is_newer(one: dt.datetime | None, other: dt.datetime | None) -> bool:
+    return one is not None and (other is None or one > other)
+
+
+def _newer_horizontal(known: HorizontalAxis, written: HorizontalAxis | None) -> HorizontalAxis:
+    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time):
+        return known
+    return written.model_copy(update={"mailbox": known.mailbox})
+
+
+def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None) -> VerticalAxis:
+    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time):
+        return known
+    return written.model_copy(update={"pending": ()})
+
+
+def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
+    """The annotation's text: what must be known after a crash, without what only the status needs."""
+    axes = Axes(
+        horizontal=horizontal.model_copy(update={"mailbox": None}),
+        vertical=vertical.model_copy(update={"pending": ()}),
+    )
+    wire: Mapping[str, object] = to_wire(axes)
+    return json.dumps(wire, separators=(",", ":"), sort_keys=True)
+
+
+def held_until(last: dt.datetime | None, duration: dt.timedelta, now: dt.datetime) -> dt.datetime | None:
+    """Until when a step at `last` holds the next one back; None when it does not (any more)."""
+    if last is None or is_ahead(last, now):
+        return None
+    until = after(last, duration)
+    return until if now < until else None
+
+
+def is_ahead(recorded: dt.datetime, now: dt.datetime) -> bool:
+    """Whether a recorded time is from a clock that was wrong."""
+    return recorded - now > CLOCK_SKEW
+
+
+def after(when: dt.datetime, duration: dt.timedelta) -> dt.datetime:
+    """`when` plus `duration`, or the last instant there is where that is later (a duration may be 292 years)."""
+    try:
+        return when + duration
+    except OverflowError:
+        return _LAST_INSTANT

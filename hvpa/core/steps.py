@@ -1,0 +1,77 @@
+"""Steps of the vertical axis as values: a wanted change of one slot, what becomes of all of them, and their words."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from hvpa.api.quantity import format_resource
+from hvpa.api.status import Pending, VerticalAxis
+from hvpa.core.gates import Change, Hold
+from hvpa.core.model import Blocked, ContainerResources, Direction
+from hvpa.core.slots import Slot
+from hvpa.core.weights import percent
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of one slot that is wanted: the request, the weight it was blended with, and how its gates see it."""
+
+    slot: Slot
+    request: int
+    weight_ppm: int
+    change: Change
+    passes: frozenset[str] = frozenset()
+    override: bool = False
+    pending: Pending | None = None
+
+    @property
+    def direction(self) -> Direction:
+        """Which way the request goes."""
+        return "up" if self.request > self.slot.current else "down"
+
+
+@dataclass(frozen=True, slots=True)
+class VerticalOutcome:
+    """What becomes of the resources: `containers` is set now, `recommended` would be if nothing were blocked, `changed`
+    names the containers that this decision changes, `young_until` until when the VPA's history is too young
+    for a request that would be lowered, `without_request` what was reckoned from a missing request."""
+
+    containers: dict[str, ContainerResources]
+    recommended: dict[str, ContainerResources]
+    changed: frozenset[str]
+    directions: tuple[Direction, ...]
+    axis: VerticalAxis
+    blocked: tuple[Blocked, ...] = ()
+    look_again_at: dt.datetime | None = None
+    steps: tuple[str, ...] = ()
+    young_until: dt.datetime | None = None
+    without_request: tuple[str, ...] = ()
+
+
+def blocked(step: Step, hold: Hold) -> Blocked:
+    """A step that is held back, as it is told."""
+    slot = step.slot
+    return Blocked(
+        "vertical",
+        step.direction,
+        hold.reason,
+        slot.current,
+        step.request,
+        container=slot.container,
+        resource=slot.resource,
+        until=hold.until,
+    )
+
+
+def note(step: Step, hold: Hold | None) -> str:
+    """The step in words."""
+    slot = step.slot
+    now, target, wanted = (
+        format_resource(slot.resource, one) for one in (slot.current, slot.target, step.request)
+    )
+    shown = percent(step.weight_ppm)
+    text = f"{slot.container} {slot.resource}: {now} now, {target} recommended, {wanted} at weight {shown}"
+    if step.override:
+        text += ", raised because it ran out of memory"
+    return text if hold is None else f"{text}, held back by {hold.told()}"

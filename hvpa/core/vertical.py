@@ -1,0 +1,273 @@
+"""The vertical axis of `Additive`: from a VPA's targets to the requests and limits that are set (DESIGN 5.2 to 6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from hvpa.api.hvpa import CpuParams, MemoryParams, ScaleParams
+from hvpa.api.objects import condition
+from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.status import MemoryOverride, Pending, SpentTarget, VerticalAxis
+from hvpa.core.blend import scale_limit, threshold
+from hvpa.core.contest import Contest, judge_contest
+from hvpa.core.gates import CONTESTED, OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_hold
+from hvpa.core.horizontal import SETTLING
+from hvpa.core.model import ContainerResources, Observation
+from hvpa.core.slots import Slot, amount, present_resources, slots
+from hvpa.core.starving import OVERRIDE_EVERY, enough_memory
+from hvpa.core.state import after, held_until, is_ahead
+from hvpa.core.steps import Step, VerticalOutcome, blocked, note
+from hvpa.core.weights import FULL, Weight, percent
+
+DEFAULT_MIN_CHANGE: dict[Resource, int] = {"cpu": 200, "memory": 200_000_000}
+"""200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
+
+
+def history_until(seen: Observation) -> dt.datetime | None:
+    """Until when the VPA's history is too young to lower requests (`minHistory`); None when it is old enough."""
+    assert seen.vpa.object is not None and seen.spec is not None
+    provided = condition(seen.vpa.object.status.conditions, "RecommendationProvided")
+    if provided is None or provided.last_transition_time is None:
+        return None
+    until = after(provided.last_transition_time, seen.spec.vpa.scale_down.min_history)
+    return until if seen.now < until else None
+
+
+class VerticalScaling:
+    """One decision's vertical axis: what is the same for all slots, and the way from slot to outcome.
+
+    `wants_out` tells that all replicas there may be are there and the HPA wants more: what goes up has full weight then,
+    once the HPA can have measured that count (it still wants out, DESIGN 5.2).
+    """
+
+    def __init__(self, seen: Observation, moment: Moment, weight: Weight, wants_out: bool) -> None:
+        assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
+        self.seen = seen
+        self.moment = moment
+        self.weight = weight
+        self.wants_out = wants_out
+        self.spec = seen.spec.vpa
+        self.present = present_resources(seen.workload.spec.template.spec.containers)
+        self.slots = tuple(slots(seen.spec, seen.vpa.object, self.present))
+        self.spent = {(one.container, one.resource): one for one in seen.vertical.spent}
+        self.pending = {
+            (one.container, one.resource): one for one in seen.vertical.pending if one.direction == "up"
+        }
+        self.overrides = {one.container: one for one in seen.vertical.overrides}
+        self.starving = bool(seen.pods.starving) or seen.legacy_override
+        self.young_until = history_until(seen)
+        self.is_young = False
+        self.wakes: list[dt.datetime] = []
+        self.contest = self._contest()
+
+    def outcome(self) -> VerticalOutcome:
+        """Decide on every slot."""
+        judged: list[tuple[Step, Hold | None]] = []
+        for slot in self.slots:
+            step = self._step(slot)
+            if step is not None:
+                judged.append((step, first_hold(step.change, self.moment, step.passes)))
+        applied = [step for step, hold in judged if hold is None]
+        return VerticalOutcome(
+            containers=self._resources(applied),
+            recommended=self._resources([step for step, _ in judged if not step.change.weightless]),
+            changed=frozenset(step.slot.container for step in applied),
+            directions=tuple(sorted({step.direction for step in applied})),
+            axis=self._axis(judged, applied),
+            blocked=tuple(blocked(step, hold) for step, hold in judged if hold is not None),
+            look_again_at=min(self.wakes, default=None),
+            steps=tuple(note(step, hold) for step, hold in judged),
+            young_until=self.young_until if self.is_young else None,
+            without_request=tuple(
+                f"{slot.container} {slot.resource}" for slot in self.slots if slot.request is None
+            ),
+        )
+
+    # --- what is wanted ----------------------------------------------------------------------------------------------
+    def _step(self, slot: Slot) -> Step | None:
+        """The change that is wanted of one slot; None where there is none."""
+        starves = self._starves(slot)
+        if starves and (override := self._override(slot)) is not None:
+            return override
+        ppm = FULL if slot.target > slot.current and self._still_wants_out() else self.weight.vertical_ppm
+        wanted = slot.blended(ppm or FULL)
+        up = wanted > slot.current
+        if wanted == slot.current or (not up and (starves or self._too_young())):
+            return None
+        least = self._threshold(slot, up)
+        spent, moved = self._spent(slot, ppm, least, up)
+        if spent and not moved:
+            return None
+        pending = self._pending(slot) if up and ppm > 0 else None
+        change = Change(
+            policy=self.spec.scale_up if up else self.spec.scale_down,
+            last_scale_time=self.seen.vertical.last_scale_time,
+            contested_until=self.contest.until,
+            weightless=ppm == 0,
+            disruptive=True,
+            too_small=spent or abs(wanted - slot.current) < least,
+            small_until=None
+            if pending is None
+            else after(pending.since, self.spec.scale_up.min_change_timeout),
+        )
+        relieved = self.starving and up and not starves
+        return Step(slot, wanted, ppm, change, RELIEVED if relieved else frozenset(), pending=pending)
+
+    def _still_wants_out(self) -> bool:
+        if not self.wants_out:
+            return False
+        measured_at = held_until(self.seen.horizontal.last_scale_time, SETTLING, self.seen.now)
+        if measured_at is not None:
+            self.wakes.append(measured_at)
+        return measured_at is None
+
+    def _too_young(self) -> bool:
+        if self.young_until is None:
+            return False
+        self.wakes.append(self.young_until)
+        self.is_young = True
+        return True
+
+    def _spent(self, slot: Slot, ppm: int, least: int, up: bool) -> tuple[bool, bool]:
+        """Whether the target has had its step at this weight, and whether it has since moved on the way that the
+        request would go, by too little to count as another target (DESIGN 5.2).
+
+        A step at full weight leaves nothing to be taken twice. A raise for a container that ran out of memory goes
+        beyond its target, so that target is spent at every weight: it must not take the raise back.
+        """
+        before = self.spent.get((slot.container, slot.resource))
+        if before is None or amount({slot.resource: before.request}, slot.resource) != slot.current:
+            return False, False
+        target = amount({slot.resource: before.target}, slot.resource)
+        if target is None or ppm == 0 or abs(slot.target - target) >= max(1, least):
+            return False, False
+        raised = slot.resource == "memory" and slot.container in self.overrides and slot.current > target
+        if not raised and (ppm == FULL or before.weight != percent(ppm)):
+            return False, False
+        return True, slot.target > target if up else slot.target < target
+
+    def _threshold(self, slot: Slot, up: bool) -> int:
+        params = _params((self.spec.scale_up if up else self.spec.scale_down).min_change, slot.resource)
+        if params.value is None and params.percentage is None:
+            return DEFAULT_MIN_CHANGE[slot.resource]
+        return threshold(params.value, params.percentage, slot.current)
+
+    def _pending(self, slot: Slot) -> Pending:
+        known = self.pending.get((slot.container, slot.resource))
+        if known is not None and not is_ahead(known.since, self.seen.now):
+            return known
+        return Pending(container=slot.container, resource=slot.resource, direction="up", since=self.seen.now)
+
+    # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
+    def _starves(self, slot: Slot) -> bool:
+        starving = self.seen.legacy_override or slot.container in self.seen.pods.starving
+        return slot.resource == "memory" and starving
+
+    def _override(self, slot: Slot) -> Step | None:
+        """The raise of a starving container's memory; None where it had one lately, or has all that it may have."""
+        before = self.overrides.get(slot.container)
+        until = held_until(before.time if before is not None else None, OVERRIDE_EVERY, self.seen.now)
+        if until is not None:
+            self.wakes.append(until)
+            return None
+        wanted = enough_memory(slot, known=slot.container in self.seen.pods.starving)
+        if wanted <= slot.current:
+            return None
+        last, contested = self.seen.vertical.last_scale_time, self.contest.until
+        change = Change(self.spec.scale_up, last, contested_until=contested, disruptive=True)
+        return Step(slot, wanted, FULL, change, OVERRIDDEN, override=True)
+
+    # --- what is remembered ------------------------------------------------------------------------------------------
+    def _contest(self) -> Contest:
+        axis = self.seen.vertical
+        undone = self.moment.applies and any(self._undone(one) for one in axis.spent)
+        return judge_contest(undone, axis.set_back, axis.last_scale_time, self.seen.now)
+
+    def _undone(self, one: SpentTarget) -> bool:
+        """Whether a request that we set stands at another value now."""
+        resources = self.present.get(one.container)
+        resource: Resource = "cpu" if one.resource == "cpu" else "memory"
+        return resources is not None and resources.requests.get(resource) != amount(
+            {resource: one.request}, resource
+        )
+
+    def _axis(self, judged: list[tuple[Step, Hold | None]], applied: list[Step]) -> VerticalAxis:
+        """The axis's record after this decision. What only waits stays pending, also where nothing may be applied."""
+        done = applied if self.moment.applies else []
+        waiting = [
+            step.pending
+            for step, hold in judged
+            if step.pending is not None and not (hold is None and self.moment.applies)
+        ]
+        update: dict[str, object] = {"pending": tuple(waiting)}
+        if done:
+            update |= {
+                "last_scale_time": self.seen.now,
+                "spent": self._spent_after(done),
+                "overrides": self._overrides_after(done),
+                "set_back": self.contest.after_step(self.seen.now),
+            }
+        elif any(hold is not None and hold.reason == CONTESTED for _, hold in judged):
+            update["set_back"] = self.contest.record
+        return self.seen.vertical.model_copy(update=update)
+
+    def _spent_after(self, applied: list[Step]) -> tuple[SpentTarget, ...]:
+        """What requests were blended from; forgotten where the container is gone or somebody set another request."""
+        spent = {
+            key: one
+            for key, one in self.spent.items()
+            if one.container in self.present and not self._undone(one)
+        }
+        for step in applied:
+            slot = step.slot
+            spent[slot.container, slot.resource] = SpentTarget(
+                container=slot.container,
+                resource=slot.resource,
+                target=format_resource(slot.resource, slot.target),
+                weight=percent(step.weight_ppm),
+                request=format_resource(slot.resource, step.request),
+            )
+        return tuple(spent[key] for key in sorted(spent))
+
+    def _overrides_after(self, applied: list[Step]) -> tuple[MemoryOverride, ...]:
+        """Raises of starving containers: remembered until their ten minutes are over and the memory is set anew."""
+        now = self.seen.now
+        anew = {step.slot.container for step in applied if step.slot.resource == "memory"}
+        kept = {
+            name: one
+            for name, one in self.overrides.items()
+            if name in self.present
+            and (name not in anew or held_until(one.time, OVERRIDE_EVERY, now) is not None)
+        }
+        raised = {step.slot.container for step in applied if step.override}
+        kept |= {name: MemoryOverride(container=name, time=now) for name in raised}
+        return tuple(kept[name] for name in sorted(kept))
+
+    # --- requests and limits -----------------------------------------------------------------------------------------
+    def _resources(self, steps: list[Step]) -> dict[str, ContainerResources]:
+        """All containers' resources with the steps taken."""
+        found = {
+            name: ContainerResources(dict(one.requests), dict(one.limits))
+            for name, one in self.present.items()
+        }
+        for step in steps:
+            slot = step.slot
+            requests, limits = dict(found[slot.container].requests), dict(found[slot.container].limits)
+            requests[slot.resource] = step.request
+            limit = self._limit(step)
+            if limit is not None:
+                limits[slot.resource] = limit
+            found[slot.container] = ContainerResources(requests, limits)
+        return found
+
+    def _limit(self, step: Step) -> int | None:
+        """The limit that goes with a step's request; None where none is set."""
+        slot = step.slot
+        if not slot.scales_limit:
+            return slot.limit
+        gap = _params(self.spec.limits_requests_gap_scale_params, slot.resource)
+        return scale_limit(slot.resource, step.request, slot.request, slot.limit, gap)
+
+
+def _params(params: ScaleParams, resource: Resource) -> CpuParams | MemoryParams:
+    return params.cpu if resource == "cpu" else params.memory

@@ -1,0 +1,84 @@
+"""Which vertical weight counts at a replica count (DESIGN 5.1). Weights are in parts per million."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hvpa.api.hvpa import HvpaSpec, ScalingInterval
+
+FULL = 1_000_000
+"""Weight 1 (100 percent) in parts per million."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Replica bounds of the horizontal axis; `upper` is None where there is no HPA."""
+
+    lower: int = 1
+    upper: int | None = None
+
+    def clamp(self, count: int) -> int:
+        """The nearest count inside the bounds."""
+        if self.upper is not None:
+            count = min(count, self.upper)
+        return max(count, self.lower)
+
+    def contains(self, count: int) -> bool:
+        """Whether `count` is inside the bounds."""
+        return self.clamp(count) == count
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """The vertical weight that counts, and the interval it is from (an index, None where none matched)."""
+
+    vertical_ppm: int
+    interval: int | None
+    why: str
+
+    @property
+    def percent(self) -> int | float:
+        """The vertical weight as a percentage; a whole number where it is one."""
+        return percent(self.vertical_ppm)
+
+    @property
+    def horizontal_ppm(self) -> int:
+        """1 minus the vertical weight."""
+        return FULL - self.vertical_ppm
+
+
+def percent(ppm: int) -> int | float:
+    """Parts per million as a percentage; a whole number where it is one."""
+    whole, rest = divmod(ppm, FULL // 100)
+    return whole if rest == 0 else ppm * 100 / FULL
+
+
+def weight_at(spec: HvpaSpec, replicas: int, wish: int | None, bounds: Bounds, vertical_only: bool) -> Weight:
+    """The weight at `replicas`, when the HPA wishes for `wish` (None: it has no say).
+
+    The first interval that contains the count decides. Inside an interval with weight 100 the HPA could never leave, so
+    while it wants another count, the nearest interval below 100 on the side it wants to go to is used instead.
+    """
+    intervals = spec.weight_based_scaling_intervals
+    if not intervals:
+        if vertical_only:
+            return Weight(FULL, None, "no intervals and no HPA: all vertical")
+        return Weight(0, None, "no intervals: all horizontal")
+    weights = spec.weights_ppm
+    for index, interval in enumerate(intervals):
+        if not _contains(interval, replicas, bounds):
+            continue
+        if weights[index] == FULL and wish is not None and wish != replicas:
+            side = range(index - 1, -1, -1) if wish < replicas else range(index + 1, len(intervals))
+            for neighbour in side:
+                if weights[neighbour] < FULL:
+                    why = f"interval {index} has weight 100 and the HPA wants {wish}: interval {neighbour} counts"
+                    return Weight(weights[neighbour], neighbour, why)
+        return Weight(weights[index], index, f"interval {index} contains {replicas} replicas")
+    return Weight(0, None, f"no interval contains {replicas} replicas: all horizontal")
+
+
+def _contains(interval: ScalingInterval, replicas: int, bounds: Bounds) -> bool:
+    start = interval.start_replica_count or bounds.lower
+    last = interval.last_replica_count or bounds.upper
+    return start <= replicas and (last is None or replicas <= last)

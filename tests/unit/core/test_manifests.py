@@ -1,0 +1,159 @@
+"""The HPA and VPA that an Hvpa owns (DESIGN 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from hvpa.api.hvpa import HvpaObject
+from hvpa.api.objects import Hpa, Vpa
+from hvpa.core.manifests import Manifest, up_to_date, wanted
+from hvpa.core.model import TEMPLATE_HASH
+from tests.unit.core import build
+
+HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
+
+
+def manifest(one: HvpaObject, kind: Any = HPA, name: str = "web") -> Manifest:
+    assert one.spec is not None
+    return wanted(kind, name, one.metadata, one.spec)
+
+
+def spec_of(found: Manifest) -> dict[str, Any]:
+    spec = found.body["spec"]
+    assert isinstance(spec, dict)
+    return spec
+
+
+def test_the_hpa_is_the_template_pointed_at_the_hvpa() -> None:
+    found = manifest(build.hvpa({"hpa": {"template": {"metadata": {"annotations": {"why": "so"}}}}}))
+    assert found.body["apiVersion"] == "autoscaling/v2"
+    assert found.body["kind"] == HPA
+    assert found.body["metadata"] == {
+        "name": "web",
+        "namespace": "default",
+        "labels": {"of": "web"},
+        "annotations": {"why": "so", TEMPLATE_HASH: found.template_hash},
+        "ownerReferences": [
+            {
+                "apiVersion": "autoscaling.k8s.io/v1alpha1",
+                "kind": "Hvpa",
+                "name": "web",
+                "uid": build.UID,
+                "controller": True,
+            }
+        ],
+    }
+    spec = spec_of(found)
+    assert spec["scaleTargetRef"] == {
+        "apiVersion": "autoscaling.k8s.io/v1alpha1",
+        "kind": "Hvpa",
+        "name": "web",
+    }
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 10)
+    assert spec["metrics"] == build.HPA_TEMPLATE["spec"]["metrics"]
+
+
+def test_the_hpas_own_memory_is_switched_off_unless_the_user_sets_behavior() -> None:
+    behavior = spec_of(manifest(build.hvpa()))["behavior"]
+    for direction in ("scaleUp", "scaleDown"):
+        assert behavior[direction]["stabilizationWindowSeconds"] == 0
+        assert behavior[direction]["selectPolicy"] == "Max"
+    assert behavior["scaleDown"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 1}]
+    assert behavior["scaleUp"]["policies"] == [{"type": "Pods", "value": 10_000, "periodSeconds": 1}]
+    own = {"scaleDown": {"stabilizationWindowSeconds": 120}}
+    kept = manifest(build.hvpa({"hpa": {"template": {"spec": {"behavior": own}}}}))
+    assert spec_of(kept)["behavior"] == own
+
+
+def test_the_old_form_of_metrics_becomes_the_new_one() -> None:
+    old = [{"type": "Resource", "resource": {"name": "memory", "targetAverageUtilization": 50}}]
+    spec = spec_of(manifest(build.hvpa({"hpa": {"template": {"spec": {"metrics": old}}}})))
+    target = {"type": "Utilization", "averageUtilization": 50}
+    assert spec["metrics"] == [{"type": "Resource", "resource": {"name": "memory", "target": target}}]
+
+
+def test_the_vpa_only_recommends_and_is_for_the_workload() -> None:
+    policy = {"containerPolicies": [{"containerName": "app", "maxAllowed": {"memory": "3000Mi"}}]}
+    found = manifest(build.hvpa({"vpa": {"template": {"spec": {"resourcePolicy": policy}}}}), VPA)
+    assert found.body["apiVersion"] == "autoscaling.k8s.io/v1"
+    assert found.body["spec"] == {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "updatePolicy": {"updateMode": "Off"},
+        "resourcePolicy": policy,
+    }
+    bare = build.hvpa({"vpa": {"template": {"spec": {}}}, "targetRef": {"apiVersion": None}})
+    assert spec_of(manifest(bare, VPA))["targetRef"]["apiVersion"] == "apps/v1"
+    assert "resourcePolicy" not in spec_of(manifest(bare, VPA))
+
+
+def test_the_same_spec_gives_the_same_manifest_and_another_one_another_hash() -> None:
+    assert manifest(build.hvpa()) == manifest(build.hvpa({}, metadata={"generation": 9}))
+    assert manifest(build.hvpa()).template_hash != manifest(build.hvpa(), name="web-2").template_hash
+    other = build.hvpa({"hpa": {"template": {"spec": {"maxReplicas": 11}}}})
+    assert manifest(build.hvpa()).template_hash != manifest(other).template_hash
+
+
+def as_hpa(body: Any) -> Hpa:
+    return msgspec.json.decode(msgspec.json.encode(body), type=Hpa)
+
+
+def altered(change: dict[str, Any], found: Manifest | None = None) -> Hpa:
+    return as_hpa(build.merged((found or manifest(build.hvpa())).body, change))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param({}, True, id="as it was applied"),
+        pytest.param(
+            {"spec": {"extra": {"filled": "in"}}}, True, id="what the API server filled in does not matter"
+        ),
+        pytest.param({"metadata": {"labels": {"more": "labels"}}}, True, id="more labels don't matter"),
+        pytest.param({"metadata": {"labels": {"of": "other"}}}, False, id="another label"),
+        pytest.param(
+            {"metadata": {"annotations": {TEMPLATE_HASH: "0"}}}, False, id="applied from another template"
+        ),
+        pytest.param({"metadata": {"ownerReferences": None}}, False, id="no owner"),
+        pytest.param(
+            {"metadata": {"ownerReferences": [{"uid": "x", "controller": True}]}}, False, id="another owner"
+        ),
+        pytest.param({"spec": {"maxReplicas": 12}}, False, id="another value"),
+        pytest.param({"spec": {"metrics": []}}, False, id="a shorter list"),
+        pytest.param({"spec": {"metrics": {"no": "list"}}}, False, id="no list at all"),
+        pytest.param({"spec": {"scaleTargetRef": None}}, False, id="a part that is gone"),
+        pytest.param({"spec": {"scaleTargetRef": "web"}}, False, id="a part of another type"),
+    ],
+)
+def test_whether_an_object_is_up_to_date(change: dict[str, Any], expected: bool) -> None:
+    owner = build.hvpa()
+    assert up_to_date(altered(change), manifest(owner), owner.metadata) is expected
+
+
+def test_quantities_are_compared_by_value() -> None:
+    metrics = [
+        {
+            "type": "External",
+            "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1000m"}},
+        }
+    ]
+    owner = build.hvpa({"hpa": {"template": {"spec": {"metrics": metrics}}}})
+    found = manifest(owner)
+
+    def with_value(value: object) -> Hpa:
+        text = msgspec.json.encode(found.body).replace(b'"1000m"', msgspec.json.encode(value))
+        return msgspec.json.decode(text, type=Hpa)
+
+    for value, expected in (("1", True), (1, True), ("2", False), ("many", False), (None, False)):
+        assert up_to_date(with_value(value), found, owner.metadata) is expected
+
+
+def test_a_vpa_is_compared_likewise() -> None:
+    owner = build.hvpa()
+    found = manifest(owner, VPA)
+    vpa = msgspec.json.decode(msgspec.json.encode(found.body), type=Vpa)
+    assert up_to_date(vpa, found, owner.metadata)
+    auto = msgspec.json.encode(build.merged(found.body, {"spec": {"updatePolicy": {"updateMode": "Auto"}}}))
+    assert not up_to_date(msgspec.json.decode(auto, type=Vpa), found, owner.metadata)

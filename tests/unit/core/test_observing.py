@@ -1,0 +1,222 @@
+"""What can be decided upon at all (DESIGN 4, 8; bad input)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hvpa.core import Decision, Objects, Settings, decide, observe
+from tests.unit.core import build
+from tests.unit.core.build import NOW, at, stamp
+
+TARGETS = {"app": {"cpu": "3", "memory": "1Gi"}}
+
+
+def usual(**change: Any) -> Objects:
+    fields: dict[str, Any] = {"horizontal": build.hpa(6, 100), "vertical": build.vpa(TARGETS)}
+    return build.objects(**{**fields, **change})
+
+
+def condition(decision: Decision, kind: str) -> tuple[str, str]:
+    found = next(one for one in decision.status.conditions if one.type == kind)
+    return found.status, found.reason
+
+
+UNREADABLE = {"schedule": "later", "duration": "1h", "timeZone": "Mars/Olympus"}
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason", "told"),
+    [
+        pytest.param(
+            usual(one=build.hvpa({"hpa": {"scaleUp": {"stabilizationDuration": "x"}}})),
+            "InvalidSpec",
+            "spec.hpa.scaleUp.stabilizationDuration",
+            id="a spec that does not validate",
+        ),
+        pytest.param(
+            usual(one=build.hvpa({"maintenanceWindows": [UNREADABLE]})),
+            "InvalidSpec",
+            "spec.maintenanceWindows[0].timeZone",
+            id="a window that cannot be read",
+        ),
+        pytest.param(
+            usual(one=build.hvpa({"targetRef": {"kind": "CronJob"}})),
+            "UnsupportedTarget",
+            "CronJob",
+            id="a kind that is not supported",
+        ),
+        pytest.param(
+            usual(one=build.hvpa({"targetRef": {"apiVersion": "x/v1"}})),
+            "UnsupportedTarget",
+            "x/v1",
+            id="a group that is not supported",
+        ),
+        pytest.param(
+            replace(usual(), rivals=("b", "a")), "TargetShared", "a, b", id="a target with two Hvpas"
+        ),
+        pytest.param(replace(usual(), workload=None), "TargetNotFound", "Deployment web", id="no target"),
+        pytest.param(
+            usual(target=build.workload(change={"metadata": {"deletionTimestamp": build.LONG_AGO}})),
+            "TargetNotFound",
+            "web",
+            id="a target that is being deleted",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_scaled(seen: Objects, reason: str, told: str) -> None:
+    decision = build.decided(seen)
+    ready = decision.status.conditions[0]
+    assert (ready.type, ready.status, ready.reason) == ("Ready", "False", reason)
+    assert told in ready.message
+    assert decision.workload_patch is None
+    assert decision.mailbox is None
+    assert decision.owned == ()
+    assert decision.recheck_after is None
+    assert condition(decision, "HpaActive") == ("False", "NotReady")
+    assert condition(decision, "VpaActive") == ("False", "NotReady")
+    assert [(event.type, event.reason) for event in decision.events] == [("Warning", reason)]
+    again = build.decided(replace(seen, hvpa=build.with_status(seen.hvpa, decision.status)))
+    assert again.events == (), "it is told once"
+    assert again.status == decision.status
+
+
+def test_a_spec_that_cannot_be_read_without_a_reason_is_told_too() -> None:
+    decision = build.decided(usual(one=replace(build.hvpa(), spec=None)))
+    assert condition(decision, "Ready") == ("False", "InvalidSpec")
+
+
+def test_what_was_known_stays_in_the_status_while_something_is_wrong() -> None:
+    good = build.decided(usual())
+    broken = replace(usual(), workload=None, hvpa=build.with_status(build.hvpa(), good.status))
+    status = build.decided(broken).status
+    assert status.axes == good.status.axes
+    assert status.last_blocked_scaling == ()
+
+
+def test_a_stateful_set_is_a_target_too() -> None:
+    spec = {"targetRef": {"kind": "StatefulSet", "apiVersion": None}}
+    decision = build.decided(usual(one=build.hvpa(spec), target=build.workload(kind="StatefulSet")))
+    assert condition(decision, "Ready") == ("True", "Reconciled")
+
+
+def test_an_hvpa_that_is_being_deleted_does_nothing() -> None:
+    one = build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})
+    decision = build.decided(usual(one=one))
+    assert decision.status == one.status
+    assert (decision.workload_patch, decision.mailbox, decision.owned, decision.events) == (
+        None,
+        None,
+        (),
+        (),
+    )
+
+
+def test_without_any_recommender_it_is_not_ready() -> None:
+    one = build.hvpa({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
+    decision = build.decided(build.objects(one))
+    assert condition(decision, "Ready") == ("False", "NoRecommender")
+    assert decision.workload_patch is None
+
+
+# --- the VPA's recommendation ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        pytest.param([], "NoRecommendation", id="no condition"),
+        pytest.param(
+            [{"type": "RecommendationProvided", "status": "False", "message": "No pods match"}],
+            "NoRecommendation",
+            id="not provided",
+        ),
+        *(
+            pytest.param(
+                [
+                    {"type": "RecommendationProvided", "status": "True"},
+                    {"type": kind, "status": "True", "reason": "why"},
+                ],
+                kind,
+                id=kind,
+            )
+            for kind in ("ConfigUnsupported", "ConfigDeprecated", "LowConfidence")
+        ),
+    ],
+)
+def test_a_recommendation_that_does_not_count(conditions: list[Any], reason: str) -> None:
+    vertical = build.vpa(TARGETS, {"status": {"conditions": conditions}})
+    decision = build.decided(usual(vertical=vertical))
+    assert condition(decision, "VpaActive") == ("False", reason)
+    assert decision.containers["app"].requests["cpu"] == 1000
+    assert decision.replicas is not None
+    assert decision.replicas.target == 5, "the other axis goes on"
+
+
+def test_no_recommendation_at_all() -> None:
+    for status in ({"recommendation": None}, {"recommendation": {"containerRecommendations": None}}):
+        decision = build.decided(usual(vertical=build.vpa(TARGETS, {"status": status})))
+        assert condition(decision, "VpaActive") == ("False", "NoRecommendation")
+
+
+def test_conditions_that_are_false_do_not_matter() -> None:
+    conditions = [
+        {"type": "RecommendationProvided", "status": "True"},
+        {"type": "LowConfidence", "status": "False"},
+    ]
+    vertical = build.vpa(TARGETS, {"status": {"conditions": conditions}})
+    assert condition(build.decided(usual(vertical=vertical)), "VpaActive") == ("True", "Recommending")
+
+
+def test_a_cluster_without_vpas_is_told() -> None:
+    decision = build.decided(replace(usual(vertical=None), vpa_served=False))
+    assert condition(decision, "VpaActive") == ("False", "VpaNotServed")
+    assert [change.kind for change in decision.owned] == ["HorizontalPodAutoscaler"]
+    no_vpa = build.hvpa({"vpa": {"deploy": False}})
+    assert (
+        condition(build.decided(replace(usual(one=no_vpa, vertical=None), vpa_served=False)), "VpaActive")[1]
+        == "NotConfigured"
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        pytest.param(59, 3000, id="young history only raises"),
+        pytest.param(60, 2000, id="after minHistory it lowers"),
+    ],
+)
+def test_young_history_only_raises(age: int, expected: int) -> None:
+    big = build.workload(containers=[build.container(requests={"cpu": "3", "memory": "1Gi"})])
+    vertical = build.vpa({"app": {"cpu": "1", "memory": "3Gi"}}, since=stamp(at(minutes=-age)))
+    decision = build.decided(usual(horizontal=build.hpa(3), target=big, vertical=vertical))
+    assert decision.containers["app"].requests["cpu"] == expected
+    assert decision.containers["app"].requests["memory"] == 2_147_484_000
+    if age < 60:
+        assert condition(decision, "VpaActive") == ("True", "YoungHistory")
+        assert decision.recheck_after == dt.timedelta(minutes=1)
+
+
+def test_history_of_unknown_age_is_old() -> None:
+    conditions = [{"type": "RecommendationProvided", "status": "True"}]
+    big = build.workload(containers=[build.container(requests={"cpu": "3", "memory": "1Gi"})])
+    vertical = build.vpa({"app": {"cpu": "1"}}, {"status": {"conditions": conditions}})
+    decision = build.decided(usual(target=big, vertical=vertical, horizontal=build.hpa(3)))
+    assert decision.containers["app"].requests["cpu"] == 2000
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------
+def test_now_is_the_same_instant_in_any_zone() -> None:
+    seen, elsewhere = usual(), NOW.astimezone(dt.timezone(dt.timedelta(hours=5)))
+    assert decide(observe(seen, elsewhere, Settings())) == decide(observe(seen, NOW, Settings()))
+
+
+def test_a_target_at_0_replicas_is_left_alone() -> None:
+    decision = build.decided(usual(target=build.workload(0)))
+    assert condition(decision, "Ready") == ("True", "ScaledToZero")
+    assert condition(decision, "HpaActive") == ("False", "NoPods")
+    assert decision.workload_patch is None
+    assert decision.replicas is not None
+    assert (decision.replicas.current, decision.replicas.target) == (0, 0)
+    assert [event.reason for event in decision.events] == ["ScaledToZero"]

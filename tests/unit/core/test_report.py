@@ -1,0 +1,162 @@
+"""Status, conditions and events (DESIGN 3, 6.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hvpa.api.objects import LabelSelectorRequirement, Selector
+from hvpa.api.status import HvpaStatus
+from hvpa.core import Objects
+from hvpa.core.report import failed_status, selector_text
+from tests.unit.core import build
+from tests.unit.core.build import NOW, at
+
+TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}}
+OFF = {"updatePolicy": {"updateMode": "Off"}}
+
+
+def usual(spec: dict[str, Any] | None = None, status: HvpaStatus | None = None, **rest: Any) -> Objects:
+    one = build.hvpa({"replicas": 6, **(spec or {})})
+    one = one if status is None else build.with_status(one, status)
+    return build.objects(one, rest.pop("target", None), build.hpa(6, 100), build.vpa(TARGETS), **rest)
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        pytest.param(Selector(), "", id="empty"),
+        pytest.param(Selector(match_labels={"b": "2", "a": "1"}), "a=1,b=2", id="labels, sorted"),
+        pytest.param(
+            Selector(
+                match_labels={"app": "web"},
+                match_expressions=[
+                    LabelSelectorRequirement("tier", "In", ["front", "back"]),
+                    LabelSelectorRequirement("env", "NotIn", ["test"]),
+                    LabelSelectorRequirement("canary", "DoesNotExist"),
+                    LabelSelectorRequirement("live", "Exists"),
+                ],
+            ),
+            "app=web,!canary,env notin (test),live,tier in (back,front)",
+            id="expressions",
+        ),
+    ],
+)
+def test_the_selector_is_told_as_text(selector: Selector, expected: str) -> None:
+    assert selector_text(selector) == expected
+
+
+def test_the_status_tells_what_the_scale_subresource_needs() -> None:
+    status = build.decided(usual(target=build.workload(3, change={"status": {"replicas": 4}}))).status
+    assert status.replicas == 4
+    assert status.target_selector == "app=web"
+
+
+def test_the_status_tells_policies_and_weights() -> None:
+    status = build.decided(usual({"hpa": {"scaleDown": OFF}})).status
+    modes = [
+        status.hpa_scale_up_update_policy,
+        status.hpa_scale_down_update_policy,
+        status.vpa_scale_up_update_policy,
+        status.vpa_scale_down_update_policy,
+    ]
+    assert [mode.update_mode for mode in modes if mode is not None] == ["Auto", "Off", "Auto", "Auto"]
+    assert (status.hpa_weight, status.vpa_weight) == (50, 50)
+
+
+def test_weights_stay_as_they_were_at_0_replicas() -> None:
+    before = build.decided(usual()).status
+    assert build.decided(usual(status=before, target=build.workload(0))).status.vpa_weight == 50
+
+
+def test_the_last_scaling_is_told_and_stays() -> None:
+    seen = usual()
+    first = build.decided(seen)
+    last = first.status.last_scaling
+    assert last is not None
+    assert last.hpa_status is not None
+    assert (last.hpa_status.current_replicas, last.hpa_status.desired_replicas) == (3, 5)
+    assert last.vpa_status is not None
+    assert last.vpa_status.recommendation is not None
+    (target,) = last.vpa_status.recommendation.container_recommendations
+    assert target.target == {"cpu": "1500m", "memory": "1Gi"}
+    assert build.decided(build.apply(seen, first), at(minutes=9)).status.last_scaling == last
+    only_replicas = build.decided(usual({"weightBasedScalingIntervals": None})).status.last_scaling
+    assert only_replicas is not None
+    assert only_replicas.vpa_status is None
+
+
+def test_a_condition_keeps_its_time_while_its_status_does() -> None:
+    first = build.decided(usual({"mode": "Recommend"})).status
+    later = build.decided(usual({"mode": "Paused"}, first), at(hours=1)).status
+    before = {entry.type: entry for entry in first.conditions}
+    after = {entry.type: entry for entry in later.conditions}
+    assert list(after) == ["Ready", "HpaActive", "VpaActive", "ScalingBlocked", "Paused", "Contested"]
+    assert after["Ready"].last_transition_time == NOW, "True before and after"
+    assert (before["Ready"].reason, after["Ready"].reason) == ("Recommend", "Paused")
+    assert after["Paused"].last_transition_time == at(hours=1), "False before, True after"
+    assert after["HpaActive"] == before["HpaActive"]
+
+
+def test_a_condition_tells_which_generation_it_speaks_of() -> None:
+    one = build.hvpa(metadata={"generation": 7})
+    status = build.decided(build.objects(one, horizontal=build.hpa())).status
+    assert {entry.observed_generation for entry in status.conditions} == {7}
+
+
+def test_overlapping_intervals_are_told_once() -> None:
+    rows = [{"vpaWeight": 50, "lastReplicaCount": 5}, {"vpaWeight": 20, "startReplicaCount": 3}]
+    spec = {"weightBasedScalingIntervals": rows}
+    first = build.decided(usual(spec))
+    assert "overlaps" in first.status.conditions[0].message
+    assert "SpecWarning" in [event.reason for event in first.events]
+    assert "SpecWarning" not in [event.reason for event in build.decided(usual(spec, first.status)).events]
+    idle = {**spec, "hpa": {"deploy": False}, "vpa": {"deploy": False}}
+    second = build.decided(usual(idle))
+    assert "SpecWarning" not in [event.reason for event in build.decided(usual(idle, second.status)).events]
+
+
+def test_what_begins_to_block_and_that_nothing_blocks_any_more_are_events() -> None:
+    spec = {"hpa": {"scaleUp": OFF}, "weightBasedScalingIntervals": None}
+    first = build.decided(usual(spec))
+    reasons = [(event.type, event.reason) for event in first.events]
+    assert reasons == [("Normal", "ScalingBlocked"), ("Normal", "ScalingBlocked")]
+    assert [event.message for event in first.events] == [
+        "replicas 3 to 6 held by UpdatePolicy",
+        "app cpu 1 to 2 held by Weight",
+    ]
+    assert build.decided(usual(spec, first.status)).events == ()
+    free = build.objects(build.with_status(build.hvpa({"replicas": 3}), first.status), None, build.hpa())
+    assert [event.reason for event in build.decided(free).events] == ["ScalingUnblocked"]
+
+
+def test_an_event_tells_until_when_something_is_held() -> None:
+    status = {"axes": {"horizontal": {"lastScaleTime": build.stamp(NOW)}}}
+    spec = {"replicas": 6, "hpa": {"scaleUp": {"stabilizationDuration": "5m"}}, "vpa": {"deploy": False}}
+    seen = build.objects(build.hvpa(spec, status), None, build.hpa(6, 100))
+    decision = build.decided(seen)
+    assert decision.events[0].message == (
+        "replicas 3 to 5 held by StabilizationWindow until 2026-11-21T10:05:00+00:00"
+    )
+
+
+def test_a_step_is_an_event_for_each_axis_and_direction() -> None:
+    vpa = build.vpa({"app": {"cpu": "3", "memory": "256Mi"}})
+    decision = build.decided(
+        build.objects(build.hvpa({"replicas": 1}), build.workload(5), build.hpa(1, 10, replicas=5), vpa)
+    )
+    assert [event.reason for event in decision.events] == ["ScaledIn", "ScaledDown", "ScaledUp"]
+    assert decision.events[0].message == "replicas 5 to 3"
+
+
+def test_a_failed_write_is_told_on_top_of_the_old_status_and_once() -> None:
+    before = build.decided(usual()).status
+    told = failed_status(before, "PatchWorkload", "no", NOW)
+    assert told.last_error is not None
+    assert (told.last_error.description, told.last_error.last_operation) == ("no", "PatchWorkload")
+    assert told.last_error.last_update_time == NOW
+    assert told.conditions == before.conditions
+    assert failed_status(told, "PatchWorkload", "no", at(hours=1)) is told
+    assert failed_status(told, "PatchWorkload", "never", at(hours=1)) != told
+    assert build.decided(usual(status=told)).status.last_error is None

@@ -1,0 +1,236 @@
+"""Rollouts and starving containers (DESIGN 6.2, 6.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hvpa.api.objects import Pod
+from hvpa.core.rollout import rollout_complete, see_pods
+from tests.unit.core import build
+from tests.unit.core.build import LONG_AGO, at, stamp
+
+COMPLETE: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param({}, True, id="all updated and available"),
+        pytest.param({"metadata": {"generation": 2}}, False, id="observedGeneration behind"),
+        pytest.param({"status": {"updatedReplicas": 2}}, False, id="not all updated"),
+        pytest.param({"status": {"availableReplicas": 2}}, False, id="not all available"),
+        pytest.param({"status": {"replicas": 4}}, False, id="old pods still there"),
+        pytest.param({"status": {"replicas": 2}}, False, id="a pod not yet created"),
+        pytest.param(
+            {"spec": {"updateStrategy": {"type": "RollingUpdate"}}},
+            True,
+            id="a StatefulSet without partition",
+        ),
+        pytest.param(
+            {
+                "spec": {"updateStrategy": {"rollingUpdate": {"partition": 2}}},
+                "status": {"updatedReplicas": 1},
+            },
+            True,
+            id="pods below a partition stay as they are",
+        ),
+        pytest.param(
+            {
+                "spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}},
+                "status": {"updatedReplicas": 1},
+            },
+            False,
+            id="pods above a partition do not",
+        ),
+        pytest.param(
+            {
+                "spec": {"updateStrategy": {"rollingUpdate": {"partition": 9}}},
+                "status": {"updatedReplicas": 0},
+            },
+            True,
+            id="a partition beyond all pods",
+        ),
+        pytest.param(
+            {"spec": {"updateStrategy": {"rollingUpdate": {}}}, "status": {"updatedReplicas": 2}},
+            False,
+            id="an empty rolling update has no partition",
+        ),
+        pytest.param(
+            {"spec": {"updateStrategy": {"type": "OnDelete"}}, "status": {"updatedReplicas": 0}},
+            True,
+            id="OnDelete replaces no pod by itself",
+        ),
+    ],
+)
+def test_a_rollout_is_complete_when_all_is_observed_updated_and_available(
+    change: Mapping[str, Any], expected: bool
+) -> None:
+    assert rollout_complete(build.workload(3, change=change)) is expected
+
+
+def test_pods_are_counted_by_state() -> None:
+    going = {"metadata": {"deletionTimestamp": LONG_AGO}}
+    pods = [
+        build.pod("a"),
+        build.pod("b", change={"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+        build.pod("c", ready=False),
+        build.pod("d", ready=False, change={"status": {"phase": "Pending", "conditions": []}}),
+        build.pod("e", change=going),
+        build.pod(
+            "f",
+            change={
+                "status": {
+                    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(at())}]
+                }
+            },
+        ),
+    ]
+    seen = see_pods(pods, build.workload(), None)
+    assert (seen.ready, seen.running) == (3, 4)
+    assert seen.last_ready_at == at()
+    assert see_pods([], build.workload(), None).last_ready_at is None
+
+
+def terminated(reason: str, at_: str | None) -> dict[str, Any]:
+    return {"terminated": {"reason": reason, **({"finishedAt": at_} if at_ else {})}}
+
+
+def pod(status: Mapping[str, Any], containers: list[dict[str, Any]] | None = None) -> Pod:
+    return build.pod(change={"status": status}, containers=containers)
+
+
+def killed(
+    reason: str = "OOMKilled", when: str | None = "2026-11-21T09:50:00Z", field: str = "lastState"
+) -> Any:
+    return {"containerStatuses": [{"name": "app", field: terminated(reason, when)}]}
+
+
+def evicted(message: str, **more: Any) -> dict[str, Any]:
+    return {"phase": "Failed", "reason": "Evicted", "message": message, **more}
+
+
+LOW = "The node was low on resource: memory. "
+USING = "Threshold quantity: 100Mi, available: 9Mi. Container app was using 900Mi, request is 1Gi, has larger consumption."
+SMALLER = [build.container(requests={"cpu": "1", "memory": "512Mi"})]
+
+
+@pytest.mark.parametrize(
+    ("status", "containers", "expected"),
+    [
+        pytest.param(killed(), None, {"app"}, id="killed before its restart"),
+        pytest.param(killed(field="state"), None, {"app"}, id="killed and not restarted yet"),
+        pytest.param(killed(reason="Error"), None, set(), id="ended for another reason"),
+        pytest.param(killed(when="2026-11-21T09:30:00Z"), None, set(), id="before the last vertical scaling"),
+        pytest.param(killed(when="2026-11-21T09:40:00Z"), None, set(), id="at that instant is before"),
+        pytest.param(killed(when=None), None, set(), id="at an unknown time: when the pod started, long ago"),
+        pytest.param(killed(), SMALLER, set(), id="a pod that runs other resources than the template's"),
+        pytest.param({"containerStatuses": [{"name": "app"}]}, None, set(), id="running since ever"),
+        pytest.param(
+            {"containerStatuses": [{"name": "istio", "lastState": terminated("OOMKilled", None)}]},
+            None,
+            set(),
+            id="a container that the template does not have",
+        ),
+        pytest.param(
+            evicted(LOW + USING), None, {"app"}, id="evicted, and named as the one above its request"
+        ),
+        pytest.param(evicted(LOW), None, {"app"}, id="evicted, none named: all of the pod"),
+        pytest.param(
+            evicted("The node was low on resource: [MemoryPressure]. "),
+            None,
+            {"app"},
+            id="the message of old kubelets",
+        ),
+        pytest.param(
+            evicted("The node was low on resource: ephemeral-storage. "),
+            None,
+            set(),
+            id="evicted for its disk",
+        ),
+        pytest.param({**evicted(LOW), "reason": "NodeLost"}, None, set(), id="failed for another reason"),
+        pytest.param({**evicted(LOW), "phase": "Running"}, None, set(), id="not evicted at all"),
+        pytest.param(evicted(LOW), SMALLER, set(), id="evicted with other resources"),
+    ],
+)
+def test_containers_that_starve(
+    status: Mapping[str, Any], containers: list[dict[str, Any]] | None, expected: set[str]
+) -> None:
+    ended = {
+        "conditions": [
+            {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T09:55:00Z"}
+        ]
+    }
+    found = see_pods([pod({**ended, **status}, containers)], build.workload(), since=at(minutes=-20))
+    assert set(found.starving) == expected
+
+
+def test_when_it_was_is_the_latest_that_is_known() -> None:
+    early, late = killed(when="2026-11-21T09:50:00Z"), killed(when="2026-11-21T09:55:00Z")
+    for pods in ([pod(early), pod(late)], [pod(late), pod(early)]):
+        assert see_pods(pods, build.workload(), None).starving == {"app": at(minutes=-5)}
+
+
+def test_an_evicted_pod_ended_when_its_containers_did_or_else_when_it_started() -> None:
+    status = evicted(
+        LOW, conditions=[], containerStatuses=[{"name": "app", "state": terminated("Error", stamp(at()))}]
+    )
+    assert see_pods([pod(status)], build.workload(), None).starving == {"app": at()}
+    started = evicted(LOW, conditions=[], startTime=stamp(at(hours=-1)))
+    assert see_pods([pod(started)], build.workload(), None).starving == {"app": at(hours=-1)}
+    created = build.pod(
+        change={
+            "metadata": {"creationTimestamp": stamp(at(hours=-2))},
+            "status": {**evicted(LOW, conditions=[]), "startTime": None},
+        }
+    )
+    assert see_pods([created], build.workload(), None).starving == {"app": at(hours=-2)}
+    unknown = build.pod(change={"status": {**evicted(LOW, conditions=[]), "startTime": None}})
+    assert see_pods([unknown], build.workload(), None).starving == {}
+
+
+@pytest.mark.parametrize(
+    ("template", "own", "expected"),
+    [
+        pytest.param(
+            {"requests": {"memory": "1Gi"}},
+            {"requests": {"memory": "1024Mi"}},
+            True,
+            id="the same, written otherwise",
+        ),
+        pytest.param(
+            {"requests": {"memory": "1Gi"}},
+            {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}},
+            True,
+            id="a limit that a LimitRange filled in",
+        ),
+        pytest.param(
+            {"limits": {"memory": "1Gi"}},
+            {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+            True,
+            id="a request that follows from the limit",
+        ),
+        pytest.param(
+            {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}},
+            {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+            False,
+            id="another limit",
+        ),
+        pytest.param(
+            {"requests": {"cpu": "2", "memory": "1Gi"}},
+            {"requests": {"cpu": "1", "memory": "1Gi"}},
+            False,
+            id="other CPU",
+        ),
+        pytest.param({"requests": {"memory": "1Gi"}}, {}, False, id="nothing at all"),
+        pytest.param({}, {"requests": {"memory": "1Gi"}}, True, id="a template that asks for nothing"),
+    ],
+)
+def test_whether_a_pod_runs_the_templates_resources(
+    template: dict[str, Any], own: dict[str, Any], expected: bool
+) -> None:
+    workload = build.workload(containers=[{"name": "app", "resources": template}])
+    found = see_pods([pod(killed(), [{"name": "app", "resources": own}])], workload, None)
+    assert ("app" in found.starving) is expected

@@ -1,0 +1,63 @@
+"""What no schema can tell (DESIGN 3.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from hvpa.core.spec_check import is_schedule, is_time_zone, spec_problems
+from tests.unit.core import build
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    ["0 22 * * *", "*/15 * * * *", "0 2 * * MON-FRI", "0 0 1 1,7 *", "@daily", "@hourly", "0 3 * * FRI#2"],
+)
+def test_cron_expressions_of_five_fields_and_aliases_are_schedules(schedule: str) -> None:
+    assert is_schedule(schedule)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        pytest.param("0 22 * *", id="four fields"),
+        pytest.param("0 0 22 * * *", id="six fields: seconds"),
+        pytest.param("0 0 22 * * * 2026", id="seven fields: years"),
+        pytest.param("60 22 * * *", id="a minute that does not exist"),
+        pytest.param("every day", id="words"),
+        pytest.param("@never", id="an unknown alias"),
+        pytest.param("@daily 1", id="an alias and more"),
+        pytest.param("R R * * *", id="random"),
+        pytest.param("R(0-10) 1 * * *", id="random within a range"),
+        pytest.param("H 1 * * *", id="hashed"),
+    ],
+)
+def test_anything_else_is_no_schedule(schedule: str) -> None:
+    assert not is_schedule(schedule)
+
+
+@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5"])
+def test_names_of_the_iana_database_are_time_zones(name: str) -> None:
+    assert is_time_zone(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["Europe/Atlantis", "CEST+1x/", "../etc/passwd", "Europe", "", "America/", "Europe/Bérlin"]
+)
+def test_anything_else_is_no_time_zone(name: str) -> None:
+    assert not is_time_zone(name)
+
+
+def test_problems_name_their_field() -> None:
+    windows = [
+        {"schedule": "0 22 * * *", "duration": "1h"},
+        {"schedule": "later", "duration": "1h", "timeZone": "Mars/Olympus"},
+    ]
+    spec = build.hvpa({"maintenanceWindows": windows}).spec
+    assert spec is not None
+    assert [problem.path for problem in spec_problems(spec)] == [
+        "spec.maintenanceWindows[1].schedule",
+        "spec.maintenanceWindows[1].timeZone",
+    ]
+    good = build.hvpa().spec
+    assert good is not None
+    assert spec_problems(good) == ()

@@ -1,0 +1,113 @@
+"""What earlier decisions left behind (DESIGN 8, the end of 9)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import pytest
+
+from hvpa.api.status import HorizontalAxis, HvpaStatus, MailboxCorrection, Pending, SpentWish, VerticalAxis
+from hvpa.core.state import after, annotation_text, held_until, recorded_axes
+from tests.unit.core.build import NOW, at
+
+OLD, NEW = at(minutes=-20), at(minutes=-10)
+
+
+def axes(horizontal: dt.datetime | None, vertical: dt.datetime | None, replicas: int) -> dict[str, Any]:
+    spent = {"replicas": replicas, "wish": 9, "weight": 50}
+    return {
+        "horizontal": {"lastScaleTime": horizontal.isoformat() if horizontal else None, "spent": spent},
+        "vertical": {"lastScaleTime": vertical.isoformat() if vertical else None},
+    }
+
+
+def status(**fields: Any) -> HvpaStatus:
+    return HvpaStatus.model_validate(fields)
+
+
+def test_nothing_recorded_is_nothing() -> None:
+    assert recorded_axes(HvpaStatus(), None) == (HorizontalAxis(), VerticalAxis())
+
+
+@pytest.mark.parametrize(
+    ("in_status", "in_annotation", "expected"),
+    [
+        pytest.param(OLD, NEW, "annotation", id="the annotation is newer: the status was never written"),
+        pytest.param(NEW, OLD, "status", id="the status is newer: the annotation was set back"),
+        pytest.param(NEW, NEW, "status", id="the same: the status, which knows more"),
+        pytest.param(None, OLD, "annotation", id="the status knows no time"),
+        pytest.param(OLD, None, "status", id="the annotation knows no time"),
+    ],
+)
+def test_the_newer_of_annotation_and_status_counts(
+    in_status: dt.datetime | None, in_annotation: dt.datetime | None, expected: str
+) -> None:
+    known = status(axes=axes(in_status, in_status, 1))
+    horizontal, vertical = recorded_axes(known, json.dumps(axes(in_annotation, in_annotation, 2)))
+    assert horizontal.spent is not None
+    assert horizontal.spent.replicas == {"status": 1, "annotation": 2}[expected]
+    assert vertical.last_scale_time == {"status": in_status, "annotation": in_annotation}[expected]
+
+
+def test_each_axis_is_judged_by_itself() -> None:
+    horizontal, vertical = recorded_axes(status(axes=axes(NEW, OLD, 1)), json.dumps(axes(OLD, NEW, 2)))
+    assert horizontal.last_scale_time == NEW
+    assert vertical.last_scale_time == NEW
+
+
+def test_only_one_of_them_is_enough() -> None:
+    assert recorded_axes(status(axes=axes(OLD, OLD, 1)), None)[0].last_scale_time == OLD
+    assert recorded_axes(HvpaStatus(), json.dumps(axes(OLD, OLD, 2)))[1].last_scale_time == OLD
+    assert recorded_axes(status(axes=axes(OLD, OLD, 1)), "{}")[0].last_scale_time == OLD
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[1]", '{"horizontal": 7}'])
+def test_an_annotation_that_cannot_be_read_counts_as_absent(text: str) -> None:
+    assert recorded_axes(status(axes=axes(OLD, OLD, 1)), text)[0].last_scale_time == OLD
+
+
+def test_gardeners_time_counts_for_all_directions_where_nothing_else_is_known() -> None:
+    legacy = status(lastScaling={"lastScaleTime": OLD.isoformat()})
+    assert [axis.last_scale_time for axis in recorded_axes(legacy, None)] == [OLD, OLD]
+    assert recorded_axes(legacy, "nonsense")[0].last_scale_time == OLD
+    both = status(lastScaling={"lastScaleTime": OLD.isoformat()}, axes={})
+    assert [axis.last_scale_time for axis in recorded_axes(both, None)] == [None, None]
+    assert recorded_axes(legacy, json.dumps(axes(NEW, None, 2)))[1].last_scale_time is None
+
+
+def test_the_annotation_holds_what_must_survive_and_nothing_else() -> None:
+    horizontal = HorizontalAxis(
+        last_scale_time=NOW,
+        spent=SpentWish(replicas=5, wish=6, weight=60),
+        mailbox=MailboxCorrection(hpa_resource_version="7", count=1),
+    )
+    waits = Pending(container="app", resource="cpu", direction="up", since=NOW)
+    vertical = VerticalAxis(last_scale_time=OLD, pending=(waits,))
+    text = annotation_text(horizontal, vertical)
+    assert json.loads(text) == {
+        "horizontal": {
+            "lastScaleTime": "2026-11-21T10:00:00Z",
+            "spent": {"replicas": 5, "weight": 60.0, "wish": 6},
+        },
+        "vertical": {"lastScaleTime": "2026-11-21T09:40:00Z"},
+    }
+    known = status(axes={"horizontal": {"mailbox": {"hpaResourceVersion": "8", "count": 2}}})
+    back = recorded_axes(known, text)
+    assert back[0] == horizontal.model_copy(
+        update={"mailbox": MailboxCorrection(hpa_resource_version="8", count=2)}
+    )
+    assert back[1] == vertical.model_copy(update={"pending": ()})
+
+
+def test_a_step_holds_the_next_one_back_for_the_duration() -> None:
+    assert held_until(None, dt.timedelta(hours=1), NOW) is None
+    assert held_until(at(minutes=-59), dt.timedelta(hours=1), NOW) == at(minutes=1)
+    assert held_until(at(hours=-1), dt.timedelta(hours=1), NOW) is None
+    assert held_until(at(minutes=2), dt.timedelta(hours=1), NOW) is None
+
+
+def test_the_longest_duration_ends_at_the_last_instant() -> None:
+    late = dt.datetime(9998, 1, 1, tzinfo=dt.UTC)
+    assert after(late, dt.timedelta(days=9999)) == dt.datetime.max.replace(tzinfo=dt.UTC)
