@@ -1,0 +1,1 @@
+"""The command line: argument parsing, settings and wiring. The only room that joins the parts."""

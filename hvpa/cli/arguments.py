@@ -1,0 +1,39 @@
+"""Types of arguments: each reads a text or raises `ArgumentTypeError`, which ends the command with 2."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from decimal import Decimal, InvalidOperation
+
+from hvpa.api.timestamp import TimestampError, parse_timestamp
+
+DEFAULT_TOLERANCE_PPM = 100_000
+"""kube-controller-manager's default, 0.1, in parts per million."""
+
+YEARS = range(1970, 2500)
+"""Years that `--now` may be in: windows and time zones have a meaning there, and sums of times an end."""
+
+
+def tolerance(text: str) -> int:
+    """`--hpa-tolerance` in parts per million: a fraction from 0 to below 1."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        value = Decimal(-1)
+    if not value.is_finite() or not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction from 0 to below 1")
+    return int(value * 1_000_000)
+
+
+def instant(text: str) -> dt.datetime:
+    """`--now`: an RFC 3339 timestamp."""
+    try:
+        read = parse_timestamp(text)
+    except TimestampError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if read.year not in YEARS:
+        raise argparse.ArgumentTypeError(
+            f"{text}: only years {YEARS.start} to {YEARS.stop - 1} can be decided on"
+        )
+    return read

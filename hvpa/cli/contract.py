@@ -1,0 +1,201 @@
+"""The JSON of `hvpa explain -o json`, a stable contract (DESIGN 9), as types.
+
+`python -m hvpa.cli.contract` prints its JSON Schema, which stands in `docs/explain.schema.json`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from hvpa.api.quantity import format_resource
+from hvpa.api.timestamp import format_timestamp
+from hvpa.core.model import Blocked, ContainerResources, Decision
+from hvpa.core.weights import FULL, percent
+
+Quantities = Annotated[
+    dict[str, str],
+    Meta(description='CPU and memory as Kubernetes quantities: {"cpu": "800m", "memory": "1Gi"}.'),
+]
+Count = Annotated[int, Meta(ge=0)]
+Percent = Annotated[int, Meta(ge=0, le=100)] | Annotated[float, Meta(ge=0, le=100)]
+"""A whole number where it is one."""
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Base of all parts."""
+
+
+class Replicas(_Part, frozen=True):
+    """Replica counts."""
+
+    current: Annotated[Count, Meta(description="What the workload has now.")]
+    hpa: Annotated[
+        Count | None, Meta(description="The HPA's wish as far as it is trusted; null where it has no say.")
+    ]
+    target: Annotated[Count, Meta(description="What the workload is set to after this decision.")]
+
+
+class Weights(_Part, frozen=True):
+    """What each axis weighs now, in percent; both together are 100."""
+
+    hpa: Percent
+    vpa: Percent
+
+
+class Container(_Part, frozen=True):
+    """Requests and limits of one container."""
+
+    requests: Quantities
+    limits: Quantities
+
+
+Containers = dict[str, Container]
+
+
+class Recommended(_Part, frozen=True):
+    """What would be applied if nothing were blocked."""
+
+    replicas: Annotated[Count | None, Meta(description="null where nothing can be decided.")]
+    containers: Containers
+
+
+class BlockedChange(_Part, frozen=True):
+    """A change that is wanted and held back."""
+
+    axis: Literal["horizontal", "vertical"]
+    direction: Literal["up", "down"]
+    reason: Annotated[
+        str,
+        Meta(
+            description="The first gate that blocks: Paused, Contested, Weight, UpdatePolicy, "
+            "StabilizationWindow, MaintenanceWindow, Rollout or MinChange."
+        ),
+    ]
+    container: Annotated[str | None, Meta(description="null on the horizontal axis.")]
+    resource: Annotated[Literal["cpu", "memory"] | None, Meta(description="null on the horizontal axis.")]
+    current: Annotated[
+        int | str, Meta(description="The present number of replicas, or request as a quantity.")
+    ]
+    wanted: Annotated[
+        int | str, Meta(description="What would be applied: a number of replicas, or a quantity.")
+    ]
+    until: Annotated[
+        str | None,
+        Meta(description="When the gate opens, an RFC 3339 timestamp; null where no clock opens it."),
+    ]
+
+
+class Condition(_Part, frozen=True):
+    """A condition of the Hvpa's status after this decision."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+
+
+class Explanation(_Part, frozen=True):
+    """What `hvpa explain -o json` prints. All keys are always there."""
+
+    replicas: Annotated[Replicas | None, Meta(description="null where there is no workload to decide on.")]
+    weights: Annotated[Weights | None, Meta(description="null where nothing can be decided.")]
+    containers: Annotated[
+        Containers,
+        Meta(description="What the workload is set to after this decision; as now where nothing changes."),
+    ]
+    recommended: Recommended
+    changes: Annotated[bool, Meta(description="Whether the workload is changed by this decision.")]
+    blocked: Annotated[list[BlockedChange], Meta(description="What is wanted and held back.")]
+    conditions: list[Condition]
+    recheck_after_seconds: Annotated[
+        float | None,
+        Meta(
+            description="When time alone can change the decision, in seconds from now; null where it can't."
+        ),
+    ]
+
+
+def explanation(decision: Decision) -> Explanation:
+    """The decision in the contract's form."""
+    view, weight, wait = decision.replicas, decision.weight_ppm, decision.recheck_after
+    judged = view is not None
+    return Explanation(
+        replicas=None if view is None else Replicas(current=view.current, hpa=view.hpa, target=view.target),
+        weights=None if weight is None else Weights(hpa=percent(FULL - weight), vpa=percent(weight)),
+        containers=_containers(decision.containers),
+        recommended=Recommended(
+            replicas=view.recommended if judged and view is not None else None,
+            containers=_containers(decision.recommended),
+        ),
+        changes=decision.workload_patch is not None,
+        blocked=[_blocked(one) for one in decision.blocked],
+        conditions=[
+            Condition(
+                type=one.type, status=_condition_status(one.status), reason=one.reason, message=one.message
+            )
+            for one in decision.status.conditions
+        ],
+        recheck_after_seconds=None if wait is None else wait.total_seconds(),
+    )
+
+
+def to_json(decision: Decision) -> str:
+    """The decision as indented JSON, without a line break at the end."""
+    return msgspec.json.format(msgspec.json.encode(explanation(decision)), indent=2).decode()
+
+
+def _containers(containers: Mapping[str, ContainerResources]) -> Containers:
+    return {
+        name: Container(
+            requests={key: format_resource(key, value) for key, value in one.requests.items()},
+            limits={key: format_resource(key, value) for key, value in one.limits.items()},
+        )
+        for name, one in containers.items()
+    }
+
+
+def _blocked(entry: Blocked) -> BlockedChange:
+    return BlockedChange(
+        axis=entry.axis,
+        direction=entry.direction,
+        reason=entry.reason,
+        container=entry.container,
+        resource=entry.resource,
+        current=entry.current if entry.resource is None else format_resource(entry.resource, entry.current),
+        wanted=entry.wanted if entry.resource is None else format_resource(entry.resource, entry.wanted),
+        until=None if entry.until is None else format_timestamp(entry.until),
+    )
+
+
+def _condition_status(status: str) -> Literal["True", "False", "Unknown"]:
+    match status:
+        case "True":
+            return "True"
+        case "False":
+            return "False"
+    return "Unknown"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the contract."""
+    (_,), definitions = msgspec.json.schema_components([Explanation], ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hvpa explain -o json",
+        "$ref": "#/$defs/Explanation",
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def main() -> None:
+    """Print the schema."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()

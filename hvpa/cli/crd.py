@@ -1,0 +1,22 @@
+"""`hvpa crd`: the CustomResourceDefinition."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from hvpa.api.crd import render_crd, to_yaml
+from hvpa.cli.errors import DONE
+
+NAME = "crd"
+HELP = "print the CustomResourceDefinition of Hvpa as YAML"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """There are no flags."""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print it."""
+    sys.stdout.write(to_yaml(render_crd()))
+    return DONE

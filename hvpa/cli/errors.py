@@ -1,0 +1,35 @@
+"""What a command that can't do what was asked ends with: one line and an exit code (DESIGN 9)."""
+
+from __future__ import annotations
+
+DONE = 0
+"""What was asked for is done."""
+WRONG = 1
+"""What was asked about is wrong: an invalid manifest, an Hvpa that does not exist."""
+USAGE = 2
+"""The command line is wrong (argparse's own code)."""
+NOT_REACHED = 3
+"""The cluster can't be reached."""
+
+
+class CommandError(Exception):
+    """Ends the command with `code`; the text is the line that the user sees."""
+
+    code = WRONG
+
+
+class UsageError(CommandError):
+    """The command line asks for something that makes no sense."""
+
+    code = USAGE
+
+
+class ClusterError(CommandError):
+    """The cluster can't be reached, or not with these credentials."""
+
+    code = NOT_REACHED
+
+
+def one_line(text: object) -> str:
+    """The text without line breaks and runs of spaces."""
+    return " ".join(str(text).split())

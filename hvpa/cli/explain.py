@@ -1,0 +1,84 @@
+"""`hvpa explain`: what the operator would decide about one Hvpa now, and why. Writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from hvpa.api.hvpa import HvpaObject
+from hvpa.cli.arguments import DEFAULT_TOLERANCE_PPM, instant, tolerance
+from hvpa.cli.contract import to_json
+from hvpa.cli.errors import DONE, CommandError, UsageError
+from hvpa.cli.gather import Gathered, gather, invalid
+from hvpa.cli.render import to_text
+from hvpa.core import Settings, decide, observe
+from hvpa.kube.clock import SystemClock
+
+NAME = "explain"
+HELP = "show what is decided about an Hvpa, step by step, and write nothing"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="the Hvpa to read from the cluster")
+    add(
+        "-f",
+        "--filename",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="read Hvpa, workload, HPA, VPA and Pods from YAML or JSON files instead; - is standard input",
+    )
+    add(
+        "-n",
+        "--namespace",
+        help="the Hvpa's namespace (default: the kubeconfig's); with -f, that of documents that name none",
+    )
+    add(
+        "--kubeconfig",
+        metavar="FILE",
+        help="default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount",
+    )
+    add("--context", help="context of the kubeconfig (default: its current one)")
+    add("--now", type=instant, metavar="TIME", help="decide as of this RFC 3339 time (default: the present)")
+    add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    add(
+        "--hpa-tolerance",
+        type=tolerance,
+        default=DEFAULT_TOLERANCE_PPM,
+        metavar="FRACTION",
+        help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Explain one Hvpa. Raises CommandError."""
+    gathered = _gathered(args)
+    _refuse_invalid(gathered.objects.hvpa)
+    now = args.now if args.now is not None else SystemClock().now()
+    seen = observe(gathered.objects, now, Settings(hpa_tolerance_ppm=args.hpa_tolerance))
+    decision = decide(seen)
+    print(to_json(decision) if args.output == "json" else to_text(seen, decision, gathered.notes))
+    return DONE
+
+
+def _gathered(args: argparse.Namespace) -> Gathered:
+    if args.filename and args.name is not None:
+        raise UsageError("name an Hvpa or give files with -f, not both")
+    if args.filename:
+        if args.kubeconfig is not None or args.context is not None:
+            raise UsageError("--kubeconfig and --context have no meaning with -f")
+        return gather(args.filename, args.namespace)
+    if not args.name:
+        raise UsageError("name an Hvpa, or give files with -f")
+    from hvpa.cli.live import fetch  # its client takes longer to import than all the rest
+
+    return Gathered(fetch(args.name, args.namespace, args.kubeconfig, args.context, debug=args.debug))
+
+
+def _refuse_invalid(hvpa: HvpaObject) -> None:
+    problems = invalid(hvpa)
+    if problems:
+        told = "; ".join(str(one) for one in problems)
+        raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {told}")

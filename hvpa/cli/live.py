@@ -1,0 +1,188 @@
+"""Reading one Hvpa's objects from a cluster, once, with GET and LIST; nothing is written or watched.
+
+The objects go into the operator's own local copy: what belongs to the Hvpa is found as the operator finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import msgspec
+import structlog
+from kubernetes_asyncio.config import kube_config
+
+from hvpa.api.hvpa import read_hvpa
+from hvpa.api.objects import Workload
+from hvpa.cli.errors import ClusterError, CommandError
+from hvpa.cli.gather import DEFAULT_NAMESPACE
+from hvpa.core.model import Objects
+from hvpa.core.report import selector_text
+from hvpa.kube.cache import ALL_NAMESPACES
+from hvpa.kube.config import Credentials, own_namespace
+from hvpa.kube.errors import ApiError, ConfigError, Unreachable
+from hvpa.kube.local import LocalCluster
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.transport import Transport
+from hvpa.reconcile.ports import Key
+
+PAGE = 500
+"""Objects per list request (client-go's default page size)."""
+LIST_TIMEOUT = 60.0
+NOT_OUR_FAULT = frozenset({401, 408, 429})
+"""HTTP codes below 500 that say nothing about what was asked for."""
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class _Name(msgspec.Struct):
+    name: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Name = msgspec.field(default_factory=_Name)
+
+
+def fetch(
+    name: str, namespace: str | None, kubeconfig: str | None, context: str | None, *, debug: bool
+) -> Objects:
+    """The objects of the Hvpa `name`; `namespace` defaults to the kubeconfig context's. Raises CommandError
+    where the Hvpa does not exist or can't be read, ClusterError where the cluster can't be reached."""
+    try:
+        with nullcontext() if debug else _silence():
+            return asyncio.run(_fetch(name, namespace, kubeconfig, context))
+    except ConfigError as error:
+        raise ClusterError(f"can't reach the cluster: {error}") from error
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What libraries would log is told by the error, or is of no interest."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        structlog.configure(**before)
+
+
+async def _fetch(name: str, namespace: str | None, kubeconfig: str | None, context: str | None) -> Objects:
+    credentials = await Credentials.load(kubeconfig, context)
+    transport = Transport(credentials, user_agent="hvpa-explain")
+    reader = _Reader(transport, namespace or _default_namespace(kubeconfig, context))
+    try:
+        return await reader.objects(name)
+    except Unreachable as error:
+        raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
+    except ApiError as error:
+        if error.status >= 500 or error.status in NOT_OUR_FAULT:
+            raise ClusterError(f"{transport.server} answers {error.status}: {error}") from error
+        raise CommandError(f"{transport.server} answers {error.status}: {error}") from error
+    finally:
+        await transport.close()
+
+
+def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
+    """The namespace of the kubeconfig's context; in a Pod without a kubeconfig, the Pod's."""
+    try:
+        contexts, current = kube_config.list_kube_config_contexts(kubeconfig)
+    except (
+        Exception
+    ):  # the library lets YAML, type and key errors through; a file that is broken was refused before
+        return own_namespace(DEFAULT_NAMESPACE)
+    chosen = (
+        current if context is None else next((one for one in contexts if one.get("name") == context), None)
+    )
+    details: Any = chosen.get("context") if isinstance(chosen, Mapping) else None
+    namespace = details.get("namespace") if isinstance(details, Mapping) else None
+    return namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE
+
+
+class _Reader:
+    """Fills a local copy with what one Hvpa needs."""
+
+    def __init__(self, transport: Transport, namespace: str) -> None:
+        self._transport = transport
+        self._namespace = namespace
+        self._local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+
+    async def objects(self, name: str) -> Objects:
+        """All that belongs to the Hvpa of this name."""
+        if not await self._list(HVPAS):
+            raise CommandError("the cluster does not know Hvpas: the CRD is not installed")
+        raw = self._local.hvpas.get(Key(self._namespace, name))
+        if raw is None:
+            raise CommandError(f"Hvpa {self._namespace}/{name} does not exist")
+        served = await self._list(VPAS)
+        self._local.set_vpa_served(served)
+        await self._list(HPAS)
+        spec = read_hvpa(raw).spec
+        target = spec.target_ref if spec is not None else None
+        resources: dict[str, Resource[Workload]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS)}
+        if target is not None and target.kind in resources:
+            workload = await self._get(resources[target.kind], target.name)
+            if workload is not None and (selector := selector_text(workload.spec.selector)):
+                await self._list(PODS, {"labelSelector": selector})
+        objects = self._local.objects(Key(self._namespace, name))
+        assert objects is not None
+        return objects
+
+    async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
+        try:
+            answer = await self._transport.request("GET", resource.path(self._namespace, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        self._put(resource, msgspec.Raw(answer))
+        return self._local.workloads[resource.kind].get(Key(self._namespace, name))
+
+    async def _list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
+        """Put all objects of the namespace; False where the cluster does not know the resource."""
+        token = ""
+        while True:
+            asked = {"limit": str(PAGE), **(query or {})} | ({"continue": token} if token else {})
+            try:
+                answer = await self._transport.request(
+                    "GET", resource.path(self._namespace), asked, timeout=LIST_TIMEOUT, verb="list"
+                )
+            except ApiError as error:
+                if error.status == 404:
+                    return False
+                raise
+            try:
+                page = msgspec.json.decode(answer, type=_Page)
+            except msgspec.MsgspecError as error:
+                raise ClusterError(f"what {self._transport.server} answers is no list: {error}") from error
+            for item in page.items or ():
+                self._put(resource, item)
+            token = page.metadata.continue_token
+            if not token:
+                return True
+
+    def _put(self, resource: Resource[Any], raw: msgspec.Raw) -> None:
+        try:
+            self._local.store(resource).put(resource.decode(raw))
+        except msgspec.MsgspecError as error:
+            raise CommandError(
+                f"{resource.kind} {self._namespace}/{_name_of(raw)} can't be read: {error}"
+            ) from error
+
+
+def _name_of(raw: msgspec.Raw) -> str:
+    try:
+        return msgspec.json.decode(raw, type=_Named).metadata.name
+    except msgspec.MsgspecError:
+        return "?"

@@ -1,0 +1,42 @@
+"""`hvpa run`: the operator as a process."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from hvpa.cli.logs import configure_logs
+from hvpa.cli.operator import StartError, operate
+from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.kube.errors import ConfigError
+from hvpa.kube.faults import FaultPointError, parse_point
+from hvpa.kube.serve import AddressError
+
+NAME = "run"
+HELP = "run the operator"
+add_arguments = add_run_arguments
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the operator: 0 when it was told to stop, 1 when the lease was lost or Hvpas are unknown, 2 for flags that
+    can't be used, 3 when the cluster can't be reached."""
+    settings = run_settings(args)
+    configure_logs(settings.log_format, settings.log_level)
+    try:
+        parse_point(settings.fault_point)
+        return asyncio.run(operate(settings))
+    except StartError as error:
+        return _fail(error.code, error)
+    except ConfigError as error:
+        return _fail(3, error)
+    except (AddressError, FaultPointError) as error:
+        return _fail(2, error)
+
+
+def _fail(code: int, error: Exception) -> int:
+    try:
+        print(f"hvpa run: {error}", file=sys.stderr)
+    except OSError:
+        return code
+    return code

@@ -1,0 +1,88 @@
+"""Which changes of an object can change a decision: everything else need not wake anybody."""
+
+from __future__ import annotations
+
+from hvpa.api.objects import Condition, Hpa, Meta, Pod, RawHvpa, Vpa, Workload, condition
+
+
+def _meta(meta: Meta) -> tuple[object, ...]:
+    """What of metadata counts, for every kind."""
+    return (
+        meta.uid,
+        meta.generation,
+        meta.deletion_timestamp,
+        meta.labels,
+        meta.annotations,
+        meta.owner_references,
+    )
+
+
+def hvpa_spec_changed(old: RawHvpa, new: RawHvpa) -> bool:
+    """Whether anything but the status changed (the mailbox, `spec.replicas`, is part of the spec)."""
+    return bytes(old.spec) != bytes(new.spec) or _meta(old.metadata) != _meta(new.metadata)
+
+
+def hvpa_status_changed(old: RawHvpa, new: RawHvpa) -> bool:
+    """Whether the status changed."""
+    return bytes(old.status) != bytes(new.status)
+
+
+def workload_changed(old: Workload, new: Workload) -> bool:
+    """Whether spec or status changed."""
+    return old.spec != new.spec or old.status != new.status or _meta(old.metadata) != _meta(new.metadata)
+
+
+def hpa_changed(old: Hpa, new: Hpa) -> bool:
+    """Whether spec, status, labels or owners changed."""
+    return (
+        old.status != new.status
+        or bytes(old.raw_spec) != bytes(new.raw_spec)
+        or _meta(old.metadata) != _meta(new.metadata)
+    )
+
+
+def vpa_changed(old: Vpa, new: Vpa) -> bool:
+    """Whether spec, targets, conditions, labels or owners changed; bounds move all the time and aren't read."""
+    return (
+        _targets(old) != _targets(new)
+        or old.status.conditions != new.status.conditions
+        or bytes(old.raw_spec) != bytes(new.raw_spec)
+        or _meta(old.metadata) != _meta(new.metadata)
+    )
+
+
+def _targets(vpa: Vpa) -> list[tuple[object, ...]]:
+    recommendation = vpa.status.recommendation
+    entries = (recommendation.container_recommendations or ()) if recommendation is not None else ()
+    return [(entry.container_name, entry.target, entry.uncapped_target) for entry in entries]
+
+
+def pod_changed(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed. A pod that waits to be
+    scheduled or started is as good as none."""
+    return _pod(old) != _pod(new)
+
+
+def _pod(pod: Pod | None) -> tuple[object, ...] | None:
+    if pod is None:
+        return None
+    status = pod.status
+    ended = [
+        (container.name, container.state.terminated, container.last_state.terminated)
+        for container in status.container_statuses
+        if container.state.terminated is not None or container.last_state.terminated is not None
+    ]
+    if status.phase in ("", "Pending") and not ended:
+        return None
+    ready: Condition | None = condition(status.conditions, "Ready")
+    return (
+        pod.metadata.uid,
+        pod.metadata.deletion_timestamp is not None,
+        pod.metadata.labels,
+        status.phase,
+        status.reason,
+        status.message,
+        None if ready is None else (ready.status, ready.last_transition_time),
+        ended,
+        pod.spec,
+    )

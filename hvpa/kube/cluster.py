@@ -1,0 +1,140 @@
+"""The cluster port: reads from the local copy, conditional writes to the API server, answers back into the copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+import structlog
+
+from hvpa.api.objects import Meta
+from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.kube.errors import ApiError, Unreachable, write_error
+from hvpa.kube.local import LocalCluster
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
+from hvpa.reconcile.ports import Key, WriteError
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_BY_KIND: Mapping[str, Resource[Any]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS, HPAS, VPAS)}
+
+
+class Recorder(Protocol):
+    """Takes Events and writes them when there is time."""
+
+    def record(self, hvpa: Meta, event: Event) -> None:
+        """Note an Event on the Hvpa; never raises, never waits."""
+        ...
+
+
+class KubeCluster:
+    """`hvpa.reconcile.ports.Cluster` of a real cluster. `may_write` is asked before each write: a process that has lost
+    its lease must not write any more."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        local: LocalCluster,
+        recorder: Recorder,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._transport = transport
+        self._local = local
+        self._recorder = recorder
+        self._may_write = may_write
+
+    def objects(self, key: Key) -> Objects | None:
+        """See the port."""
+        return self._local.objects(key)
+
+    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
+        """See the port."""
+        resource = _BY_KIND[patch.kind]
+        metadata = patch.body.get("metadata")
+        known = metadata if isinstance(metadata, Mapping) else {}
+        body = {**patch.body, "metadata": {**known, "resourceVersion": patch.resource_version}}
+        answer = await self._patch(resource.path(namespace, patch.name), body, STRATEGIC_MERGE_PATCH)
+        self._take(resource, answer)
+
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object]) -> None:
+        """See the port."""
+        key = Key(hvpa.namespace, hvpa.name)
+        body = {"metadata": {"resourceVersion": hvpa.resource_version}, "status": patch}
+        self._local.writing_status(key, True)
+        try:
+            answer = await self._patch(HVPAS.path(hvpa.namespace, hvpa.name, "status"), body, MERGE_PATCH)
+            self._take(HVPAS, answer, quiet=True)
+        finally:
+            self._local.writing_status(key, False)
+
+    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+        """See the port."""
+        known = self._local.hvpas.get(Key(hvpa.namespace, hvpa.name))
+        newest = known.metadata.resource_version if known is not None else hvpa.resource_version
+        body = {"metadata": {"resourceVersion": newest}, "spec": {"replicas": replicas}}
+        self._take(HVPAS, await self._patch(HVPAS.path(hvpa.namespace, hvpa.name), body, MERGE_PATCH))
+
+    async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
+        """See the port."""
+        resource = _BY_KIND[change.kind]
+        path = resource.path(hvpa.namespace, change.name)
+        if change.action == "apply":
+            if change.manifest is None:
+                raise WriteError(f"no manifest to apply to {change.kind} {change.name}")
+            self._take(resource, await self._patch(path, change.manifest, APPLY_PATCH))
+        elif change.action == "delete":
+            await self._delete(resource, path, Key(hvpa.namespace, change.name), change)
+        else:
+            metadata: dict[str, object] = {"ownerReferences": list(change.owner_references) or None}
+            if change.resource_version:
+                metadata["resourceVersion"] = change.resource_version
+            self._take(resource, await self._patch(path, {"metadata": metadata}, MERGE_PATCH))
+
+    async def record_event(self, hvpa: Meta, event: Event) -> None:
+        """See the port. Returns at once; the Event is written in the background."""
+        self._recorder.record(hvpa, event)
+
+    def _take(self, resource: Resource[Any], answer: bytes, quiet: bool = False) -> None:
+        """Put the answer to a write into the local copy. `quiet`: nobody needs to look at the object again."""
+        try:
+            obj = resource.decode(answer)
+        except (msgspec.MsgspecError, ValueError) as error:
+            log.warning("answer to a write can't be read", kind=resource.kind, error=str(error))
+            return
+        self._local.store(resource).put_own(obj, quiet)
+
+    async def _delete(self, resource: Resource[Any], path: str, key: Key, change: OwnedChange) -> None:
+        preconditions = {"uid": change.uid, "resourceVersion": change.resource_version}
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {name: value for name, value in preconditions.items() if value},
+        }
+        try:
+            await self._send("DELETE", path, {}, Body(msgspec.json.encode(body)), "delete")
+        except WriteError as error:
+            cause = error.__cause__
+            if not (isinstance(cause, ApiError) and cause.status == 404):
+                raise
+        # An object with finalizers stays for a while; the watch then tells about its deletionTimestamp.
+        known = self._local.store(resource).get(key)
+        if known is not None and known.metadata.uid == change.uid:
+            self._local.store(resource).delete(key)
+
+    async def _patch(self, path: str, body: Mapping[str, object], content_type: str) -> bytes:
+        query = {"fieldManager": FIELD_MANAGER}
+        applies = content_type == APPLY_PATCH
+        if applies:
+            query["force"] = "true"
+        verb = "apply" if applies else "patch"
+        return await self._send("PATCH", path, query, Body(msgspec.json.encode(body), content_type), verb)
+
+    async def _send(self, method: str, path: str, query: Mapping[str, str], body: Body, verb: str) -> bytes:
+        if not self._may_write():
+            raise WriteError("not the leader (any more)")
+        try:
+            return await self._transport.request(method, path, query, body, verb=verb)
+        except (ApiError, Unreachable) as error:
+            raise write_error(error, patched=verb != "apply") from error

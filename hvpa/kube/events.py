@@ -1,0 +1,152 @@
+"""Kubernetes Events on Hvpas: written in the background, repeated ones as a count, never too many."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import uuid
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from hvpa.api.objects import Meta
+from hvpa.core.model import API_VERSION, Event
+from hvpa.kube.errors import ApiError, Unreachable
+from hvpa.kube.transport import MERGE_PATCH, Body, Transport
+from hvpa.reconcile.ports import Clock
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+SAME_WITHIN = dt.timedelta(minutes=10)
+"""The same reason and message again within this time is counted, not written anew (as client-go's aggregator)."""
+REMEMBERED = 4096
+"""Events that are remembered for counting (client-go's cache size)."""
+BURST = 25
+REFILL = dt.timedelta(seconds=30)
+"""Each Hvpa may send BURST Events, and one more per REFILL (client-go's spam filter: 25 and 5 minutes)."""
+BACKLOG = 1000
+"""Events that wait to be written; further ones are dropped."""
+MESSAGE_LENGTH = 1024
+"""The API server's limit for `message`."""
+FLUSH = 2.0
+"""Seconds that closing waits for Events that are still to be written."""
+COMPONENT = "hvpa"
+
+
+@dataclass(slots=True)
+class _Written:
+    name: str
+    count: int
+    last: dt.datetime
+
+
+@dataclass(slots=True)
+class _Allowance:
+    left: float
+    at: dt.datetime
+
+
+class EventRecorder:
+    """Takes Events without waiting; `run` writes them one after another."""
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._queue: asyncio.Queue[tuple[Meta, Event]] = asyncio.Queue(BACKLOG)
+        self._written: OrderedDict[tuple[str, str, str, str], _Written] = OrderedDict()
+        self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
+
+    def record(self, hvpa: Meta, event: Event) -> None:
+        """Note an Event on `hvpa`. Dropped where there are too many."""
+        if not self._allowed(hvpa.uid):
+            return
+        try:
+            self._queue.put_nowait((hvpa, event))
+        except asyncio.QueueFull:
+            log.debug("event dropped", namespace=hvpa.namespace, name=hvpa.name, reason=event.reason)
+
+    async def run(self) -> None:
+        """Write Events as they come, for ever."""
+        while True:
+            hvpa, event = await self._queue.get()
+            try:
+                await self._write(hvpa, event)
+            except (ApiError, Unreachable) as error:
+                log.debug("event not written", namespace=hvpa.namespace, name=hvpa.name, error=str(error))
+            finally:
+                self._queue.task_done()
+
+    async def flush(self) -> None:
+        """Wait, for a short while, until all noted Events are written."""
+        try:
+            async with asyncio.timeout(FLUSH):
+                await self._queue.join()
+        except TimeoutError:
+            log.debug("events lost at shutdown", count=self._queue.qsize())
+
+    async def _write(self, hvpa: Meta, event: Event) -> None:
+        now = self._clock.now()
+        message = event.message[:MESSAGE_LENGTH]
+        identity = (hvpa.uid, event.type, event.reason, message)
+        known = self._written.get(identity)
+        if known is not None and now - known.last < SAME_WITHIN and await self._count(hvpa, known, now):
+            return
+        name = f"{hvpa.name[:200]}.{uuid.uuid4().hex[:16]}"
+        body = {
+            "metadata": {"name": name, "namespace": hvpa.namespace},
+            "involvedObject": {
+                "apiVersion": API_VERSION,
+                "kind": "Hvpa",
+                "namespace": hvpa.namespace,
+                "name": hvpa.name,
+                "uid": hvpa.uid,
+                "resourceVersion": hvpa.resource_version,
+            },
+            "type": event.type,
+            "reason": event.reason,
+            "message": message,
+            "source": {"component": COMPONENT},
+            "firstTimestamp": _seconds(now),
+            "lastTimestamp": _seconds(now),
+            "count": 1,
+            "reportingComponent": COMPONENT,
+        }
+        path = f"/api/v1/namespaces/{hvpa.namespace}/events"
+        await self._transport.request("POST", path, body=Body(msgspec.json.encode(body)), verb="create")
+        self._written[identity] = _Written(name, 1, now)
+        self._written.move_to_end(identity)
+        while len(self._written) > REMEMBERED:
+            self._written.popitem(last=False)
+
+    async def _count(self, hvpa: Meta, known: _Written, now: dt.datetime) -> bool:
+        """Raise the count of an Event that exists; False when it doesn't any more."""
+        body = msgspec.json.encode({"count": known.count + 1, "lastTimestamp": _seconds(now)})
+        path = f"/api/v1/namespaces/{hvpa.namespace}/events/{known.name}"
+        try:
+            await self._transport.request("PATCH", path, body=Body(body, MERGE_PATCH))
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        known.count += 1
+        known.last = now
+        return True
+
+    def _allowed(self, uid: str) -> bool:
+        now = self._clock.now()
+        allowance = self._allowances.setdefault(uid, _Allowance(BURST, now))
+        self._allowances.move_to_end(uid)
+        while len(self._allowances) > REMEMBERED:
+            self._allowances.popitem(last=False)
+        gained = max(dt.timedelta(0), now - allowance.at) / REFILL
+        allowance.left, allowance.at = min(float(BURST), allowance.left + gained), now
+        if allowance.left < 1.0:
+            return False
+        allowance.left -= 1.0
+        return True
+
+
+def _seconds(now: dt.datetime) -> str:
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")

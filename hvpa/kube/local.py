@@ -1,0 +1,286 @@
+"""The local copy of the cluster: all stores and indexes, an Hvpa's own objects, and which Hvpas a change is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from hvpa.api.hvpa import read_hvpa
+from hvpa.api.objects import Hpa, Meta, ObjectReference, Pod, RawHvpa, Vpa, Workload
+from hvpa.core.model import Objects
+from hvpa.kube import changes
+from hvpa.kube.cache import Store
+from hvpa.kube.indexes import Index, PodIndex, SelectorIndex
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.reconcile.ports import Key
+
+HVPA_KIND = "Hvpa"
+
+
+class Target(NamedTuple):
+    """A workload that an Hvpa names."""
+
+    namespace: str
+    kind: str
+    name: str
+
+
+class _Recommender(msgspec.Struct, frozen=True):
+    name: str | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    """What of an Hvpa's spec the indexes need; readable where the rest of the spec is not."""
+
+    target_ref: ObjectReference = ObjectReference()
+    hpa: _Recommender | None = None
+    vpa: _Recommender | None = None
+
+
+_decode_spec = msgspec.json.Decoder(_Spec).decode
+O = TypeVar("O", Hpa, Vpa)  # noqa: E741
+RefToken = tuple[str, ...]
+"""Namespace and owner uid, or namespace, kind and name of a target."""
+
+
+def _spec_of(hvpa: RawHvpa | None) -> _Spec:
+    if hvpa is None:
+        return _Spec()
+    try:
+        return _decode_spec(hvpa.spec)
+    except msgspec.MsgspecError:
+        return _Spec()
+
+
+class LocalCluster:
+    """Holds the stores. `enqueue` is told the key of each Hvpa that has to be looked at again."""
+
+    def __init__(self, scopes: Collection[str], enqueue: Callable[[Key], None]) -> None:
+        self._enqueue = enqueue
+        self.hvpas: Store[RawHvpa] = Store(scopes, self._hvpa_changed)
+        self.workloads: dict[str, Store[Workload]] = {
+            DEPLOYMENTS.kind: Store(scopes, self._workload_changed),
+            STATEFULSETS.kind: Store(scopes, self._workload_changed),
+        }
+        self.hpas: Store[Hpa] = Store(scopes, self._hpa_changed)
+        self.vpas: Store[Vpa] = Store(scopes, self._vpa_changed)
+        self.pods: Store[Pod] = Store(scopes, self._pod_changed)
+        self.vpa_served = True
+        self._targeting: Index[Target] = Index()
+        self._naming: dict[str, Index[Key]] = {HPAS.kind: Index(), VPAS.kind: Index()}
+        self._hpa_refs: Index[RefToken] = Index()
+        self._vpa_refs: Index[RefToken] = Index()
+        self._pod_index = PodIndex()
+        self._selectors: SelectorIndex[Target] = SelectorIndex()
+        self._status_writes: set[Key] = set()
+
+    def store(self, resource: Resource[Any]) -> Store[Any]:
+        """The store of a watched resource."""
+        stores: dict[str, Store[Any]] = {
+            HVPAS.kind: self.hvpas,
+            HPAS.kind: self.hpas,
+            VPAS.kind: self.vpas,
+            PODS.kind: self.pods,
+            **self.workloads,
+        }
+        return stores[resource.kind]
+
+    def set_vpa_served(self, served: bool) -> None:
+        """VerticalPodAutoscalers are, or are not, known to the cluster; a change concerns every Hvpa."""
+        if served != self.vpa_served:
+            self.vpa_served = served
+            for key in self.hvpas:
+                self._enqueue(key)
+
+    def writing_status(self, key: Key, under_way: bool) -> None:
+        """A write of ours to the Hvpa's status begins or has ended: what the watch tells of it is no news."""
+        if under_way:
+            self._status_writes.add(key)
+        else:
+            self._status_writes.discard(key)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+    def objects(self, key: Key) -> Objects | None:
+        """All that may have to do with the Hvpa of `key`; see `hvpa.core.model.Objects`."""
+        raw = self.hvpas.get(key)
+        if raw is None:
+            return None
+        namespace, meta, spec = key.namespace, raw.metadata, _spec_of(raw)
+        target = Target(namespace, spec.target_ref.kind, spec.target_ref.name)
+        store = self.workloads.get(target.kind)
+        workload = store.get(Key(namespace, target.name)) if store is not None else None
+        return Objects(
+            hvpa=read_hvpa(raw),
+            workload=workload,
+            rivals=tuple(sorted(self._rivals(key, target))),
+            hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa)),
+            vpas=tuple(self._related(self.vpas, self._vpa_refs, meta, target, spec.vpa)),
+            pods=tuple(self._pod_index.select(namespace, workload.spec.selector))
+            if workload is not None
+            else (),
+            vpa_served=self.vpa_served,
+        )
+
+    def _rivals(self, key: Key, target: Target) -> Iterable[str]:
+        if not target.name:
+            return
+        for name in self._targeting.get(target):
+            other = self.hvpas.get(Key(key.namespace, name))
+            if name != key.name and other is not None and other.metadata.deletion_timestamp is None:
+                yield name
+
+    def _related(
+        self, store: Store[O], refs: Index[RefToken], owner: Meta, target: Target, named: _Recommender | None
+    ) -> list[O]:
+        """HPAs or VPAs that are owned, targeting, named, or in the way of a name that we would give."""
+        namespace = owner.namespace
+        names: dict[str, None] = dict.fromkeys(refs.get((namespace, owner.uid)))
+        names.update(dict.fromkeys(refs.get((namespace, HVPA_KIND, owner.name))))
+        names.update(dict.fromkeys(refs.get(target)))
+        names.update(dict.fromkeys((owner.name, f"{owner.name}-{owner.uid[:8]}")))
+        if named is not None and named.name:
+            names[named.name] = None
+        found = (store.get(Key(namespace, name)) for name in names)
+        return [obj for obj in found if obj is not None]
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+    def _wake(self, namespace: str, names: Iterable[str]) -> None:
+        for name in names:
+            key = Key(namespace, name)
+            if self.hvpas.get(key) is not None:
+                self._enqueue(key)
+
+    def _hvpa_changed(self, old: RawHvpa | None, new: RawHvpa | None, own: bool) -> None:
+        meta = _either(old, new).metadata
+        key = Key(meta.namespace, meta.name)
+        if old is not None and new is not None and not changes.hvpa_spec_changed(old, new):
+            expected = own or key in self._status_writes
+            if not expected and changes.hvpa_status_changed(old, new):
+                self._enqueue(key)
+            return
+        before, after = _spec_of(old), _spec_of(new)
+        left = (
+            Target(key.namespace, before.target_ref.kind, before.target_ref.name) if old is not None else None
+        )
+        joined = (
+            Target(key.namespace, after.target_ref.kind, after.target_ref.name) if new is not None else None
+        )
+        self._rename(HPAS.kind, key, before.hpa, after.hpa)
+        self._rename(VPAS.kind, key, before.vpa, after.vpa)
+        if left != joined:
+            self._retarget(key, left, joined)
+        self._enqueue(key)
+        # Its rivals see it come, go, or begin to go.
+        ending = new is not None and new.metadata.deletion_timestamp is not None
+        for target in {left, joined} if left != joined or ending else ():
+            if target is not None:
+                self._wake(key.namespace, (name for name in self._targeting.get(target) if name != key.name))
+
+    def _rename(self, kind: str, key: Key, before: _Recommender | None, after: _Recommender | None) -> None:
+        old, new = before.name if before else None, after.name if after else None
+        if old == new:
+            return
+        if old:
+            self._naming[kind].remove(Key(key.namespace, old), key.name)
+        if new:
+            self._naming[kind].add(Key(key.namespace, new), key.name)
+
+    def _retarget(self, key: Key, left: Target | None, joined: Target | None) -> None:
+        if left is not None:
+            self._targeting.remove(left, key.name)
+            if not self._targeting.get(left):
+                self._selectors.remove(left)
+        if joined is not None:
+            self._targeting.add(joined, key.name)
+            store = self.workloads.get(joined.kind)
+            workload = store.get(Key(key.namespace, joined.name)) if store is not None else None
+            if workload is not None:
+                self._selectors.put(joined, key.namespace, workload.spec.selector)
+
+    def _workload_changed(self, old: Workload | None, new: Workload | None, own: bool) -> None:
+        workload = _either(old, new)
+        target = Target(workload.metadata.namespace, workload.kind, workload.metadata.name)
+        names = self._targeting.get(target)
+        if not names:
+            return
+        if new is None:
+            self._selectors.remove(target)
+        else:
+            self._selectors.put(target, target.namespace, new.spec.selector)
+        if old is None or new is None or changes.workload_changed(old, new):
+            self._wake(target.namespace, names)
+
+    def _hpa_changed(self, old: Hpa | None, new: Hpa | None, own: bool) -> None:
+        if old is not None and new is not None and not changes.hpa_changed(old, new):
+            return
+        self._recommender_changed(HPAS.kind, self._hpa_refs, old, new)
+
+    def _vpa_changed(self, old: Vpa | None, new: Vpa | None, own: bool) -> None:
+        if old is not None and new is not None and not changes.vpa_changed(old, new):
+            return
+        self._recommender_changed(VPAS.kind, self._vpa_refs, old, new)
+
+    def _recommender_changed(self, kind: str, refs: Index[RefToken], old: O | None, new: O | None) -> None:
+        before = _tokens(old) if old is not None else ()
+        after = _tokens(new) if new is not None else ()
+        if before != after:
+            for obj, tokens, change in ((old, before, refs.remove), (new, after, refs.add)):
+                for token in tokens:
+                    assert obj is not None
+                    change(token, obj.metadata.name)
+        namespace = _either(old, new).metadata.namespace
+        concerned: set[str] = set()
+        for obj in (old, new):
+            if obj is not None:
+                concerned |= self._concerned(kind, obj)
+        self._wake(namespace, concerned)
+
+    def _concerned(self, kind: str, obj: Hpa | Vpa) -> set[str]:
+        """Names of the Hvpas that an HPA or VPA may have to do with."""
+        meta, reference = obj.metadata, _reference(obj)
+        names = {owner.name for owner in meta.owner_references if owner.kind == HVPA_KIND}
+        if reference.kind == HVPA_KIND:
+            names.add(reference.name)
+        else:
+            names.update(self._targeting.get(Target(meta.namespace, reference.kind, reference.name)))
+        names.update(self._naming[kind].get(Key(meta.namespace, meta.name)))
+        names.add(meta.name)
+        names.add(meta.name.rpartition("-")[0])
+        return names
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None, own: bool) -> None:
+        if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
+            self._pod_index.remove(old)
+        if new is not None:
+            self._pod_index.put(new)
+        if not changes.pod_changed(old, new):
+            return
+        targets: set[Target] = set()
+        for pod in (old, new):
+            if pod is not None:
+                targets.update(self._selectors.owners(pod.metadata.namespace, pod.metadata.labels))
+        for target in targets:
+            self._wake(target.namespace, self._targeting.get(target))
+
+
+Either = TypeVar("Either")
+
+
+def _either(old: Either | None, new: Either | None) -> Either:
+    """The one that is there; at least one is."""
+    found = new if new is not None else old
+    assert found is not None
+    return found
+
+
+def _reference(obj: Hpa | Vpa) -> ObjectReference:
+    """What the recommender is for."""
+    return obj.spec.scale_target_ref if isinstance(obj, Hpa) else obj.spec.target_ref
+
+
+def _tokens(obj: Hpa | Vpa) -> tuple[RefToken, ...]:
+    meta, reference = obj.metadata, _reference(obj)
+    owners = tuple((meta.namespace, owner.uid) for owner in meta.owner_references)
+    return (*owners, (meta.namespace, reference.kind, reference.name))

@@ -1,0 +1,185 @@
+"""Prometheus metrics. All names begin with `hvpa_`; none has a label whose values users can make up without end, but
+those behind `--per-object-metrics`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from hvpa.api.objects import Workload
+from hvpa.api.quantity import QuantityError, Resource, parse_resource
+from hvpa.core.model import Axis, Blocked, ContainerResources, Decision, Direction
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.telemetry import Operation, Outcome
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
+"""What divides millicores and bytes to get Prometheus' base units, cores and bytes."""
+
+
+class Metrics:
+    """`hvpa.reconcile.telemetry.Telemetry` and all other counters of the operator, in one registry."""
+
+    def __init__(self, registry: CollectorRegistry, per_object: bool = False) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # `_created` series would double the number
+        self.registry = registry
+        self._decisions = Counter("hvpa_decisions", "Decisions made.", registry=registry)
+        self._applied = Counter(
+            "hvpa_scalings_applied", "Changes of workloads.", ["axis", "direction"], registry=registry
+        )
+        self._blocked = Counter(
+            "hvpa_scalings_blocked",
+            "Wanted changes that began to be held back.",
+            ["axis", "direction", "reason"],
+            registry=registry,
+        )
+        self._write_failures = Counter(
+            "hvpa_write_failures",
+            "Writes that were refused or did not get through.",
+            ["operation", "outcome"],
+            registry=registry,
+        )
+        self._reconciles = Histogram(
+            "hvpa_reconcile_duration_seconds",
+            "Time from taking an Hvpa from the queue to having written all.",
+            ["outcome"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._requests = Counter(
+            "hvpa_api_requests", "Requests to the API server.", ["verb", "code"], registry=registry
+        )
+        self._restarts = Counter(
+            "hvpa_watch_restarts",
+            "Watches that were started again.",
+            ["resource", "reason"],
+            registry=registry,
+        )
+        self._bad_objects = Counter(
+            "hvpa_undecodable_objects",
+            "Objects that could not be decoded and count as absent.",
+            ["resource"],
+            registry=registry,
+        )
+        self._objects = _PerObject(registry) if per_object else None
+        self._leader = Gauge(
+            "hvpa_leader", "Whether this process holds the lease (or needs none).", registry=registry
+        )
+
+    def watch_queue(self, depth: Callable[[], float], oldest_age: Callable[[], float]) -> None:
+        """Show the queue's depth and the age of its head, asked for at each scrape."""
+        Gauge("hvpa_queue_depth", "Hvpas that wait for a worker.", registry=self.registry).set_function(depth)
+        Gauge(
+            "hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", registry=self.registry
+        ).set_function(oldest_age)
+
+    def set_leader(self, leads: bool) -> None:
+        """Whether this process reconciles."""
+        self._leader.set(leads)
+
+    def request(self, verb: str, code: str) -> None:
+        """A request to the API server was answered with `code`, or "error"."""
+        self._requests.labels(verb, code).inc()
+
+    def watch_restarted(self, plural: str, reason: str) -> None:
+        """See `hvpa.kube.reflector.ReflectorTelemetry`."""
+        self._restarts.labels(plural, reason).inc()
+
+    def bad_object(self, plural: str) -> None:
+        """See `hvpa.kube.reflector.ReflectorTelemetry`."""
+        self._bad_objects.labels(plural).inc()
+
+    def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
+        """See the protocol."""
+        self._decisions.inc()
+        if self._objects is not None:
+            self._objects.put(key, decision, workload)
+
+    def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
+        """See the protocol."""
+        self._applied.labels(axis, direction).inc()
+
+    def blocked(self, key: Key, blocked: Blocked) -> None:
+        """See the protocol."""
+        self._blocked.labels(blocked.axis, blocked.direction, blocked.reason).inc()
+
+    def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
+        """See the protocol."""
+        self._write_failures.labels(operation, kind).inc()
+
+    def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
+        """See the protocol."""
+        self._reconciles.labels(outcome).observe(seconds)
+
+    def forgotten(self, key: Key) -> None:
+        """See the protocol."""
+        if self._objects is not None:
+            self._objects.drop(key)
+
+
+class _PerObject(Collector):
+    """Series per Hvpa, built at each scrape from the last decision: those of a deleted Hvpa, or of a container that was
+    removed, are gone at once."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._replicas: dict[Key, tuple[int, int]] = {}
+        self._requests: dict[Key, list[tuple[str, Resource, float | None, float | None]]] = {}
+        registry.register(self)
+
+    def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
+        """Remember what a decision showed; `workload` as it was before it."""
+        self._replicas.pop(key, None)
+        if decision.replicas is not None:
+            self._replicas[key] = (decision.replicas.current, decision.replicas.recommended)
+        rows: list[tuple[str, Resource, float | None, float | None]] = []
+        for container in workload.spec.template.spec.containers if workload is not None else ():
+            wanted = decision.recommended.get(container.name)
+            for resource in _UNIT:
+                current = _present(container.resources.requests.get(resource), resource)
+                rows.append((container.name, resource, current, _recommended(wanted, resource)))
+        self._requests[key] = rows
+
+    def drop(self, key: Key) -> None:
+        """Forget an Hvpa."""
+        self._replicas.pop(key, None)
+        self._requests.pop(key, None)
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """All series, for a scrape."""
+        names = ["namespace", "name"]
+        current = GaugeMetricFamily("hvpa_replicas", "The workload's replicas.", labels=names)
+        recommended = GaugeMetricFamily(
+            "hvpa_recommended_replicas", "Replicas if nothing were blocked.", labels=names
+        )
+        for key, (present, wanted) in self._replicas.items():
+            current.add_metric([*key], present)
+            recommended.add_metric([*key], wanted)
+        names = [*names, "container", "resource"]
+        requests = GaugeMetricFamily("hvpa_request", "Requests, in cores or bytes.", labels=names)
+        wanted_requests = GaugeMetricFamily(
+            "hvpa_recommended_request", "Requests if nothing were blocked, in cores or bytes.", labels=names
+        )
+        for key, rows in self._requests.items():
+            for container, resource, before, after in rows:
+                if before is not None:
+                    requests.add_metric([*key, container, resource], before)
+                if after is not None:
+                    wanted_requests.add_metric([*key, container, resource], after)
+        return [current, recommended, requests, wanted_requests]
+
+
+def _present(raw: str | int | float | None, resource: Resource) -> float | None:
+    if raw is None:
+        return None
+    try:
+        return parse_resource(resource, raw) / _UNIT[resource]
+    except QuantityError:
+        return None
+
+
+def _recommended(wanted: ContainerResources | None, resource: Resource) -> float | None:
+    value = wanted.requests.get(resource) if wanted is not None else None
+    return None if value is None else value / _UNIT[resource]

@@ -1,0 +1,283 @@
+"""List, then watch: keeps one store equal to what an API server holds of one resource in one scope.
+
+At rest there is no list: the watch is resumed from its last resource version (bookmarks keep that fresh), and only a
+`410 Gone` leads to a new list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Generic, Literal, Protocol
+
+import msgspec
+import structlog
+
+from hvpa.api.objects import Meta
+from hvpa.kube.cache import ALL_NAMESPACES, Store
+from hvpa.kube.errors import ApiError, Unreachable, status_event_error
+from hvpa.kube.resources import Resource, T
+from hvpa.kube.transport import Transport
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.queue import Backoff
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+PAGE = 500
+"""Objects per list request (client-go's default page size)."""
+LIST_TIMEOUT = 60.0
+WATCH_SECONDS = (300, 600)
+"""The server ends a watch after a random time in this range, as with client-go's reflector (5 to 10 minutes)."""
+SILENCE = 130.0
+"""Seconds without a byte after which a watch counts as dead: bookmarks come about once a minute."""
+RETRY = Backoff(base=0.1, cap=10.0)
+"""Between tries of a list or watch that fails."""
+NOT_SERVED_RETRY = (30.0, 300.0)
+"""First and largest wait, in seconds, before looking again for a resource that the cluster doesn't serve."""
+LONG_LIVED = 30.0
+"""Seconds after which a watch that breaks counts as one that had worked: its back-off starts anew."""
+STUCK = 900.0
+"""Seconds without any step of the loop after which a watch counts as stuck; every step is bounded by less."""
+
+State = Literal["starting", "synced", "not served"]
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Named(msgspec.Struct):
+    metadata: Meta
+
+
+_decode_page = msgspec.json.Decoder(_Page).decode
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+def _metadata(raw: msgspec.Raw) -> Meta | None:
+    """An object's metadata; None when not even that can be read."""
+    try:
+        return _decode_named(raw).metadata
+    except msgspec.MsgspecError:
+        return None
+
+
+class ReflectorTelemetry(Protocol):
+    """Told what a reflector goes through."""
+
+    def watch_restarted(self, plural: str, reason: str) -> None:
+        """A watch ended and is started again: reason "ended", "expired" or "error"."""
+        ...
+
+    def bad_object(self, plural: str) -> None:
+        """An object could not be decoded and counts as absent."""
+        ...
+
+
+class _Expired(Exception):
+    """The resource version is too old (or unknown): list again."""
+
+
+class Reflector(Generic[T]):
+    """Feeds `store` from the watch of `resource` in `scope` (a namespace or ALL_NAMESPACES). `on_state` is called at
+    each change of `state`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        resource: Resource[T],
+        scope: str,
+        store: Store[T],
+        telemetry: ReflectorTelemetry,
+        on_state: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.resource = resource
+        self.scope = scope
+        self.state: State = "starting"
+        self.problem: str | None = None
+        """Why the last try failed; None when it didn't."""
+        self._transport = transport
+        self._store = store
+        self._telemetry = telemetry
+        self._on_state = on_state
+        self._rng = random.Random()
+        self._position: str | None = None
+        """Resource version up to which the store is complete; None: a list is needed."""
+        self._last_step = time.monotonic()
+
+    def healthy(self) -> bool:
+        """Whether the loop is getting on (it may well be getting errors)."""
+        return time.monotonic() - self._last_step < STUCK
+
+    async def run(self) -> None:
+        """List and watch for ever."""
+        failures = 0
+        while True:
+            self._last_step = started = time.monotonic()
+            try:
+                if self._position is None:
+                    self._position = await self._list()
+                    self._set_state("synced")
+                    failures = 0
+                await self._watch(self._position)
+                self._telemetry.watch_restarted(self.resource.plural, "ended")
+                failures = 0 if time.monotonic() - started > 1.0 else failures + 1
+                delay = RETRY.delay(failures, self._rng) if failures else 0.0
+            except _Expired:
+                self._telemetry.watch_restarted(self.resource.plural, "expired")
+                self._position = None
+                failures += 1
+                delay = RETRY.delay(failures, self._rng)
+            except (ApiError, Unreachable) as error:
+                # The watch goes on after the last event that it delivered.
+                if time.monotonic() - started > LONG_LIVED:
+                    failures = 0
+                failures += 1
+                delay = self._failed(error, failures)
+            await asyncio.sleep(delay)
+
+    def _failed(self, error: ApiError | Unreachable, failures: int) -> float:
+        """Note the failure; the delay until the next try, in seconds."""
+        if isinstance(error, ApiError) and error.status == 404:
+            self._position = None
+            self._set_not_served()
+            first, largest = NOT_SERVED_RETRY
+            return min(largest, first * 2.0 ** min(failures - 1, 10)) * self._rng.uniform(0.75, 1.0)
+        self.problem = str(error)
+        self._telemetry.watch_restarted(self.resource.plural, "error")
+        tell = log.warning if failures in (3, 10) or failures % 100 == 0 else log.debug
+        tell(
+            "watch failed",
+            resource=self.resource.plural,
+            scope=self.scope or "all",
+            error=str(error),
+            tries=failures,
+        )
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        return RETRY.delay(failures, self._rng) + (asked or 0.0)
+
+    async def _list(self) -> str:
+        """Put all objects into the store, page by page; the list's resource version."""
+        listed: set[Key] = set()
+        token = resource_version = ""
+        while True:
+            query = {"limit": str(PAGE)}
+            if token:
+                query["continue"] = token
+            try:
+                body = await self._transport.request(
+                    "GET", self._path(), query, timeout=LIST_TIMEOUT, verb="list"
+                )
+            except ApiError as error:
+                if error.status == 410:
+                    raise _Expired from error
+                raise
+            try:
+                page = _decode_page(body)
+            except msgspec.MsgspecError as error:
+                raise Unreachable(f"list of {self.resource.plural} can't be read: {error}") from error
+            if not resource_version:
+                resource_version = page.metadata.resource_version
+                self._store.restart(self.scope, resource_version)
+            for item in page.items or ():
+                if (meta := self._put(item)) is not None:
+                    listed.add(Key(meta.namespace, meta.name))
+            self._last_step = time.monotonic()
+            token = page.metadata.continue_token
+            if not token:
+                break
+        self._store.finish_list(self.scope, listed, resource_version)
+        return resource_version
+
+    async def _watch(self, resource_version: str) -> None:
+        """Follow the changes since `resource_version` until the server ends the watch."""
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(self._rng.randint(*WATCH_SECONDS)),
+        }
+        try:
+            async with aclosing(self._transport.stream(self._path(), query, SILENCE)) as lines:
+                async for line in lines:
+                    self._last_step = time.monotonic()
+                    self.problem = None
+                    self._take(line)
+        except ApiError as error:
+            if error.status == 410 or "resource version" in str(error).lower():
+                raise _Expired from error
+            raise
+
+    def _take(self, line: bytes) -> None:
+        """Apply one watch event."""
+        try:
+            event = _decode_event(line)
+            if event.type == "ERROR":
+                raise status_event_error(bytes(event.object))
+            meta = self._put(event.object) if event.type in ("ADDED", "MODIFIED") else None
+            if meta is None:
+                meta = _metadata(event.object)
+        except msgspec.MsgspecError as error:
+            raise Unreachable(f"watch of {self.resource.plural} can't be read: {error}") from error
+        if meta is None:
+            return  # told by _refuse; the next event or bookmark moves the position on
+        if event.type == "DELETED":
+            self._store.delete(Key(meta.namespace, meta.name), meta.resource_version)
+        self._position = meta.resource_version
+        self._store.seen(self.scope, meta.resource_version)
+
+    def _put(self, raw: msgspec.Raw) -> Meta | None:
+        """Decode one object into the store; its metadata. One that can't be decoded harms no other: it counts as
+        absent, and None is returned."""
+        try:
+            obj = self.resource.decode(raw)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            self._refuse(raw, error)
+            return None
+        self._store.put(obj)
+        return obj.metadata
+
+    def _refuse(self, raw: msgspec.Raw, error: Exception) -> None:
+        self._telemetry.bad_object(self.resource.plural)
+        meta = _metadata(raw) or Meta()
+        self._store.delete(Key(meta.namespace, meta.name))
+        log.warning(
+            "object can't be read",
+            kind=self.resource.kind,
+            namespace=meta.namespace,
+            object=meta.name,
+            error=str(error)[:500],
+        )
+
+    def _path(self) -> str:
+        return self.resource.path(None if self.scope == ALL_NAMESPACES else self.scope)
+
+    def _set_state(self, state: State) -> None:
+        self.problem = None
+        if state != self.state:
+            self.state = state
+            self._on_state()
+
+    def _set_not_served(self) -> None:
+        if self.state != "not served":
+            log.warning(
+                "resource is not served by the cluster", resource=self.resource.plural, api=self.resource.api
+            )
+            self._store.clear(self.scope)
+            self._set_state("not served")
+        self.problem = "not served"

@@ -1,0 +1,74 @@
+"""The ports that reconciling needs of the outside: the cluster and the clock. The real ones are in `hvpa.kube`, the
+simulated ones in `hvpa.simulate`; fakes for tests are written by hand against these protocols."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from hvpa.api.objects import Meta
+from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch
+
+
+class Key(NamedTuple):
+    """Namespace and name of an Hvpa."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class WriteError(Exception):
+    """A write that the cluster refused or that did not get through; its text is told in the Hvpa's status."""
+
+
+class Conflict(WriteError):
+    """The object changed since it was read (HTTP 409, or gone): read again, decide again."""
+
+
+class Overloaded(WriteError):
+    """The API server asked to wait (HTTP 429 or 503 with Retry-After), `retry_after` long."""
+
+    def __init__(self, message: str, retry_after: dt.timedelta) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Clock(Protocol):
+    """The only source of the present time."""
+
+    def now(self) -> dt.datetime:
+        """The present instant, timezone-aware, UTC."""
+        ...
+
+
+class Cluster(Protocol):
+    """Reads come from caches and never wait; writes raise `WriteError` or one of its kinds, and what they changed is
+    seen by the next read (read your own writes)."""
+
+    def objects(self, key: Key) -> Objects | None:
+        """All that belongs to the Hvpa of this key; None when there is no such Hvpa."""
+        ...
+
+    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
+        """Strategic merge patch of the workload, conditional on its resource version."""
+        ...
+
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object]) -> None:
+        """JSON merge patch of the Hvpa's `status`, conditional on the resource version of `hvpa`."""
+        ...
+
+    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+        """Set the Hvpa's `spec.replicas`. Conditional on its newest resource version in the cache."""
+        ...
+
+    async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
+        """Create, update, delete or release an HPA or VPA."""
+        ...
+
+    async def record_event(self, hvpa: Meta, event: Event) -> None:
+        """Record an Event on the Hvpa; never raises (an Event is not worth a failed reconcile)."""
+        ...

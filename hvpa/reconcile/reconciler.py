@@ -1,0 +1,210 @@
+"""One Hvpa's reconcile: read all, decide, write, and say when to look again.
+
+Nothing here waits but the cluster port's writes, so a port that never suspends lets `reconcile` be driven without an
+event loop.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from hvpa.api.hvpa import HvpaObject
+from hvpa.api.objects import Workload
+from hvpa.api.quantity import format_resource, parse_resource
+from hvpa.api.status import HvpaStatus, to_wire
+from hvpa.core import decide, observe
+from hvpa.core.model import Decision, Settings
+from hvpa.core.report import failed_status
+from hvpa.reconcile.patch import merge_patch
+from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, WriteError
+from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+MAX_DESCRIPTION = 1024
+"""Characters of an error that `status.lastError.description` keeps (webhooks can answer with whole pages)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a reconcile ended. `wait` is when to look again (`done`), or how long the server asked to wait
+    (`overloaded`); None for no such time."""
+
+    outcome: Outcome
+    wait: dt.timedelta | None = None
+
+
+class _Failed(Exception):
+    """A write failed, and which one."""
+
+    def __init__(self, operation: Operation, error: WriteError) -> None:
+        super().__init__(str(error))
+        self.operation = operation
+        self.error = error
+
+
+class Reconciler:
+    """Brings one Hvpa at a time to what `decide` says. Holds no state between calls."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, telemetry: Telemetry) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._settings = settings
+        self._telemetry = telemetry
+
+    async def reconcile(self, key: Key) -> Result:
+        """Read, decide and write for the Hvpa of `key`; never raises but for cancellation and process exit."""
+        with bound_contextvars(namespace=key.namespace, name=key.name):
+            try:
+                return await self._reconcile(key)
+            except _Failed as failed:
+                return await self._after_failed_write(key, failed)
+            except Exception as error:
+                log.exception("reconcile crashed")
+                self._telemetry.write_failed(key, "Decide", "crashed")
+                await self._tell_error(key, "Decide", f"internal error: {type(error).__name__}: {error}")
+                return Result("crashed")
+
+    async def _reconcile(self, key: Key) -> Result:
+        objects = self._cluster.objects(key)
+        if objects is None:
+            self._telemetry.forgotten(key)
+            return Result("gone")
+        if objects.hvpa.metadata.deletion_timestamp is not None:
+            return Result("done")
+        decision = decide(observe(objects, self._clock.now(), self._settings))
+        self._telemetry.decided(key, decision, objects.workload)
+        self._tell_blocked(key, objects.hvpa.status, decision)
+        await self._write(key, objects.hvpa, objects.workload, decision)
+        return Result("done", decision.recheck_after)
+
+    async def _write(self, key: Key, hvpa: HvpaObject, workload: Workload | None, decision: Decision) -> None:
+        """All writes of a decision, in DESIGN's order: workload, status, mailbox, owned objects, events."""
+        if decision.workload_patch is not None:
+            try:
+                await self._cluster.patch_workload(hvpa.metadata.namespace, decision.workload_patch)
+            except WriteError as error:
+                raise _Failed("PatchWorkload", error) from error
+            self._tell_applied(key, workload, decision)
+        try:
+            await self._write_rest(key, hvpa, decision)
+        except _Failed:
+            if decision.workload_patch is not None:
+                await self._record_events(
+                    hvpa, decision
+                )  # the next decision won't know of this step any more
+            raise
+        await self._record_events(hvpa, decision)
+
+    async def _write_rest(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
+        # An error of an earlier attempt is taken back only when everything has got through.
+        more_to_come = decision.mailbox is not None or bool(decision.owned)
+        next_status = decision.status
+        first = next_status
+        if more_to_come and hvpa.status.last_error is not None:
+            first = next_status.model_copy(update={"last_error": hvpa.status.last_error})
+        await self._write_status(hvpa, first)
+        if decision.mailbox is not None:
+            try:
+                await self._cluster.write_mailbox(hvpa.metadata, decision.mailbox)
+            except WriteError as error:
+                raise _Failed("WriteMailbox", error) from error
+        for change in decision.owned:
+            try:
+                await self._cluster.change_owned(hvpa.metadata, change)
+            except WriteError as error:
+                raise _Failed("ChangeOwned", error) from error
+            log.info("owned object changed", action=change.action, kind=change.kind, object=change.name)
+        if first is not next_status and (latest := self._cluster.objects(key)) is not None:
+            await self._write_status(latest.hvpa, next_status)
+
+    async def _write_status(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
+        wanted = to_wire(status)
+        # What could not be read (a status of gardener's controller) is removed where nothing takes its place.
+        leftover = {field: None for field in hvpa.unreadable_status if field not in wanted}
+        patch = merge_patch(to_wire(hvpa.status), wanted) | leftover
+        if not patch:
+            return
+        log.debug("status", fields=sorted(patch))
+        try:
+            await self._cluster.patch_status(hvpa.metadata, patch)
+        except WriteError as error:
+            raise _Failed("PatchStatus", error) from error
+
+    async def _record_events(self, hvpa: HvpaObject, decision: Decision) -> None:
+        for event in decision.events:
+            await self._cluster.record_event(hvpa.metadata, event)
+
+    async def _after_failed_write(self, key: Key, failed: _Failed) -> Result:
+        error, operation = failed.error, failed.operation
+        if isinstance(error, Conflict):
+            log.debug("conflict", operation=operation, error=str(error))
+            self._telemetry.write_failed(key, operation, "conflict")
+            return Result("conflict")
+        if isinstance(error, Overloaded):
+            log.debug("API server is overloaded", operation=operation, retry_after=error.retry_after)
+            self._telemetry.write_failed(key, operation, "overloaded")
+            return Result("overloaded", error.retry_after)
+        log.warning("write failed", operation=operation, error=str(error))
+        self._telemetry.write_failed(key, operation, "failed")
+        if operation != "PatchStatus":
+            await self._tell_error(key, operation, str(error))
+        return Result("failed")
+
+    async def _tell_error(self, key: Key, operation: Operation, description: str) -> None:
+        """Write `status.lastError` on top of what the status is now; an error that stands there already is left."""
+        try:
+            objects = self._cluster.objects(key)
+            if objects is None:
+                return
+            told = failed_status(
+                objects.hvpa.status, operation, description[:MAX_DESCRIPTION], self._clock.now()
+            )
+            await self._write_status(objects.hvpa, told)
+        except _Failed as failed:
+            log.debug("error not told in the status", error=str(failed))
+        except Exception:
+            log.exception("error not told in the status")
+
+    def _tell_blocked(self, key: Key, old: HvpaStatus, decision: Decision) -> None:
+        known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in old.last_blocked_scaling}
+        for b in decision.blocked:
+            if (b.axis, b.direction, b.container, b.resource, b.reason) not in known:
+                self._telemetry.blocked(key, b)
+                log.debug(
+                    "scaling blocked", axis=b.axis, direction=b.direction, reason=b.reason, until=b.until
+                )
+
+    def _tell_applied(self, key: Key, workload: Workload | None, decision: Decision) -> None:
+        for axis, direction in decision.applied:
+            self._telemetry.applied(key, axis, direction)
+        if decision.applied:
+            kind = workload.kind if workload is not None else None
+            target = workload.metadata.name if workload is not None else None
+            log.info("scaled", kind=kind, target=target, **scaling_steps(workload, decision))
+
+
+def scaling_steps(workload: Workload | None, decision: Decision) -> dict[str, object]:
+    """What a decision changes, for the log: `replicas` and per container `requests`, each as "from -> to"."""
+    steps: dict[str, object] = {}
+    view = decision.replicas
+    if view is not None and view.current != view.target:
+        steps["replicas"] = f"{view.current} -> {view.target}"
+    containers: dict[str, Mapping[str, str]] = {}
+    for container in workload.spec.template.spec.containers if workload is not None else ():
+        after = decision.containers.get(container.name)
+        changed: dict[str, str] = {}
+        for resource, wanted in after.requests.items() if after is not None else ():
+            raw = container.resources.requests.get(resource)
+            if raw is None or parse_resource(resource, raw) != wanted:
+                changed[resource] = f"{'none' if raw is None else raw} -> {format_resource(resource, wanted)}"
+        if changed:
+            containers[container.name] = changed
+    if containers:
+        steps["requests"] = containers
+    return steps

@@ -1,0 +1,488 @@
+"""`hvpa explain -f`: decisions from files, as the JSON contract tells them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load, of_kind
+
+APP = "resource-consumer"
+JUST_NOW = "2026-11-21T09:59:00Z"
+OPEN_AT = "2026-11-21T10:01:00Z"
+ANNOTATION = "hvpa.autoscaling.k8s.io/last-applied"
+
+
+def held(explained: Any) -> dict[tuple[str, str | None], tuple[str, str, Any]]:
+    """What is blocked: direction, reason and until by axis and resource."""
+    return {
+        (one["axis"], one["resource"]): (one["direction"], one["reason"], one["until"])
+        for one in explained["blocked"]
+    }
+
+
+def conditions(explained: Any) -> dict[str, tuple[str, str]]:
+    """Status and reason by condition."""
+    return {one["type"]: (one["status"], one["reason"]) for one in explained["conditions"]}
+
+
+def with_direction(documents: list[Doc], **policy: Any) -> list[Doc]:
+    """The same policy in all four directions."""
+    result = documents
+    for recommender in ("hpa", "vpa"):
+        for direction in ("scaleUp", "scaleDown"):
+            result = changed(result, **{f"Hvpa__spec__{recommender}__{direction}": policy})
+    return result
+
+
+def test_gardeners_example_acts_as_the_design_says(shell: Shell) -> None:
+    ran = shell.run("explain", "-f", str(DATA / "gardener.yaml"), "--now", NOW, "-o", "json")
+    assert (ran.code, ran.err) == (0, "")
+    # 3 + (6 - 3) x 0.4 = 4.2, so 5; cpu 500m + 1000m x 0.6; memory 1Gi + 1Gi x 0.6 in whole kilobytes.
+    # Limits: the larger of 130 percent and the value on top, 1 core and 1G.
+    resources = {
+        "requests": {"cpu": "1100m", "memory": "1717987k"},
+        "limits": {"cpu": "2100m", "memory": "2717987k"},
+    }
+    explained = ran.json
+    assert explained.pop("conditions")[0]["reason"] == "Reconciled"
+    assert explained == {
+        "replicas": {"current": 3, "hpa": 6, "target": 5},
+        "weights": {"hpa": 40, "vpa": 60},
+        "containers": {APP: resources},
+        "recommended": {"replicas": 5, "containers": {APP: resources}},
+        "changes": True,
+        "blocked": [],
+        "recheckAfterSeconds": None,
+    }
+
+
+def test_keys_stand_in_the_order_of_the_contract(shell: Shell, gardener: list[Doc]) -> None:
+    assert list(shell.explain(gardener)) == [
+        "replicas",
+        "weights",
+        "containers",
+        "recommended",
+        "changes",
+        "blocked",
+        "conditions",
+        "recheckAfterSeconds",
+    ]
+
+
+# --- each gate -------------------------------------------------------------------------------------------------------
+AXES = (("horizontal", None), ("vertical", "cpu"), ("vertical", "memory"))
+
+
+def all_axes(reason: str, until: str | None) -> dict[tuple[str, str | None], tuple[str, str, str | None]]:
+    return dict.fromkeys(AXES, ("up", reason, until))
+
+
+def test_paused_blocks_everything(shell: Shell, gardener: list[Doc]) -> None:
+    explained = shell.explain(changed(gardener, Hvpa__spec__mode="Paused"))
+    assert held(explained) == all_axes("Paused", None)
+    assert conditions(explained)["Paused"] == ("True", "Paused")
+    assert (explained["changes"], explained["replicas"]["target"]) == (False, 3)
+    assert explained["recommended"]["replicas"] == 5
+
+
+def test_recommend_shows_and_does_not_change(shell: Shell, gardener: list[Doc]) -> None:
+    explained = shell.explain(changed(gardener, Hvpa__spec__mode="Recommend"))
+    assert conditions(explained)["HpaActive"] == ("True", "Recommending")
+    assert (explained["changes"], explained["replicas"]["target"]) == (False, 3)
+    assert explained["recommended"]["replicas"] == 5
+    assert explained["recommended"]["containers"][APP]["requests"]["cpu"] == "1100m"
+
+
+def test_the_mode_off_blocks(shell: Shell, gardener: list[Doc]) -> None:
+    explained = shell.explain(with_direction(gardener, updatePolicy={"updateMode": "Off"}))
+    assert held(explained) == all_axes("UpdatePolicy", None)
+    assert explained["recheckAfterSeconds"] is None
+
+
+def test_weight_zero_blocks_an_axis(shell: Shell, gardener: list[Doc]) -> None:
+    intervals = [{"vpaWeight": 0, "startReplicaCount": 1, "lastReplicaCount": 10}]
+    explained = shell.explain(changed(gardener, Hvpa__spec__weightBasedScalingIntervals=intervals))
+    assert explained["weights"] == {"hpa": 100, "vpa": 0}
+    assert explained["replicas"]["target"] == 6
+    assert {key: value[1] for key, value in held(explained).items()} == {
+        ("vertical", "cpu"): "Weight",
+        ("vertical", "memory"): "Weight",
+    }
+
+
+def test_stabilization_blocks_until_it_is_over(shell: Shell, gardener: list[Doc]) -> None:
+    axes = {"horizontal": {"lastScaleTime": JUST_NOW}, "vertical": {"lastScaleTime": JUST_NOW}}
+    explained = shell.explain(changed(gardener, Hvpa__status={"axes": axes}))
+    assert held(explained) == all_axes("StabilizationWindow", OPEN_AT)
+    assert explained["recheckAfterSeconds"] == 60.0
+    opened = shell.explain(changed(gardener, Hvpa__status={"axes": axes}), now=OPEN_AT)
+    assert (opened["blocked"], opened["changes"]) == ([], True)
+
+
+def test_the_clocks_of_the_axes_are_apart(shell: Shell, gardener: list[Doc]) -> None:
+    axes = json.dumps({"vertical": {"lastScaleTime": JUST_NOW}})
+    explained = shell.explain(changed(gardener, Deployment__metadata__annotations={ANNOTATION: axes}))
+    assert set(held(explained)) == {("vertical", "cpu"), ("vertical", "memory")}
+    assert explained["replicas"]["target"] == 5
+
+
+def test_a_window_blocks_until_it_opens(shell: Shell, gardener: list[Doc]) -> None:
+    documents = with_direction(gardener, updatePolicy={"updateMode": "MaintenanceWindow"})
+    explained = shell.explain(documents)
+    assert held(explained) == all_axes("MaintenanceWindow", "2026-11-21T22:00:00Z")
+    assert explained["recheckAfterSeconds"] == 12 * 3600.0
+    assert shell.explain(documents, now="2026-11-21T22:00:00Z")["blocked"] == []
+
+
+def test_a_rollout_blocks_vertical_changes(shell: Shell, gardener: list[Doc]) -> None:
+    explained = shell.explain(changed(gardener, Deployment__status__updatedReplicas=2))
+    assert {key: value[1] for key, value in held(explained).items()} == {
+        ("vertical", "cpu"): "Rollout",
+        ("vertical", "memory"): "Rollout",
+    }
+    assert explained["replicas"]["target"] == 5
+
+
+def test_a_small_change_is_blocked_and_told_as_quantities(shell: Shell, gardener: list[Doc]) -> None:
+    documents = changed(gardener, Hvpa__spec__vpa__scaleUp__minChange__memory={"value": "2Gi"})
+    (blocked,) = shell.explain(documents)["blocked"]
+    assert blocked == {
+        "axis": "vertical",
+        "direction": "up",
+        "reason": "MinChange",
+        "container": APP,
+        "resource": "memory",
+        "current": "1Gi",
+        "wanted": "1717987k",
+        "until": "2026-11-21T10:15:00Z",
+    }
+
+
+def test_a_small_change_of_replicas_is_told_as_numbers(shell: Shell, gardener: list[Doc]) -> None:
+    documents = changed(gardener, Hvpa__spec__hpa__scaleUp__minChange={"replicas": {"value": 3}})
+    (blocked,) = shell.explain(documents)["blocked"]
+    assert blocked == {
+        "axis": "horizontal",
+        "direction": "up",
+        "reason": "MinChange",
+        "container": None,
+        "resource": None,
+        "current": 3,
+        "wanted": 5,
+        "until": None,
+    }
+
+
+def test_what_somebody_sets_back_is_contested(shell: Shell, gardener: list[Doc]) -> None:
+    horizontal = {
+        "lastScaleTime": "2026-11-21T09:55:00Z",
+        "spent": {"replicas": 5, "wish": 6, "weight": 60},
+        "setBack": {"count": 1, "time": "2026-11-21T09:55:00Z"},
+    }
+    explained = shell.explain(changed(gardener, Hvpa__status={"axes": {"horizontal": horizontal}}))
+    assert held(explained)[("horizontal", None)][1] == "Contested"
+    assert conditions(explained)["Contested"][0] == "True"
+
+
+def test_a_young_history_only_raises(shell: Shell, gardener: list[Doc]) -> None:
+    since = "2026-11-21T09:30:00Z"
+    documents = changed(
+        gardener,
+        VerticalPodAutoscaler__status__recommendation__containerRecommendations=[
+            {"containerName": APP, "target": {"cpu": "100m", "memory": "2Gi"}}
+        ],
+        VerticalPodAutoscaler__status__conditions__0__lastTransitionTime=since,
+    )
+    documents = changed(documents, Hvpa__spec__vpa__scaleDown={})
+    young = shell.explain(documents)
+    assert young["containers"][APP]["requests"] == {"cpu": "500m", "memory": "1717987k"}
+    assert conditions(young)["VpaActive"] == ("True", "YoungHistory")
+    old = shell.explain(documents, now="2026-11-21T10:30:00Z")
+    assert old["containers"][APP]["requests"] == {"cpu": "260m", "memory": "1717987k"}
+
+
+# --- statuses that gardener's controller wrote -----------------------------------------------------------------------
+def test_gardeners_last_scale_time_counts_for_all_directions(shell: Shell, gardener: list[Doc]) -> None:
+    legacy = {"lastScaling": {"lastScaleTime": JUST_NOW, "hpaStatus": {}}, "hpaWeight": 40, "vpaWeight": 60}
+    explained = shell.explain(changed(gardener, Hvpa__status=legacy))
+    assert held(explained) == all_axes("StabilizationWindow", OPEN_AT)
+
+
+def test_gardeners_override_passes_stabilization(shell: Shell, gardener: list[Doc]) -> None:
+    legacy = {"lastScaling": {"lastScaleTime": JUST_NOW}, "overrideScaleUpStabilization": True}
+    explained = shell.explain(changed(gardener, Hvpa__status=legacy))
+    assert explained["blocked"] == []
+    # Memory at full weight, to the VPA's target in whole kilobytes and no further.
+    assert explained["containers"][APP]["requests"] == {"cpu": "1100m", "memory": "2147484k"}
+    assert explained["replicas"]["target"] == 5
+
+
+def test_our_own_record_counts_more_than_gardeners(shell: Shell, gardener: list[Doc]) -> None:
+    status = {"lastScaling": {"lastScaleTime": JUST_NOW}, "overrideScaleUpStabilization": True, "axes": {}}
+    explained = shell.explain(changed(gardener, Hvpa__status=status))
+    assert explained["containers"][APP]["requests"]["memory"] == "1717987k"
+    assert explained["blocked"] == []
+
+
+# --- what is missing -------------------------------------------------------------------------------------------------
+def without(documents: list[Doc], *kinds: str) -> list[Doc]:
+    return [one for one in documents if one["kind"] not in kinds]
+
+
+def test_a_missing_target_is_a_condition(shell: Shell, gardener: list[Doc]) -> None:
+    explained = shell.explain(without(gardener, "Deployment"))
+    assert conditions(explained)["Ready"] == ("False", "TargetNotFound")
+    assert (explained["replicas"], explained["weights"], explained["containers"]) == (None, None, {})
+    assert explained["recommended"] == {"replicas": None, "containers": {}}
+    assert (explained["changes"], explained["blocked"], explained["recheckAfterSeconds"]) == (False, [], None)
+
+
+def test_an_unsupported_target_is_a_condition(shell: Shell, gardener: list[Doc]) -> None:
+    explained = shell.explain(changed(gardener, Hvpa__spec__targetRef__kind="DaemonSet"))
+    assert conditions(explained)["Ready"] == ("False", "UnsupportedTarget")
+
+
+def test_missing_recommenders_are_conditions(shell: Shell, gardener: list[Doc]) -> None:
+    explained = shell.explain(without(gardener, "HorizontalPodAutoscaler", "VerticalPodAutoscaler"))
+    assert conditions(explained)["HpaActive"] == ("False", "HpaCreated")
+    assert conditions(explained)["VpaActive"] == ("False", "VpaCreated")
+    assert explained["replicas"] == {"current": 3, "hpa": None, "target": 3}
+    assert explained["containers"][APP]["requests"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+def test_a_target_at_zero_is_left_alone(shell: Shell, gardener: list[Doc]) -> None:
+    explained = shell.explain(changed(gardener, Deployment__spec__replicas=0))
+    assert conditions(explained)["Ready"] == ("True", "ScaledToZero")
+    assert explained["replicas"]["target"] == 0
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+def test_two_hvpas_are_wrong_usage(shell: Shell, gardener: list[Doc]) -> None:
+    other = {**of_kind(gardener, "Hvpa"), "metadata": {"name": "other", "namespace": "elsewhere"}}
+    path = shell.file([*gardener, other])
+    ran = shell.run("explain", "-f", path)
+    assert (ran.code, ran.out) == (2, "")
+    told = f"{path}: Hvpa hvpa-sample, {path}: Hvpa elsewhere/other"
+    assert ran.err == f"hvpa: error: exactly one Hvpa can be explained, not 2: {told}\n"
+
+
+def test_no_hvpa_is_wrong(shell: Shell, gardener: list[Doc]) -> None:
+    path = shell.file(without(gardener, "Hvpa"))
+    ran = shell.run("explain", "-f", path)
+    assert (ran.code, ran.err) == (1, f"hvpa: error: no Hvpa in {path}\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"Hvpa__spec__hpa__scaleUp__stabilizationDuration": "soon"},
+            "spec.hpa.scaleUp.stabilizationDuration: ",
+        ),
+        ({"Hvpa__spec__replica": 3}, "spec.replica: unknown field"),
+        (
+            {"Hvpa__spec__maintenanceWindows": [{"schedule": "never", "duration": "1h"}]},
+            "spec.maintenanceWindows[0].schedule: ",
+        ),
+        (
+            {"Hvpa__metadata__name": None, "Hvpa__metadata__generateName": "a-"},
+            "document 1: Hvpa: metadata.name: is required",
+        ),
+        (
+            {"Deployment__spec__replicas": "3"},
+            "Deployment resource-consumer: spec.replicas: must be a whole number, is text",
+        ),
+        ({"Deployment__spec__replicas": -1}, "spec.replicas: must not be negative"),
+        ({"Deployment__spec__replicas": 2**31}, "spec.replicas: must not be above 2147483647"),
+        ({"Deployment__metadata": None}, "document 2: Deployment: metadata: must be an object"),
+        ({"Deployment__metadata__name": 3}, "document 2: Deployment: metadata.name: must be a string"),
+        (
+            {"Deployment__apiVersion": "apps/v1beta1"},
+            "Deployment resource-consumer: apiVersion: must be apps/v1",
+        ),
+        ({"Deployment__apiVersion": "extensions/v1beta1"}, "apiVersion: must be apps/v1"),
+        (
+            {"Deployment__spec__template__spec__containers__0__resources__requests__cpu": "much"},
+            "spec.template.spec.containers[0].resources.requests.cpu: 'much' is not a quantity",
+        ),
+        (
+            {"Deployment__spec__template__spec__containers__0__resources__limits__memory": "-1Gi"},
+            "spec.template.spec.containers[0].resources.limits.memory: -1Gi is negative",
+        ),
+        ({"HorizontalPodAutoscaler__apiVersion": "autoscaling/v1"}, "apiVersion: must be autoscaling/v2"),
+        (
+            {"HorizontalPodAutoscaler__spec__maxReplicas": "ten"},
+            "spec.maxReplicas: must be a whole number, is text",
+        ),
+        (
+            {"HorizontalPodAutoscaler__spec__metrics__0__resource__target__averageValue": "x"},
+            "spec.metrics[0].resource.target.averageValue: 'x' is not a quantity",
+        ),
+        (
+            {"HorizontalPodAutoscaler__metadata__creationTimestamp": "2026-11-01T00:00:00"},
+            "metadata.creationTimestamp: must be a timestamp with a time zone",
+        ),
+        (
+            {"HorizontalPodAutoscaler__metadata__creationTimestamp": "today"},
+            "metadata.creationTimestamp: invalid RFC3339 encoded datetime",
+        ),
+        (
+            {"VerticalPodAutoscaler__spec__updatePolicy__updateMode": False},
+            "VerticalPodAutoscaler hvpa-sample: spec.updatePolicy.updateMode: must be text, is true or false",
+        ),
+        (
+            {"VerticalPodAutoscaler__spec": [1]},
+            "VerticalPodAutoscaler hvpa-sample: spec: must be an object, is a list",
+        ),
+        (
+            {"Pod__status__conditions": {}},
+            "Pod resource-consumer-1: status.conditions: must be a list, is an object",
+        ),
+        (
+            {"Pod__metadata__labels": {"a": 1}},
+            "Pod resource-consumer-1: metadata.labels[*]: must be text, is a whole number",
+        ),
+    ],
+)
+def test_a_wrong_object_is_told_with_file_object_and_field(
+    shell: Shell, gardener: list[Doc], changes: Doc, told: str
+) -> None:
+    path = shell.file(changed(gardener, **changes))
+    ran = shell.run("explain", "-f", path)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"hvpa: error: {path}: ")
+    assert told in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("web", "-f", "a.yaml"), "not both"),
+        (("-f", "a.yaml", "--kubeconfig", "b"), "no meaning with -f"),
+        (("-f", "a.yaml", "--context", "b"), "no meaning with -f"),
+        ((), "name an Hvpa"),
+        (("-f", "a.yaml", "--now", "yesterday"), "'yesterday' is not a timestamp"),
+        (("-f", "a.yaml", "--now", "9999-12-31T23:59:59Z"), "only years 1970 to 2499"),
+        (("-f", "a.yaml", "--hpa-tolerance", "1"), "not a fraction"),
+        (("-f", "a.yaml", "--hpa-tolerance", "some"), "not a fraction"),
+        (("-f", "a.yaml", "-o", "yaml"), "invalid choice"),
+    ],
+)
+def test_wrong_usage_is_told_in_one_line(shell: Shell, flags: tuple[str, ...], told: str) -> None:
+    ran = shell.run("explain", *flags)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_the_tolerance_can_be_set(shell: Shell, gardener: list[Doc]) -> None:
+    measured = {
+        "HorizontalPodAutoscaler__status__currentMetrics__1__resource__current__averageUtilization": 60
+    }
+    documents = changed(gardener, **measured, HorizontalPodAutoscaler__status__desiredReplicas=4)
+    assert shell.explain(documents)["replicas"]["hpa"] == 4
+    assert shell.explain(documents, "--hpa-tolerance", "0.2")["replicas"]["hpa"] == 3
+
+
+def test_the_present_is_the_default_time(shell: Shell, gardener: list[Doc]) -> None:
+    ran = shell.run("explain", "-f", shell.file(gardener), "-o", "json")
+    assert ran.json["replicas"]["target"] == 5
+
+
+def test_files_may_be_split_and_come_from_standard_input(shell: Shell, gardener: list[Doc]) -> None:
+    whole = shell.explain(gardener)
+    first = shell.file([of_kind(gardener, "Hvpa")], "hvpa.yaml")
+    rest = json.dumps({"kind": "List", "items": without(gardener, "Hvpa")})
+    ran = shell.run("explain", "-f", first, "-", "-f", first, "--now", NOW, "-o", "json", stdin=rest)
+    assert ran.json == whole
+
+
+def test_all_of_it_is_told_in_words(shell: Shell) -> None:
+    documents = changed(load("gardener.yaml"), Hvpa__status={"lastScaling": {"lastScaleTime": JUST_NOW}})
+    ran = shell.run("explain", "-f", shell.file(documents), "--now", NOW)
+    assert (ran.code, ran.err) == (0, "")
+    for line in (
+        "Hvpa default/hvpa-sample, target Deployment resource-consumer, mode Apply, at 2026-11-21T10:00:00Z",
+        "  HPA hvpa-sample: wants 6 replicas",
+        "    Resource cpu: 100 %, target 50 %",
+        "    these metrics call for 6; the trusted wish is 6",
+        "    container resource-consumer: cpu 1500m, memory 2Gi",
+        "  weights: horizontal 40 percent, vertical 60 percent",
+        "  hpa.scaleUp: Auto, last step 2026-11-21T09:59:00Z, stabilization 2m (until 2026-11-21T10:01:00Z (in 1m)), "
+        "minChange none",
+        "  replicas 3 -> 5: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m)",
+        "  resource-consumer cpu 500m -> 1100m: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m)",
+        "  replicas: 3 (no change), 5 if nothing were held back",
+        "  no change",
+        "  at 2026-11-21T10:01:00Z (in 1m), or when something changes",
+    ):
+        assert f"\n{line}\n" in f"\n{ran.out}", ran.out
+
+
+def test_the_patch_is_shown_as_yaml(shell: Shell, gardener: list[Doc]) -> None:
+    ran = shell.run("explain", "-f", shell.file(gardener), "--now", NOW)
+    assert "\n            requests:\n              cpu: 1100m\n              memory: 1717987k\n" in ran.out
+    assert "\n  mailbox: spec.replicas of the Hvpa is set to 6\n" in ran.out
+    assert "\n  apply HorizontalPodAutoscaler hvpa-sample\n" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        ({"Hvpa__spec__targetRef__name": "gone"}, "  Deployment gone does not exist"),
+        ({"Hvpa__spec__hpa": {}, "Hvpa__spec__vpa": {}}, "  HPA: none is configured"),
+        ({"HorizontalPodAutoscaler__status": {}}, "  HPA: not used, "),
+        ({"VerticalPodAutoscaler__status": {}}, "  VPA: not used, NoRecommendation: "),
+        (
+            {
+                "Pod__status__containerStatuses": [
+                    {
+                        "name": APP,
+                        "lastState": {"terminated": {"reason": "OOMKilled", "finishedAt": JUST_NOW}},
+                    }
+                ]
+            },
+            f"  container {APP} ran out of memory at {JUST_NOW}: scaling up does not wait",
+        ),
+        (
+            {
+                "HorizontalPodAutoscaler__spec__metrics": [
+                    {
+                        "type": "Pods",
+                        "pods": {
+                            "metric": {"name": "rps"},
+                            "target": {"type": "AverageValue", "averageValue": "10"},
+                        },
+                    }
+                ],
+                "HorizontalPodAutoscaler__status__currentMetrics": [
+                    {"type": ""},
+                    {
+                        "type": "Pods",
+                        "pods": {"metric": {"name": "rps"}, "current": {"averageValue": "500m"}},
+                    },
+                ],
+            },
+            "    Pods rps: 500m per pod, target 10 per pod",
+        ),
+        ({"Hvpa__metadata__deletionTimestamp": NOW}, "  the Hvpa is being deleted: "),
+        (
+            {"Hvpa__status": {"overrideScaleUpStabilization": True}},
+            "  status.overrideScaleUpStabilization is set: ",
+        ),
+        (
+            {"Deployment__status": None},
+            "Note: the status of Deployment resource-consumer is not its controller's",
+        ),
+    ],
+)
+def test_what_is_out_of_the_ordinary_is_told_in_words(
+    shell: Shell, gardener: list[Doc], documents: Doc, told: str
+) -> None:
+    ran = shell.run("explain", "-f", shell.file(changed(gardener, **documents)), "--now", NOW)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"\n{told}" in ran.out, ran.out

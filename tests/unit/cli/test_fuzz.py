@@ -1,0 +1,130 @@
+"""Whatever is in a file, a command ends with a code and one line, never with a traceback."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hvpa.cli.main import main
+from tests.unit.cli.support import NOW, Doc, load, of_kind
+
+KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")
+GARDENER = load("gardener.yaml")
+FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(
+        [
+            "500m",
+            "1Gi",
+            "-1",
+            "1e99",
+            "0",
+            "3m",
+            "2540400h",
+            "0001-01-01T00:00:00Z",
+            "9999-12-31T23:59:59Z",
+            "Auto",
+            "*",
+        ]
+    ),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["name", "cpu", "memory", "kind", "items", "spec", "type", "x"]),
+            inner,
+            max_size=3,
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+def ends_well(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> None:
+    """The command tells no traceback and no error of ours, whatever it reads from standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([*argv, "-f", "-"])
+    told = err.getvalue()
+    assert code in (0, 1, 2)
+    assert "Traceback" not in told
+    assert "internal error" not in told
+    assert (code == 0) == bool(out.getvalue())
+    if argv[0] == "explain":
+        assert len(told.splitlines()) == (code != 0)
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The paths of all values below a document."""
+    found = [path] if path else []
+    entries: Any = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    return found + [below for key, entry in entries for below in places(entry, (*path, key))]
+
+
+PLACES = [(number, path) for number, document in enumerate(GARDENER[:5]) for path in places(document)]
+
+
+@FUZZ
+@given(
+    text=st.text(alphabet=st.sampled_from("kind: HvpaList[]{},-&*x!|>'\"\n\t #%@~?0.e"), max_size=60),
+    command=st.sampled_from(["validate", "explain"]),
+)
+def test_any_text(monkeypatch: pytest.MonkeyPatch, text: str, command: str) -> None:
+    ends_well(monkeypatch, text.encode("utf-8", "surrogatepass"), command)
+
+
+@FUZZ
+@given(raw=st.binary(max_size=60), command=st.sampled_from(["validate", "explain"]))
+def test_any_bytes(monkeypatch: pytest.MonkeyPatch, raw: bytes, command: str) -> None:
+    ends_well(monkeypatch, raw, command)
+
+
+@FUZZ
+@given(kind=st.sampled_from(KINDS), spec=values, status=values, metadata=values)
+def test_any_object_of_our_kinds(
+    monkeypatch: pytest.MonkeyPatch, kind: str, spec: Any, status: Any, metadata: Any
+) -> None:
+    api_version = of_kind(GARDENER, kind)["apiVersion"]
+    document = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec, "status": status}
+    hvpa = of_kind(GARDENER, "Hvpa")
+    stream = json.dumps({"kind": "List", "items": [document] if kind == "Hvpa" else [hvpa, document]})
+    ends_well(monkeypatch, stream.encode(), "explain", "--now", NOW)
+    ends_well(monkeypatch, stream.encode(), "validate")
+
+
+@settings(FUZZ, max_examples=400)
+@given(place=st.sampled_from(PLACES), value=values, output=st.sampled_from(["text", "json"]))
+def test_any_value_in_any_place(
+    monkeypatch: pytest.MonkeyPatch, place: tuple[int, tuple[str | int, ...]], value: Any, output: str
+) -> None:
+    documents: list[Doc] = copy.deepcopy(GARDENER)
+    number, (*parents, last) = place
+    where: Any = documents[number]
+    for part in parents:
+        where = where[part]
+    where[last] = value
+    stream = json.dumps({"kind": "List", "items": documents})
+    ends_well(monkeypatch, stream.encode(), "explain", "--now", NOW, "-o", output)
+
+
+def test_places_are_all_over_the_documents() -> None:
+    assert len(PLACES) > 100

@@ -1,0 +1,144 @@
+"""The command line as a whole: names, codes, and one line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hvpa.api.crd import render_crd
+from hvpa.cli import crd, main
+from tests.unit.cli.support import DATA, Shell
+
+ROOT = Path(__file__).parents[3]
+
+
+def run(*argv: str, stdin: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run `python -m hvpa` as a process."""
+    command = [sys.executable, "-m", "hvpa", *argv]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=60, input=stdin, env=env
+    )
+
+
+def test_the_version_is_the_packages(shell: Shell) -> None:
+    assert shell.run("--version").out == f"hvpa {metadata.version('hvpa')}\n"
+
+
+def test_the_version_is_known_to_be_unknown(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert shell.run("--version").out == "hvpa (not installed)\n"
+
+
+def test_the_crd_is_printed_as_yaml(shell: Shell) -> None:
+    ran = shell.run("crd")
+    assert (ran.code, ran.err) == (0, "")
+    assert yaml.safe_load(ran.out) == render_crd()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        (),
+        ("fly",),
+        ("--fly",),
+        ("crd", "--fly"),
+        ("crd", "fly"),
+        ("explain",),
+        ("explain", "-f"),
+        ("validate", "-f"),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line(shell: Shell, argv: tuple[str, ...]) -> None:
+    ran = shell.run(*argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith("hvpa")
+    assert "error: " in ran.err
+
+
+def test_help_names_every_command(shell: Shell) -> None:
+    ran = shell.run("--help")
+    assert ran.code == 0
+    assert all(f"\n    {name} " in ran.out for name in main.COMMANDS)
+    assert "--hpa-tolerance" in shell.run("explain", "--help").out
+
+
+def test_kubectl_is_part_of_the_name_where_it_called(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/kubectl-hvpa", "crd", "--fly"])
+    assert main.main() == 2
+    assert shell.run("explain", "-f", "none.yaml").err.startswith(
+        "kubectl hvpa: error: none.yaml: can't be read"
+    )
+
+
+@pytest.mark.parametrize(("debug", "lines"), [((), 1), (("--debug",), 3)])
+def test_an_error_of_ours_is_one_line_without_debug(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, debug: tuple[str, ...], lines: int
+) -> None:
+    def broken() -> None:
+        raise ValueError("first\nsecond")
+
+    monkeypatch.setattr(crd, "render_crd", broken)
+    for argv in (("crd", *debug), (*debug, "crd")):
+        ran = shell.run(*argv)
+        assert ran.code == 1
+        assert "hvpa: error: internal error: ValueError: first second" in ran.err.splitlines()[-1]
+        assert ("Traceback" in ran.err) == bool(debug)
+        assert len(ran.err.splitlines()) >= lines
+
+
+def test_ctrl_c_is_quiet(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(crd, "render_crd", interrupted)
+    ran = shell.run("crd")
+    assert (ran.code, ran.out, ran.err) == (130, "", "")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        ran = subprocess.run(
+            [sys.executable, "-m", "hvpa", "crd"],
+            cwd=ROOT,
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_terminal_that_knows_few_characters_is_no_reason_to_fail() -> None:
+    manifest = """
+        {apiVersion: autoscaling.k8s.io/v1alpha1, kind: Hvpa, metadata: {name: a},
+        spec: {targetRef: {kind: Deployment, name: ü}}}"""
+    ran = run("explain", "-f", "-", env={**os.environ, "PYTHONIOENCODING": "ascii"}, stdin=manifest)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "Deployment \\xfc does not exist" in ran.stdout
+
+
+def test_offline_commands_do_not_load_the_client() -> None:
+    for argv in (
+        ["validate", "-f", str(DATA / "gardener.yaml")],
+        ["explain", "-f", str(DATA / "gardener.yaml")],
+    ):
+        program = (
+            "import sys; from hvpa.cli.main import main; code = main(sys.argv[1:]); "
+            "sys.exit(code or any(name in sys.modules for name in ('kubernetes_asyncio', 'aiohttp')))"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", program, *argv], cwd=ROOT, capture_output=True, timeout=60
+        )
+        assert (ran.returncode, ran.stderr) == (0, b"")

@@ -1,0 +1,118 @@
+"""Flags of `hvpa run`, its logs, and how it fails to start."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hvpa.cli.settings import RunSettings, add_run_arguments, run_settings
+
+
+def parsed(*flags: str) -> RunSettings:
+    parser = argparse.ArgumentParser()
+    add_run_arguments(parser)
+    return run_settings(parser.parse_args(flags))
+
+
+def test_the_defaults_are_those_of_the_design() -> None:
+    settings = parsed()
+    assert settings.scopes == ("",)
+    assert settings.workers == 8
+    assert settings.decisions.hpa_tolerance_ppm == 100_000
+    assert (settings.metrics_address, settings.health_address) == (":9569", ":8081")
+    assert (settings.log_format, settings.log_level) == ("json", "info")
+    assert not settings.leader_elect
+    times = settings.candidate.times
+    assert (times.duration, times.renew, times.retry) == (15.0, 10.0, 2.0)
+
+
+def test_flags() -> None:
+    settings = parsed("--namespace", "a", "--namespace", "b", "--namespace", "a", "--hpa-tolerance", "0.05")
+    assert settings.scopes == ("a", "b")
+    assert settings.decisions.hpa_tolerance_ppm == 50_000
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--namespace", "Not_One"],
+        ["--workers", "0"],
+        ["--workers", "x"],
+        ["--hpa-tolerance", "1"],
+        ["--hpa-tolerance", "NaN"],
+        ["--hpa-tolerance", "-0.1"],
+        ["--metrics-bind-address", "9569"],
+        ["--log-format", "xml"],
+    ],
+)
+def test_bad_flags_are_wrong_usage(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parsed(*flags)
+    assert caught.value.code == 2
+    assert flags[0] in capsys.readouterr().err
+
+
+def run(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "hvpa",
+        "run",
+        "--metrics-bind-address",
+        "0",
+        "--health-probe-bind-address",
+        "0",
+    ]
+    env = {**os.environ, **environment}
+    return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=60, env=env)
+
+
+def test_a_missing_kubeconfig_is_told_in_one_line(tmp_path: Path) -> None:
+    done = run("--kubeconfig", str(tmp_path / "none"))
+    assert done.returncode == 3
+    assert done.stderr == f"hvpa run: {tmp_path}/none: no such file\n"
+
+
+def test_an_unknown_fault_point_is_wrong_usage(tmp_path: Path) -> None:
+    done = run("--kubeconfig", str(tmp_path / "none"), HVPA_FAULT_POINT="nowhere")
+    assert done.returncode == 2
+    assert "HVPA_FAULT_POINT" in done.stderr
+
+
+LOGGING = """
+import logging, sys
+import structlog
+from hvpa.cli.logs import configure_logs
+configure_logs(sys.argv[1], "info")
+log = structlog.get_logger()
+with structlog.contextvars.bound_contextvars(namespace="ns", name="h"):
+    log.debug("not shown")
+    log.info("scaled", replicas="2 -> 3", odd=object)
+    try:
+        raise ValueError("x\\ud800")
+    except ValueError:
+        log.exception("crashed")
+logging.getLogger("library").warning("careful %s", 1)
+"""
+
+
+def test_logs_are_one_json_object_per_line_with_the_hvpa_s_name() -> None:
+    done = subprocess.run([sys.executable, "-c", LOGGING, "json"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line["event"] for line in lines] == ["scaled", "crashed", "careful 1"]
+    assert (lines[0]["namespace"], lines[0]["name"], lines[0]["replicas"]) == ("ns", "h", "2 -> 3")
+    assert "ValueError" in lines[1]["exception"]
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_logs_that_can_t_be_written_stop_nothing(style: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", LOGGING, style], stderr=full, timeout=30)
+    assert done.returncode == 0

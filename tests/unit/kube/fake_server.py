@@ -1,0 +1,126 @@
+"""An API server that says what a test tells it to: in-process, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from hvpa.kube.config import Credentials
+from hvpa.kube.transport import Transport
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class FakeServer:
+    """`handler` answers every request; `requests` remembers method, path and query."""
+
+    def __init__(self) -> None:
+        self.handler: Handler = self._not_found
+        self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.headers: list[dict[str, str]] = []
+        self.bodies: list[Any] = []
+        self.url = ""
+        self.counted: list[tuple[str, str]] = []
+
+    async def _not_found(self, request: web.Request) -> web.StreamResponse:
+        return status(404, "NotFound", "no such thing")
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append((request.method, request.path, dict(request.query)))
+        self.headers.append(dict(request.headers))
+        body = await request.read()
+        self.bodies.append(json.loads(body) if body else None)
+        return await self.handler(request)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[FakeServer]:
+        """Serve on a free port."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._serve)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield self
+        finally:
+            await runner.cleanup()
+
+    @asynccontextmanager
+    async def transport(self, folder: Path, user: dict[str, Any] | None = None) -> AsyncIterator[Transport]:
+        """A transport to this server, through a real kubeconfig."""
+        credentials = await Credentials.load(str(kubeconfig(folder, self.url, user)))
+        transport = Transport(credentials, lambda verb, code: self.counted.append((verb, code)))
+        try:
+            yield transport
+        finally:
+            await transport.close()
+
+
+def kubeconfig(folder: Path, url: str, user: dict[str, Any] | None = None) -> Path:
+    """A kubeconfig file in `folder` for a server at `url`."""
+    path = folder / "kubeconfig"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "clusters": [{"name": "test", "cluster": {"server": url}}],
+        "users": [{"name": "test", "user": user or {"token": "secret"}}],
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def status(
+    code: int, reason: str = "", message: str = "", headers: dict[str, str] | None = None
+) -> web.Response:
+    """A metav1.Status as an answer."""
+    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
+    return web.json_response(body, status=code, headers=headers)
+
+
+def listing(items: list[Any], version: str, token: str = "") -> web.Response:
+    """A list as an answer."""
+    return web.json_response({"metadata": {"resourceVersion": version, "continue": token}, "items": items})
+
+
+class Stream:
+    """A watch whose lines a test hands out; closes when the test says so."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def send(self, kind: str, obj: Any) -> None:
+        """One event."""
+        self.send_raw(json.dumps({"type": kind, "object": obj}).encode() + b"\n")
+
+    def send_raw(self, data: bytes) -> None:
+        """Any bytes, as one chunk."""
+        self._queue.put_nowait(data)
+
+    def end(self) -> None:
+        """End the answer."""
+        self._queue.put_nowait(None)
+
+    async def respond(self, request: web.Request) -> web.StreamResponse:
+        """Answer a watch request with what is handed out."""
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while (data := await self._queue.get()) is not None:
+            await response.write(data)
+        return response
+
+
+async def until(condition: Callable[[], bool], seconds: float = 3.0) -> None:
+    """Return once `condition` holds."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.002)

@@ -1,0 +1,197 @@
+"""The writes of the cluster port: what is sent, and what becomes of the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from hvpa.api.objects import Meta
+from hvpa.core.model import Event, OwnedChange, OwnedKind, WorkloadPatch
+from hvpa.kube.cache import ALL_NAMESPACES
+from hvpa.kube.cluster import KubeCluster
+from hvpa.kube.local import LocalCluster
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS
+from hvpa.reconcile.ports import Conflict, Key, WriteError
+from tests.unit.kube.fake_server import FakeServer, status
+
+pytestmark = pytest.mark.asyncio
+OWNER = Meta(name="h", namespace="ns", uid="u", resource_version="5")
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def record(self, hvpa: Meta, event: Event) -> None:
+        self.events.append(event)
+
+
+class World:
+    """A cluster port whose server answers each write with `answer`."""
+
+    def __init__(self) -> None:
+        self.server = FakeServer()
+        self.server.handler = self._handle
+        self.answer: Any = None
+        self.woken: list[Key] = []
+        self.local = LocalCluster((ALL_NAMESPACES,), self.woken.append)
+        self.recorder = Recorder()
+        self.may_write = True
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if isinstance(self.answer, web.Response):
+            return self.answer
+        return web.Response(body=_encoded(self.answer))
+
+    @asynccontextmanager
+    async def running(self, folder: Path) -> AsyncIterator[KubeCluster]:
+        async with self.server.running(), self.server.transport(folder) as transport:
+            yield KubeCluster(transport, self.local, self.recorder, lambda: self.may_write)
+
+    def sent(self) -> tuple[str, str, dict[str, str], str, Any]:
+        method, path, query = self.server.requests[-1]
+        return method, path, query, self.server.headers[-1]["Content-Type"], self.server.bodies[-1]
+
+
+def answer(name: str, version: int, **parts: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version), "uid": "u"},
+        **parts,
+    }
+
+
+async def test_a_workload_patch_is_strategic_and_conditional(tmp_path: Path) -> None:
+    world = World()
+    world.answer = answer("web", 8, spec={"replicas": 3})
+    async with world.running(tmp_path) as cluster:
+        body = {"metadata": {"annotations": {"a": "b"}}, "spec": {"replicas": 3}}
+        await cluster.patch_workload("ns", WorkloadPatch("Deployment", "web", "7", body))
+    assert world.sent() == (
+        "PATCH",
+        "/apis/apps/v1/namespaces/ns/deployments/web",
+        {"fieldManager": "hvpa"},
+        "application/strategic-merge-patch+json",
+        {"metadata": {"annotations": {"a": "b"}, "resourceVersion": "7"}, "spec": {"replicas": 3}},
+    )
+    stored = world.local.workloads[DEPLOYMENTS.kind].get(Key("ns", "web"))
+    assert stored is not None
+    assert stored.spec.replicas == 3
+    assert stored.kind == "Deployment"
+
+
+async def test_a_status_patch_is_conditional_and_wakes_nobody(tmp_path: Path) -> None:
+    world = World()
+    first = answer("h", 5, spec={"targetRef": {"kind": "Deployment", "name": "web"}})
+    world.local.hvpas.put(HVPAS.decode(_encoded(first)))
+    world.woken.clear()
+    world.answer = {**first, **answer("h", 6, status={"replicas": 2})}
+    async with world.running(tmp_path) as cluster:
+        await cluster.patch_status(OWNER, {"replicas": 2})
+    assert world.sent() == (
+        "PATCH",
+        "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h/status",
+        {"fieldManager": "hvpa"},
+        "application/merge-patch+json",
+        {"metadata": {"resourceVersion": "5"}, "status": {"replicas": 2}},
+    )
+    assert world.woken == []
+    seen = world.local.objects(Key("ns", "h"))
+    assert seen is not None
+    assert seen.hvpa.status.replicas == 2
+
+
+async def test_the_mailbox_is_written_on_top_of_the_newest_version_that_is_known(tmp_path: Path) -> None:
+    world = World()
+    world.local.hvpas.put(HVPAS.decode(_encoded(answer("h", 9))))
+    world.answer = answer("h", 10)
+    async with world.running(tmp_path) as cluster:
+        await cluster.write_mailbox(OWNER, 4)
+    assert world.sent()[1:] == (
+        "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h",
+        {"fieldManager": "hvpa"},
+        "application/merge-patch+json",
+        {"metadata": {"resourceVersion": "9"}, "spec": {"replicas": 4}},
+    )
+
+
+async def test_owned_objects_are_applied_released_and_deleted(tmp_path: Path) -> None:
+    world = World()
+    path = "/apis/autoscaling/v2/namespaces/ns/horizontalpodautoscalers/h"
+    kind: OwnedKind = "HorizontalPodAutoscaler"
+    async with world.running(tmp_path) as cluster:
+        world.answer = answer("h", 3)
+        await cluster.change_owned(OWNER, OwnedChange("apply", kind, "h", manifest={"kind": kind}))
+        query = {"fieldManager": "hvpa", "force": "true"}
+        assert world.sent() == ("PATCH", path, query, "application/apply-patch+yaml", {"kind": kind})
+        assert world.local.hpas.get(Key("ns", "h")) is not None
+        world.answer = answer("h", 4)
+        await cluster.change_owned(OWNER, OwnedChange("release", kind, "h", resource_version="3"))
+        assert world.sent()[4] == {"metadata": {"ownerReferences": None, "resourceVersion": "3"}}
+        world.answer = {"kind": "Status"}
+        await cluster.change_owned(OWNER, OwnedChange("delete", kind, "h", uid="u"))
+        method, where, _, _, body = world.sent()
+        assert (method, where, body["preconditions"]) == ("DELETE", path, {"uid": "u"})
+        assert world.local.hpas.get(Key("ns", "h")) is None
+
+
+async def test_what_is_gone_already_need_not_be_deleted(tmp_path: Path) -> None:
+    world = World()
+    world.answer = status(404, "NotFound")
+    async with world.running(tmp_path) as cluster:
+        await cluster.change_owned(OWNER, OwnedChange("delete", "VerticalPodAutoscaler", "v", uid="u"))
+
+
+@pytest.mark.parametrize("code", [409, 404])
+async def test_a_patch_of_something_else_than_was_read_is_a_conflict(tmp_path: Path, code: int) -> None:
+    world = World()
+    world.answer = status(code, "", "changed")
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(Conflict, match="changed"):
+            await cluster.patch_workload("ns", WorkloadPatch("StatefulSet", "web", "7", {}))
+
+
+async def test_an_apply_to_an_api_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    world = World()
+    world.answer = status(404, "", "no VPAs here")
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(WriteError, match="no VPAs here") as caught:
+            await cluster.change_owned(OWNER, OwnedChange("apply", "VerticalPodAutoscaler", "v", manifest={}))
+    assert not isinstance(caught.value, Conflict)
+
+
+async def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
+    world = World()
+    world.may_write = False
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(WriteError, match="leader"):
+            await cluster.patch_status(OWNER, {})
+    assert world.server.requests == []
+
+
+async def test_an_answer_that_can_t_be_read_is_left_to_the_watch(tmp_path: Path) -> None:
+    world = World()
+    world.answer = {"metadata": 5}
+    async with world.running(tmp_path) as cluster:
+        await cluster.write_mailbox(OWNER, 1)
+    assert len(world.local.hvpas) == 0
+
+
+async def test_events_are_handed_to_the_recorder(tmp_path: Path) -> None:
+    world = World()
+    async with world.running(tmp_path) as cluster:
+        await cluster.record_event(OWNER, Event("Normal", "Scaled", "up"))
+        await asyncio.sleep(0)
+    assert [event.reason for event in world.recorder.events] == ["Scaled"]
+    assert HPAS.path("ns", "a", "b").endswith("/namespaces/ns/horizontalpodautoscalers/a/b")
+
+
+def _encoded(document: dict[str, Any]) -> bytes:
+
+    return msgspec.json.encode(document)

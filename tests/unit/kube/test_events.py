@@ -1,0 +1,115 @@
+"""Events: written in the background, counted when they repeat, never too many."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from hvpa.api.objects import Meta
+from hvpa.core.model import Event
+from hvpa.kube.events import BURST, EventRecorder
+from tests.unit.kube.fake_server import FakeServer, status
+
+pytestmark = pytest.mark.asyncio
+HVPA = Meta(name="h", namespace="ns", uid="u", resource_version="5")
+SCALED = Event("Normal", "ScaledOut", "replicas 2 to 3")
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.time = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+
+    def now(self) -> dt.datetime:
+        return self.time
+
+
+class World:
+    def __init__(self) -> None:
+        self.server = FakeServer()
+        self.clock = FakeClock()
+        self.code = 200
+        self.server.handler = self._handle
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if self.code != 200:
+            return status(self.code)
+        return web.json_response({})
+
+    def methods(self) -> list[str]:
+        return [method for method, _, _ in self.server.requests]
+
+    @asynccontextmanager
+    async def running(self, folder: Path) -> AsyncIterator[EventRecorder]:
+        async with self.server.running(), self.server.transport(folder) as transport:
+            recorder = EventRecorder(transport, self.clock)
+            task = asyncio.create_task(recorder.run())
+            yield recorder
+            task.cancel()
+
+
+async def test_an_event_names_the_hvpa_and_a_repeated_one_is_counted(tmp_path: Path) -> None:
+    world = World()
+    async with world.running(tmp_path) as recorder:
+        recorder.record(HVPA, SCALED)
+        recorder.record(HVPA, SCALED)
+        recorder.record(HVPA, Event("Warning", "Other", "x"))
+        await recorder.flush()
+        assert world.methods() == ["POST", "PATCH", "POST"]
+        first = world.server.bodies[0]
+        assert first["involvedObject"]["kind"] == "Hvpa"
+        assert first["involvedObject"]["uid"] == "u"
+        assert (first["type"], first["reason"], first["message"], first["count"]) == (
+            "Normal",
+            "ScaledOut",
+            "replicas 2 to 3",
+            1,
+        )
+        assert world.server.bodies[1] == {"count": 2, "lastTimestamp": "2026-11-21T00:00:00Z"}
+        world.clock.time += dt.timedelta(minutes=11)
+        recorder.record(HVPA, SCALED)
+        await recorder.flush()
+        assert world.methods()[3:] == ["POST"]
+
+
+async def test_an_event_that_has_expired_is_written_anew(tmp_path: Path) -> None:
+    world = World()
+    async with world.running(tmp_path) as recorder:
+        recorder.record(HVPA, SCALED)
+        await recorder.flush()
+        world.code = 404
+        recorder.record(HVPA, SCALED)
+        await recorder.flush()
+        assert world.methods() == ["POST", "PATCH", "POST"]
+
+
+async def test_a_server_that_refuses_events_stops_nothing(tmp_path: Path) -> None:
+    world = World()
+    world.code = 403
+    async with world.running(tmp_path) as recorder:
+        recorder.record(HVPA, SCALED)
+        await recorder.flush()
+        world.code = 200
+        recorder.record(HVPA, SCALED)
+        await recorder.flush()
+        assert world.methods() == ["POST", "POST"]
+
+
+async def test_a_noisy_hvpa_is_cut_short_and_others_are_not(tmp_path: Path) -> None:
+    world = World()
+    async with world.running(tmp_path) as recorder:
+        for number in range(100):
+            recorder.record(HVPA, Event("Normal", "Scaled", str(number)))
+        recorder.record(Meta(name="other", namespace="ns", uid="v"), SCALED)
+        await recorder.flush()
+        assert len(world.server.requests) == BURST + 1
+        world.clock.time += dt.timedelta(minutes=1)
+        for number in range(100):
+            recorder.record(HVPA, Event("Normal", "Scaled", str(number)))
+        await recorder.flush()
+        assert len(world.server.requests) == BURST + 3

@@ -1,0 +1,177 @@
+"""Leader election, in virtual time, against a Lease that is kept by a fake server."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from hvpa.kube.lease import Candidate, LeaderElector, LeaseTimes
+from hvpa.kube.transport import Transport
+from tests.unit.kube.fake_server import FakeServer, status
+
+pytestmark = pytest.mark.asyncio
+PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+QUICK = LeaseTimes(duration=0.3, renew=0.2, retry=0.02)
+
+
+class FakeClock:
+    def now(self) -> dt.datetime:
+        return dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+
+
+class Leases:
+    """The server's side: one Lease, with optimistic locking."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.version = 0
+        self.down = False
+        self.server = FakeServer()
+        self.server.handler = self._handle
+
+    def holder(self) -> str | None:
+        return None if self.lease is None else self.lease["spec"].get("holderIdentity")
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if self.down:
+            return status(500, "InternalError", "etcd is away")
+        body = self.server.bodies[-1]
+        match request.method:
+            case "GET" if self.lease is None:
+                return status(404, "NotFound")
+            case "POST" if self.lease is not None:
+                return status(409, "AlreadyExists")
+            case "PUT" if self.lease is None or body["metadata"]["resourceVersion"] != str(self.version):
+                return status(409, "Conflict")
+            case "POST" | "PUT":
+                self.store(body)
+        return web.json_response(self.lease)
+
+    def store(self, lease: dict[str, Any]) -> None:
+        self.version += 1
+        self.lease = {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(self.version)}}
+
+    @asynccontextmanager
+    async def running(self, folder: Path) -> AsyncIterator[Transport]:
+        async with self.server.running(), self.server.transport(folder) as transport:
+            yield transport
+
+
+def elector(transport: Transport, identity: str, times: LeaseTimes = QUICK) -> LeaderElector:
+    return LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", identity, times))
+
+
+async def test_the_first_gets_the_lease_and_gives_it_back(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        assert not one.holds()
+        await one.acquire()
+        assert one.holds()
+        assert leases.lease is not None
+        assert leases.lease["spec"] == {
+            "holderIdentity": "one",
+            "leaseDurationSeconds": 1,
+            "acquireTime": "2026-11-21T00:00:00.000000Z",
+            "renewTime": "2026-11-21T00:00:00.000000Z",
+            "leaseTransitions": 0,
+        }
+        await one.release()
+        assert not one.holds()
+        assert leases.holder() == ""
+
+
+async def test_the_second_waits_until_the_lease_was_not_renewed_for_its_duration(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one, two = elector(transport, "one"), elector(transport, "two")
+        await one.acquire()
+        keeping = asyncio.create_task(one.keep())
+        waiting = asyncio.create_task(two.acquire())
+        await asyncio.sleep(0.5)
+        assert not waiting.done()
+        assert one.holds()
+        keeping.cancel()  # the first one is gone without a word
+        begin = asyncio.get_running_loop().time()
+        async with asyncio.timeout(2):
+            await waiting
+        assert asyncio.get_running_loop().time() - begin >= 0.2
+        assert leases.holder() == "two"
+        assert leases.lease is not None
+        assert leases.lease["spec"]["leaseTransitions"] == 1
+
+
+async def test_a_lease_that_was_given_back_is_taken_at_once(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one, two = (
+            elector(transport, "one", LeaseTimes(duration=60, renew=40, retry=0.02)),
+            elector(transport, "two"),
+        )
+        await one.acquire()
+        waiting = asyncio.create_task(two.acquire())
+        await asyncio.sleep(0.05)
+        await one.release()
+        async with asyncio.timeout(1):
+            await waiting
+
+
+async def test_a_holder_that_cannot_renew_loses_the_lease(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        await one.acquire()
+        leases.down = True
+        async with asyncio.timeout(1):
+            await one.keep()
+        assert not one.holds()
+
+
+async def test_short_trouble_does_not_cost_the_lease(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        await one.acquire()
+        keeping = asyncio.create_task(one.keep())
+        leases.down = True
+        await asyncio.sleep(0.08)
+        leases.down = False
+        assert leases.lease is not None
+        leases.store(leases.lease)  # somebody touched it (kubectl annotate): a conflict, and it is still ours
+        await asyncio.sleep(0.4)
+        assert one.holds()
+        assert not keeping.done()
+        keeping.cancel()
+
+
+async def test_a_lease_that_somebody_else_took_is_lost(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        await one.acquire()
+        assert leases.lease is not None
+        leases.store({**leases.lease, "spec": {**leases.lease["spec"], "holderIdentity": "two"}})
+        async with asyncio.timeout(1):
+            await one.keep()
+        assert not one.holds()
+        await one.release()
+        assert leases.holder() == "two"
+
+
+async def test_a_process_that_was_stopped_for_too_long_may_not_write(tmp_path: Path) -> None:
+    leases = Leases()
+    now = 100.0
+    async with leases.running(tmp_path) as transport:
+        one = LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", "one"), lambda: now)
+        await one.acquire()
+        now = 114.9
+        assert one.holds()
+        now = 115.0
+        assert not one.holds()

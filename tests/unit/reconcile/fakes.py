@@ -1,0 +1,103 @@
+"""Hand-written fakes of the ports."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from hvpa.api.objects import Meta, Workload
+from hvpa.api.status import HvpaStatus
+from hvpa.core.model import Axis, Blocked, Decision, Direction, Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.telemetry import Operation, Outcome
+from tests.unit.core import build
+
+T = TypeVar("T")
+
+
+def drive(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends, without an event loop."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("the coroutine waited for something")
+
+
+@dataclass
+class FakeClock:
+    """A clock that stands still unless it is told otherwise."""
+
+    time: dt.datetime = build.NOW
+
+    def now(self) -> dt.datetime:
+        return self.time
+
+
+@dataclass
+class FakeCluster:
+    """Holds the objects of one Hvpa. `failures` maps a write's name to the error that it raises."""
+
+    one: Objects | None
+    failures: dict[str, Exception] = field(default_factory=dict)
+    writes: list[tuple[str, Any]] = field(default_factory=list)
+
+    def objects(self, key: Key) -> Objects | None:
+        if "objects" in self.failures:
+            raise self.failures["objects"]
+        return self.one
+
+    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
+        self._note("workload", patch)
+
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object]) -> None:
+        self._note("status", patch)
+
+    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+        self._note("mailbox", replicas)
+
+    async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
+        self._note("owned", change)
+
+    async def record_event(self, hvpa: Meta, event: Event) -> None:
+        self.writes.append(("event", event))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.writes]
+
+    def status_is(self, status: HvpaStatus) -> None:
+        assert self.one is not None
+        self.one = replace(self.one, hvpa=build.with_status(self.one.hvpa, status))
+
+    def _note(self, name: str, what: object) -> None:
+        if name in self.failures:
+            raise self.failures[name]
+        self.writes.append((name, what))
+
+
+@dataclass
+class FakeTelemetry:
+    """Remembers all that it is told."""
+
+    told: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
+        self.told.append(("decided", key))
+
+    def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
+        self.told.append(("applied", axis, direction))
+
+    def blocked(self, key: Key, blocked: Blocked) -> None:
+        self.told.append(("blocked", blocked.axis, blocked.direction, blocked.reason))
+
+    def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
+        self.told.append(("write failed", operation, kind))
+
+    def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
+        self.told.append(("finished", key, outcome))
+
+    def forgotten(self, key: Key) -> None:
+        self.told.append(("forgotten", key))

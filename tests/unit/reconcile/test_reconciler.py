@@ -1,0 +1,194 @@
+"""One Hvpa's reconcile, with a cluster and a clock that are fakes, and without an event loop."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hvpa.api.status import LastError
+from hvpa.core import Objects, Settings
+from hvpa.reconcile.ports import Conflict, Key, Overloaded, WriteError
+from hvpa.reconcile.reconciler import Reconciler, Result
+from tests.unit.core import build
+from tests.unit.reconcile.fakes import FakeClock, FakeCluster, FakeTelemetry, drive
+
+KEY = Key("default", "web")
+
+
+class World:
+    """A reconciler around fakes."""
+
+    def __init__(self, one: Objects | None, **failures: Exception) -> None:
+        self.cluster = FakeCluster(one, dict(failures))
+        self.clock = FakeClock()
+        self.telemetry = FakeTelemetry()
+        self.reconciler = Reconciler(self.cluster, self.clock, Settings(), self.telemetry)
+
+    def reconcile(self) -> Result:
+        return drive(self.reconciler.reconcile(KEY))
+
+    def written(self, name: str) -> list[Any]:
+        return [what for kind, what in self.cluster.writes if kind == name]
+
+
+def scaling_out() -> Objects:
+    return build.objects(horizontal=build.hpa(desired=6, utilization=100), vertical=build.vpa())
+
+
+def settled(one: Objects) -> Objects:
+    return build.apply(one, build.decided(one))
+
+
+def test_an_hvpa_that_is_gone_is_forgotten() -> None:
+    world = World(None)
+    assert world.reconcile() == Result("gone")
+    assert world.telemetry.told == [("forgotten", KEY)]
+
+
+def test_an_hvpa_that_is_being_deleted_is_left_alone() -> None:
+    one = scaling_out()
+    meta = build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})
+    world = World(replace(one, hvpa=meta))
+    assert world.reconcile() == Result("done")
+    assert world.cluster.writes == []
+
+
+def test_the_workload_is_written_first_then_the_status_then_the_rest() -> None:
+    world = World(scaling_out())
+    assert world.reconcile().outcome == "done"
+    names = world.cluster.names()
+    order = ["workload", "status", "mailbox", "owned", "event"]
+    assert names == sorted(names, key=order.index)
+    assert names[:2] == ["workload", "status"]
+    assert ("applied", "horizontal", "up") in world.telemetry.told
+
+
+def test_nothing_is_written_when_nothing_changed() -> None:
+    one = scaling_out()
+    for _ in range(3):
+        one = settled(one)
+    world = World(one)
+    assert world.reconcile().outcome == "done"
+    assert [name for name in world.cluster.names() if name != "owned"] == []
+
+
+def test_a_field_of_the_old_status_that_can_t_be_read_is_removed() -> None:
+    one = scaling_out()
+    for _ in range(3):
+        one = settled(one)
+    world = World(replace(one, hvpa=replace(one.hvpa, unreadable_status=("lastBlockedScaling", "axes"))))
+    world.reconcile()
+    assert world.written("status") == [{"lastBlockedScaling": None}]
+
+
+def test_the_status_patch_holds_only_the_difference() -> None:
+    one = settled(scaling_out())
+    status = one.hvpa.status.model_copy(update={"replicas": 99})
+    world = World(replace(one, hvpa=build.with_status(one.hvpa, status)))
+    world.reconcile()
+    [patch] = world.written("status")
+    assert patch["replicas"] == one.hvpa.status.replicas or "replicas" in patch
+    assert "targetSelector" not in patch
+
+
+@pytest.mark.parametrize("write", ["workload", "status", "owned"])
+def test_after_a_conflict_no_status_is_written_and_the_key_comes_back(write: str) -> None:
+    world = World(scaling_out(), **{write: Conflict("changed")})
+    assert world.reconcile() == Result("conflict")
+    later = world.cluster.names()
+    assert "status" not in later or write == "owned"
+
+
+def test_the_events_of_a_step_are_not_lost_to_a_later_conflict() -> None:
+    world = World(scaling_out(), status=Conflict("changed"))
+    world.reconcile()
+    assert "event" in world.cluster.names()
+
+
+def test_no_events_are_recorded_for_a_step_that_failed() -> None:
+    world = World(scaling_out(), workload=Conflict("changed"))
+    world.reconcile()
+    assert world.cluster.names() == []
+
+
+def test_an_overloaded_server_is_given_the_time_it_asks_for() -> None:
+    wait = dt.timedelta(seconds=7)
+    world = World(scaling_out(), workload=Overloaded("slow down", wait))
+    assert world.reconcile() == Result("overloaded", wait)
+    assert world.cluster.names() == []
+
+
+def test_a_refused_write_is_told_in_the_status_once() -> None:
+    one = scaling_out()
+    world = World(one, workload=WriteError("denied by webhook"))
+    assert world.reconcile() == Result("failed")
+    assert world.cluster.names() == ["status"]
+    [patch] = world.written("status")
+    assert patch == {
+        "lastError": {
+            "description": "denied by webhook",
+            "lastOperation": "PatchWorkload",
+            "lastUpdateTime": "2026-11-21T10:00:00Z",
+        }
+    }
+    told = LastError(
+        description="denied by webhook", last_operation="PatchWorkload", last_update_time=world.clock.time
+    )
+    world.cluster.status_is(one.hvpa.status.model_copy(update={"last_error": told}))
+    world.clock.time += dt.timedelta(minutes=1)
+    world.cluster.writes.clear()
+    assert world.reconcile() == Result("failed")
+    assert world.cluster.names() == []
+
+
+def test_an_error_is_taken_back_only_when_every_write_got_through() -> None:
+    one = build.objects(vertical=build.vpa())  # the HPA is missing: it is to be created
+    told = LastError(description="quota", last_operation="ChangeOwned", last_update_time=build.NOW)
+    one = replace(
+        one, hvpa=build.with_status(one.hvpa, one.hvpa.status.model_copy(update={"last_error": told}))
+    )
+    world = World(one, owned=WriteError("quota"))
+    assert world.reconcile() == Result("failed")
+    assert all("lastError" not in patch for patch in world.written("status"))
+    del world.cluster.failures["owned"]
+    assert world.reconcile().outcome == "done"
+    assert world.written("status")[-1]["lastError"] is None
+
+
+def test_a_failed_status_write_is_not_answered_with_another() -> None:
+    world = World(scaling_out(), status=WriteError("no"))
+    assert world.reconcile() == Result("failed")
+    assert world.cluster.names()[0] == "workload"
+    assert "status" not in world.cluster.names()
+
+
+def test_an_exception_of_the_port_stays_with_its_hvpa() -> None:
+    world = World(scaling_out(), objects=RuntimeError("bug"))
+    assert world.reconcile() == Result("crashed")
+    assert ("write failed", "Decide", "crashed") in world.telemetry.told
+
+
+def test_an_exception_while_deciding_is_told_in_the_status() -> None:
+    one = scaling_out()
+    assert one.hvpa.spec is not None
+    broken = replace(one, hvpa=replace(one.hvpa, spec="not a spec"))  # type: ignore[arg-type]
+    world = World(broken)
+    assert world.reconcile() == Result("crashed")
+    [patch] = world.written("status")
+    assert patch["lastError"]["lastOperation"] == "Decide"
+
+
+def test_a_block_is_counted_when_it_begins() -> None:
+    spec = {"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
+    one = build.objects(
+        build.hvpa(spec), horizontal=build.hpa(desired=6, utilization=100), vertical=build.vpa()
+    )
+    world = World(one)
+    world.reconcile()
+    assert ("blocked", "horizontal", "up", "UpdatePolicy") in world.telemetry.told
+    world = World(settled(one))
+    world.reconcile()
+    assert [told for told in world.telemetry.told if told[0] == "blocked"] == []
