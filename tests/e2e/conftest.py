@@ -1,0 +1,127 @@
+"""Fixtures of the end-to-end tests: the clusters, a fresh namespace, and the programs' logs where a test
+fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import uuid
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.world.build import Programs, build
+from tests.e2e.world.cluster import Cluster, ExternalCluster
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.process import Process, tail
+from tests.e2e.world.toolchain import BuildError
+
+_LOGS = pytest.StashKey[dict[str, Process]]()
+_TAIL_LINES = 10
+_OWN_TAIL_LINES = 60
+_EXTERNAL = "HVPA_E2E_KUBECONFIG"
+_OWNED = "owned_cluster"
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A whole control plane with nodes, metrics and recommenders, one for the session; or, where
+    HVPA_E2E_KUBECONFIG names a kubeconfig, that cluster."""
+    external = os.environ.get(_EXTERNAL)
+    if external:
+        programs = _programs(request.config, full=False)
+        with tempfile.TemporaryDirectory(prefix="hvpa-e2e-") as folder:
+            yield ExternalCluster(Path(folder), Path(external).absolute(), programs["kubectl"])
+        return
+    with ControlPlane(programs=_programs(request.config, full=True)) as owned:
+        request.config.stash.setdefault(_LOGS, {}).update(owned.processes)
+        yield owned
+
+
+@pytest.fixture(scope="session")
+def bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """etcd and an API server only, one for the session: nothing moves but what a test moves."""
+    with ControlPlane(full=False, programs=_programs(request.config, full=False)) as owned:
+        logs = {f"bare {name}": process for name, process in owned.processes.items()}
+        request.config.stash.setdefault(_LOGS, {}).update(logs)
+        yield owned
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A new namespace in `cluster`, deleted afterwards."""
+    yield from _namespace(cluster)
+
+
+@pytest.fixture
+def bare_namespace(bare_cluster: ControlPlane) -> Iterator[str]:
+    """A new namespace in `bare_cluster`. What is in it stays: nothing there deletes a namespace's content."""
+    yield from _namespace(bare_cluster)
+
+
+def _programs(config: pytest.Config, *, full: bool) -> Programs:
+    try:
+        return _build(config, full=full)
+    except BuildError as error:
+        pytest.fail(f"the control plane could not be built: {error}", pytrace=False)
+
+
+def _build(config: pytest.Config, *, full: bool) -> Programs:
+    capture = config.pluginmanager.getplugin("capturemanager")
+    shown = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
+    with shown:  # the progress of a build is for whoever waits
+        return build(full=full)
+
+
+def _namespace(cluster: Cluster) -> Iterator[str]:
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    try:
+        yield name
+    finally:
+        cluster.api.delete("Namespace", name)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker that keeps a test off clusters that somebody else started."""
+    config.addinivalue_line(
+        "markers", f"{_OWNED}: needs a control plane that the tests start themselves (its load, faults, log)"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a control plane of our own where another cluster was named."""
+    if os.environ.get(_EXTERNAL):
+        for item in items:
+            if item.get_closest_marker(_OWNED):
+                item.add_marker(pytest.mark.skip(reason=f"{_EXTERNAL} is set"))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what the tests need before the first begins: a test's time limit is no limit for a compiler."""
+    used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    needed = used & {"cluster", "bare_cluster"}
+    if needed and not session.config.option.collectonly:
+        with contextlib.suppress(BuildError):  # the fixtures tell it
+            full = "plane" in used or ("cluster" in needed and not os.environ.get(_EXTERNAL))
+            _build(session.config, full=full)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Attach the ends of the programs' logs to the report of a failure, and of the logs in the clusters'
+    folders (operators', say) that were written meanwhile."""
+    report = yield
+    if not report.failed:
+        return report
+    for name, process in item.config.stash.get(_LOGS, {}).items():
+        report.sections.append((f"log of {name}", process.tail(_TAIL_LINES)))
+    clusters = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Cluster)]
+    for log in sorted({log for cluster in clusters for log in cluster.folder.glob("*.log")}):
+        if log.stat().st_mtime >= call.start:
+            report.sections.append((log.name, tail(log, _OWN_TAIL_LINES)))
+    return report

@@ -1,0 +1,83 @@
+"""What the tests with real controllers have in common: Hvpas as manifests, and looking at what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hvpa.api.quantity import parse_cpu, parse_memory
+from tests.e2e.world.kube import Json, KubeApi
+from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT
+
+MEBI = 2**20
+OPERATOR = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
+"""The operator as the audit log's filters name it."""
+OPERATOR_USER = f"system:serviceaccount:{OPERATOR}"
+HPA_CONTROLLER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+
+
+def hvpa(name: str, namespace: str, **spec: Any) -> Json:
+    """An Hvpa `name` for the Deployment of the same name."""
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1alpha1",
+        "kind": "Hvpa",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}, **spec},
+    }
+
+
+def horizontal(average: str, *, most: int = 10, least: int = 1, **directions: Any) -> Json:
+    """`spec.hpa`: an owned HPA on an average value of CPU."""
+    target = {"type": "AverageValue", "averageValue": average}
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    template = {
+        "metadata": {"labels": {"role": "hpa"}},
+        "spec": {"minReplicas": least, "maxReplicas": most, "metrics": [metric]},
+    }
+    return {
+        "deploy": True,
+        "selector": {"matchLabels": {"role": "hpa"}},
+        "template": template,
+        **directions,
+    }
+
+
+def vertical(**change: Any) -> Json:
+    """`spec.vpa`: an owned VPA that may lower requests soon and by little."""
+    small = {"cpu": {"value": "20m"}, "memory": {"value": "5M"}}
+    return {
+        "deploy": True,
+        "selector": {"matchLabels": {"role": "vpa"}},
+        "template": {"metadata": {"labels": {"role": "vpa"}}},
+        "scaleUp": {"minChange": small},
+        "scaleDown": {"minChange": small, "minHistory": "5s"},
+        **change,
+    }
+
+
+def replicas(api: KubeApi, name: str, namespace: str) -> int:
+    """What the Deployment's spec asks for."""
+    return int(api.get("Deployment", name, namespace)["spec"]["replicas"])
+
+
+def resources(api: KubeApi, name: str, namespace: str) -> tuple[int, int, int, int]:
+    """CPU (millicores) and memory (bytes) of the first container: requests, then limits; 0 where none is set."""
+    found = api.get("Deployment", name, namespace)["spec"]["template"]["spec"]["containers"][0]["resources"]
+    requests, limits = found.get("requests", {}), found.get("limits", {})
+    return (
+        parse_cpu(requests.get("cpu", 0)),
+        parse_memory(requests.get("memory", 0)),
+        parse_cpu(limits.get("cpu", 0)),
+        parse_memory(limits.get("memory", 0)),
+    )
+
+
+def conditions(api: KubeApi, name: str, namespace: str) -> dict[str, tuple[str, str]]:
+    """The Hvpa's conditions: status and reason by type."""
+    found = api.get("Hvpa", name, namespace).get("status", {}).get("conditions", [])
+    return {one["type"]: (one["status"], one["reason"]) for one in found}
+
+
+def axes(api: KubeApi, name: str, namespace: str) -> Json:
+    """`status.axes` of the Hvpa."""
+    found: Json = api.get("Hvpa", name, namespace).get("status", {}).get("axes", {})
+    return found

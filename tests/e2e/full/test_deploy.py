@@ -1,0 +1,126 @@
+"""`make install`, `make deploy` and `make undeploy`, run as a user runs them; and every sample of `config/samples`.
+
+The pods of the deployed operator are pretended by KWOK (no container engine runs here). That they are admitted shows
+that they meet the namespace's restricted pod security; that the operator works with those rights is what the tests in
+`full` and `bare` show, which run it as that ServiceAccount.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.full import play
+from tests.e2e.world import samples
+from tests.e2e.world.build import build
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.kube import Json, wait_for
+from tests.e2e.world.operator import NAMESPACE, REPOSITORY, Operator
+
+SAMPLES = sorted(
+    path for path in (REPOSITORY / "config/samples").glob("*.yaml") if path.name != "kustomization.yaml"
+)
+
+
+@pytest.fixture(scope="module")
+def own_plane() -> Iterator[ControlPlane]:
+    """A control plane that nothing is installed on yet, with the controllers that delete what is to go."""
+    with ControlPlane(programs=build(full=True)) as plane:
+        yield plane
+
+
+def make(plane: ControlPlane, *args: str) -> str:
+    """Run make against the control plane; its output."""
+    environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
+    environment.pop("MAKEFLAGS", None)
+    done = subprocess.run(
+        ["make", *args, f"KUBECTL={build(full=False)['kubectl']}"],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_make_installs_deploys_and_undeploys(own_plane: ControlPlane) -> None:
+    api = own_plane.api
+    make(own_plane, "install")
+    own_plane.await_crd("hvpas.autoscaling.k8s.io")
+    assert api.find("Deployment", "hvpa", NAMESPACE) is None
+    make(own_plane, "deploy", "IMG=example.test/team/hvpa:9")
+    deployed = api.get("Deployment", "hvpa", NAMESPACE)
+    assert [one["image"] for one in deployed["spec"]["template"]["spec"]["containers"]] == [
+        "example.test/team/hvpa:9"
+    ]
+    assert deployed["spec"]["replicas"] == 2
+    assert api.find("PodDisruptionBudget", "hvpa", NAMESPACE) is not None
+    # Once more changes nothing.
+    make(own_plane, "deploy", "IMG=example.test/team/hvpa:9")
+    assert (
+        api.get("Deployment", "hvpa", NAMESPACE)["metadata"]["generation"]
+        == deployed["metadata"]["generation"]
+    )
+    make(own_plane, "undeploy")
+    assert api.find("ClusterRole", "hvpa-operator") is None
+    assert api.find("Namespace", NAMESPACE) is None
+    assert api.find("CustomResourceDefinition", "hvpas.autoscaling.k8s.io") is not None
+
+
+def test_the_deployed_pods_meet_restricted_pod_security(cluster: ControlPlane, operator: Operator) -> None:
+    level = cluster.api.get("Namespace", NAMESPACE)["metadata"]["labels"][
+        "pod-security.kubernetes.io/enforce"
+    ]
+    assert level == "restricted"
+    wait_for(
+        lambda: len(cluster.api.list("Pod", NAMESPACE, "app.kubernetes.io/name=hvpa")) == 2,
+        30,
+        "both pods are admitted",
+    )
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=[path.stem for path in SAMPLES])
+def test_a_sample_applies_and_is_understood(
+    cluster: ControlPlane, operator: Operator, namespace: str, sample: Path
+) -> None:
+    documents = [one for one in yaml.safe_load_all(sample.read_text()) if one]
+    hvpas = [one for one in documents if one["kind"] == "Hvpa"]
+    assert hvpas
+    cluster.kubectl("apply", "-n", namespace, "-f", str(sample))
+
+    def ready(name: str) -> tuple[str, str]:
+        return play.conditions(cluster.api, name, namespace)["Ready"]
+
+    for one in hvpas:
+        name, target = one["metadata"]["name"], one["spec"]["targetRef"]
+        if cluster.api.find(target["kind"], target["name"], namespace) is None:
+            wait_for(partial(_is, ready, name, ("False", "TargetNotFound")), 20, "its workload is missed")
+            cluster.api.create(workload(target["kind"], target["name"], namespace))
+        wait_for(
+            partial(_is, ready, name, ("True", "Reconciled"), ("True", "Recommend")),
+            20,
+            "it is ready once its workload is there",
+        )
+
+
+def _is(ready: Callable[[str], tuple[str, str]], name: str, *wanted: tuple[str, str]) -> bool:
+    return ready(name) in wanted
+
+
+def workload(kind: str, name: str, namespace: str) -> Json:
+    """The usual Deployment, or the same as a StatefulSet."""
+    found = samples.deployment(name, namespace)
+    if kind == "StatefulSet":
+        found["kind"] = kind
+        del found["spec"]["strategy"]
+        found["spec"]["serviceName"] = name
+    return found

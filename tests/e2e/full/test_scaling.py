@@ -1,0 +1,201 @@
+"""Real load, real metrics, the real HPA controller and the real VPA recommender: the workload is scaled on both axes,
+by the operator alone."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e.full import play
+from tests.e2e.full.play import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
+from tests.e2e.world import samples
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.kube import KubeApi, wait_for
+from tests.e2e.world.load import Load
+from tests.e2e.world.operator import Operator
+
+PATIENCE = 120
+
+
+@dataclass(frozen=True)
+class World:
+    """The control plane with the operator at work."""
+
+    cluster: ControlPlane
+    operator: Operator
+    namespace: str
+
+    @property
+    def api(self) -> KubeApi:
+        """The administrator's client."""
+        return self.cluster.api
+
+    def load(
+        self, stack: ExitStack, name: str, cpu: float, memory: float = 0, base_memory: float = 16 * MEBI
+    ) -> Load:
+        """A load on the Deployment `name` until the stack is closed."""
+        load = Load(self.api, self.namespace, f"app={name}", cpu=cpu, memory=memory, base_memory=base_memory)
+        return stack.enter_context(load)
+
+
+@pytest.fixture
+def world(cluster: ControlPlane, operator: Operator, namespace: str) -> World:
+    return World(cluster, operator, namespace)
+
+
+def first_replicas_patched(world: World, name: str) -> int | None:
+    """The count of the operator's first patch of the Deployment that sets one."""
+    asked = world.cluster.audit.requests(
+        user=OPERATOR, writes=True, resource="deployments", namespace=world.namespace, name=name, code=200
+    )
+    return next((int(one.body["spec"]["replicas"]) for one in asked if "replicas" in one.body["spec"]), None)
+
+
+def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
+    api, namespace = world.api, world.namespace
+    # Horizontal alone at weight 50: 2 replicas, 400m each against 200m wanted -> the HPA asks for 4, 3 are set.
+    api.create(samples.deployment("out", namespace, replicas=2))
+    api.create(
+        play.hvpa(
+            "out", namespace, hpa=play.horizontal("200m"), weightBasedScalingIntervals=[{"vpaWeight": 50}]
+        )
+    )
+    # Vertical alone: requests and limits follow the VPA, the limit in proportion (2 to 1).
+    limits = {"cpu": "400m", "memory": "256Mi"}
+    api.create(samples.deployment("size", namespace, replicas=2, limits=limits))
+    api.create(play.hvpa("size", namespace, vpa=play.vertical()))
+    # Both at once, at weight 40.
+    api.create(samples.deployment("both", namespace, replicas=2))
+    api.create(
+        play.hvpa(
+            "both",
+            namespace,
+            hpa=play.horizontal("200m"),
+            vpa=play.vertical(),
+            weightBasedScalingIntervals=[{"vpaWeight": 40, "startReplicaCount": 1, "lastReplicaCount": 10}],
+        )
+    )
+    # Nothing wants to change here: the HPA is content, the VPA may only recommend what is set.
+    api.create(samples.deployment("rest", namespace, replicas=2))
+    bounds = {"containerName": "*", "minAllowed": FIXED, "maxAllowed": FIXED}
+    template = {
+        "metadata": {"labels": {"role": "vpa"}},
+        "spec": {"resourcePolicy": {"containerPolicies": [bounds]}},
+    }
+    api.create(
+        play.hvpa("rest", namespace, hpa=play.horizontal("200m"), vpa=play.vertical(template=template))
+    )
+    with ExitStack() as stack:
+        out = world.load(stack, "out", cpu=800)
+        size = world.load(stack, "size", cpu=1000, memory=300 * MEBI, base_memory=50 * MEBI)
+        both = world.load(stack, "both", cpu=800, memory=300 * MEBI)
+        world.load(stack, "rest", cpu=400)
+
+        wait_for(lambda: play.replicas(api, "out", namespace) > 2, PATIENCE, "`out` is scaled out")
+        assert first_replicas_patched(world, "out") == 3  # ceil(2 + (4 - 2) * 0.5)
+
+        wait_for(lambda: play.resources(api, "size", namespace)[0] > 550, PATIENCE, "`size` gets larger")
+        cpu, memory, cpu_limit, memory_limit = play.resources(api, "size", namespace)
+        assert 550 < cpu <= 640  # 500m and VPA's margin of 15 percent, up to the end of a bucket
+        assert memory > 200 * MEBI
+        assert (cpu_limit, abs(memory_limit - 2 * memory) <= 1000) == (2 * cpu, True)
+        assert play.replicas(api, "size", namespace) == 2
+
+        wait_for(lambda: play.replicas(api, "both", namespace) > 2, PATIENCE, "`both` is scaled out")
+        wait_for(lambda: play.resources(api, "both", namespace)[0] > 210, PATIENCE, "and gets larger")
+        assert first_replicas_patched(world, "both") == 4  # ceil(2 + (4 - 2) * 0.6)
+        blended_by_weight(world, "both", 40)
+
+        # And back again.
+        out.cpu = both.cpu = size.cpu = 100
+        size.memory = 0
+        wait_for(lambda: play.replicas(api, "out", namespace) == 1, PATIENCE, "`out` is scaled in")
+        wait_for(lambda: play.replicas(api, "both", namespace) < 4, PATIENCE, "`both` is scaled in")
+        wait_for(lambda: play.resources(api, "size", namespace)[0] < 200, PATIENCE, "`size` gets smaller")
+        cpu, memory, cpu_limit, memory_limit = play.resources(api, "size", namespace)
+        assert abs(cpu_limit - 2 * cpu) <= 1
+        only_the_operator_scales(world)
+        at_rest_nothing_is_written(world, "rest")
+
+
+FIXED = {"cpu": "200m", "memory": "128Mi"}
+
+
+def blended_by_weight(world: World, name: str, weight: int) -> None:
+    """Each request that the operator set stands between what was and what was recommended, at the weight."""
+    spent = wait_for(
+        lambda: play.axes(world.api, name, world.namespace).get("vertical", {}).get("spent"),
+        10,
+        "a vertical step",
+    )
+    assert {one["weight"] for one in spent} <= {weight, 100}
+    assert {one["container"] for one in spent} == {"app"}
+
+
+def only_the_operator_scales(world: World) -> None:
+    """The audit log: replicas and pod templates of the Deployments were changed by the operator alone; the HPA wrote
+    nothing but the Hvpas' mailboxes."""
+    audit, namespace = world.cluster.audit, world.namespace
+    for name in ("out", "size", "both"):
+        assert audit.writers("deployments", name, namespace)[OPERATOR_USER] > 0
+        assert audit.writers("deployments", name, namespace)[HPA_CONTROLLER] == 0
+    by_hpa = [
+        one
+        for one in audit.requests(writes=True, namespace=namespace)
+        if one.user == HPA_CONTROLLER and one.code < 300
+    ]
+    allowed = {("hvpas", "scale"), ("horizontalpodautoscalers", "status"), ("events", "")}
+    assert {(one.resource, one.subresource) for one in by_hpa} <= allowed
+    assert ("hvpas", "scale") in {(one.resource, one.subresource) for one in by_hpa}
+
+
+def at_rest_nothing_is_written(world: World, name: str) -> None:
+    """Sixty seconds under constant load: the operator writes nothing that has to do with this Hvpa."""
+    mark = world.cluster.audit.mark()
+    before = world.cluster.api.get("Hvpa", name, world.namespace)["metadata"]["resourceVersion"]
+    time.sleep(60)
+    asked = world.cluster.audit.requests(mark, user=OPERATOR, namespace=world.namespace, name=name)
+    assert asked == []
+    assert world.cluster.api.get("Hvpa", name, world.namespace)["metadata"]["resourceVersion"] == before
+
+
+def test_replicas_do_not_fall_when_metrics_are_gone_at_peak_load(world: World) -> None:
+    api, namespace = world.api, world.namespace
+    api.create(samples.deployment("peak", namespace, replicas=2))
+    api.create(play.hvpa("peak", namespace, hpa=play.horizontal("200m")))
+    audit = world.cluster.audit
+
+    def hpa_active() -> str:
+        return play.conditions(api, "peak", namespace)["HpaActive"][0]
+
+    with ExitStack() as stack:
+        world.load(stack, "peak", cpu=1200)
+        wait_for(lambda: play.replicas(api, "peak", namespace) == 6, PATIENCE, "scaled out")
+        with world.cluster.stopped("metrics-server"):
+            wait_for(lambda: hpa_active() == "False", PATIENCE, "the Hvpa says that the HPA is blind")
+            mark = audit.mark()
+            wait_for(
+                lambda: audit.count(HPA_CONTROLLER, mark) >= 10, 60, "the HPA has tried ten times", interval=1
+            )
+            assert play.replicas(api, "peak", namespace) == 6
+        wait_for(lambda: hpa_active() == "True", PATIENCE, "it sees again")
+        assert play.replicas(api, "peak", namespace) == 6
+
+
+def test_deleting_an_hvpa_removes_its_recommenders_and_leaves_the_workload(world: World) -> None:
+    api, namespace = world.api, world.namespace
+
+    def recommenders() -> list[str]:
+        kinds = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler")
+        return [kind for kind in kinds if api.find(kind, "leave", namespace) is not None]
+
+    api.create(samples.deployment("leave", namespace, replicas=2))
+    api.create(play.hvpa("leave", namespace, hpa=play.horizontal("200m"), vpa=play.vertical()))
+    wait_for(lambda: len(recommenders()) == 2, 20, "both recommenders")
+    before = api.get("Deployment", "leave", namespace)["spec"]
+    api.delete("Hvpa", "leave", namespace)
+    wait_for(lambda: recommenders() == [], 30, "none of them")
+    assert api.get("Deployment", "leave", namespace)["spec"] == before

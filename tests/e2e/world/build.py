@@ -1,0 +1,195 @@
+"""Building the programs of the control plane from Go modules, once per version, into the user's cache. The
+modules and their versions are in `tests/e2e/controlplane/*/go.mod`; what starts the programs is
+`controlplane.py`."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.world.toolchain import MODULES, BuildError, Go, Report, cache_folder, find_go, install_go
+
+__all__ = ["BuildError", "Programs", "build", "to_stderr"]
+
+_FLAGS = ("-mod=readonly", "-trimpath", "-ldflags=-s -w")
+_HEARTBEAT_SECONDS = 15
+
+# program -> package, for each folder of modules (their k8s.io versions differ, so they stay apart).
+_PROGRAMS = {
+    "core": {
+        "etcd": "go.etcd.io/etcd/server/v3",
+        "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+        "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+        "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+        "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+    },
+    "addons": {
+        "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+        "metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server",
+        "vpa-recommender": "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender",
+    },
+}
+# Files of the modules that are needed at run time: name in the cache -> module, path in the module.
+_SHARED = {
+    "core": {},
+    "addons": {
+        "vpa-crd.yaml": ("k8s.io/autoscaler/vertical-pod-autoscaler", "deploy/vpa-v1-crd-gen.yaml"),
+        "stage-node-initialize.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/node/fast/node-initialize.yaml"),
+        "stage-pod-ready.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-ready.yaml"),
+        "stage-pod-complete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-complete.yaml"),
+        "stage-pod-delete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-delete.yaml"),
+    },
+}
+# What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
+_ASSETS = ("etcd", "kube-apiserver", "kubectl")
+_BARE = ("etcd", "kube-apiserver", "kubectl")
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where the built programs are, and files of their modules: `vpa-crd.yaml`, KWOK's `stage-….yaml`."""
+
+    paths: dict[str, Path]
+    shared: dict[str, Path]
+
+    def __getitem__(self, name: str) -> Path:
+        return self.paths[name]
+
+
+def to_stderr(line: str) -> None:
+    """The default way to tell progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def build(*, full: bool = True, report: Report = to_stderr) -> Programs:
+    """All programs of the control plane, built where they are not in the cache yet; `full=False` asks for
+    those of a bare API server only. Raises `BuildError`."""
+    paths = _assets()
+    shared: dict[str, Path] = {}
+    go = find_go()
+    for group, packages in _PROGRAMS.items():
+        wanted = {n: p for n, p in packages.items() if n not in paths and (full or n in _BARE)}
+        if not wanted and not _SHARED[group]:
+            continue
+        folder = cache_folder() / "controlplane" / _key(group, go)
+        if not _complete(folder, group, wanted):
+            with _locked(folder, report):
+                _build_group(folder, group, wanted, go, report)
+        paths.update({name: folder / "bin" / name for name in wanted})
+        shared.update({name: folder / "share" / name for name in _SHARED[group]})
+    return Programs(paths, shared)
+
+
+def _assets() -> dict[str, Path]:
+    folder = os.environ.get("KUBEBUILDER_ASSETS")
+    if not folder:
+        return {}
+    paths = {name: Path(folder) / name for name in _ASSETS}
+    missing = [name for name, path in paths.items() if not os.access(path, os.X_OK)]
+    if missing:
+        raise BuildError(f"KUBEBUILDER_ASSETS={folder} holds no {', '.join(missing)}")
+    return paths
+
+
+def _key(group: str, go: Go) -> str:
+    """Name of the cache folder: everything that the programs are made of."""
+    digest = hashlib.sha256()
+    for name in ("go.mod", "go.sum"):
+        digest.update((MODULES / group / name).read_bytes())
+    made_of = (*_FLAGS, *_SHARED[group], go.version[:2], platform.system(), platform.machine())
+    digest.update(repr(made_of).encode())
+    return f"{group}-{digest.hexdigest()[:16]}"
+
+
+def _complete(folder: Path, group: str, wanted: dict[str, str]) -> bool:
+    return all((folder / "bin" / name).exists() for name in wanted) and all(
+        (folder / "share" / name).exists() for name in _SHARED[group]
+    )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, report: Report) -> Iterator[None]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # One lock for all, since both groups share the installed Go and Go's own caches.
+    with (folder.parent / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report("another run builds the control plane: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build_group(folder: Path, group: str, wanted: dict[str, str], go: Go, report: Report) -> None:
+    missing = {name: package for name, package in wanted.items() if not (folder / "bin" / name).exists()}
+    if not missing and _complete(folder, group, wanted):
+        return
+    program = go.program or install_go(report)
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
+    environment.pop("GOROOT", None)  # PyPI's Go knows its own
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    if missing:
+        report(f"building {', '.join(missing)} with {program}")
+        report("(once; the whole control plane takes about six minutes on two cores)")
+    for name, package in missing.items():
+        temporary = folder / f"{name}.{os.getpid()}.tmp"
+        argv = [str(program), "build", *_FLAGS, "-o", str(temporary), package]
+        try:
+            _build_one(name, argv, environment, MODULES / group, report)
+            temporary.replace(folder / "bin" / name)
+        finally:
+            temporary.unlink(missing_ok=True)
+    _copy_shared(folder, group, program, environment)
+
+
+def _build_one(name: str, argv: list[str], environment: dict[str, str], cwd: Path, report: Report) -> None:
+    started = time.monotonic()
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, cwd=cwd
+    ) as process:
+        try:
+            output = _await_build(name, process, started, report)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise BuildError(f"building {name} failed ({' '.join(argv)}):\n{output.strip()}")
+    report(f"  {name}: built in {time.monotonic() - started:.0f} s")
+
+
+def _await_build(name: str, process: subprocess.Popen[str], started: float, report: Report) -> str:
+    while True:
+        try:
+            return process.communicate(timeout=_HEARTBEAT_SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            report(f"  {name}: compiling, {time.monotonic() - started:.0f} s")
+
+
+def _copy_shared(folder: Path, group: str, program: Path, environment: dict[str, str]) -> None:
+    (folder / "share").mkdir(exist_ok=True)
+    modules = {module for module, _ in _SHARED[group].values()}
+    sources = {module: _module_folder(module, group, program, environment) for module in modules}
+    for name, (module, path) in _SHARED[group].items():
+        temporary = folder / "share" / f"{name}.{os.getpid()}.tmp"
+        shutil.copyfile(sources[module] / path, temporary)
+        temporary.replace(folder / "share" / name)
+
+
+def _module_folder(module: str, group: str, program: Path, environment: dict[str, str]) -> Path:
+    """Where Go keeps a module's files; downloads it where it does not have it."""
+    argv = [str(program), "mod", "download", "-json", module]
+    answer = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=MODULES / group)
+    if answer.returncode:
+        raise BuildError(f"{' '.join(argv)} failed: {answer.stderr.strip() or answer.stdout.strip()}")
+    return Path(json.loads(answer.stdout)["Dir"])

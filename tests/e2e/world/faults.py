@@ -1,0 +1,161 @@
+"""What the proxy does to requests, as data: which ones, what, and how often. Without I/O."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def verb_of(method: str, path: str, query: Mapping[str, str]) -> str:
+    """The Kubernetes verb of a request: get, list, watch, create, update, patch, delete."""
+    if method != "GET":
+        return _VERBS.get(method, method.lower())
+    if query.get("watch") in ("true", "1"):
+        return "watch"
+    # /api/v1/pods · /api/v1/namespaces/x/pods · /apis/g/v/pods · /apis/g/v/namespaces/x/pods: a list ends in
+    # a plural.
+    parts = [part for part in path.split("/") if part]
+    rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        rest = rest[2:]
+    return "list" if len(rest) == 1 else "get"
+
+
+def status_body(code: int, retry_after: int | None) -> dict[str, Any]:
+    """The Status object that the API server sends with such a code."""
+    details = {} if retry_after is None else {"details": {"retryAfterSeconds": retry_after}}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "reason": _REASONS.get(code, "InternalError"),
+        "message": f"fault {code} of the test's proxy",
+        "code": code,
+    } | details
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request that the proxy answered."""
+
+    time: dt.datetime
+    verb: str
+    path: str
+    query: str
+    code: int
+    user_agent: str
+
+    @classmethod
+    def of(cls, request: web.Request, code: int) -> Seen:
+        """What is kept of a request."""
+        return cls(
+            dt.datetime.now(dt.UTC),
+            verb_of(request.method, request.path, request.query),
+            request.path,
+            request.query_string,
+            code,
+            request.headers.get("User-Agent", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Which requests: by Kubernetes verb and by a regular expression searched in the path; None matches
+    all."""
+
+    verb: str | None
+    path: str | None
+
+    def matches(self, method: str, path: str, query: Mapping[str, str]) -> bool:
+        """Whether it is such a request."""
+        if self.verb is not None and verb_of(method, path, query) != self.verb:
+            return False
+        return self.path is None or re.search(self.path, path) is not None
+
+
+@dataclass(slots=True, eq=False)
+class Fault:
+    """Something done to matching requests, `times` often (None: until removed)."""
+
+    matcher: Matcher
+    times: int | None
+    code: int = 0
+    retry_after: int | None = None
+    seconds: float = 0
+    hits: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, method: str, path: str, query: Mapping[str, str]) -> bool:
+        """Whether this request is to be struck; counts it."""
+        with self._lock:
+            if self.times is not None and self.hits >= self.times:
+                return False
+            if not self.matcher.matches(method, path, query):
+                return False
+            self.hits += 1
+            return True
+
+    def remove(self) -> None:
+        """Strike no further request."""
+        with self._lock:
+            self.times = 0
+
+
+class Hold(Fault):
+    """A fault that stops requests at a point until the test says how they go on."""
+
+    def __init__(self, matcher: Matcher, times: int | None, *, answered: bool) -> None:
+        """`answered`: stop them when the API server has answered, else before it is asked."""
+        super().__init__(matcher, times)
+        self.answered = answered
+        self.caught: list[str] = []
+        """Method and URL of what was stopped."""
+        self._reached = threading.Event()
+        self._decided = threading.Event()
+        self._go_on = True
+
+    def wait(self, timeout: float = 30) -> str:
+        """Method and URL of the first request that was stopped; raises `TimeoutError` when none came."""
+        if not self._reached.wait(timeout):
+            raise TimeoutError(f"no request for {self.matcher} within {timeout:g} s")
+        return self.caught[0]
+
+    def release(self) -> None:
+        """Let what is held, and what comes after, go on."""
+        self._decided.set()
+
+    def drop(self) -> None:
+        """Reset the connections of what is held: the caller never gets an answer."""
+        self._go_on = False
+        self._decided.set()
+
+    async def pass_by(self, method: str, url: str) -> bool:
+        """Stop here (in the proxy's event loop); whether the request goes on."""
+        self.caught.append(f"{method} {url}")
+        self._reached.set()
+        while not self._decided.is_set():
+            await asyncio.sleep(0.01)
+        return self._go_on

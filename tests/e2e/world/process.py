@@ -1,0 +1,181 @@
+"""Child processes that are owned by handle and cannot outlive the process that started them. What a program
+is and which flags it gets belongs to `flags.py`; here is only starting, ending and reading the log."""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+# Runs between fork and the program: asks Linux to kill the program when the thread that started it is gone
+# (which also covers SIGKILL of the tests), and gives up when that already happened. 1 is PR_SET_PDEATHSIG
+# (linux/prctl.h).
+_TIED = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+# Ports are taken from below the range that the kernel hands out to outgoing connections (32768 and up on
+# Linux, 49152 on macOS): a client that reconnects while a server restarts could otherwise be given the
+# server's own port.
+_PORTS = range(20000, 30000)
+_handed_out: set[int] = set()
+
+
+def free_port() -> int:
+    """A TCP port on 127.0.0.1 that nobody listens on, and that this process has not handed out before."""
+    for _ in range(200):
+        port = random.choice(_PORTS)
+        if port in _handed_out:
+            continue
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _handed_out.add(port)
+        return port
+    raise OSError(f"no free port in {_PORTS}")
+
+
+class _Spawner:
+    """Starts all processes from one thread that never ends: the kernel's parent-death signal comes when the
+    *thread* that forked ends, so a process that a short-lived thread started would die with that thread."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def call(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="spawner", daemon=True)
+                self._thread.start()
+        answer: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
+
+        def job() -> None:
+            try:
+                answer.put(start())
+            except BaseException as error:
+                answer.put(error)
+
+        self._jobs.put(job)
+        result = answer.get()
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def _run(self) -> None:
+        while True:
+            self._jobs.get()()
+
+
+_spawner = _Spawner()
+
+
+class Process:
+    """One program, its handle and its log. Starting again after an end appends to the same log."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        log: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        """`argv[0]` is the absolute path of the program; `env` replaces the environment, None inherits it."""
+        self.name = name
+        self.argv = [str(part) for part in argv]
+        self.log = log
+        self._env = None if env is None else dict(env)
+        self._cwd = cwd
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it in a session of its own (Ctrl-C on a terminal is for the tests, which then end it in
+        order)."""
+        if self.alive:
+            raise RuntimeError(f"{self.name} runs already")
+        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *self.argv]
+        with self.log.open("ab") as log:
+            self._popen = _spawner.call(
+                lambda: subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self._env,
+                    cwd=self._cwd,
+                    start_new_session=True,
+                )
+            )
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._popen is not None and self._popen.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Process id, which is also its process group and session."""
+        if self._popen is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self._popen.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit code, negative for a signal; None while it runs."""
+        return None if self._popen is None else self._popen.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program alone; nothing happens when it has ended."""
+        if self._popen is not None:
+            self._popen.send_signal(number)
+
+    def wait(self, timeout: float) -> int:
+        """Exit code, once it ended; raises `subprocess.TimeoutExpired` after `timeout` seconds."""
+        if self._popen is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self._popen.wait(timeout)
+
+    def kill(self) -> None:
+        """SIGKILL to the program and everything in its process group, and wait for its end."""
+        if self._popen is None or self._popen.poll() is not None:
+            return
+        os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait(10)
+
+    def terminate(self, timeout: float = 10) -> int:
+        """SIGTERM, then SIGKILL after `timeout` seconds; the exit code (-9 when it had to be killed)."""
+        self.signal(signal.SIGTERM)
+        try:
+            return self.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.wait(1)
+
+    def tail(self, lines: int = 40) -> str:
+        """The last lines of its log."""
+        return tail(self.log, lines) if self.log.exists() else ""
+
+
+def tail(log: Path, lines: int) -> str:
+    """The last lines of a file, of about the last 200 bytes per line."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 200 * lines))
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])

@@ -1,0 +1,1 @@
+"""Tests of the parts of the test world that need no control plane."""
