@@ -1,0 +1,1 @@
+"""What `config/` deploys, read as data: no cluster needed."""

@@ -1,0 +1,86 @@
+"""What the operator and users may do. That each right is needed, and none is missing, is shown end to end."""
+
+from __future__ import annotations
+
+import pytest
+
+from hvpa.kube.resources import WATCHED
+from tests.unit.config.folders import Json, objects, only
+
+ROLES = [role for role in objects("rbac") if role["kind"] in ("Role", "ClusterRole")]
+
+
+def _rights(role: Json) -> dict[tuple[str, str], set[str]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                found.setdefault((group, resource), set()).update(rule["verbs"])
+    return found
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: str(role["metadata"]["name"]))
+def test_no_role_has_wildcards_secrets_or_a_way_to_more_rights(role: Json) -> None:
+    for rule in role["rules"]:
+        assert set(rule) <= {"apiGroups", "resources", "verbs", "resourceNames"}
+        named = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+        assert "*" not in named
+        assert not named & {"secrets", "configmaps", "impersonate", "bind", "escalate"}
+        assert "rbac.authorization.k8s.io" not in named
+
+
+def test_the_operator_may_watch_what_it_watches_and_nothing_else() -> None:
+    rights = _rights(only("rbac", "ClusterRole", "hvpa-operator"))
+    watched = set()
+    for resource in WATCHED:
+        _, prefix, *group = resource.api.split("/")
+        watched.add((group[0] if prefix == "apis" else "", resource.plural))
+    for one in watched:
+        assert rights[one] >= {"list", "watch"}
+    assert {one for one, verbs in rights.items() if verbs & {"get", "list", "watch"}} == watched
+
+
+def test_the_operator_may_create_and_delete_recommenders_only() -> None:
+    rights = _rights(only("rbac", "ClusterRole", "hvpa-operator"))
+    assert {one for one, verbs in rights.items() if "delete" in verbs} == {
+        ("autoscaling", "horizontalpodautoscalers"),
+        ("autoscaling.k8s.io", "verticalpodautoscalers"),
+    }
+    assert {one for one, verbs in rights.items() if "create" in verbs} == {
+        ("autoscaling", "horizontalpodautoscalers"),
+        ("autoscaling.k8s.io", "verticalpodautoscalers"),
+        ("", "events"),
+    }
+
+
+def test_the_operator_may_use_its_own_lease_only() -> None:
+    role = only("rbac", "Role", "hvpa-leader-election")
+    assert role["metadata"]["namespace"] == "hvpa-system"
+    for rule in role["rules"]:
+        assert rule["resources"] == ["leases"]
+        assert rule["verbs"] == ["create"] or rule["resourceNames"] == ["hvpa"]
+
+
+def test_bindings_give_the_operators_roles_to_its_service_account() -> None:
+    account = only("manager", "ServiceAccount", "hvpa")["metadata"]
+    bindings = [one for one in objects("rbac") if one["kind"].endswith("Binding")]
+    assert {one["roleRef"]["name"] for one in bindings} == {"hvpa-operator", "hvpa-leader-election"}
+    for binding in bindings:
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+        ]
+
+
+def test_users_roles_add_up_with_the_built_in_ones() -> None:
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+    labels = {
+        role["metadata"]["name"]: {
+            key.removeprefix(prefix) for key in role["metadata"]["labels"] if prefix in key
+        }
+        for role in ROLES
+    }
+    assert labels["hvpa-viewer"] == {"view"}
+    assert labels["hvpa-editor"] == {"edit", "admin"}
+    assert not labels["hvpa-operator"]
+    status = _rights(only("rbac", "ClusterRole", "hvpa-editor"))[("autoscaling.k8s.io", "hvpas/status")]
+    assert status == {"get"}

@@ -1,0 +1,54 @@
+"""The samples are valid and do what their comments say of them. That an API server takes them is shown end to end."""
+
+from __future__ import annotations
+
+import pytest
+
+from hvpa.api.hvpa import HvpaSpec, validate_manifest, warnings
+from tests.unit.config.folders import Json, objects
+
+SAMPLES = [one for one in objects("samples") if one["kind"] == "Hvpa"]
+IDS = [one["metadata"]["name"] for one in SAMPLES]
+
+
+def _spec(name: str) -> HvpaSpec:
+    (found,) = (one for one in SAMPLES if one["metadata"]["name"] == name)
+    return HvpaSpec.model_validate(found["spec"])
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_a_sample_is_valid(sample: Json) -> None:
+    assert validate_manifest(sample) == []
+    assert warnings(HvpaSpec.model_validate(sample["spec"])) == []
+
+
+def test_no_two_samples_share_a_target_or_a_name() -> None:
+    targets = [(one["spec"]["targetRef"]["kind"], one["spec"]["targetRef"]["name"]) for one in SAMPLES]
+    assert len(set(targets)) == len(targets)
+    assert len(set(IDS)) == len(IDS)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_a_template_that_has_labels_is_found_by_its_selector(sample: Json) -> None:
+    spec = HvpaSpec.model_validate(sample["spec"])
+    for part in (spec.hpa, spec.vpa):
+        if not part.selector.is_empty:
+            assert part.selector.matches(part.template.metadata.labels)
+
+
+def test_gardeners_fractions_are_percentages() -> None:
+    assert _spec("ingress").weights_ppm == (0, 600_000, 0)
+    assert _spec("apiserver").weights_ppm == (1_000_000, 600_000, 0)
+
+
+def test_named_recommenders_only_recommend() -> None:
+    found = {one["kind"]: one for one in objects("samples") if one["metadata"]["name"].startswith("worker-")}
+    worker = _spec("worker")
+    hpa, vpa = found["HorizontalPodAutoscaler"], found["VerticalPodAutoscaler"]
+    assert (worker.hpa.name, worker.vpa.name) == (hpa["metadata"]["name"], vpa["metadata"]["name"])
+    assert hpa["spec"]["scaleTargetRef"] == {
+        "apiVersion": "autoscaling.k8s.io/v1alpha1",
+        "kind": "Hvpa",
+        "name": "worker",
+    }
+    assert vpa["spec"]["updatePolicy"] == {"updateMode": "Off"}
