@@ -1,0 +1,56 @@
+"""What the demo can be told, by environment variables: `make demo KEEP=1 DEMO_SECONDS=120`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Mode = Literal["Auto", "Off"]
+LEAST_SECONDS = 20.0
+"""Below this the load is over before metrics-server has looked twice (every 11 s)."""
+MOST_SECONDS = 3600.0
+
+HELP = """\
+python -m demo: watch an Hvpa scale a workload out, up, in and down on a control plane of its own.
+
+Environment:
+  KEEP=1            leave everything running at the end, until Ctrl-C
+  DEMO_SECONDS=200  how long the load rises and falls
+  DEMO_MODE=Off     all four update modes Off: nothing may be scaled, so this ends with 1
+Exit code: 0 when the workload was scaled all four ways, 1 when not, 2 for options that can't be used,
+3 when the control plane or the operator could not be started, 130 after Ctrl-C."""
+
+
+class OptionError(Exception):
+    """An option that can't be used; its text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`keep`: stay until Ctrl-C. `mode`: the update mode of all four directions. `seconds`: length of the
+    load."""
+
+    keep: bool = False
+    mode: Mode = "Auto"
+    seconds: float = 200.0
+
+
+def options(environment: Mapping[str, str]) -> Options:
+    """The options of an environment. Raises `OptionError`."""
+    keep = environment.get("KEEP", "")
+    if keep not in ("", "0", "1"):
+        raise OptionError(f"KEEP={keep}: only 1 or 0 can be used")
+    mode = environment.get("DEMO_MODE") or "Auto"
+    if mode not in ("Auto", "Off"):
+        raise OptionError(f"DEMO_MODE={mode}: only Auto or Off can be used")
+    text = environment.get("DEMO_SECONDS") or "200"
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        raise OptionError(
+            f"DEMO_SECONDS={text}: a number from {LEAST_SECONDS:g} to {MOST_SECONDS:g} is needed"
+        )
+    return Options(keep == "1", "Off" if mode == "Off" else "Auto", seconds)

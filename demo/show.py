@@ -1,0 +1,169 @@
+"""The demo as a viewer sees it: the table line by line, a sentence at each turn of the load and at each
+scaling, and the summary. What it stands on is `stage.py`, what it makes of it `verdict.py`."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import shutil
+import time
+from typing import TextIO
+
+from demo.scenario import Phase
+from demo.snapshot import Snapshot
+from demo.stage import NAME, NAMESPACE, Stage
+from demo.table import Moment, clock, cpu, header, line
+from demo.verdict import Step, Verdict, changes, judge, missing, state_of
+from tests.e2e.world.kube import ApiError
+
+_PERIOD_SECONDS = 1.0
+_LINE_EVERY_SECONDS = 5.0
+_HEADER_EVERY_LINES = 24
+# After the load is back: so long a quiet end is shown when all four directions were seen already.
+_QUIET_SECONDS = 15.0
+_ERASE_LINE = "\r\x1b[K"
+_WORDS = {"out": "scaled out", "in": "scaled in", "up": "scaled up", "down": "scaled down"}
+
+
+class Screen:
+    """Lines on a terminal or in a file. On a terminal the present moment stands in the last line and is
+    redrawn each second; in a file there is a line every few seconds and at each change."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._redraws = out.isatty()
+        self._lines = 0
+        self._printed = float("-inf")
+
+    def tell(self, text: str) -> None:
+        """A line of its own."""
+        self._write(f"{text}\n")
+
+    def row(self, text: str, at: float, *, changed: bool) -> None:
+        """A line of the table, for second `at`: kept when something changed or enough time has passed."""
+        if changed or at - self._printed >= _LINE_EVERY_SECONDS:
+            if self._lines % _HEADER_EVERY_LINES == 0:
+                self._write(f"{header()}\n")
+            self._write(f"{text}\n")
+            self._lines += 1
+            self._printed = at
+        elif self._redraws:
+            # A line that wraps could not be taken back.
+            self._write(text[: shutil.get_terminal_size().columns - 1])
+
+    def _write(self, text: str) -> None:
+        self._out.write((_ERASE_LINE if self._redraws else "") + text)
+        self._out.flush()
+
+
+class Show:
+    """One run of the load, watched until its outcome is certain."""
+
+    def __init__(self, stage: Stage, screen: Screen) -> None:
+        self._stage = stage
+        self._screen = screen
+        self._scenario = stage.scenario
+        self._phase: Phase | None = None
+        self._seen: list[Snapshot] = []
+        self._steps: list[Step] = []
+
+    def run(self) -> Verdict:
+        """Watch until all four directions were seen and the load is back, or it is certain that they won't
+        be."""
+        self._stage.begin()
+        last: Snapshot | None = None
+        while not self._is_over():
+            elapsed = self._stage.elapsed
+            self._tell_phase(elapsed)
+            try:
+                seen = self._stage.look()
+            except (ApiError, OSError) as error:
+                self._screen.tell(f"   {clock(elapsed)} the API server did not answer: {error}")
+                time.sleep(_PERIOD_SECONDS)
+                continue
+            self._show(seen, last, elapsed)
+            self._seen.append(seen)
+            last = seen
+            time.sleep(_PERIOD_SECONDS)
+        return judge(self._stage.evidence(self._seen))
+
+    def _is_over(self) -> bool:
+        elapsed, scenario = self._stage.elapsed, self._scenario
+        rise, fall, after = (scenario.phase(name) for name in ("rise", "fall", "after"))
+        lacks = missing(self._steps, rise.start, fall.start)
+        if elapsed >= fall.start and ("out" in lacks or "up" in lacks):
+            return True
+        return elapsed >= scenario.seconds or (not lacks and elapsed >= after.start + _QUIET_SECONDS)
+
+    def _tell_phase(self, elapsed: float) -> None:
+        phase = self._scenario.phase_at(elapsed)
+        if phase != self._phase:
+            self._phase = phase
+            self._screen.tell(f"-- {clock(elapsed)} {phase.name}: {phase.story}")
+
+    def _show(self, seen: Snapshot, last: Snapshot | None, elapsed: float) -> None:
+        steps = [] if last is None else changes(state_of(last), state_of(seen), elapsed)
+        for step in steps:
+            self._screen.tell(f">> {clock(elapsed)} {_WORDS[step.direction]}: {step.what}")
+        self._steps += steps
+        usage = self._stage.load.usage
+        moment = Moment(elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu)
+        self._screen.row(line(moment, seen), elapsed, changed=bool(steps))
+
+
+def introduce(stage: Stage, screen: Screen) -> None:
+    """What is about to be seen, and how to read the table."""
+    scenario = stage.scenario
+    course = f"a load of {cpu(scenario.low_cpu)} rises to {cpu(scenario.high_cpu)} and falls back"
+    for text in (
+        "",
+        f"Over the next {clock(scenario.seconds)} minutes {course}, shared by all ready pods.",
+        "HPA and VPA only recommend; the Hvpa blends both by weight and alone changes the Deployment.",
+        "  load, each      CPU that arrives in total, and what one pod uses",
+        "  pods            ready / wanted by the Deployment's spec.replicas",
+        "  HPA, VPA target what the recommenders ask for: replicas; CPU and memory requests",
+        "  held back       what the Hvpa does not do (yet), for how long, and why",
+        "",
+    ):
+        screen.tell(text)
+
+
+def conclude(verdict: Verdict, screen: Screen) -> None:
+    """The summary, and what is missing."""
+    screen.tell("")
+    screen.tell("Summary")
+    for text in verdict.summary:
+        screen.tell(f"  {text}")
+    screen.tell("")
+    if not verdict.faults:
+        screen.tell("Good: scaled out, up, in and down, by the operator alone, on real recommendations.")
+    for fault in verdict.faults:
+        screen.tell(f"FAILED: {fault}")
+
+
+def keep(stage: Stage, screen: Screen) -> None:
+    """Leave everything running, the load rising and falling again and again, until Ctrl-C. Raises
+    `StageError` when a program has ended."""
+    kubectl = f"{stage.plane.programs['kubectl']} -n {NAMESPACE}"
+    for text in (
+        "",
+        "Left running (KEEP=1); the load goes on rising and falling. In another terminal:",
+        f"  export KUBECONFIG={stage.plane.kubeconfig}",
+        f"  {kubectl} get hvpa,hpa,vpa,deployment,pod",
+        f"  {kubectl} describe hvpa {NAME}",
+        f"  {kubectl} get events --watch",
+        f"  tail -f {stage.operator.log}",
+        f"Ctrl-C here (or: kill {os.getpid()}) stops and removes everything.",
+    ):
+        screen.tell(text)
+    try:
+        while True:
+            if stage.elapsed >= stage.scenario.seconds:
+                stage.begin()
+            with contextlib.suppress(ApiError, OSError):
+                stage.look()
+            time.sleep(_PERIOD_SECONDS)
+    except KeyboardInterrupt:
+        screen.tell("")
+        screen.tell("stopping")

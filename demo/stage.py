@@ -1,0 +1,256 @@
+"""Everything that the demo stands on, put up and taken down in order: control plane, CRD and RBAC, the
+operator as a process of its own with its own ServiceAccount, the workload, its Hvpa and its load."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from demo.options import Mode
+from demo.scenario import MIB, Scenario
+from demo.snapshot import Snapshot, snapshot
+from demo.verdict import Evidence, State, Write, state_of
+from tests.e2e.world.audit import Mark
+from tests.e2e.world.build import build
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.load import Load
+from tests.e2e.world.process import Process, free_port
+
+Json = dict[str, Any]
+Tell = Callable[[str], None]
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+NAMESPACE = "hvpa-demo"
+NAME = "web"
+# In a cluster the operator runs as pods; here it is a process, and KWOK would pretend to run the pods too.
+_LEFT_OUT = frozenset({"Deployment", "PodDisruptionBudget"})
+_OPERATOR_READY_SECONDS = 60.0
+# metrics-server looks every 11 s, the recommenders every 2 s.
+_FIRST_RECOMMENDATION_SECONDS = 120.0
+BASE_MEMORY = 48.0 * MIB
+"""What each pod needs before it serves anything."""
+HOUR_SECONDS = 3600
+"""How long the operator's token is good for: longer than any demo."""
+KEPT_SECONDS = 30 * 24 * HOUR_SECONDS
+"""The same where the demo is left running."""
+
+
+class StageError(Exception):
+    """Something that the demo needs did not start; its text says what, with the end of its log."""
+
+
+class Stage:
+    """The running demo. `begin` starts the clock of the load; before that it stays low."""
+
+    def __init__(self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario) -> None:
+        self.plane = plane
+        self.operator = operator
+        self.account = account
+        """User name of the operator's ServiceAccount."""
+        self.scenario = scenario
+        self._began: float | None = None
+        self._began_at = dt.datetime.now(dt.UTC)
+        self._start: State | None = None
+        self._mark: Mark | None = None
+        self.load = Load(
+            plane.api,
+            NAMESPACE,
+            f"app={NAME}",
+            cpu=lambda _: scenario.cpu(self.elapsed),
+            memory=lambda _: scenario.memory(self.elapsed),
+            base_cpu=10.0,
+            base_memory=BASE_MEMORY,
+        )
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the load began to count; 0 before."""
+        return 0.0 if self._began is None else time.monotonic() - self._began
+
+    def begin(self) -> None:
+        """Start the clock of the load, from its beginning."""
+        self._began, self._began_at = time.monotonic(), dt.datetime.now(dt.UTC)
+
+    def look(self) -> Snapshot:
+        """The workload and its recommenders now. Raises `StageError` when the operator or the load has
+        ended."""
+        self.check()
+        api = self.plane.api
+        seen = snapshot(
+            api.get("Deployment", NAME, NAMESPACE),
+            api.get("Hvpa", NAME, NAMESPACE),
+            api.find("HorizontalPodAutoscaler", NAME, NAMESPACE),
+            api.find("VerticalPodAutoscaler", NAME, NAMESPACE),
+        )
+        if seen.limits.cpu is not None:
+            # A container gets no more CPU than its limit, however much load there is.
+            self.load.most_cpu = seen.limits.cpu
+        return seen
+
+    def check(self) -> None:
+        """Raise `StageError` when something that must run has ended."""
+        if not self.operator.alive:
+            raise StageError(f"the operator ended with {self.operator.returncode}:\n{self.operator.tail(15)}")
+        for name, process in self.plane.processes.items():
+            if not process.alive:
+                raise StageError(f"{name} ended with {process.returncode}:\n{process.tail(15)}")
+        if self.load.error is not None:
+            raise StageError(f"the load can't be shared out: {self.load.error}")
+
+    def put_up_workload(self, mode: Mode) -> None:
+        """Create namespace, Deployment and Hvpa."""
+        api = self.plane.api
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        api.create(yaml.safe_load((HERE / "workload.yaml").read_text()))
+        self._mark = self.plane.audit.mark()
+        created = api.create(with_mode(yaml.safe_load((HERE / "hvpa.yaml").read_text()), mode))
+        deployment = api.get("Deployment", NAME, NAMESPACE)
+        self._start = state_of(snapshot(deployment, created, None, None))
+
+    def await_recommendations(self, tell: Tell) -> None:
+        """Wait until both recommenders have something to say about the workload."""
+        deadline = time.monotonic() + _FIRST_RECOMMENDATION_SECONDS
+        told = ""
+        while waits := self._silent():
+            text = f"first recommendation of the {' and the '.join(waits)}"
+            if time.monotonic() > deadline:
+                waited = f"within {_FIRST_RECOMMENDATION_SECONDS:g} s"
+                raise StageError(f"no {text} {waited}; the operator's log:\n{self.operator.tail(15)}")
+            if text != told:
+                tell(f"waiting for the {text}")
+            told = text
+            time.sleep(1)
+
+    def _silent(self) -> list[str]:
+        """The recommenders that have nothing to say yet."""
+        seen = self.look()
+        known = (("HPA", seen.hpa_wish), ("VPA", seen.vpa_target.cpu))
+        return [name for name, value in known if value is None]
+
+    def evidence(self, seen: list[Snapshot]) -> Evidence:
+        """What the audit log says about who wrote what, beside what was seen."""
+        if self._start is None:
+            raise StageError("there is no workload yet")
+        audit, scenario = self.plane.audit, self.scenario
+        asked = audit.requests(
+            self._mark, writes=True, resource="deployments", namespace=NAMESPACE, name=NAME
+        )
+        return Evidence(
+            start=self._start,
+            writes=[
+                Write(one.user, (one.time - self._began_at).total_seconds(), one.subresource, one.body)
+                for one in asked
+                if one.code < 300 and one.subresource != "status"
+            ],
+            operator=self.account,
+            hpa_writers=self._status_writers("horizontalpodautoscalers"),
+            vpa_writers=self._status_writers("verticalpodautoscalers"),
+            rise=scenario.phase("rise").start,
+            fall=scenario.phase("fall").start,
+            gave_up_early=self.elapsed < scenario.phase("fall").end,
+            seen=seen,
+        )
+
+    def _status_writers(self, resource: str) -> Counter[str]:
+        """Who wrote the status of our HPA or VPA, and how often."""
+        asked = self.plane.audit.requests(
+            self._mark, writes=True, resource=resource, subresource="status", namespace=NAMESPACE, name=NAME
+        )
+        return Counter(one.user for one in asked if one.code < 300)
+
+
+@contextmanager
+def stage(scenario: Scenario, mode: Mode, token_seconds: int, tell: Tell) -> Iterator[Stage]:
+    """Put everything up, and take it down whatever happens. The operator's token is good for `token_seconds`.
+    Raises `BuildError` where a program can't be built, and `StageError` or `RuntimeError` where one does not
+    start."""
+    programs = build(report=tell)
+    began = time.monotonic()
+    with ControlPlane(programs=programs) as plane:
+        tell(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
+        namespace, account = _install(plane, tell)
+        operator = _operator(plane, namespace, account, token_seconds)
+        user = f"system:serviceaccount:{namespace}:{account}"
+        try:
+            _start(operator, tell, user)
+            put_up = Stage(plane, operator, user, scenario)
+            put_up.put_up_workload(mode)
+            tell(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
+            with put_up.load:
+                yield put_up
+        finally:
+            operator.terminate(10)
+
+
+def _install(plane: ControlPlane, tell: Tell) -> tuple[str, str]:
+    """Apply `config/default` and return the operator's namespace and ServiceAccount."""
+    rendered = plane.kubectl("kustomize", ROOT / "config" / "default").stdout
+    documents = [document for document in yaml.safe_load_all(rendered) if document]
+    applied = [document for document in documents if document["kind"] not in _LEFT_OUT]
+    # kube-controller-manager learns of new kinds every 30 s; started when they are there, its HPA controller
+    # knows Hvpas at once.
+    with plane.stopped("kube-controller-manager"):
+        plane.apply_all(applied)
+    tell(f"config/default: {', '.join(sorted({document['kind'] for document in applied}))}")
+    account = next(document for document in documents if document["kind"] == "ServiceAccount")["metadata"]
+    return account["namespace"], account["name"]
+
+
+def _operator(plane: ControlPlane, namespace: str, account: str, token_seconds: int) -> Process:
+    """`hvpa run` with the rights of its ServiceAccount and no others."""
+    kubeconfig = plane.service_account_kubeconfig(namespace, account, token_seconds)
+    argv: list[str | Path] = [
+        sys.executable,
+        *("-m", "hvpa", "run", "--kubeconfig", kubeconfig),
+        *("--leader-elect", "--lease-namespace", namespace),
+        *("--metrics-bind-address", "0"),
+        *("--health-probe-bind-address", f"127.0.0.1:{free_port()}"),
+        *("--log-format", "console"),
+    ]
+    # Nothing of the user's own configuration (KUBECONFIG, proxies) reaches it.
+    environment = {"HOME": str(plane.folder), "PATH": os.environ.get("PATH", ""), "PYTHONUNBUFFERED": "1"}
+    return Process("operator", argv, plane.logs / "operator.log", env=environment, cwd=ROOT)
+
+
+def _start(operator: Process, tell: Tell, user: str) -> None:
+    began = time.monotonic()
+    operator.start()
+    address = next(part for part in operator.argv if part.startswith("127.0.0.1:"))
+    while not _is_ready(address):
+        if not operator.alive or time.monotonic() - began > _OPERATOR_READY_SECONDS:
+            state = "is not ready" if operator.alive else f"ended with {operator.returncode}"
+            raise StageError(f"the operator {state}:\n{operator.tail(15)}")
+        time.sleep(0.1)
+    tell(f"operator: process {operator.pid} as {user} ({time.monotonic() - began:.0f} s)")
+
+
+def _is_ready(address: str) -> bool:
+    # Straight to loopback, whatever proxy the environment names.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{address}/readyz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def with_mode(hvpa: Json, mode: Mode) -> Json:
+    """The Hvpa with this update mode in all four directions (`Auto` is the default and is left as it
+    stands)."""
+    if mode != "Auto":
+        for axis in ("hpa", "vpa"):
+            for direction in ("scaleUp", "scaleDown"):
+                hvpa["spec"][axis][direction]["updatePolicy"] = {"updateMode": mode}
+    return hvpa

@@ -1,0 +1,220 @@
+"""Whether the demo showed what it is for: from the writes that the API server logged to a summary and an exit
+code. Pure: requests in, verdict out."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from demo.snapshot import Resources, Snapshot, resources
+from demo.table import clock, cpu, memory
+
+Direction = Literal["out", "up", "in", "down"]
+DIRECTIONS: tuple[Direction, ...] = ("out", "up", "in", "down")
+_RISING = frozenset({"out", "up"})
+# Who alone may write the recommenders' status: the HPA controller and the VPA recommender themselves.
+_RECOMMENDERS = {
+    "HPA": "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+    "VPA": "vpa-recommender",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One accepted write to the Deployment: who, when (seconds since the load began to count), which part of
+    it (`subresource`), and what was sent."""
+
+    user: str
+    seconds: float
+    subresource: str
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the operator governs of the Deployment."""
+
+    replicas: int
+    requests: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One scaling in one direction."""
+
+    direction: Direction
+    seconds: float
+    what: str
+
+
+def changes(before: State, after: State, seconds: float) -> list[Step]:
+    """The steps from one state to the next: one for the replicas, one for what was raised, one for what was
+    lowered."""
+    steps: list[Step] = []
+    if after.replicas != before.replicas:
+        direction: Direction = "out" if after.replicas > before.replicas else "in"
+        steps.append(Step(direction, seconds, f"{before.replicas} to {after.replicas} replicas"))
+    told: dict[Direction, list[str]] = {}
+    for name, show in (("cpu", cpu), ("memory", memory)):
+        old, new = getattr(before.requests, name), getattr(after.requests, name)
+        if old is not None and new is not None and old != new:
+            told.setdefault("up" if new > old else "down", []).append(f"{name} {show(old)} to {show(new)}")
+    return steps + [Step(direction, seconds, ", ".join(parts)) for direction, parts in sorted(told.items())]
+
+
+def state_of(seen: Snapshot) -> State:
+    """The governed part of a snapshot."""
+    return State(seen.replicas, seen.requests)
+
+
+def states(start: State, writes: Iterable[Write]) -> list[tuple[float, State]]:
+    """The state after each write (and the first one, at second 0), as the patches' bodies tell it."""
+    found = [(0.0, start)]
+    for write in writes:
+        found.append((write.seconds, _patched(found[-1][1], write.body or {})))
+    return found
+
+
+def _patched(state: State, body: Mapping[str, Any]) -> State:
+    spec = body.get("spec") or {}
+    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or [{}]
+    sent = resources((containers[0].get("resources") or {}).get("requests") or {})
+    return State(
+        replicas=spec.get("replicas", state.replicas),
+        requests=Resources(
+            state.requests.cpu if sent.cpu is None else sent.cpu,
+            state.requests.memory if sent.memory is None else sent.memory,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that the verdict is made of. `writes` are those to the Deployment since it was created, but for its
+    status; `hpa_writers` and `vpa_writers` are who wrote the recommenders' status. Times are seconds since
+    the load began to count: `rise` where it begins to rise, `fall` where it begins to fall; `gave_up_early`
+    where the fall was not watched to its end."""
+
+    start: State
+    writes: Sequence[Write]
+    operator: str
+    hpa_writers: Counter[str]
+    vpa_writers: Counter[str]
+    rise: float
+    fall: float
+    gave_up_early: bool = False
+    seen: Sequence[Snapshot] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome: good when `faults` is empty."""
+
+    steps: tuple[Step, ...]
+    faults: tuple[str, ...]
+    summary: tuple[str, ...] = field(default=())
+
+    @property
+    def exit_code(self) -> int:
+        """0 when the workload was scaled all four ways, by the operator alone and by real recommendations."""
+        return 1 if self.faults else 0
+
+
+def in_time(step: Step, rise: float, fall: float) -> bool:
+    """Whether a step counts: out and up once the load rises, in and down once it falls."""
+    return step.seconds >= (rise if step.direction in _RISING else fall)
+
+
+def missing(steps: Iterable[Step], rise: float, fall: float) -> list[Direction]:
+    """The directions that were not seen when they should have been."""
+    seen = {step.direction for step in steps if in_time(step, rise, fall)}
+    return [direction for direction in DIRECTIONS if direction not in seen]
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict with its summary."""
+    own = [write for write in evidence.writes if write.user == evidence.operator]
+    course = states(evidence.start, own)
+    steps = [
+        step
+        for (_, before), (seconds, after) in itertools.pairwise(course)
+        for step in changes(before, after, seconds)
+    ]
+    faults = [_why_not(direction, evidence) for direction in missing(steps, evidence.rise, evidence.fall)]
+    others = Counter(write.user for write in evidence.writes if write.user != evidence.operator)
+    faults += [
+        f"the Deployment was also written by {user} ({_times(count)})" for user, count in others.items()
+    ]
+    for name, writers in (("HPA", evidence.hpa_writers), ("VPA", evidence.vpa_writers)):
+        if not writers:
+            faults.append(f"nobody wrote a recommendation into the {name}'s status")
+        for user in sorted(writers.keys() - {_RECOMMENDERS[name]}):
+            faults.append(f"the {name}'s status was also written by {user}: its wish is not real")
+    return Verdict(
+        tuple(steps), tuple(faults), tuple(_summary(evidence, [state for _, state in course], steps))
+    )
+
+
+def _why_not(direction: Direction, evidence: Evidence) -> str:
+    """What is missing, what the recommenders asked for, and what held it back."""
+    if evidence.gave_up_early and direction not in _RISING:
+        return f"not scaled {direction}: not waited for, since the rise was not followed"
+    asked = _asked(direction, evidence.seen)
+    reasons = Counter(
+        reason
+        for seen in evidence.seen
+        for reason in {entry.reason for entry in seen.held if entry.direction == direction}
+    )
+    held = ", ".join(
+        f"{reason} ({count} of {len(evidence.seen)} looks)" for reason, count in reasons.most_common()
+    )
+    return f"not scaled {direction}: {asked}; " + (
+        f"held back by {held}" if held else "nothing was held back"
+    )
+
+
+def _asked(direction: Direction, seen: Sequence[Snapshot]) -> str:
+    if direction in ("out", "in"):
+        wishes = [one.hpa_wish for one in seen if one.hpa_wish is not None]
+        return (
+            f"the HPA asked for {min(wishes)} to {max(wishes)} replicas"
+            if wishes
+            else "the HPA asked for nothing"
+        )
+    targets = [one.vpa_target.cpu for one in seen if one.vpa_target.cpu is not None]
+    if not targets:
+        return "the VPA asked for nothing"
+    return f"the VPA asked for {cpu(min(targets))} to {cpu(max(targets))} of CPU"
+
+
+def _summary(evidence: Evidence, course: Sequence[State], steps: Sequence[Step]) -> Iterable[str]:
+    yield f"replicas         {_range([state.replicas for state in course], str)}"
+    yield f"CPU request      {_range([state.requests.cpu for state in course], cpu)}"
+    yield f"memory request   {_range([state.requests.memory for state in course], memory)}"
+    for direction in DIRECTIONS:
+        of_it = [step for step in steps if step.direction == direction]
+        first = f"  (first at {clock(of_it[0].seconds)}: {of_it[0].what})" if of_it else ""
+        yield f"{f'scaled {direction}':<17}{_times(len(of_it))}{first}"
+    yield f"Deployment       {_writers(Counter(write.user for write in evidence.writes), 'patched')}"
+    yield f"HPA's wish       {_writers(evidence.hpa_writers, 'written')}"
+    yield f"VPA's target     {_writers(evidence.vpa_writers, 'written')}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _range(values: Sequence[Any], show: Any) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    return f"{show(min(known))} to {show(max(known))}, {show(known[-1])} at the end"
+
+
+def _writers(writers: Counter[str], verb: str) -> str:
+    if not writers:
+        return f"{verb} by nobody"
+    return ", ".join(f"{verb} {_times(count)} by {user}" for user, count in writers.most_common())

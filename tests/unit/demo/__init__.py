@@ -1,0 +1,1 @@
+"""Tests of what the demo computes and prints, without a cluster."""

@@ -1,0 +1,106 @@
+"""The lines of the demo's table."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from demo.snapshot import Held, Resources, Snapshot
+from demo.table import WIDTH, Moment, clock, header, held, line
+
+NOW = dt.datetime(2026, 11, 21, 10, 0, tzinfo=dt.UTC)
+MIB = 2**20
+
+
+def later(seconds: float) -> dt.datetime:
+    """So many seconds after NOW."""
+    return NOW + dt.timedelta(seconds=seconds)
+
+
+def test_a_line_shows_load_pods_resources_recommendations_and_what_is_held_back() -> None:
+    seen = Snapshot(
+        replicas=7,
+        ready=5,
+        requests=Resources(618, 372 * MIB),
+        limits=Resources(2472, 1489 * MIB),
+        hpa_wish=10,
+        vpa_target=Resources(442, 283 * MIB),
+        held=(Held("out", "pods", "StabilizationWindow", later(7)),),
+    )
+    text = line(Moment(68.2, NOW, 2089.4, 308), seen)
+    assert " ".join(text.split()) == (
+        "1:08 2089m 308m 5/7 618m/2472m 372Mi/1489Mi 10 442m 283Mi pods out 7s (stabilization)"
+    )
+
+
+def test_what_is_not_known_yet_is_a_dash() -> None:
+    seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
+    assert line(Moment(0, NOW, 300, 0), seen).split() == [
+        "0:00",
+        "300m",
+        "0m",
+        "0/2",
+        "200m/-",
+        "-/-",
+        "-",
+        "-",
+    ]
+
+
+def test_columns_stand_under_their_names() -> None:
+    seen = Snapshot(2, 2, Resources(200, 192 * MIB), Resources(800, 768 * MIB), 3, Resources(250, 200 * MIB))
+    text = line(Moment(5, NOW, 300, 160), seen)
+    for name, value in (("load", "300m"), ("cpu req/lim", "200m/800m"), ("VPA target", "250m 200Mi")):
+        assert header().index(name) + len(name) == text.index(f" {value}") + len(f" {value}")
+
+
+def test_no_line_is_wider_than_a_terminal() -> None:
+    held_back = tuple(
+        Held("down", what, "StabilizationWindow", later(n)) for n, what in enumerate("abcdefgh")
+    )
+    widest = Snapshot(
+        10, 10, Resources(2000, 1024 * MIB), Resources(8000, 4096 * MIB), 10, Resources(2000, 2**30)
+    )
+    assert len(line(Moment(600, NOW, 12000, 8000), widest)) <= WIDTH
+    cut = line(Moment(600, NOW, 12000, 8000), Snapshot(10, 10, Resources(), Resources(), held=held_back))
+    assert len(cut) == WIDTH
+    assert cut.endswith("…")
+
+
+def test_the_longest_usual_line_is_not_cut() -> None:
+    held_back = tuple(Held("down", what, "StabilizationWindow", later(29)) for what in ("cpu", "memory"))
+    requests, limits = Resources(1618, 372 * MIB), Resources(6472, 1489 * MIB)
+    seen = Snapshot(10, 15, requests, limits, 10, Resources(1442, 283 * MIB), held_back)
+    assert line(Moment(168, NOW, 2400, 1308), seen).endswith("cpu+mem down 29s (stabilization)")
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        ((), ""),
+        ((Held("out", "pods", "UpdatePolicy"),), "pods out (mode Off)"),
+        ((Held("up", "cpu", "MinChange", later(882)),), "cpu up 14:42 (too small)"),
+        (
+            (Held("down", "cpu", "Rollout"), Held("down", "memory", "Rollout")),
+            "cpu+mem down (rollout)",
+        ),
+        (
+            (
+                Held("in", "pods", "StabilizationWindow", later(4)),
+                Held("down", "cpu", "StabilizationWindow", later(12)),
+                Held("down", "memory", "MinChange"),
+            ),
+            "pods in 4s, cpu down 12s (stabilization), mem down (too small)",
+        ),
+        ((Held("in", "pods", "StabilizationWindow", later(-3)),), "pods in 0s (stabilization)"),
+        ((Held("in", "pods", "Contested"),), "pods in (contested)"),
+    ],
+)
+def test_what_shares_a_reason_is_told_together(entries: tuple[Held, ...], text: str) -> None:
+    assert held(entries, NOW) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (61, "1:01"), (-2, "0:00")])
+def test_times_are_minutes_and_seconds(seconds: float, text: str) -> None:
+    assert clock(seconds) == text

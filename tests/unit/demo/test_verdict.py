@@ -1,0 +1,140 @@
+"""What the demo makes of the writes that the API server logged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from demo.snapshot import Held, Resources, Snapshot
+from demo.verdict import Evidence, State, Step, Write, changes, judge, missing
+
+MIB = 2**20
+OPERATOR = "system:serviceaccount:hvpa-system:hvpa"
+START = State(2, Resources(200, 192 * MIB))
+
+
+def patch(replicas: int | None = None, cpu: str | None = None, memory: str | None = None) -> dict[str, Any]:
+    """The body of one of the operator's patches."""
+    body: dict[str, Any] = {"metadata": {"annotations": {}}, "spec": {}}
+    if replicas is not None:
+        body["spec"]["replicas"] = replicas
+    requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value is not None}
+    if requests:
+        container = {"name": "app", "resources": {"requests": requests}}
+        body["spec"]["template"] = {"spec": {"containers": [container]}}
+    return body
+
+
+def write(seconds: float, body: dict[str, Any], user: str = OPERATOR) -> Write:
+    """One accepted write to the Deployment."""
+    return Write(user, seconds, "", body)
+
+
+GOOD = Evidence(
+    start=START,
+    writes=[
+        write(20, patch(replicas=4)),
+        write(30, patch(cpu="400m", memory="256Mi")),
+        write(110, patch(replicas=3, cpu="300m")),
+    ],
+    operator=OPERATOR,
+    hpa_writers=Counter({"system:serviceaccount:kube-system:horizontal-pod-autoscaler": 7}),
+    vpa_writers=Counter({"vpa-recommender": 5}),
+    rise=10,
+    fall=100,
+)
+
+
+def test_all_four_directions_by_the_operator_alone_are_good() -> None:
+    verdict = judge(GOOD)
+    assert verdict.exit_code == 0
+    assert verdict.faults == ()
+    assert [step.direction for step in verdict.steps] == ["out", "up", "in", "down"]
+
+
+def test_the_summary_tells_ranges_counts_and_writers() -> None:
+    summary = "\n".join(judge(GOOD).summary)
+    for text in (
+        "2 to 4, 3 at the end",
+        "200m to 400m, 300m at the end",
+        "192Mi to 256Mi, 256Mi at the end",
+        "scaled out       once  (first at 0:20: 2 to 4 replicas)",
+        "scaled up        once  (first at 0:30: cpu 200m to 400m, memory 192Mi to 256Mi)",
+        f"Deployment       patched 3 times by {OPERATOR}",
+        "HPA's wish       written 7 times by system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+        "VPA's target     written 5 times by vpa-recommender",
+    ):
+        assert text in summary
+
+
+def test_nothing_scaled_is_four_faults_that_tell_wish_and_reason() -> None:
+    off = Held("out", "pods", "UpdatePolicy")
+    seen = [
+        Snapshot(2, 2, Resources(200), Resources(), 2, Resources(180)),
+        Snapshot(2, 2, Resources(200), Resources(), 9, Resources(900), (off, off)),
+    ]
+    verdict = judge(replace(GOOD, writes=[], seen=seen))
+    assert verdict.exit_code == 1
+    assert [fault.split(":")[0] for fault in verdict.faults] == [
+        "not scaled out",
+        "not scaled up",
+        "not scaled in",
+        "not scaled down",
+    ]
+    assert verdict.faults[0].endswith(
+        "the HPA asked for 2 to 9 replicas; held back by UpdatePolicy (1 of 2 looks)"
+    )
+    assert verdict.faults[1].endswith("the VPA asked for 180m to 900m of CPU; nothing was held back")
+    assert "patched by nobody" in "\n".join(verdict.summary)
+
+
+def test_without_recommendations_the_faults_say_so() -> None:
+    verdict = judge(replace(GOOD, writes=[], hpa_writers=Counter(), vpa_writers=Counter()))
+    assert "the HPA asked for nothing" in verdict.faults[0]
+    assert "the VPA asked for nothing" in verdict.faults[1]
+    assert verdict.faults[-2:] == (
+        "nobody wrote a recommendation into the HPA's status",
+        "nobody wrote a recommendation into the VPA's status",
+    )
+
+
+def test_what_was_not_waited_for_is_told() -> None:
+    verdict = judge(replace(GOOD, writes=[], gave_up_early=True))
+    assert verdict.faults[2:] == (
+        "not scaled in: not waited for, since the rise was not followed",
+        "not scaled down: not waited for, since the rise was not followed",
+    )
+
+
+def test_a_wish_that_somebody_else_wrote_is_not_real() -> None:
+    verdict = judge(replace(GOOD, vpa_writers=Counter({"vpa-recommender": 5, "admin": 1})))
+    assert verdict.faults == ("the VPA's status was also written by admin: its wish is not real",)
+
+
+def test_scaling_out_or_up_before_the_load_rises_does_not_count() -> None:
+    early = [replace(one, seconds=5.0) if one.seconds < 100 else one for one in GOOD.writes]
+    assert [fault.split(":")[0] for fault in judge(replace(GOOD, writes=early)).faults] == [
+        "not scaled out",
+        "not scaled up",
+    ]
+
+
+def test_scaling_in_or_down_before_the_load_falls_does_not_count() -> None:
+    assert missing([Step("in", 99, ""), Step("down", 100, "")], rise=10, fall=100) == ["out", "up", "in"]
+
+
+def test_anybody_else_who_writes_to_the_deployment_is_a_fault_and_no_scaling_of_ours() -> None:
+    hpa = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+    verdict = judge(replace(GOOD, writes=[*GOOD.writes, write(50, patch(replicas=9), hpa)]))
+    assert verdict.faults == (f"the Deployment was also written by {hpa} (once)",)
+    assert "2 to 4" in verdict.summary[0]
+
+
+def test_one_change_may_go_up_in_one_resource_and_down_in_the_other() -> None:
+    after = State(2, Resources(300, 128 * MIB))
+    assert changes(START, after, 7) == [
+        Step("down", 7, "memory 192Mi to 128Mi"),
+        Step("up", 7, "cpu 200m to 300m"),
+    ]
+    assert changes(START, START, 7) == []
