@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from functools import lru_cache
 
 import msgspec
 
-from hvpa.api.meta import Condition, Meta, Quantity, ReadModel, ResourceList
+from hvpa.api.meta import Condition, Instant, Meta, Quantity, ReadModel, ResourceList
 
 
 class ObjectReference(ReadModel, frozen=True):
@@ -93,7 +92,7 @@ class HpaStatusRead(ReadModel, frozen=True):
     desired_replicas: int = 0
     current_metrics: list[Metric] | None = None
     conditions: list[Condition] | None = None
-    last_scale_time: dt.datetime | None = None
+    last_scale_time: Instant | None = None
 
 
 @lru_cache(maxsize=16384)

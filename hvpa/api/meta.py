@@ -8,12 +8,15 @@ stay as the server sent them and are parsed, cached, where they are used.
 from __future__ import annotations
 
 import datetime as dt
+from typing import Annotated
 
 import msgspec
 
 Quantity = str | int | float
 ResourceList = dict[str, Quantity]
 ConditionStatus = str
+Instant = Annotated[dt.datetime, msgspec.Meta(tz=True)]
+"""A point in time; one without a zone is refused."""
 
 
 class ReadModel(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -39,8 +42,8 @@ class Meta(ReadModel, frozen=True):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    creation_timestamp: dt.datetime | None = None
-    deletion_timestamp: dt.datetime | None = None
+    creation_timestamp: Instant | None = None
+    deletion_timestamp: Instant | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[OwnerReference] = []
@@ -60,7 +63,7 @@ class Condition(ReadModel, frozen=True):
     status: ConditionStatus = "Unknown"
     reason: str = ""
     message: str = ""
-    last_transition_time: dt.datetime | None = None
+    last_transition_time: Instant | None = None
 
 
 def condition(conditions: list[Condition] | None, kind: str) -> Condition | None:

@@ -24,6 +24,7 @@ from hvpa.api.autoscalers import (
 from hvpa.api.meta import (
     Condition,
     ConditionStatus,
+    Instant,
     Meta,
     OwnerReference,
     Quantity,
@@ -67,6 +68,7 @@ __all__ = [
     "Hpa",
     "HpaSpecRead",
     "HpaStatusRead",
+    "Instant",
     "LabelSelectorRequirement",
     "ManagedFields",
     "Meta",

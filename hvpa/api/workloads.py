@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Literal
 
 import msgspec
 
-from hvpa.api.meta import Condition, Meta, ReadModel, ResourceList
+from hvpa.api.meta import Condition, Instant, Meta, ReadModel, ResourceList
 
 
 class LabelSelectorRequirement(ReadModel, frozen=True):
@@ -116,7 +115,7 @@ class ManagedFields(ReadModel, frozen=True):
     """A `metadata.managedFields` entry, reduced to whether it owns `replicas` and containers' resources."""
 
     manager: str = ""
-    time: dt.datetime | None = None
+    time: Instant | None = None
     fields: _OwnedFields = msgspec.field(default=_OwnedFields(), name="fieldsV1")
 
     def owns_replicas(self) -> bool:
@@ -154,7 +153,7 @@ class Terminated(ReadModel, frozen=True):
     """Why and when a container ended."""
 
     reason: str = ""
-    finished_at: dt.datetime | None = None
+    finished_at: Instant | None = None
 
 
 class ContainerState(ReadModel, frozen=True):
@@ -177,7 +176,7 @@ class PodStatus(ReadModel, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    start_time: dt.datetime | None = None
+    start_time: Instant | None = None
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
 

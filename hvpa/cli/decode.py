@@ -6,7 +6,6 @@ would have refused is refused here.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -71,6 +70,8 @@ def _field_error(error: Exception, root: str) -> FieldError:
     match = _PLACE.match(str(error))
     assert match is not None
     path = ".".join(part for part in (root, (match["path"] or "").replace("[...]", "[*]")) if part)
+    if "timezone" in match["message"]:
+        return FieldError(path, "must be a timestamp with a time zone (such as 2026-11-21T10:15:00Z)")
     message = _TYPES.sub(
         lambda types: f"must be {_word(types['wanted'])}, is {_word(types['found'])}", match["message"]
     )
@@ -82,8 +83,8 @@ def _word(types: str) -> str:
 
 
 def faults(value: object, path: str = "") -> Iterator[FieldError]:
-    """What is wrong in a read-model and decoding does not see: quantities that are none, timestamps without a
-    zone, negative and huge counts."""
+    """What is wrong in a read-model and decoding does not see: quantities that are none, negative and huge
+    counts."""
     if isinstance(value, Hpa | Vpa):
         yield from faults(value.metadata, "metadata")
         yield from faults(value.spec, "spec")
@@ -100,9 +101,7 @@ def faults(value: object, path: str = "") -> Iterator[FieldError]:
 
 
 def _scalar_faults(name: str, value: object, path: str) -> Iterator[FieldError]:
-    if isinstance(value, dt.datetime) and value.tzinfo is None:
-        yield FieldError(path, "must be a timestamp with a time zone (such as 2026-11-21T10:15:00Z)")
-    elif isinstance(value, dict) and name in _QUANTITY_MAPS:
+    if isinstance(value, dict) and name in _QUANTITY_MAPS:
         for resource, quantity in value.items():
             yield from _quantity_faults(resource, quantity, f"{path}.{resource}")
     elif name in _QUANTITIES and isinstance(value, str | int | float):
