@@ -183,8 +183,8 @@ class SetBack(StatusModel):
 class MailboxCorrection(StatusModel):
     """How often the mailbox was corrected for one status of the HorizontalPodAutoscaler."""
 
-    hpa_resource_version: str
-    """Which status."""
+    hpa_status: str
+    """Which status: the count it asks for, and the operator's own estimate from its metrics, as `asked/estimated`."""
     count: int
     """How often."""
 
@@ -303,7 +303,7 @@ def parse_status(raw: bytes) -> HvpaStatus:
     return read_status(raw)[0]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # serves the echo of a write; every write makes another key
 def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     """The status, and the names of the top-level fields that could not be read and are missing from it. Never
     raises."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hvpa.api.hvpa import warnings
 from hvpa.api.status import StatusCondition
+from hvpa.api.timestamp import format_timestamp
 from hvpa.core.contest import manager_of
 from hvpa.core.gates import CONTESTED
 from hvpa.core.judgement import Judgement, blocked_text
@@ -86,7 +87,7 @@ def _vpa_active(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
         text = "no request in the pod template, which counts as the limit, or 0 without one: "
         return True, Finding("MissingRequest", text + ", ".join(judged.without_request))
     if judged.young_until is not None:
-        text = f"requests are only raised until {judged.young_until.isoformat()} (vpa.scaleDown.minHistory)"
+        text = f"requests are only raised until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", text)
     return True, Finding("Recommending", "the VPA's recommendation counts")
 
@@ -114,5 +115,5 @@ def _contested(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
         for axis in axes
     ]
     until = max((entry.until for entry in held if entry.until is not None), default=None)
-    retry = "" if until is None else f"; tried again at {until.isoformat()}"
+    retry = "" if until is None else f"; tried again at {format_timestamp(until)}"
     return True, Finding("SetBack", "; ".join(told) + retry)

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from hvpa.api.objects import ManagedFields, Workload
 from hvpa.api.status import SetBack
 from hvpa.core.model import FIELD_MANAGER, Axis
-from hvpa.core.state import is_ahead
+from hvpa.core.state import INSTANT, is_ahead
 
 HOUR = dt.timedelta(hours=1)
 """What is undone again within this time is contested (DESIGN 8)."""
 FIRST_WAIT = dt.timedelta(minutes=5)
 LONGEST_WAIT = HOUR
-_INSTANT = dt.timedelta(microseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -38,9 +37,9 @@ class Contest:
     record: SetBack | None = None
     count: int = 0
 
-    def after_step(self, now: dt.datetime) -> SetBack | None:
-        """The record once the axis has made a step."""
-        return SetBack(count=self.count, time=now) if self.undone else self.record
+    def after_step(self, when: dt.datetime) -> SetBack | None:
+        """The record once the axis has made a step, whose recorded time is `when`."""
+        return SetBack(count=self.count, time=when) if self.undone else self.record
 
 
 def judge_contest(
@@ -51,14 +50,14 @@ def judge_contest(
         record = None
     if not undone:
         return Contest(record=record)
-    if record is None or last_scale_time is None:
+    if record is None or last_scale_time is None or is_ahead(last_scale_time, now):
         return Contest(undone=True, count=1)
     if record.time > last_scale_time:
         until = record.time + wait_of(record.count)
         return Contest(True, until if now < until else None, record, record.count)
     if now >= record.time + HOUR:
         return Contest(undone=True, count=1)
-    found = SetBack(count=record.count + 1, time=max(now, last_scale_time + _INSTANT))
+    found = SetBack(count=record.count + 1, time=max(now, last_scale_time + INSTANT))
     return Contest(True, found.time + wait_of(found.count), found, found.count)
 
 

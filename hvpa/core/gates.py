@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hvpa.api.hvpa import HvpaSpec, ScaleType
+from hvpa.api.timestamp import format_timestamp
 from hvpa.core.state import held_until
 from hvpa.core.windows import WindowState, window_state
 
@@ -42,7 +43,7 @@ class Hold:
 
     def told(self) -> str:
         """The hold in words."""
-        return self.reason if self.until is None else f"{self.reason} until {self.until.isoformat()}"
+        return self.reason if self.until is None else f"{self.reason} until {format_timestamp(self.until)}"
 
 
 @dataclass(frozen=True)

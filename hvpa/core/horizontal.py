@@ -10,7 +10,7 @@ from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
 from hvpa.core.gates import CONTESTED, OUTSIDE_BOUNDS, STABILIZATION_WINDOW, Change, Hold, Moment, first_hold
 from hvpa.core.model import Blocked, Direction, Observation
-from hvpa.core.state import held_until
+from hvpa.core.state import held_until, step_time
 from hvpa.core.weights import Bounds, Weight
 from hvpa.core.wish import Wish
 
@@ -122,9 +122,10 @@ def _change(seen: Observation, contest: Contest, current: int, wanted: int, *, w
 
 
 def _stepped(seen: Observation, contest: Contest, weight: Weight, target: int, wish: int) -> HorizontalAxis:
+    when = step_time(seen.horizontal.last_scale_time, seen.now)
     return HorizontalAxis(
-        last_scale_time=seen.now,
+        last_scale_time=when,
         spent=SpentWish(replicas=target, wish=wish, weight=weight.percent),
-        set_back=contest.after_step(seen.now),
+        set_back=contest.after_step(when),
         mailbox=seen.horizontal.mailbox,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from hvpa.api.quantity import Resource, format_resource
 from hvpa.api.status import HorizontalAxis, VerticalAxis
+from hvpa.api.timestamp import format_timestamp
 from hvpa.core.model import Axis, Blocked, ContainerResources, Direction
 from hvpa.core.weights import Weight
 from hvpa.core.wish import Wish
@@ -43,7 +44,7 @@ def amount(entry: Blocked, value: int) -> str:
 def blocked_text(entry: Blocked) -> str:
     """A blocked change in words."""
     what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
-    until = "" if entry.until is None else f" until {entry.until.isoformat()}"
+    until = "" if entry.until is None else f" until {format_timestamp(entry.until)}"
     return f"{what} {amount(entry, entry.current)} to {amount(entry, entry.wanted)} held by {entry.reason}{until}"
 
 

@@ -25,7 +25,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     problem = _problem(objects)
     workload = objects.workload if problem is None else None
     annotation = workload.metadata.annotations.get(LAST_APPLIED) if workload is not None else None
-    horizontal, vertical = recorded_axes(status, annotation)
+    horizontal, vertical = recorded_axes(status, annotation, now)
     legacy = annotation is None and status.axes is None and bool(status.override_scale_up_stabilization)
     hpa: Recommender[Hpa] = Recommender(False)
     vpa: Recommender[Vpa] = Recommender(False)

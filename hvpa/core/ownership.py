@@ -120,10 +120,10 @@ def resolve(claim: Claim[O], objects: Objects, spec: HvpaSpec, candidates: tuple
         given_up = kept if applies and claim.kind == "HorizontalPodAutoscaler" else []
         changes += [_delete(claim.kind, one) for one in given_up]
         return _give_way(claim, foreign, tuple(changes))
-    ranked = sorted([*kept, *adopted], key=_age)
+    ranked: list[O] = sorted(kept + adopted, key=_age)
     if applies:
         changes += [_delete(claim.kind, one) for one in ranked[1:]]
-    chosen = ranked[0] if ranked else None
+    chosen: O | None = ranked[0] if ranked else None
     name = chosen.metadata.name if chosen is not None else _free_name(owner, candidates)
     manifest = manifests.wanted(claim.kind, name, owner, spec)
     if chosen is None or not manifests.up_to_date(chosen, manifest, owner):
@@ -201,7 +201,9 @@ def _free_name(owner: Meta, candidates: tuple[O, ...]) -> str:
         if one.metadata.deletion_timestamp is not None and _controlled_by(one, owner)
     ]
     taken = {one.metadata.name for one in candidates if one not in going}
-    return f"{owner.name[:NAME_ROOM]}-{owner.uid[:8]}" if owner.name in taken else owner.name
+    if owner.name not in taken:
+        return owner.name
+    return f"{owner.name[:NAME_ROOM].rstrip('-.')}-{owner.uid[:8]}"
 
 
 def _delete(kind: OwnedKind, one: Hpa | Vpa) -> OwnedChange:

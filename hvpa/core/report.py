@@ -16,6 +16,7 @@ from hvpa.api.status import (
     LastScaling,
     Recommended,
     RecommendedContainer,
+    StatusCondition,
     StatusUpdatePolicy,
     VpaRecommendationStatus,
     VpaScalingStatus,
@@ -53,12 +54,34 @@ def next_status(seen: Observation, judged: Judgement) -> HvpaStatus:
 
 
 def failed_status(status: HvpaStatus, operation: str, error: str, now: dt.datetime) -> HvpaStatus:
-    """The old status with the error of a write that failed; the same error again keeps its first time."""
+    """The old status with the error of a write that failed, also as `Ready=False/WriteFailed`; the same error again
+    keeps its first time."""
     last = status.last_error
     if last is not None and (last.description, last.last_operation) == (error, operation):
         return status
-    told = LastError(description=error, last_update_time=now.replace(microsecond=0), last_operation=operation)
-    return status.model_copy(update={"last_error": told})
+    when = now.replace(microsecond=0)
+    old = next((one for one in status.conditions if one.type == "Ready"), None)
+    ready = StatusCondition(
+        type="Ready",
+        status="False",
+        reason="WriteFailed",
+        message=f"{operation}: {error}",
+        last_transition_time=old.last_transition_time if old is not None and old.status == "False" else when,
+        observed_generation=old.observed_generation if old is not None else None,
+    )
+    return status.model_copy(
+        update={
+            "last_error": LastError(description=error, last_update_time=when, last_operation=operation),
+            "conditions": (ready, *(one for one in status.conditions if one.type != "Ready")),
+        }
+    )
+
+
+def still_failing(status: HvpaStatus, before: HvpaStatus) -> HvpaStatus:
+    """The next status while writes are to come that failed before: the error and `Ready` stay as they were told."""
+    ready = {one.type: one for one in before.conditions if one.type == "Ready"}
+    told = tuple(ready.get(one.type, one) for one in status.conditions)
+    return status.model_copy(update={"last_error": before.last_error, "conditions": told})
 
 
 def _policy(mode: str) -> StatusUpdatePolicy:

@@ -14,12 +14,16 @@ from hvpa.api.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_w
 
 CLOCK_SKEW = dt.timedelta(minutes=1)
 """A recorded time further ahead than this is from a clock that was wrong, and holds nothing back."""
+INSTANT = dt.timedelta(microseconds=1)
+"""The shortest time that is told apart."""
 _LAST_INSTANT = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
-def recorded_axes(status: HvpaStatus, annotation: str | None) -> tuple[HorizontalAxis, VerticalAxis]:
+def recorded_axes(
+    status: HvpaStatus, annotation: str | None, now: dt.datetime
+) -> tuple[HorizontalAxis, VerticalAxis]:
     """Both axes as last recorded. A status of gardener's controller knows one time for both; an annotation that can't
-    be read counts as absent."""
+    be read counts as absent, and a time from a clock that was wrong is newer than none."""
     written = _read(annotation)
     known = status.axes
     if known is None and written is None:
@@ -28,8 +32,8 @@ def recorded_axes(status: HvpaStatus, annotation: str | None) -> tuple[Horizonta
     known = known or Axes()
     written = written or Axes()
     return (
-        _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal),
-        _newer_vertical(known.vertical or VerticalAxis(), written.vertical),
+        _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal, now),
+        _newer_vertical(known.vertical or VerticalAxis(), written.vertical, now),
     )
 
 
@@ -42,18 +46,22 @@ def _read(annotation: str | None) -> Axes | None:
         return None
 
 
-def _is_newer(one: dt.datetime | None, other: dt.datetime | None) -> bool:
-    return one is not None and (other is None or one > other)
+def _is_newer(one: dt.datetime | None, other: dt.datetime | None, now: dt.datetime) -> bool:
+    if one is None or is_ahead(one, now):
+        return False
+    return other is None or is_ahead(other, now) or one > other
 
 
-def _newer_horizontal(known: HorizontalAxis, written: HorizontalAxis | None) -> HorizontalAxis:
-    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time):
+def _newer_horizontal(
+    known: HorizontalAxis, written: HorizontalAxis | None, now: dt.datetime
+) -> HorizontalAxis:
+    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, now):
         return known
     return written.model_copy(update={"mailbox": known.mailbox})
 
 
-def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None) -> VerticalAxis:
-    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time):
+def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None, now: dt.datetime) -> VerticalAxis:
+    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, now):
         return known
     return written.model_copy(update={"pending": ()})
 
@@ -79,6 +87,14 @@ def held_until(last: dt.datetime | None, duration: dt.timedelta, now: dt.datetim
 def is_ahead(recorded: dt.datetime, now: dt.datetime) -> bool:
     """Whether a recorded time is from a clock that was wrong."""
     return recorded - now > CLOCK_SKEW
+
+
+def step_time(last: dt.datetime | None, now: dt.datetime) -> dt.datetime:
+    """The time to record for a step made `now`: always later than the `last` one, though another operator's clock may
+    have been a little ahead. Of two records the later one must be the later step."""
+    if last is None or last < now or is_ahead(last, now):
+        return now
+    return last + INSTANT
 
 
 def after(when: dt.datetime, duration: dt.timedelta) -> dt.datetime:

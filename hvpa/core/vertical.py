@@ -15,7 +15,7 @@ from hvpa.core.horizontal import SETTLING
 from hvpa.core.model import ContainerResources, Observation
 from hvpa.core.slots import Slot, amount, present_resources, slots
 from hvpa.core.starving import OVERRIDE_EVERY, enough_memory
-from hvpa.core.state import after, held_until, is_ahead
+from hvpa.core.state import after, held_until, is_ahead, step_time
 from hvpa.core.steps import Step, VerticalOutcome, blocked, note
 from hvpa.core.weights import FULL, Weight, percent
 
@@ -36,8 +36,8 @@ def history_until(seen: Observation) -> dt.datetime | None:
 class VerticalScaling:
     """One decision's vertical axis: what is the same for all slots, and the way from slot to outcome.
 
-    `wants_out` tells that all replicas there may be are there and the HPA wants more: what goes up has full weight then,
-    once the HPA can have measured that count (it still wants out, DESIGN 5.2).
+    `wants_out` tells that all replicas there may be are there and the HPA wants more: what goes up has full weight
+    then, once the HPA can have measured that count (it still wants out, DESIGN 5.2).
     """
 
     def __init__(self, seen: Observation, moment: Moment, weight: Weight, wants_out: bool) -> None:
@@ -201,11 +201,12 @@ class VerticalScaling:
         ]
         update: dict[str, object] = {"pending": tuple(waiting)}
         if done:
+            when = step_time(self.seen.vertical.last_scale_time, self.seen.now)
             update |= {
-                "last_scale_time": self.seen.now,
+                "last_scale_time": when,
                 "spent": self._spent_after(done),
                 "overrides": self._overrides_after(done),
-                "set_back": self.contest.after_step(self.seen.now),
+                "set_back": self.contest.after_step(when),
             }
         elif any(hold is not None and hold.reason == CONTESTED for _, hold in judged):
             update["set_back"] = self.contest.record

@@ -74,10 +74,10 @@ def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     inside = put_inside(mailbox, trusted, bounds)
     if inside is not None:
         return replace(believed, mailbox=inside)
+    if said == trusted:
+        return replace(believed, correction=None)
     # Where the mailbox holds another count than the HPA's status, the HPA has yet to see or to tell of it.
-    if said == trusted or mailbox != said:
-        return believed
-    return _corrected(believed, trusted, hpa)
+    return believed if mailbox != said else _corrected(believed, trusted)
 
 
 def put_inside(mailbox: int | None, count: int, bounds: Bounds) -> int | None:
@@ -85,16 +85,19 @@ def put_inside(mailbox: int | None, count: int, bounds: Bounds) -> int | None:
     return bounds.clamp(count) if mailbox is None or not bounds.contains(mailbox) else None
 
 
-def _corrected(wish: Wish, trusted: int, hpa: Hpa) -> Wish:
-    """The HPA stands by a wish that is not believed: set the mailbox right, at most twice for the same HPA status."""
-    version, before = hpa.metadata.resource_version, wish.correction
-    count = before.count + 1 if before is not None and before.hpa_resource_version == version else 1
+def _corrected(wish: Wish, trusted: int) -> Wish:
+    """The HPA stands by a wish that is not believed: set the mailbox right, at most twice in a row for the same
+    status.
+
+    A status is the same when it says the same. Its resource version changes whenever the HPA repeats its wish, so by
+    that two who reckon differently (with another tolerance, say) would write against each other for ever.
+    """
+    told, before = f"{wish.said}/{wish.estimate}", wish.correction
+    count = before.count + 1 if before is not None and before.hpa_status == told else 1
     if count > MAX_CORRECTIONS:
         text = f"the HPA keeps asking for {wish.said} replicas though its metrics call for {wish.estimate}"
         return replace(wish, problem=Finding("StaleWish", f"{text}; {trusted} is used"))
-    return replace(
-        wish, mailbox=trusted, correction=MailboxCorrection(hpa_resource_version=version, count=count)
-    )
+    return replace(wish, mailbox=trusted, correction=MailboxCorrection(hpa_status=told, count=count))
 
 
 def _unusable(hpa: Hpa) -> Finding | None:

@@ -67,7 +67,7 @@ WIRE: dict[str, Any] = {
             "lastScaleTime": "2026-11-21T10:15:00.000005Z",
             "spent": {"replicas": 3, "wish": 5, "weight": 60.0},
             "setBack": {"count": 1, "time": NOW},
-            "mailbox": {"hpaResourceVersion": "12", "count": 1},
+            "mailbox": {"hpaStatus": "12", "count": 1},
         },
         "vertical": {
             "lastScaleTime": NOW,

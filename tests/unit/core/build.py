@@ -277,9 +277,9 @@ def objects(
     )
 
 
-def decided(seen: Objects, now: dt.datetime = NOW, settings: Settings = Settings()) -> Decision:
+def decided(seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None) -> Decision:
     """Observe and decide."""
-    return decide(observe(seen, now, settings))
+    return decide(observe(seen, now, settings or Settings()))
 
 
 def apply(seen: Objects, decision: Decision) -> Objects:

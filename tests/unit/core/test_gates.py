@@ -149,4 +149,4 @@ def test_what_passes_which_gate() -> None:
 
 def test_a_hold_in_words() -> None:
     assert Hold("MinChange").told() == "MinChange"
-    assert Hold("MinChange", NOW).told() == "MinChange until 2026-11-21T10:00:00+00:00"
+    assert Hold("MinChange", NOW).told() == "MinChange until 2026-11-21T10:00:00Z"

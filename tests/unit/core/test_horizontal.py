@@ -254,7 +254,7 @@ def test_gardeners_time_holds_every_direction() -> None:
 
 def test_a_starving_pod_lets_scaling_out_pass_the_stabilization_window() -> None:
     starving = [build.oom_killed(at(minutes=-1))]
-    held = {
+    held: dict[str, Any] = {
         "spec": {**out(stabilizationDuration="3m"), **into(stabilizationDuration="3m")},
         "status": JUST_NOW,
     }

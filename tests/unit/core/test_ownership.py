@@ -25,7 +25,7 @@ OURS = {
     ]
 }
 FREE: dict[str, Any] = {"ownerReferences": []}
-THEIRS = {
+THEIRS: dict[str, Any] = {
     "ownerReferences": [
         {"apiVersion": "keda.sh/v1", "kind": "ScaledObject", "name": "k", "uid": "k", "controller": True}
     ]
@@ -114,6 +114,10 @@ def test_a_foreign_object_that_holds_the_name_gives_ours_a_suffix() -> None:
     long = build.hvpa(metadata={"name": "w" * 253})
     decision = decide(long, [hpa("w" * 253, elsewhere, **FREE)])
     assert [len(name) for _, name in changes(decision)] == [253]
+    # Where the cut would leave a name that ends in a dot, which no name of Kubernetes may, it goes too.
+    dotted = "w" * 243 + ".w" * 5
+    decision = decide(build.hvpa(metadata={"name": dotted}), [hpa(dotted, elsewhere, **FREE)])
+    assert changes(decision) == [("apply", "w" * 243 + "-11111111")]
 
 
 def test_an_object_that_is_being_deleted_counts_no_more() -> None:
@@ -205,6 +209,15 @@ def test_one_that_was_taken_away_by_its_labels_is_released() -> None:
     assert active(decision) == ("False", "ForeignHpa"), "it goes on acting, so it is foreign from now on"
     decision = decide(owner, vpas=[applied(owner, VPA, change={"metadata": {"labels": {"of": "else"}}})])
     assert changes(decision, VPA) == [("release", "web"), ("apply", "web-11111111")]
+
+
+def test_other_owners_stay_as_they_are() -> None:
+    plain = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": False}
+    ours = {"apiVersion": "y", "kind": "Hvpa", "name": "web", "uid": build.UID, "controller": True}
+    change = {"metadata": {"labels": {"of": "else"}, "ownerReferences": [ours, plain]}}
+    assert decide(build.hvpa(), [applied(build.hvpa(), HPA, change=change)]).owned[0].owner_references == (
+        plain,
+    )
 
 
 def test_one_that_only_the_spec_has_left_behind_is_ours_still() -> None:
@@ -351,7 +364,8 @@ def test_a_named_vpa_that_is_not_fit_is_not_used(vpas: list[Vpa], reason: str) -
 
 def test_a_named_vpa_that_is_fit_counts_fully_where_there_is_no_hpa() -> None:
     decision = decide(
-        build.hvpa({**NAMED_VPA, "weightBasedScalingIntervals": None}), vpas=[vpa("theirs", **FREE)]
+        build.hvpa({**NAMED_VPA, "weightBasedScalingIntervals": None}),
+        vpas=[vpa("beside", **FREE), vpa("theirs", **FREE)],
     )
     assert decision.containers["app"].requests["cpu"] == 2000
     assert decision.owned == ()

@@ -9,7 +9,7 @@ import pytest
 from hvpa.api.objects import LabelSelectorRequirement, Selector
 from hvpa.api.status import HvpaStatus
 from hvpa.core import Objects
-from hvpa.core.report import failed_status, selector_text
+from hvpa.core.report import failed_status, selector_text, still_failing
 from tests.unit.core import build
 from tests.unit.core.build import NOW, at
 
@@ -81,7 +81,7 @@ def test_the_last_scaling_is_told_and_stays() -> None:
     assert last.vpa_status.recommendation is not None
     (target,) = last.vpa_status.recommendation.container_recommendations
     assert target.target == {"cpu": "1500m", "memory": "1Gi"}
-    assert build.decided(build.apply(seen, first), at(minutes=9)).status.last_scaling == last
+    assert build.decided(build.apply(seen, first), at(seconds=30)).status.last_scaling == last
     only_replicas = build.decided(usual({"weightBasedScalingIntervals": None})).status.last_scaling
     assert only_replicas is not None
     assert only_replicas.vpa_status is None
@@ -137,7 +137,7 @@ def test_an_event_tells_until_when_something_is_held() -> None:
     seen = build.objects(build.hvpa(spec, status), None, build.hpa(6, 100))
     decision = build.decided(seen)
     assert decision.events[0].message == (
-        "replicas 3 to 5 held by StabilizationWindow until 2026-11-21T10:05:00+00:00"
+        "replicas 3 to 5 held by StabilizationWindow until 2026-11-21T10:05:00Z"
     )
 
 
@@ -156,7 +156,24 @@ def test_a_failed_write_is_told_on_top_of_the_old_status_and_once() -> None:
     assert told.last_error is not None
     assert (told.last_error.description, told.last_error.last_operation) == ("no", "PatchWorkload")
     assert told.last_error.last_update_time == NOW
-    assert told.conditions == before.conditions
+    ready = told.conditions[0]
+    assert (ready.type, ready.status, ready.reason) == ("Ready", "False", "WriteFailed")
+    assert (ready.message, ready.last_transition_time) == ("PatchWorkload: no", NOW)
+    assert told.conditions[1:] == before.conditions[1:]
+    again = failed_status(told, "ChangeOwned", "no", at(hours=1))
+    assert again.conditions[0].last_transition_time == NOW
     assert failed_status(told, "PatchWorkload", "no", at(hours=1)) is told
     assert failed_status(told, "PatchWorkload", "never", at(hours=1)) != told
     assert build.decided(usual(status=told)).status.last_error is None
+    [ready] = failed_status(HvpaStatus(), "Decide", "no", NOW).conditions  # nothing was ever told of it
+    assert (ready.status, ready.observed_generation) == ("False", None)
+
+
+def test_while_a_failed_write_is_tried_again_the_status_says_so_still() -> None:
+    before = failed_status(build.decided(usual()).status, "ChangeOwned", "no", NOW)
+    then = build.decided(usual(status=before)).status
+    assert then.last_error is None
+    assert then.conditions[0].status == "True"
+    told = still_failing(then, before)
+    assert told.last_error == before.last_error
+    assert told.conditions == (before.conditions[0], *then.conditions[1:])

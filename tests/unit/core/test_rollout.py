@@ -113,7 +113,7 @@ def evicted(message: str, **more: Any) -> dict[str, Any]:
 
 
 LOW = "The node was low on resource: memory. "
-USING = "Threshold quantity: 100Mi, available: 9Mi. Container app was using 900Mi, request is 1Gi, has larger consumption."
+USING = "Threshold quantity: 100Mi, available: 9Mi. Container app was using 900Mi, request is 1Gi, has larger usage."
 SMALLER = [build.container(requests={"cpu": "1", "memory": "512Mi"})]
 
 
@@ -178,6 +178,8 @@ def test_an_evicted_pod_ended_when_its_containers_did_or_else_when_it_started() 
         LOW, conditions=[], containerStatuses=[{"name": "app", "state": terminated("Error", stamp(at()))}]
     )
     assert see_pods([pod(status)], build.workload(), None).starving == {"app": at()}
+    running = evicted(LOW, conditions=[], containerStatuses=[{"name": "app"}], startTime=stamp(at(hours=-3)))
+    assert see_pods([pod(running)], build.workload(), None).starving == {"app": at(hours=-3)}
     started = evicted(LOW, conditions=[], startTime=stamp(at(hours=-1)))
     assert see_pods([pod(started)], build.workload(), None).starving == {"app": at(hours=-1)}
     created = build.pod(

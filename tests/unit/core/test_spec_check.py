@@ -23,6 +23,7 @@ def test_cron_expressions_of_five_fields_and_aliases_are_schedules(schedule: str
         pytest.param("0 0 22 * * *", id="six fields: seconds"),
         pytest.param("0 0 22 * * * 2026", id="seven fields: years"),
         pytest.param("60 22 * * *", id="a minute that does not exist"),
+        pytest.param("0 0 30 2 *", id="a day that never comes"),
         pytest.param("every day", id="words"),
         pytest.param("@never", id="an unknown alias"),
         pytest.param("@daily 1", id="an alias and more"),

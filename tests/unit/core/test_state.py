@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hvpa.api.status import HorizontalAxis, HvpaStatus, MailboxCorrection, Pending, SpentWish, VerticalAxis
-from hvpa.core.state import after, annotation_text, held_until, recorded_axes
+from hvpa.core.state import after, annotation_text, held_until, recorded_axes, step_time
 from tests.unit.core.build import NOW, at
 
 OLD, NEW = at(minutes=-20), at(minutes=-10)
@@ -23,12 +23,16 @@ def axes(horizontal: dt.datetime | None, vertical: dt.datetime | None, replicas:
     }
 
 
+def read(known: HvpaStatus, annotation: str | None) -> tuple[HorizontalAxis, VerticalAxis]:
+    return recorded_axes(known, annotation, NOW)
+
+
 def status(**fields: Any) -> HvpaStatus:
     return HvpaStatus.model_validate(fields)
 
 
 def test_nothing_recorded_is_nothing() -> None:
-    assert recorded_axes(HvpaStatus(), None) == (HorizontalAxis(), VerticalAxis())
+    assert read(HvpaStatus(), None) == (HorizontalAxis(), VerticalAxis())
 
 
 @pytest.mark.parametrize(
@@ -39,49 +43,51 @@ def test_nothing_recorded_is_nothing() -> None:
         pytest.param(NEW, NEW, "status", id="the same: the status, which knows more"),
         pytest.param(None, OLD, "annotation", id="the status knows no time"),
         pytest.param(OLD, None, "status", id="the annotation knows no time"),
+        pytest.param(at(hours=1), OLD, "annotation", id="the status is from a wrong clock"),
+        pytest.param(OLD, at(hours=1), "status", id="the annotation is from a wrong clock"),
     ],
 )
 def test_the_newer_of_annotation_and_status_counts(
     in_status: dt.datetime | None, in_annotation: dt.datetime | None, expected: str
 ) -> None:
     known = status(axes=axes(in_status, in_status, 1))
-    horizontal, vertical = recorded_axes(known, json.dumps(axes(in_annotation, in_annotation, 2)))
+    horizontal, vertical = read(known, json.dumps(axes(in_annotation, in_annotation, 2)))
     assert horizontal.spent is not None
     assert horizontal.spent.replicas == {"status": 1, "annotation": 2}[expected]
     assert vertical.last_scale_time == {"status": in_status, "annotation": in_annotation}[expected]
 
 
 def test_each_axis_is_judged_by_itself() -> None:
-    horizontal, vertical = recorded_axes(status(axes=axes(NEW, OLD, 1)), json.dumps(axes(OLD, NEW, 2)))
+    horizontal, vertical = read(status(axes=axes(NEW, OLD, 1)), json.dumps(axes(OLD, NEW, 2)))
     assert horizontal.last_scale_time == NEW
     assert vertical.last_scale_time == NEW
 
 
 def test_only_one_of_them_is_enough() -> None:
-    assert recorded_axes(status(axes=axes(OLD, OLD, 1)), None)[0].last_scale_time == OLD
-    assert recorded_axes(HvpaStatus(), json.dumps(axes(OLD, OLD, 2)))[1].last_scale_time == OLD
-    assert recorded_axes(status(axes=axes(OLD, OLD, 1)), "{}")[0].last_scale_time == OLD
+    assert read(status(axes=axes(OLD, OLD, 1)), None)[0].last_scale_time == OLD
+    assert read(HvpaStatus(), json.dumps(axes(OLD, OLD, 2)))[1].last_scale_time == OLD
+    assert read(status(axes=axes(OLD, OLD, 1)), "{}")[0].last_scale_time == OLD
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[1]", '{"horizontal": 7}'])
 def test_an_annotation_that_cannot_be_read_counts_as_absent(text: str) -> None:
-    assert recorded_axes(status(axes=axes(OLD, OLD, 1)), text)[0].last_scale_time == OLD
+    assert read(status(axes=axes(OLD, OLD, 1)), text)[0].last_scale_time == OLD
 
 
 def test_gardeners_time_counts_for_all_directions_where_nothing_else_is_known() -> None:
     legacy = status(lastScaling={"lastScaleTime": OLD.isoformat()})
-    assert [axis.last_scale_time for axis in recorded_axes(legacy, None)] == [OLD, OLD]
-    assert recorded_axes(legacy, "nonsense")[0].last_scale_time == OLD
+    assert [axis.last_scale_time for axis in read(legacy, None)] == [OLD, OLD]
+    assert read(legacy, "nonsense")[0].last_scale_time == OLD
     both = status(lastScaling={"lastScaleTime": OLD.isoformat()}, axes={})
-    assert [axis.last_scale_time for axis in recorded_axes(both, None)] == [None, None]
-    assert recorded_axes(legacy, json.dumps(axes(NEW, None, 2)))[1].last_scale_time is None
+    assert [axis.last_scale_time for axis in read(both, None)] == [None, None]
+    assert read(legacy, json.dumps(axes(NEW, None, 2)))[1].last_scale_time is None
 
 
 def test_the_annotation_holds_what_must_survive_and_nothing_else() -> None:
     horizontal = HorizontalAxis(
         last_scale_time=NOW,
         spent=SpentWish(replicas=5, wish=6, weight=60),
-        mailbox=MailboxCorrection(hpa_resource_version="7", count=1),
+        mailbox=MailboxCorrection(hpa_status="7", count=1),
     )
     waits = Pending(container="app", resource="cpu", direction="up", since=NOW)
     vertical = VerticalAxis(last_scale_time=OLD, pending=(waits,))
@@ -93,11 +99,9 @@ def test_the_annotation_holds_what_must_survive_and_nothing_else() -> None:
         },
         "vertical": {"lastScaleTime": "2026-11-21T09:40:00Z"},
     }
-    known = status(axes={"horizontal": {"mailbox": {"hpaResourceVersion": "8", "count": 2}}})
-    back = recorded_axes(known, text)
-    assert back[0] == horizontal.model_copy(
-        update={"mailbox": MailboxCorrection(hpa_resource_version="8", count=2)}
-    )
+    known = status(axes={"horizontal": {"mailbox": {"hpaStatus": "8", "count": 2}}})
+    back = read(known, text)
+    assert back[0] == horizontal.model_copy(update={"mailbox": MailboxCorrection(hpa_status="8", count=2)})
     assert back[1] == vertical.model_copy(update={"pending": ()})
 
 
@@ -111,3 +115,10 @@ def test_a_step_holds_the_next_one_back_for_the_duration() -> None:
 def test_the_longest_duration_ends_at_the_last_instant() -> None:
     late = dt.datetime(9998, 1, 1, tzinfo=dt.UTC)
     assert after(late, dt.timedelta(days=9999)) == dt.datetime.max.replace(tzinfo=dt.UTC)
+
+
+def test_a_later_step_has_a_later_time_whatever_the_clocks_say() -> None:
+    assert step_time(None, NOW) == NOW
+    assert step_time(at(minutes=-1), NOW) == NOW
+    assert step_time(at(seconds=30), NOW) == at(seconds=30, microseconds=1)
+    assert step_time(at(hours=1), NOW) == NOW, "a clock that was wrong does not count"

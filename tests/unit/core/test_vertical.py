@@ -45,11 +45,11 @@ def seen(
 
 
 def requests(decision: Decision, container: str = "app") -> dict[str, int]:
-    return dict(decision.containers[container].requests)
+    return {name: value for name, value in decision.containers[container].requests.items()}
 
 
 def limits(decision: Decision, container: str = "app") -> dict[str, int]:
-    return dict(decision.containers[container].limits)
+    return {name: value for name, value in decision.containers[container].limits.items()}
 
 
 def policy(**fields: Any) -> dict[str, Any]:
@@ -747,7 +747,7 @@ def test_one_of_our_own_statuses_is_judged_by_its_pods() -> None:
 # --- somebody else ---------------------------------------------------------------------------------------------------
 def edited(after: Objects, cpu: str, memory: str = "1Gi") -> Objects:
     """Somebody has set other requests."""
-    entry = {
+    entry: dict[str, Any] = {
         "f:template": {"f:spec": {"f:containers": {"app": {"f:resources": {"f:requests": {"f:cpu": {}}}}}}}
     }
     managed = [{"manager": "helm", "time": stamp(NOW), "fieldsV1": {"f:spec": entry}}]

@@ -121,7 +121,7 @@ def test_windows_by_cron_expression(now: str, window: dict[str, Any], expected: 
     assert state(now, None, window) == expected
 
 
-# In Berlin 2026 clocks go from 02:00 to 03:00 on 29 March (01:00 UTC) and from 03:00 to 02:00 on 25 October (01:00 UTC).
+# In Berlin 2026 clocks go from 02:00 to 03:00 on 29 March and from 03:00 to 02:00 on 25 October, both at 01:00 UTC.
 @pytest.mark.parametrize(
     ("now", "schedule", "expected"),
     [
@@ -157,7 +157,7 @@ def test_windows_on_the_days_when_clocks_change(now: str, schedule: str, expecte
 
 
 def test_midnight_that_happens_twice_starts_one_day() -> None:
-    # Havana sets its clocks back from 01:00 to 00:00 on 1 November 2026 (05:00 UTC): midnight is at 04:00 and 05:00 UTC.
+    # Havana sets its clocks back from 01:00 to 00:00 on 1 November 2026: midnight is at 04:00 and at 05:00 UTC.
     window = cron("@daily", "10m", "America/Havana")
     assert state("2026-11-01T04:05:00", None, window) == OPEN
     assert state("2026-11-01T05:05:00", None, window) == opens("2026-11-02T05:00:00")

@@ -322,11 +322,22 @@ def test_the_mailbox_is_corrected_at_most_twice_for_the_same_status_of_the_hpa()
     assert (active.status, active.reason) == ("True", "StaleWish")
     assert [event.reason for event in decision.events if event.type == "Warning"] == ["StaleWish"]
     assert view(decision) == 3, "it is not believed for that"
-    anew = build.hpa(7, 50, change={"metadata": {"resourceVersion": "101"}})
-    again = build.decided(
-        build.objects(build.with_status(build.hvpa(spec(7)), decision.status), build.workload(3), anew)
+    stuck = build.with_status(build.hvpa(spec(7)), decision.status)
+    rewritten = build.hpa(7, 50, change={"metadata": {"resourceVersion": "101"}})
+    assert build.decided(build.objects(stuck, build.workload(3), rewritten)).mailbox is None, (
+        "it says the same"
     )
-    assert again.mailbox == 3, "a new status of the HPA is another matter"
+    other = build.with_status(build.hvpa(spec(8)), decision.status)
+    assert build.decided(build.objects(other, build.workload(3), build.hpa(8, 50))).mailbox == 3, (
+        "it says another"
+    )
+    calm = build.decided(
+        build.objects(build.with_status(build.hvpa(spec(3)), decision.status), None, build.hpa(3, 50))
+    )
+    later = build.with_status(build.hvpa(spec(7)), calm.status)
+    assert build.decided(build.objects(later, None, build.hpa(7, 50))).mailbox == 3, (
+        "it had given in meanwhile"
+    )
 
 
 def test_before_there_is_an_hpa_the_mailbox_holds_the_count() -> None:
