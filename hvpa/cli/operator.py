@@ -28,6 +28,7 @@ from hvpa.kube.serve import health_routes, metrics_routes, serve
 from hvpa.kube.transport import Transport
 from hvpa.kube.watches import Watches
 from hvpa.reconcile.loop import WorkLoop
+from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.reconciler import Reconciler
 
@@ -71,6 +72,7 @@ class Operator:
         )
         self._work = WorkLoop(WorkQueue(), reconciler.reconcile, self.metrics, settings.workers)
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age)
+        self._leads = False
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -119,6 +121,9 @@ class Operator:
     async def _work_until_stopped(self, lease: asyncio.Task[None] | None) -> int:
         """Reconcile; at a signal, finish what is under way and give the lease back."""
         self.metrics.set_leader(True)
+        self._leads = True
+        for key in self._local.hvpas:
+            self._work.enqueue(key)
         work = self._start(self._work.run())
         stopped = self._start(self._stop.wait())
         await asyncio.wait(
@@ -195,8 +200,9 @@ class Operator:
         self._tasks.append(task)
         return task
 
-    def _enqueue(self, key: Any) -> None:
-        self._work.enqueue(key)
+    def _enqueue(self, key: Key) -> None:
+        if self._leads:  # all that there is becomes due when we begin to work; until then nothing waits
+            self._work.enqueue(key)
 
     def _on_signal(self) -> None:
         loop = asyncio.get_running_loop()

@@ -14,11 +14,18 @@ from hvpa.kube.errors import ApiError, Unreachable, write_error
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource
 from hvpa.kube.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
-from hvpa.reconcile.ports import Key, WriteError
+from hvpa.reconcile.ports import Conflict, Key, WriteError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _BY_KIND: Mapping[str, Resource[Any]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS, HPAS, VPAS)}
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+_decode_kind = msgspec.json.Decoder(_Kind).decode
 
 
 class Recorder(Protocol):
@@ -83,7 +90,8 @@ class KubeCluster:
         if change.action == "apply":
             if change.manifest is None:
                 raise WriteError(f"no manifest to apply to {change.kind} {change.name}")
-            self._take(resource, await self._patch(path, change.manifest, APPLY_PATCH))
+            known = self._local.store(resource).get(Key(hvpa.namespace, change.name)) is not None
+            self._take(resource, await self._apply(path, change.manifest, force=known))
         elif change.action == "delete":
             await self._delete(resource, path, Key(hvpa.namespace, change.name), change)
         else:
@@ -113,23 +121,34 @@ class KubeCluster:
             "preconditions": {name: value for name, value in preconditions.items() if value},
         }
         try:
-            await self._send("DELETE", path, {}, Body(msgspec.json.encode(body)), "delete")
+            answer = await self._send("DELETE", path, {}, Body(msgspec.json.encode(body)), "delete")
         except WriteError as error:
             cause = error.__cause__
             if not (isinstance(cause, ApiError) and cause.status == 404):
                 raise
-        # An object with finalizers stays for a while; the watch then tells about its deletionTimestamp.
+        else:
+            if _kind_of(answer) == resource.kind:  # it has finalizers, and is there until they are gone
+                self._take(resource, answer)
+                return
         known = self._local.store(resource).get(key)
         if known is not None and known.metadata.uid == change.uid:
             self._local.store(resource).delete(key)
 
     async def _patch(self, path: str, body: Mapping[str, object], content_type: str) -> bytes:
         query = {"fieldManager": FIELD_MANAGER}
-        applies = content_type == APPLY_PATCH
-        if applies:
-            query["force"] = "true"
-        verb = "apply" if applies else "patch"
-        return await self._send("PATCH", path, query, Body(msgspec.json.encode(body), content_type), verb)
+        return await self._send("PATCH", path, query, Body(msgspec.json.encode(body), content_type), "patch")
+
+    async def _apply(self, path: str, manifest: Mapping[str, object], force: bool) -> bytes:
+        """Server-side apply. Without `force` (an object that we have not seen), what somebody else has made under this
+        name meanwhile is left as it is: the API server refuses to change fields of another manager."""
+        query = {"fieldManager": FIELD_MANAGER} | ({"force": "true"} if force else {})
+        body = Body(msgspec.json.encode(manifest), APPLY_PATCH)
+        try:
+            return await self._send("PATCH", path, query, body, "apply")
+        except Conflict as error:
+            if force:
+                raise
+            raise WriteError(str(error)) from error  # tried again slowly, or once the watch has shown it
 
     async def _send(self, method: str, path: str, query: Mapping[str, str], body: Body, verb: str) -> bytes:
         if not self._may_write():
@@ -138,3 +157,11 @@ class KubeCluster:
             return await self._transport.request(method, path, query, body, verb=verb)
         except (ApiError, Unreachable) as error:
             raise write_error(error, patched=verb != "apply") from error
+
+
+def _kind_of(answer: bytes) -> str:
+    """The kind of an answer's object (`Status` for what is gone); empty when it can't be read."""
+    try:
+        return _decode_kind(answer).kind
+    except msgspec.MsgspecError:
+        return ""

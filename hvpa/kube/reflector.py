@@ -133,7 +133,6 @@ class Reflector(Generic[T]):
                 if self._position is None:
                     self._position = await self._list()
                     self._set_state("synced")
-                    failures = 0
                 await self._watch(self._position)
                 self._telemetry.watch_restarted(self.resource.plural, "ended")
                 failures = 0 if time.monotonic() - started > 1.0 else failures + 1
@@ -141,7 +140,8 @@ class Reflector(Generic[T]):
             except _Expired:
                 self._telemetry.watch_restarted(self.resource.plural, "expired")
                 self._position = None
-                failures += 1
+                # A list that succeeds is no reason to list again at once.
+                failures = 1 if time.monotonic() - started > LONG_LIVED else failures + 1
                 delay = RETRY.delay(failures, self._rng)
             except (ApiError, Unreachable) as error:
                 # The watch goes on after the last event that it delivered.

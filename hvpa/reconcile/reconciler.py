@@ -18,8 +18,8 @@ from hvpa.api.objects import Workload
 from hvpa.api.quantity import format_resource, parse_resource
 from hvpa.api.status import HvpaStatus, to_wire
 from hvpa.core import decide, observe
-from hvpa.core.model import Decision, Settings
-from hvpa.core.report import failed_status
+from hvpa.core.model import Decision, Event, Settings
+from hvpa.core.report import failed_status, still_failing
 from hvpa.reconcile.patch import merge_patch
 from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
@@ -107,7 +107,7 @@ class Reconciler:
         next_status = decision.status
         first = next_status
         if more_to_come and hvpa.status.last_error is not None:
-            first = next_status.model_copy(update={"last_error": hvpa.status.last_error})
+            first = still_failing(next_status, hvpa.status)
         await self._write_status(hvpa, first)
         if decision.mailbox is not None:
             try:
@@ -165,7 +165,10 @@ class Reconciler:
             told = failed_status(
                 objects.hvpa.status, operation, description[:MAX_DESCRIPTION], self._clock.now()
             )
-            await self._write_status(objects.hvpa, told)
+            if told is not objects.hvpa.status:
+                await self._write_status(objects.hvpa, told)
+                event = Event("Warning", "WriteFailed", f"{operation}: {description[:MAX_DESCRIPTION]}")
+                await self._cluster.record_event(objects.hvpa.metadata, event)
         except _Failed as failed:
             log.debug("error not told in the status", error=str(failed))
         except Exception:

@@ -17,7 +17,7 @@ from hvpa.core.model import Event, OwnedChange, OwnedKind, WorkloadPatch
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.local import LocalCluster
-from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS
 from hvpa.reconcile.ports import Conflict, Key, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
 
@@ -128,9 +128,11 @@ async def test_owned_objects_are_applied_released_and_deleted(tmp_path: Path) ->
     async with world.running(tmp_path) as cluster:
         world.answer = answer("h", 3)
         await cluster.change_owned(OWNER, OwnedChange("apply", kind, "h", manifest={"kind": kind}))
-        query = {"fieldManager": "hvpa", "force": "true"}
+        query = {"fieldManager": "hvpa"}
         assert world.sent() == ("PATCH", path, query, "application/apply-patch+yaml", {"kind": kind})
         assert world.local.hpas.get(Key("ns", "h")) is not None
+        await cluster.change_owned(OWNER, OwnedChange("apply", kind, "h", manifest={"kind": kind}))
+        assert world.sent()[2] == {**query, "force": "true"}  # it is known now
         world.answer = answer("h", 4)
         await cluster.change_owned(OWNER, OwnedChange("release", kind, "h", resource_version="3"))
         assert world.sent()[4] == {"metadata": {"ownerReferences": None, "resourceVersion": "3"}}
@@ -146,6 +148,34 @@ async def test_what_is_gone_already_need_not_be_deleted(tmp_path: Path) -> None:
     world.answer = status(404, "NotFound")
     async with world.running(tmp_path) as cluster:
         await cluster.change_owned(OWNER, OwnedChange("delete", "VerticalPodAutoscaler", "v", uid="u"))
+
+
+async def test_what_stays_for_its_finalizers_is_known_until_it_is_gone(tmp_path: Path) -> None:
+    world = World()
+    world.local.vpas.put(VPAS.decode(_encoded(answer("v", 3))))
+    going = answer("v", 4, kind="VerticalPodAutoscaler")
+    going["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    world.answer = going
+    async with world.running(tmp_path) as cluster:
+        await cluster.change_owned(OWNER, OwnedChange("delete", "VerticalPodAutoscaler", "v", uid="u"))
+    known = world.local.vpas.get(Key("ns", "v"))
+    assert known is not None
+    assert known.metadata.deletion_timestamp is not None
+
+
+async def test_what_somebody_else_made_under_the_name_meanwhile_is_not_taken_over(tmp_path: Path) -> None:
+    world = World()
+    told = 'Apply failed with 1 conflict: conflict with "kubectl"'
+    world.answer = status(409, "Conflict", told)
+    change = OwnedChange("apply", "HorizontalPodAutoscaler", "h", manifest={})
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(WriteError, match="kubectl") as caught:
+            await cluster.change_owned(OWNER, change)
+        assert not isinstance(caught.value, Conflict)
+        world.local.hpas.put(HPAS.decode(_encoded(answer("h", 3))))
+        world.answer = status(409, "Conflict", told)
+        with pytest.raises(Conflict):
+            await cluster.change_owned(OWNER, change)
 
 
 @pytest.mark.parametrize("code", [409, 404])

@@ -148,6 +148,28 @@ async def test_errors_are_waited_out(tmp_path: Path) -> None:
     assert world.restarts == ["error", "error"]
 
 
+class Delays:
+    """Stands in for the back-off: notes how many failures it was asked about, and does not wait."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def delay(self, failures: int, rng: object) -> float:
+        self.asked.append(failures)
+        return 0.001
+
+
+async def test_lists_that_succeed_don_t_hurry_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, delays = World(), Delays()
+    monkeypatch.setattr("hvpa.kube.reflector.RETRY", delays)
+    world.watches = [status(410, "Expired", "too old") for _ in range(4)]
+    async with world.running(tmp_path):
+        await until(lambda: len(world.asked) == 5)
+    assert delays.asked == [1, 2, 3, 4]
+
+
 async def test_one_bad_object_does_not_hide_the_others(tmp_path: Path) -> None:
     world, stream = World(), Stream()
     world.lists = [listing([pod("a", 1), pod("bad", 2, spec={"containers": 7}), pod("b", 3)], "5")]

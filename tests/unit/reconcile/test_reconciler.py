@@ -125,15 +125,17 @@ def test_a_refused_write_is_told_in_the_status_once() -> None:
     one = scaling_out()
     world = World(one, workload=WriteError("denied by webhook"))
     assert world.reconcile() == Result("failed")
-    assert world.cluster.names() == ["status"]
+    assert world.cluster.names() == ["status", "event"]
     [patch] = world.written("status")
-    assert patch == {
-        "lastError": {
-            "description": "denied by webhook",
-            "lastOperation": "PatchWorkload",
-            "lastUpdateTime": "2026-11-21T10:00:00Z",
-        }
+    assert patch["lastError"] == {
+        "description": "denied by webhook",
+        "lastOperation": "PatchWorkload",
+        "lastUpdateTime": "2026-11-21T10:00:00Z",
     }
+    [ready] = patch["conditions"]
+    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "WriteFailed")
+    [event] = world.written("event")
+    assert (event.type, event.reason) == ("Warning", "WriteFailed")
     told = LastError(
         description="denied by webhook", last_operation="PatchWorkload", last_update_time=world.clock.time
     )
