@@ -15,6 +15,12 @@ PRESENT = $(wildcard $(SOURCES))
 # The decision and what it stands on: every branch is tested.
 COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
+# The end-to-end tests mostly wait, so JOBS of them run at once, each with control planes of its own (700 MB); a file's
+# tests stay together, and the files that take longest begin.
+JOBS ?= 3
+PARALLEL = -n $(JOBS) --dist loadfile --no-loadscope-reorder
+LONGEST_FIRST := tests/e2e/test_demo.py tests/e2e/full tests/e2e/bare tests/e2e tests/unit
+
 # All manifests with IMG for the image that stands in config/manager; no file is changed.
 RENDER = $(KUBECTL) kustomize config/default | sed 's|image: hvpa:0\.1\.0$$|image: $(IMG)|'
 
@@ -35,7 +41,7 @@ demo: venv ## see a workload scaled both ways by real recommenders, in a few min
 
 .PHONY: test
 test: lint verify control-plane ## everything: lint, unit and end-to-end tests
-	@$(PY) -m pytest tests/unit tests/e2e $(COVERAGE) $(PYTEST_ARGS)
+	@$(PY) -m pytest $(LONGEST_FIRST) $(PARALLEL) $(COVERAGE) $(PYTEST_ARGS)
 
 ##@ Development
 .PHONY: venv
@@ -48,7 +54,7 @@ unit: venv ## unit tests with the coverage gate
 
 .PHONY: e2e
 e2e: venv control-plane ## end-to-end tests on a control plane of their own
-	@$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
+	@$(PY) -m pytest $(filter-out tests/unit,$(LONGEST_FIRST)) $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: venv ## format, style, types, directions of imports
@@ -94,7 +100,7 @@ cluster-up: venv ## start a control plane of your own; prints how to reach it
 	@$(PY) -m tests.e2e.world up
 
 .PHONY: cluster-down
-cluster-down: venv ## stop it
+cluster-down: venv ## stop it, or what `make demo KEEP=1` has left running
 	@$(PY) -m tests.e2e.world down
 
 .PHONY: e2e-kind

@@ -13,7 +13,7 @@ import pytest
 
 from hvpa.api.hvpa import parse_spec, read_hvpa
 from hvpa.api.objects import RawHvpa
-from tests.e2e.world.cluster import Cluster
+from tests.e2e.world.controlplane import ControlPlane
 from tests.manifests import Case, Manifest, bad, base, good
 
 CRD = Path(__file__).parents[2] / "config" / "crd"
@@ -22,14 +22,16 @@ BAD = {case.name: case for case in bad()}
 
 
 @pytest.fixture(scope="module")
-def server(cluster: Cluster) -> Cluster:
-    """A cluster that serves Hvpas."""
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", CRD)
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/hvpas.autoscaling.k8s.io")
-    return cluster
+def server(bare_cluster: ControlPlane) -> ControlPlane:
+    """A cluster that serves Hvpas, and where no operator is at work."""
+    bare_cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", CRD)
+    bare_cluster.kubectl(
+        "wait", "--for=condition=Established", "--timeout=30s", "crd/hvpas.autoscaling.k8s.io"
+    )
+    return bare_cluster
 
 
-def create(server: Cluster, manifest: Manifest) -> tuple[int, str, str]:
+def create(server: ControlPlane, manifest: Manifest) -> tuple[int, str, str]:
     """Return code, standard output and error of creating the manifest, without storing it."""
     done = server.kubectl(
         *("create", "--dry-run=server", "--validate=strict", "--namespace=default", "-o", "json", "-f", "-"),
@@ -40,7 +42,7 @@ def create(server: Cluster, manifest: Manifest) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("case", GOOD.values(), ids=GOOD.keys())
-def test_a_good_manifest_is_accepted_and_read_back(server: Cluster, case: Case) -> None:
+def test_a_good_manifest_is_accepted_and_read_back(server: ControlPlane, case: Case) -> None:
     code, stored, refusal = create(server, case.manifest)
     assert code == 0, refusal
     read = read_hvpa(msgspec.json.decode(stored, type=RawHvpa))
@@ -49,13 +51,13 @@ def test_a_good_manifest_is_accepted_and_read_back(server: Cluster, case: Case) 
 
 
 @pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
-def test_a_bad_manifest_is_refused_with_the_path_of_its_field(server: Cluster, case: Case) -> None:
+def test_a_bad_manifest_is_refused_with_the_path_of_its_field(server: ControlPlane, case: Case) -> None:
     code, _, refusal = create(server, case.manifest)
     assert code != 0
     assert case.path in refusal
 
 
-def test_every_field_is_explained(server: Cluster) -> None:
+def test_every_field_is_explained(server: ControlPlane) -> None:
     explained = server.kubectl("explain", "hvpa.spec.hpa").stdout
     assert "Whether a HorizontalPodAutoscaler is created from the template" in explained
     recursive = server.kubectl("explain", "hvpa", "--recursive").stdout
@@ -68,7 +70,7 @@ def test_every_field_is_explained(server: Cluster) -> None:
         assert field in recursive
 
 
-def test_the_list_shows_target_replicas_weights_and_what_blocks(server: Cluster) -> None:
+def test_the_list_shows_target_replicas_weights_and_what_blocks(server: ControlPlane) -> None:
     name = "printed"
     manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
     server.kubectl("apply", "-f", "-", input=json.dumps(manifest))
@@ -92,7 +94,7 @@ def test_the_list_shows_target_replicas_weights_and_what_blocks(server: Cluster)
         server.kubectl("delete", "hvpa", name, "-n", "default")
 
 
-def test_the_scale_subresource_speaks_for_the_mailbox(server: Cluster) -> None:
+def test_the_scale_subresource_speaks_for_the_mailbox(server: ControlPlane) -> None:
     name = "scaled"
     manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
     manifest["spec"]["replicas"] = 2
@@ -107,7 +109,7 @@ def test_the_scale_subresource_speaks_for_the_mailbox(server: Cluster) -> None:
         server.kubectl("delete", "hvpa", name, "-n", "default")
 
 
-def test_a_status_of_gardeners_controller_does_not_stop_a_change_of_the_spec(server: Cluster) -> None:
+def test_a_status_of_gardeners_controller_does_not_stop_a_change_of_the_spec(server: ControlPlane) -> None:
     name = "migrated"
     manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
     server.kubectl("apply", "-f", "-", input=json.dumps(manifest))

@@ -1,5 +1,5 @@
-"""Fixtures of the tests on etcd and kube-apiserver alone: the world with CRDs and the operator's rights, an operator per
-module, stages."""
+"""Fixtures of the tests on etcd and kube-apiserver alone: the world with CRDs and the operator's rights, an operator
+per module, stages."""
 
 from __future__ import annotations
 

@@ -60,7 +60,9 @@ def test_a_target_of_an_unsupported_kind_is_told(play: Play, operator: Operator)
     stage.await_event("UnsupportedTarget")
 
 
-def test_a_missing_target_is_told_and_scaled_once_it_is_there(plane: ControlPlane, play: Play, operator: Operator) -> None:
+def test_a_missing_target_is_told_and_scaled_once_it_is_there(
+    plane: ControlPlane, play: Play, operator: Operator
+) -> None:
     stage = play(create=False)
     plane.api.create(stage.manifest)
     stage.await_condition("Ready", "False", "TargetNotFound")
@@ -101,7 +103,8 @@ def test_a_target_at_0_is_left_alone_and_its_mailbox_stays_usable(
     stage.vpa_recommends(cpu="1")
     stage.soon(lambda: stage.hvpa["spec"]["replicas"] == 4, "the wish")
     goes_on(play())
-    assert stage.replicas == 0 and stage.requests["cpu"] == "500m"
+    assert stage.replicas == 0
+    assert stage.requests["cpu"] == "500m"
     assert untouched(plane, stage)
     stage.change_workload({"replicas": 1})
     stage.rollout_completes()

@@ -7,7 +7,8 @@ import datetime as dt
 import pytest
 
 from tests.e2e.bare.conftest import USER, Play
-from tests.e2e.bare.stage import Stage, weight
+from tests.e2e.bare.manifests import weight
+from tests.e2e.bare.stage import Stage
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.operator import Operator
 
@@ -78,7 +79,9 @@ def test_deleting_the_hvpa_leaves_the_workload_as_it_is(
     owners = [*stage.hpa["metadata"]["ownerReferences"], *stage.vpa["metadata"]["ownerReferences"]]
     uid = stage.hvpa["metadata"]["uid"]
     # What they say is what the garbage collector goes by.
-    assert [(owner["kind"], owner["uid"], owner["controller"]) for owner in owners] == [("Hvpa", uid, True)] * 2
+    assert [(owner["kind"], owner["uid"], owner["controller"]) for owner in owners] == [
+        ("Hvpa", uid, True)
+    ] * 2
     stage.soon(lambda: len(stage.events()) >= 2, "all is told")
     before = stage.target
     mark = plane.audit.mark()

@@ -8,15 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.bare.conftest import Play
-from tests.e2e.bare.stage import (
-    HORIZONTAL_ONLY,
-    VERTICAL_ONLY,
-    Stage,
-    merged,
-    new_namespace,
-    parallel,
-    weight,
-)
+from tests.e2e.bare.manifests import HORIZONTAL_ONLY, VERTICAL_ONLY, merged, weight
+from tests.e2e.bare.stage import Stage, new_namespace, parallel
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import Json
 from tests.e2e.world.operator import Operator
@@ -32,7 +25,7 @@ def mode(axis: str, direction: str, mode: str) -> Json:
 @pytest.fixture(scope="module", autouse=True)
 def by_cron(plane: ControlPlane, operator: Operator) -> Iterator[tuple[Stage, dt.datetime]]:
     """A stage whose cron window opens at the start of a minute, and when; it waits while other tests run."""
-    opens = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=70)
+    opens = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=10 + 60)
     opens = opens.replace(second=0, microsecond=0)
     window = {"schedule": f"{opens.minute} {opens.hour} * * *", "duration": "10m", "timeZone": "UTC"}
     changes = merged(HORIZONTAL_ONLY, mode("hpa", "scaleUp", "MaintenanceWindow"))
@@ -41,7 +34,8 @@ def by_cron(plane: ControlPlane, operator: Operator) -> Iterator[tuple[Stage, dt
     with stage.held(operator, "MaintenanceWindow", "horizontal"):
         stage.hpa_wants(5)
     until = stage.blocked("MaintenanceWindow")
-    assert until and dt.datetime.fromisoformat(until["until"]) == opens
+    assert until
+    assert dt.datetime.fromisoformat(until["until"]) == opens
     yield stage, opens
     stage.delete()
 
@@ -145,7 +139,8 @@ def test_the_stabilization_window_opens_by_itself_on_time_and_each_axis_has_its_
         tall.vpa_recommends(cpu="700m")
         earlier = tall.last_scale_time("vertical")
     held = tall.blocked("StabilizationWindow")
-    assert held and dt.datetime.fromisoformat(held["until"]) == earlier + lasts
+    assert held
+    assert dt.datetime.fromisoformat(held["until"]) == earlier + lasts
     out.await_replicas(8)
     tall.await_requests(cpu="700m")
     for late in (
@@ -239,7 +234,5 @@ def test_a_count_outside_its_bounds_is_brought_inside_past_the_gates(play: Play,
 def test_a_cron_window_opens_by_itself_on_time(by_cron: tuple[Stage, dt.datetime]) -> None:
     stage, opens = by_cron
     stage.await_replicas(5, 100)
-    assert (
-        dt.timedelta(0) <= stage.last_scale_time("horizontal") - opens < dt.timedelta(seconds=ON_TIME)
-    )
+    assert dt.timedelta(0) <= stage.last_scale_time("horizontal") - opens < dt.timedelta(seconds=ON_TIME)
     stage.await_unblocked()

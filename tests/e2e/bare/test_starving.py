@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.e2e.bare.conftest import Play
-from tests.e2e.bare.stage import Stage, ago, condition, merged, weight
+from tests.e2e.bare.manifests import ago, condition, merged, weight
+from tests.e2e.bare.stage import Stage
 from tests.e2e.world.operator import Operator
 
 RAISED = "604858k"
@@ -16,7 +17,12 @@ MESSAGE = (
 
 def oom_killed(stage: Stage, name: str, seconds: float = 0) -> None:
     """A container that was OOMKilled so many seconds from now (kubelets tell whole seconds) and runs again."""
-    ended = {"exitCode": 137, "reason": "OOMKilled", "startedAt": ago(minutes=5), "finishedAt": ago(seconds=-seconds)}
+    ended = {
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "startedAt": ago(minutes=5),
+        "finishedAt": ago(seconds=-seconds),
+    }
     stage.pod(name, container_status={"state": {"running": {}}, "lastState": {"terminated": ended}})
 
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from hvpa.api.quantity import parse_cpu, parse_memory
+from tests.e2e.world import samples
 from tests.e2e.world.kube import Json, KubeApi
+from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
 from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT
 
 MEBI = 2**20
+AIM = "200m"
+"""The average CPU that the tests' HPAs aim at."""
 OPERATOR = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
 """The operator as the audit log's filters name it."""
 OPERATOR_USER = f"system:serviceaccount:{OPERATOR}"
 HPA_CONTROLLER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+
+
+def deployment(name: str, namespace: str, limits: dict[str, str] | None = None) -> Json:
+    """Two replicas that use what the HPA aims at until they get their share of the load: a measurement before that
+    must not scale anything."""
+    usage = {CPU_ANNOTATION: AIM, MEMORY_ANNOTATION: "16Mi"}
+    return samples.deployment(name, namespace, replicas=2, limits=limits, annotations=usage)
 
 
 def hvpa(name: str, namespace: str, **spec: Any) -> Json:
@@ -25,9 +36,9 @@ def hvpa(name: str, namespace: str, **spec: Any) -> Json:
     }
 
 
-def horizontal(average: str, *, most: int = 10, least: int = 1, **directions: Any) -> Json:
+def horizontal(*, most: int = 10, least: int = 1, **directions: Any) -> Json:
     """`spec.hpa`: an owned HPA on an average value of CPU."""
-    target = {"type": "AverageValue", "averageValue": average}
+    target = {"type": "AverageValue", "averageValue": AIM}
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     template = {
         "metadata": {"labels": {"role": "hpa"}},

@@ -11,7 +11,6 @@ import pytest
 
 from tests.e2e.full import play
 from tests.e2e.full.play import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
-from tests.e2e.world import samples
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import KubeApi, wait_for
 from tests.e2e.world.load import Load
@@ -57,37 +56,33 @@ def first_replicas_patched(world: World, name: str) -> int | None:
 def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
     api, namespace = world.api, world.namespace
     # Horizontal alone at weight 50: 2 replicas, 400m each against 200m wanted -> the HPA asks for 4, 3 are set.
-    api.create(samples.deployment("out", namespace, replicas=2))
+    api.create(play.deployment("out", namespace))
     api.create(
-        play.hvpa(
-            "out", namespace, hpa=play.horizontal("200m"), weightBasedScalingIntervals=[{"vpaWeight": 50}]
-        )
+        play.hvpa("out", namespace, hpa=play.horizontal(), weightBasedScalingIntervals=[{"vpaWeight": 50}])
     )
     # Vertical alone: requests and limits follow the VPA, the limit in proportion (2 to 1).
     limits = {"cpu": "400m", "memory": "256Mi"}
-    api.create(samples.deployment("size", namespace, replicas=2, limits=limits))
+    api.create(play.deployment("size", namespace, limits=limits))
     api.create(play.hvpa("size", namespace, vpa=play.vertical()))
     # Both at once, at weight 40.
-    api.create(samples.deployment("both", namespace, replicas=2))
+    api.create(play.deployment("both", namespace))
     api.create(
         play.hvpa(
             "both",
             namespace,
-            hpa=play.horizontal("200m"),
+            hpa=play.horizontal(),
             vpa=play.vertical(),
             weightBasedScalingIntervals=[{"vpaWeight": 40, "startReplicaCount": 1, "lastReplicaCount": 10}],
         )
     )
     # Nothing wants to change here: the HPA is content, the VPA may only recommend what is set.
-    api.create(samples.deployment("rest", namespace, replicas=2))
+    api.create(play.deployment("rest", namespace))
     bounds = {"containerName": "*", "minAllowed": FIXED, "maxAllowed": FIXED}
     template = {
         "metadata": {"labels": {"role": "vpa"}},
         "spec": {"resourcePolicy": {"containerPolicies": [bounds]}},
     }
-    api.create(
-        play.hvpa("rest", namespace, hpa=play.horizontal("200m"), vpa=play.vertical(template=template))
-    )
+    api.create(play.hvpa("rest", namespace, hpa=play.horizontal(), vpa=play.vertical(template=template)))
     with ExitStack() as stack:
         out = world.load(stack, "out", cpu=800)
         size = world.load(stack, "size", cpu=1000, memory=300 * MEBI, base_memory=50 * MEBI)
@@ -164,8 +159,8 @@ def at_rest_nothing_is_written(world: World, name: str) -> None:
 
 def test_replicas_do_not_fall_when_metrics_are_gone_at_peak_load(world: World) -> None:
     api, namespace = world.api, world.namespace
-    api.create(samples.deployment("peak", namespace, replicas=2))
-    api.create(play.hvpa("peak", namespace, hpa=play.horizontal("200m")))
+    api.create(play.deployment("peak", namespace))
+    api.create(play.hvpa("peak", namespace, hpa=play.horizontal()))
     audit = world.cluster.audit
 
     def hpa_active() -> str:
@@ -192,8 +187,8 @@ def test_deleting_an_hvpa_removes_its_recommenders_and_leaves_the_workload(world
         kinds = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler")
         return [kind for kind in kinds if api.find(kind, "leave", namespace) is not None]
 
-    api.create(samples.deployment("leave", namespace, replicas=2))
-    api.create(play.hvpa("leave", namespace, hpa=play.horizontal("200m"), vpa=play.vertical()))
+    api.create(play.deployment("leave", namespace))
+    api.create(play.hvpa("leave", namespace, hpa=play.horizontal(), vpa=play.vertical()))
     wait_for(lambda: len(recommenders()) == 2, 20, "both recommenders")
     before = api.get("Deployment", "leave", namespace)["spec"]
     api.delete("Hvpa", "leave", namespace)

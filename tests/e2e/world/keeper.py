@@ -10,13 +10,17 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.world.build import Programs
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.flags import Settings
 from tests.e2e.world.kube import wait_for
@@ -53,11 +57,40 @@ def running() -> Json | None:
 def up(*, full: bool = True, timeout: float = 120) -> Json:
     """Start a control plane that stays, unless one runs already; what `running` says of it. The programs must
     have been built. Raises `KeeperError`."""
+    with _starting() as folder:
+        return running() or _start_keeper(folder, full, timeout)
+
+
+@contextlib.contextmanager
+def host(programs: Programs) -> Iterator[ControlPlane]:
+    """A control plane that is found like one that `up` started, with this process as its keeper for the
+    length of the block; who asks to end it has this process sent SIGTERM. Raises `KeeperError` where one runs
+    already."""
+    with contextlib.ExitStack() as stack:
+        with _starting():
+            if state := running():
+                raise KeeperError(
+                    f"a control plane runs already, its kubeconfig is {state['kubeconfig']}; "
+                    "end it first: make cluster-down"
+                )
+            world, serve = stack.enter_context(_kept(full=True, programs=programs))
+
+        def answer() -> None:
+            serve()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=answer, name="keeper", daemon=True).start()
+        yield world
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[Path]:
+    """For the length of the block nobody else starts a control plane that stays; the folder for it."""
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return running() or _start_keeper(folder, full, timeout)
+        yield folder
 
 
 def _start_keeper(folder: Path, full: bool, timeout: float) -> Json:
@@ -131,12 +164,23 @@ def ask(question: Json, state: Json) -> Json:
 
 def keep(*, full: bool = True) -> None:
     """Be the keeper: start the control plane, answer questions until one says stop."""
+    with _kept(full=full) as (_, serve):
+        serve()
+
+
+@contextlib.contextmanager
+def _kept(
+    *, full: bool, programs: Programs | None = None
+) -> Iterator[tuple[ControlPlane, Callable[[], None]]]:
+    """The control plane, and what answers questions until one says stop."""
     folder = state_folder()
     beside: dict[str, Process] = {}
     shutil.rmtree(folder / "run", ignore_errors=True)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: _state_file().unlink(missing_ok=True))
-        world = stack.enter_context(ControlPlane(full=full, settings=Settings(), folder=folder / "run"))
+        world = stack.enter_context(
+            ControlPlane(full=full, settings=Settings(), programs=programs, folder=folder / "run")
+        )
         listener = stack.enter_context(socket.create_server(("127.0.0.1", free_port())))
         stack.callback(_kill_all, beside)
         state = {
@@ -148,8 +192,12 @@ def keep(*, full: bool = True) -> None:
             "full": full,
         }
         _write_state(state)
-        while _serve_one(listener, state, beside, world.logs):
-            pass
+
+        def serve() -> None:
+            while _serve_one(listener, state, beside, world.logs):
+                pass
+
+        yield world, serve
 
 
 def _kill_all(processes: dict[str, Process]) -> None:
