@@ -8,10 +8,12 @@ import subprocess
 import sys
 from types import FrameType
 
+from demo.background import HandOver, in_background
 from demo.options import HELP, OptionError, Options, options
 from demo.scenario import Scenario
-from demo.show import Screen, Show, conclude, introduce, keep
-from demo.stage import HOUR_SECONDS, KEPT_SECONDS, StageError, stage
+from demo.show import Screen, Show, conclude, go_on, introduce, tell_use
+from demo.stage import StageError, stage
+from tests.e2e.world.keeper import KeeperError
 from tests.e2e.world.kube import ApiError
 from tests.e2e.world.toolchain import BuildError
 
@@ -21,6 +23,7 @@ _NOT_STARTED = 3
 _FAILURES = (
     BuildError,
     StageError,
+    KeeperError,
     ApiError,
     RuntimeError,
     AssertionError,
@@ -42,31 +45,36 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is what nohup asks for
         signal.signal(signal.SIGHUP, _interrupt)
-    signal.signal(
-        signal.SIGINT, _interrupt
-    )  # also where the shell started us with it ignored (`make demo &`)
+    # Also where the shell started us with it ignored (`make demo &`).
+    signal.signal(signal.SIGINT, _interrupt)
+    if chosen.keep:
+        return in_background(lambda hand_over: _run(chosen, hand_over))
+    return _run(chosen, None)
+
+
+def _run(chosen: Options, hand_over: HandOver | None) -> int:
     screen = Screen(sys.stdout)
     try:
-        return _run(chosen, screen)
+        return _play(chosen, screen, hand_over)
     except KeyboardInterrupt:
         screen.tell("")
-        screen.tell("stopped; everything is removed")
+        screen.tell("stopped; nothing is left running")
         return _INTERRUPTED
     except _FAILURES as error:
         print(f"demo: {error}", file=sys.stderr)
         return _NOT_STARTED
 
 
-def _run(chosen: Options, screen: Screen) -> int:
-    scenario = Scenario(seconds=chosen.seconds)
-    token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
-    with stage(scenario, chosen.mode, token_seconds, screen.tell) as put_up:
+def _play(chosen: Options, screen: Screen, hand_over: HandOver | None) -> int:
+    with stage(Scenario(seconds=chosen.seconds), chosen, screen.tell) as put_up:
         introduce(put_up, screen)
         put_up.await_recommendations(screen.tell)
         verdict = Show(put_up, screen).run()
         conclude(verdict, screen)
-        if chosen.keep:
-            keep(put_up, screen)
+        if hand_over is not None:
+            tell_use(put_up, screen)
+            hand_over(verdict.exit_code, put_up.plane.logs / "demo.log")
+            go_on(put_up)
     return verdict.exit_code
 
 

@@ -15,11 +15,12 @@ HELP = """\
 python -m demo: watch an Hvpa scale a workload out, up, in and down on a control plane of its own.
 
 Environment:
-  KEEP=1            leave everything running at the end, until Ctrl-C
+  KEEP=1            leave everything running in the background, until `make cluster-down`
   DEMO_SECONDS=200  how long the load rises and falls
   DEMO_MODE=Off     all four update modes Off: nothing may be scaled, so this ends with 1
 Exit code: 0 when the workload was scaled all four ways, 1 when not, 2 for options that can't be used,
-3 when the control plane or the operator could not be started, 130 after Ctrl-C."""
+3 when the control plane or the operator could not be started (or, with KEEP=1, a control plane that was left
+running runs already), 130 after Ctrl-C."""
 
 
 class OptionError(Exception):
@@ -28,7 +29,7 @@ class OptionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`keep`: stay until Ctrl-C. `mode`: the update mode of all four directions. `seconds`: length of the
+    """`keep`: leave everything running. `mode`: the update mode of all four directions. `seconds`: length of the
     load."""
 
     keep: bool = False

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import os
 import shutil
 import time
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from demo.scenario import Phase
 from demo.snapshot import Snapshot
@@ -142,28 +141,29 @@ def conclude(verdict: Verdict, screen: Screen) -> None:
         screen.tell(f"FAILED: {fault}")
 
 
-def keep(stage: Stage, screen: Screen) -> None:
-    """Leave everything running, the load rising and falling again and again, until Ctrl-C. Raises
-    `StageError` when a program has ended."""
+def tell_use(stage: Stage, screen: Screen) -> None:
+    """How to use what is left running, and how to stop it."""
     kubectl = f"{stage.plane.programs['kubectl']} -n {NAMESPACE}"
     for text in (
         "",
-        "Left running (KEEP=1); the load goes on rising and falling. In another terminal:",
+        "Left running (KEEP=1); the load goes on rising and falling. To look at it:",
         f"  export KUBECONFIG={stage.plane.kubeconfig}",
         f"  {kubectl} get hvpa,hpa,vpa,deployment,pod",
         f"  {kubectl} describe hvpa {NAME}",
         f"  {kubectl} get events --watch",
         f"  tail -f {stage.operator.log}",
-        f"Ctrl-C here (or: kill {os.getpid()}) stops and removes everything.",
+        f"All logs: {stage.plane.logs}",
+        "To stop everything: make cluster-down",
     ):
         screen.tell(text)
-    try:
-        while True:
-            if stage.elapsed >= stage.scenario.seconds:
-                stage.begin()
-            with contextlib.suppress(ApiError, OSError):
-                stage.look()
-            time.sleep(_PERIOD_SECONDS)
-    except KeyboardInterrupt:
-        screen.tell("")
-        screen.tell("stopping")
+
+
+def go_on(stage: Stage) -> NoReturn:
+    """Let the load rise and fall again and again, until a signal ends it. What ends meanwhile (the operator,
+    because somebody wants to see that) is left as it is."""
+    while True:
+        if stage.elapsed >= stage.scenario.seconds:
+            stage.begin()
+        with contextlib.suppress(ApiError, OSError):
+            stage.see()
+        time.sleep(_PERIOD_SECONDS)

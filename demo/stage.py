@@ -17,10 +17,11 @@ from typing import Any
 
 import yaml
 
-from demo.options import Mode
+from demo.options import Mode, Options
 from demo.scenario import MIB, Scenario
 from demo.snapshot import Snapshot, snapshot
 from demo.verdict import Evidence, State, Write, state_of
+from tests.e2e.world import keeper
 from tests.e2e.world.audit import Mark
 from tests.e2e.world.build import build
 from tests.e2e.world.controlplane import ControlPlane
@@ -87,6 +88,10 @@ class Stage:
         """The workload and its recommenders now. Raises `StageError` when the operator or the load has
         ended."""
         self.check()
+        return self.see()
+
+    def see(self) -> Snapshot:
+        """The same, whatever has ended."""
         api = self.plane.api
         seen = snapshot(
             api.get("Deployment", NAME, NAMESPACE),
@@ -172,21 +177,23 @@ class Stage:
 
 
 @contextmanager
-def stage(scenario: Scenario, mode: Mode, token_seconds: int, tell: Tell) -> Iterator[Stage]:
-    """Put everything up, and take it down whatever happens. The operator's token is good for `token_seconds`.
-    Raises `BuildError` where a program can't be built, and `StageError` or `RuntimeError` where one does not
-    start."""
+def stage(scenario: Scenario, chosen: Options, tell: Tell) -> Iterator[Stage]:
+    """Put everything up, and take it down whatever happens. Where it is to be kept, this process is the
+    control plane's keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` where a program can't be
+    built, `StageError` or `RuntimeError` where one does not start, and `KeeperError` where another control
+    plane is being kept."""
     programs = build(report=tell)
     began = time.monotonic()
-    with ControlPlane(programs=programs) as plane:
+    with keeper.host(programs) if chosen.keep else ControlPlane(programs=programs) as plane:
         tell(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
         namespace, account = _install(plane, tell)
+        token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
         operator = _operator(plane, namespace, account, token_seconds)
         user = f"system:serviceaccount:{namespace}:{account}"
         try:
             _start(operator, tell, user)
             put_up = Stage(plane, operator, user, scenario)
-            put_up.put_up_workload(mode)
+            put_up.put_up_workload(chosen.mode)
             tell(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
             with put_up.load:
                 yield put_up
