@@ -8,8 +8,8 @@ import re
 import socket
 import uuid
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 
+from hvpa.cli.arguments import tolerance
 from hvpa.core.model import Settings
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.config import own_namespace
@@ -67,7 +67,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--lease-duration", type=_positive, default=15, metavar="SECONDS", help="default: 15")
     add(
         "--hpa-tolerance",
-        type=_tolerance,
+        type=tolerance,
         default=100_000,
         metavar="FRACTION",
         help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
@@ -127,16 +127,6 @@ def _positive(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
-
-
-def _tolerance(text: str) -> int:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal(-1)
-    if not value.is_finite() or not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction from 0 to below 1")
-    return int(value * 1_000_000)
 
 
 def _address(text: str) -> str:
