@@ -13,7 +13,7 @@ from hvpa.reconcile.ports import Key
 
 Outcome = Literal["done", "gone", "conflict", "overloaded", "failed", "crashed"]
 Operation = Literal["Decide", "PatchWorkload", "PatchStatus", "WriteMailbox", "ChangeOwned"]
-"""What was being done when something failed; `status.lastError.lastOperation` holds it."""
+"""What was being done when something failed; `status.lastError.lastOperation` holds it (but for PatchStatus)."""
 
 
 class Telemetry(Protocol):

@@ -329,6 +329,7 @@ def test_a_named_hpa_is_read_and_never_changed() -> None:
 def test_a_named_hpa_that_is_not_fit_is_not_used(hpas: list[Hpa], reason: str) -> None:
     decision = decide(build.hvpa(NAMED_HPA), [replace_owner(one) for one in hpas])
     assert active(decision) == ("False", reason)
+    assert ("Warning", reason) in [(event.type, event.reason) for event in decision.events]
     assert decision.workload_patch is None
 
 
@@ -359,6 +360,7 @@ def replace_owner(one: Hpa) -> Hpa:
 def test_a_named_vpa_that_is_not_fit_is_not_used(vpas: list[Vpa], reason: str) -> None:
     decision = decide(build.hvpa(NAMED_VPA), vpas=vpas)
     assert active(decision, "VpaActive") == ("False", reason)
+    assert ("Warning", reason) in [(event.type, event.reason) for event in decision.events]
     assert decision.workload_patch is None
 
 

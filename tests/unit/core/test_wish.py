@@ -246,6 +246,7 @@ def test_the_tolerance_is_a_setting_of_the_controller_manager() -> None:
 
 # --- an HPA that can't be used ---------------------------------------------------------------------------------------
 INACTIVE = {"conditions": [{"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}]}
+DISABLED = {"conditions": [{"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}]}
 UNKNOWN = {"conditions": [{"type": "ScalingActive", "status": "Unknown", "reason": ""}]}
 
 
@@ -253,6 +254,7 @@ UNKNOWN = {"conditions": [{"type": "ScalingActive", "status": "Unknown", "reason
     ("status", "reason"),
     [
         pytest.param(INACTIVE, "FailedGetResourceMetric", id="ScalingActive is False"),
+        pytest.param(DISABLED, "ScalingDisabled", id="it is switched off"),
         pytest.param(UNKNOWN, "ScalingInactive", id="ScalingActive is Unknown"),
         pytest.param({"currentMetrics": None}, "NoMetrics", id="no currentMetrics"),
         pytest.param({"currentMetrics": [{"type": ""}]}, "NoMetrics", id="currentMetrics without a value"),
@@ -266,6 +268,8 @@ def test_an_hpa_that_cannot_be_used_has_no_say(status: Mapping[str, Any], reason
     assert decision.replicas.target == 5, "replicas don't fall for it"
     active = next(one for one in decision.status.conditions if one.type == "HpaActive")
     assert (active.status, active.reason) == ("False", reason)
+    told = [event.reason for event in decision.events if event.type == "Warning"]
+    assert (reason in told) is (reason != "NoMetrics"), "an event, unless it is as at every start"
     outside = decide(hpa, replicas=12)
     assert outside.replicas is not None
     assert outside.replicas.target == 10, "it still brings the count inside [min, max]"

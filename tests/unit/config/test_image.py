@@ -1,0 +1,42 @@
+"""The Dockerfile, as far as its text tells (no container engine runs here)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.unit.config.folders import CONFIG, only
+
+ROOT = CONFIG.parent
+LINES = (ROOT / "Dockerfile").read_text().splitlines()
+
+
+def _of(instruction: str) -> list[str]:
+    return [line.split(maxsplit=1)[1] for line in LINES if line.startswith(f"{instruction} ")]
+
+
+def test_what_builds_the_image_is_not_in_it() -> None:
+    build, final = _of("FROM")
+    assert (build.partition(" AS ")[2], final) == ("build", build.partition(" AS ")[0])
+    last = next(number for number, line in reversed(list(enumerate(LINES))) if line.startswith("FROM "))
+    assert [line for line in LINES[last:] if line.startswith(("RUN ", "ADD "))] == []
+
+
+def test_base_and_packages_are_pinned() -> None:
+    (base,) = _of("ARG")
+    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+\.\d+-[a-z-]+", base)
+    installs = [line for line in LINES if "pip" in line and "install" in line and ".whl" not in line]
+    assert installs
+    assert all("--require-hashes" in line for line in installs)
+
+
+def test_it_runs_as_the_user_of_the_deployment_and_starts_the_operator() -> None:
+    pod = only("manager", "Deployment", "hvpa")["spec"]["template"]["spec"]["securityContext"]
+    assert _of("USER") == [f"{pod['runAsUser']}:{pod['runAsGroup']}"]
+    assert (_of("ENTRYPOINT"), _of("CMD")) == (['["hvpa"]'], ['["run", "--leader-elect"]'])
+
+
+def test_what_is_copied_is_there() -> None:
+    copied = [name for line in _of("COPY") if not line.startswith("--") for name in line.split()[:-1]]
+    assert copied
+    assert all((Path(ROOT) / name).exists() for name in copied)

@@ -1,0 +1,88 @@
+"""What the documents list (flags, metrics, gates, fields, targets of make) is what there is."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from hvpa.api.hvpa import validate_manifest
+from hvpa.cli.settings import add_run_arguments
+from hvpa.core import gates
+from hvpa.kube.metrics import Metrics
+from hvpa.reconcile.telemetry import Operation
+from tests.manifests import bad
+
+ROOT = Path(__file__).resolve().parents[2]
+OPERATIONS = (ROOT / "docs/operations.md").read_text()
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GATES = (
+    gates.PAUSED,
+    gates.CONTESTED,
+    gates.WEIGHT,
+    gates.UPDATE_POLICY,
+    gates.STABILIZATION_WINDOW,
+    gates.MAINTENANCE_WINDOW,
+    gates.ROLLOUT,
+    gates.MIN_CHANGE,
+)
+
+
+def test_every_flag_of_run_is_in_the_table_and_no_other() -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_run_arguments(parser)
+    flags = {flag for action in parser._actions for flag in action.option_strings}
+    table = OPERATIONS.partition("## Flags of `hvpa run`")[2].partition("## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `--")]
+    assert set(re.findall(r"`(--[a-z-]+)`", " ".join(cells))) == flags
+
+
+def test_every_metric_is_in_the_table_and_no_other() -> None:
+    metrics = Metrics(CollectorRegistry(), per_object=True)
+    metrics.watch_queue(lambda: 0.0, lambda: 0.0)
+    names = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in metrics.registry.collect()
+    }
+    table = OPERATIONS.partition("## Metrics")[2].partition("## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `hvpa_")]
+    assert set(re.findall(r"`(hvpa_\w+)`", " ".join(cells))) == names
+    alerts = OPERATIONS.partition("## Alerts")[2].partition("## ")[0]
+    assert set(re.findall(r"\bhvpa_\w+", alerts)) <= names
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/getting-started.md"])
+def test_the_manifest_of_a_page_is_valid(page: str) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert validate_manifest(yaml.safe_load(block)) == []
+
+
+@pytest.mark.parametrize("page", ["operations.md", "decision.md", "troubleshooting.md"])
+def test_every_gate_is_explained(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    assert [gate for gate in GATES if f"`{gate}`" not in text] == []
+
+
+def test_the_operations_that_last_error_names_are_listed() -> None:
+    told = OPERATIONS.partition("`lastOperation` (")[2].partition(")")[0]
+    # When the status itself can't be written, it can't tell.
+    assert set(re.findall(r"`(\w+)`", told)) == set(get_args(Operation)) - {"PatchStatus"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_target_of_make_that_is_named_is_there(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    code = " ".join(re.findall(r"`([^`\n]+)`", page.read_text()))
+    blocks = " ".join(re.findall(r"^make [^#\n]*", page.read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z][a-z0-9-]*)", f"{code} {blocks}"))
+    assert named <= targets
+
+
+def test_what_the_roadmap_says_is_not_in_the_schema_is_refused() -> None:
+    refused = {one.path for one in bad()}
+    assert {"spec.blend", "spec.trajectory", "spec.hpa.scaleUp.maxStep"} <= refused
