@@ -3,6 +3,8 @@ in number and size."""
 
 from __future__ import annotations
 
+import pytest
+
 from hvpa.api.quantity import parse_memory
 from tests.e2e.full import play
 from tests.e2e.full.play import MEBI, OPERATOR
@@ -13,6 +15,7 @@ from tests.e2e.world.load import Load
 from tests.e2e.world.operator import Operator
 from tests.manifests import good
 
+pytestmark = pytest.mark.owned_cluster
 NAME = "resource-consumer"
 
 

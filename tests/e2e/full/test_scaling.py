@@ -16,6 +16,7 @@ from tests.e2e.world.kube import KubeApi, wait_for
 from tests.e2e.world.load import Load
 from tests.e2e.world.operator import Operator
 
+pytestmark = pytest.mark.owned_cluster
 PATIENCE = 120
 
 
