@@ -44,6 +44,15 @@ def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
+OWNER: dict[str, Any] = {
+    "apiVersion": "autoscaling.k8s.io/v1alpha1",
+    "kind": "Hvpa",
+    "name": "web",
+    "uid": UID,
+    "controller": True,
+}
+"""The usual Hvpa as owner of its HPA and VPA."""
+
 HPA_TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"of": "web"}},
     "spec": {
@@ -159,15 +168,7 @@ def hpa(
             "resourceVersion": "100",
             "creationTimestamp": LONG_AGO,
             "labels": {"of": "web"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "autoscaling.k8s.io/v1alpha1",
-                    "kind": "Hvpa",
-                    "name": "web",
-                    "uid": UID,
-                    "controller": True,
-                }
-            ],
+            "ownerReferences": [OWNER],
         },
         "spec": {
             "scaleTargetRef": {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"},
@@ -199,15 +200,7 @@ def vpa(
             "uid": "v",
             "creationTimestamp": LONG_AGO,
             "labels": {"of": "web"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "autoscaling.k8s.io/v1alpha1",
-                    "kind": "Hvpa",
-                    "name": "web",
-                    "uid": UID,
-                    "controller": True,
-                }
-            ],
+            "ownerReferences": [OWNER],
         },
         "spec": {
             "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
