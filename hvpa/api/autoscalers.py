@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -19,9 +20,11 @@ class ObjectReference(ReadModel, frozen=True):
 
 
 class MetricName(ReadModel, frozen=True):
-    """Name of a custom or external metric."""
+    """Name of a custom or external metric, and the label selector that narrows it (`metav1.LabelSelector`, as it is on
+    the wire)."""
 
     name: str = ""
+    selector: dict[str, Any] | None = None
 
 
 class MetricValue(ReadModel, frozen=True):
@@ -62,9 +65,20 @@ class Metric(ReadModel, frozen=True):
         return None
 
 
-class ScalingRules(ReadModel, frozen=True):
-    """A direction of `spec.behavior`, as far as it is read."""
+class ScalingPolicy(ReadModel, frozen=True):
+    """How much may change in a period: `value` pods or percent, by `type` (Pods or Percent)."""
 
+    type: str = ""
+    value: int = 0
+    period_seconds: int = 0
+
+
+class ScalingRules(ReadModel, frozen=True):
+    """A direction of `spec.behavior`. None is what nobody set and the API server would fill in."""
+
+    stabilization_window_seconds: int | None = None
+    select_policy: str | None = None
+    policies: list[ScalingPolicy] | None = None
     tolerance: Quantity | None = None
 
 

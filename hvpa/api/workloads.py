@@ -36,12 +36,17 @@ class Container(ReadModel, frozen=True):
 
     name: str
     resources: Resources = Resources()
+    restart_policy: str = ""
+    """Of init containers only: `Always` makes one a sidecar, which runs beside the containers."""
 
 
 class PodSpec(ReadModel, frozen=True):
-    """The containers of a pod or pod template (init containers are not scaled)."""
+    """The containers of a pod or pod template. Init containers, and the requests of a pod as a whole, are not scaled;
+    they count where the HPA adds up what a pod requests."""
 
     containers: list[Container] = []
+    init_containers: list[Container] = []
+    resources: Resources | None = None
 
 
 class PodTemplate(ReadModel, frozen=True):
