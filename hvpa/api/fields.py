@@ -40,6 +40,12 @@ def _number(value: object) -> object:
     return value
 
 
+def _growth(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 < value <= INT32_MAX:
+        raise ValueError(f"must be a number greater than 1, {INT32_MAX} at most")
+    return value
+
+
 def _quantity(value: object) -> str | int:
     """A quantity that is not negative, as the API server takes it: text, or a whole number of 64 bits."""
     if isinstance(value, float) and value.is_integer():
@@ -103,6 +109,12 @@ def _timestamp(value: object) -> dt.datetime:
 
 _REPLICAS_PATTERN: Final = r"^[0-9]{1,9}$"
 _REPLICAS: Final = re.compile(_REPLICAS_PATTERN.replace("$", r"\Z"), re.ASCII)
+_GROWTH_SCHEMA: Final = {
+    "type": "number",
+    "minimum": 1,
+    "exclusiveMinimum": True,
+    "maximum": INT32_MAX,
+}
 QUANTITY_SCHEMA: Final[dict[str, Any]] = {
     "x-kubernetes-int-or-string": True,
     "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -137,6 +149,8 @@ _WRITE_TIMESTAMP = PlainSerializer(format_timestamp, return_type=str, when_used=
 Count = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=INT32_MAX)]
 PositiveCount = Annotated[int, BeforeValidator(_integer), Field(ge=1, le=INT32_MAX)]
 Weight = Annotated[float, BeforeValidator(_number), Field(ge=0, le=100, allow_inf_nan=False)]
+GrowthFactor = Annotated[float, BeforeValidator(_growth), WithJsonSchema(_GROWTH_SCHEMA)]
+"""How many times as much: above 1, or nothing would grow."""
 Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, StringConstraints(strict=True, max_length=NAME_LENGTH)]
 Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=NAME_LENGTH)]

@@ -25,11 +25,13 @@ from hvpa.api.fields import (
     Text,
     Timestamp,
 )
-from hvpa.api.intervals import ScalingInterval, overlap_warnings
+from hvpa.api.intervals import ScalingInterval
 from hvpa.api.metrics import MetricSpec
 from hvpa.api.objects import Meta, RawHvpa
 from hvpa.api.scaling import (
     CpuParams,
+    HpaScaleUp,
+    MaxStep,
     MemoryParams,
     ReplicasParams,
     ScaleParams,
@@ -60,6 +62,7 @@ __all__ = [
     "ContainerPolicy",
     "CpuParams",
     "FieldError",
+    "HpaScaleUp",
     "HpaSpec",
     "HpaTemplate",
     "HpaTemplateSpec",
@@ -69,6 +72,7 @@ __all__ = [
     "LabelSelectorRequirement",
     "MaintenanceTimeWindow",
     "MaintenanceWindow",
+    "MaxStep",
     "MemoryParams",
     "MetricSpec",
     "Mode",
@@ -193,4 +197,4 @@ def validate_manifest(document: object) -> list[FieldError]:
 
 def warnings(spec: HvpaSpec) -> list[str]:
     """What is allowed and probably not meant, a sentence each."""
-    return overlap_warnings(spec.weight_based_scaling_intervals)
+    return list(spec.warnings)

@@ -56,6 +56,7 @@ class QuantityError(ValueError):
     """A text or number that is no quantity, or one that is negative where none may be."""
 
 
+@lru_cache(maxsize=65536, typed=True)
 def parse_quantity(text: str | int | float) -> Fraction:
     """The exact value of a quantity, in its base unit (cores, bytes, things).
 
@@ -99,6 +100,7 @@ def format_cpu(millicores: int) -> str:
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
 
 
+@lru_cache(maxsize=65536)
 def format_memory(size: int) -> str:
     """Bytes with the suffix, binary or decimal, that needs the smallest number and stays exact: `1Gi`,
     `2147484k`.

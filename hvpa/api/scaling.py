@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -12,7 +14,9 @@ from hvpa.api.fields import (
     Bytes,
     Count,
     Duration,
+    GrowthFactor,
     Millicores,
+    PositiveCount,
     ReplicaAmount,
 )
 
@@ -74,6 +78,33 @@ class ScaleType(SpecModel):
     min_change: ScaleParams = ScaleParams()
     """Smallest change that is made: the smaller of value and percentage where both are set. 200m CPU and 200M
     memory where nothing is set."""
+
+
+class MaxStep(SpecModel):
+    """The largest step out: to at most the larger of `minimum` and `factor` times the present number of replicas
+    (`ScaleUpLimitMinimum` and `ScaleUpLimitFactor` of Postmates' Configurable HPA, whose defaults these are)."""
+
+    factor: GrowthFactor = 2
+    """How many times the present number of replicas one step may set. Rounded up."""
+    minimum: PositiveCount = 4
+    """What one step may set in any case."""
+
+    def limit(self, current: int) -> int:
+        """The largest count that one step from `current` may set."""
+        scaled = current * self._exact_factor
+        return max(self.minimum, -(-scaled.numerator // scaled.denominator))
+
+    @cached_property
+    def _exact_factor(self) -> Fraction:
+        """The factor as it was written: 1.1 times 10 is 11, while in floats it is a little more."""
+        return Fraction(str(self.factor))
+
+
+class HpaScaleUp(ScaleType):
+    """When replicas are added."""
+
+    max_step: MaxStep | None = None
+    """The largest step; the rest follows in further steps, 15 seconds apart. Any step where it is missing."""
 
 
 class VpaScaleUp(ScaleType):

@@ -24,8 +24,14 @@ from hvpa.api.fields import (
     Name,
     Text,
 )
-from hvpa.api.intervals import INTERVAL_RULES, ScalingInterval, check_intervals, weights_in_ppm
-from hvpa.api.scaling import ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
+from hvpa.api.intervals import (
+    INTERVAL_RULES,
+    ScalingInterval,
+    check_intervals,
+    overlap_warnings,
+    weights_in_ppm,
+)
+from hvpa.api.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
 from hvpa.api.selector import LabelSelector
 from hvpa.api.templates import HpaTemplate, VpaTemplate
 from hvpa.api.windows import MaintenanceTimeWindow, MaintenanceWindow
@@ -69,7 +75,7 @@ class HpaSpec(SpecModel):
     """HorizontalPodAutoscalers that may be adopted."""
     template: HpaTemplate = HpaTemplate()
     """The HorizontalPodAutoscaler that is deployed."""
-    scale_up: ScaleType = ScaleType()
+    scale_up: HpaScaleUp = HpaScaleUp()
     """When replicas are added."""
     scale_down: ScaleType = ScaleType()
     """When replicas are taken away."""
@@ -144,6 +150,11 @@ class HvpaSpec(SpecModel):
     def _intervals_in_order(cls, intervals: tuple[ScalingInterval, ...]) -> tuple[ScalingInterval, ...]:
         check_intervals(intervals)
         return intervals
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed and probably not meant, a sentence each."""
+        return tuple(overlap_warnings(self.weight_based_scaling_intervals))
 
     @cached_property
     def weights_ppm(self) -> tuple[int, ...]:

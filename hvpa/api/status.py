@@ -169,6 +169,8 @@ class SpentWish(StatusModel):
     """The count that the HorizontalPodAutoscaler wanted."""
     weight: float
     """The vertical weight in percent that it was blended with."""
+    goal: int | None = None
+    """The count that the wish was blended to, where `maxStep` cut the step short: the rest is still to come."""
 
 
 class SetBack(StatusModel):
@@ -321,10 +323,11 @@ def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     return HvpaStatus.model_validate(readable, by_alias=True, by_name=False), tuple(sorted(bad))
 
 
-def to_wire(model: BaseModel) -> dict[str, Any]:
-    """The model as it is written: camelCase, timestamps as text, without what is absent and without empty lists."""
+def to_wire(model: BaseModel, fields: set[str] | None = None) -> dict[str, Any]:
+    """The model as it is written: camelCase, timestamps as text, without what is absent and without empty lists;
+    where `fields` are given, of these alone."""
     wire: dict[str, Any] = _without_empty_lists(
-        model.model_dump(by_alias=True, exclude_none=True, mode="json")
+        model.model_dump(by_alias=True, exclude_none=True, mode="json", include=fields)
     )
     return wire
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hvpa.api.hvpa import warnings
 from hvpa.api.status import StatusCondition
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.contest import manager_of
@@ -23,7 +22,7 @@ def conditions(seen: Observation, judged: Judgement) -> tuple[StatusCondition, .
         ("Paused", *_paused(seen)),
         ("Contested", *_contested(seen, judged)),
     )
-    return tuple(_condition(seen, before.get(kind), kind, holds, why) for kind, holds, why in findings)
+    return tuple([_condition(seen, before.get(kind), kind, holds, why) for kind, holds, why in findings])
 
 
 def _condition(
@@ -55,7 +54,7 @@ def _ready(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
         reason, text = "ScaledToZero", "the target has 0 replicas and is left alone"
     elif seen.spec.mode != "Apply":
         reason, text = seen.spec.mode, f"mode {seen.spec.mode}: what is recommended is shown and not applied"
-    return holds, Finding(reason, "; ".join((text, *warnings(seen.spec))))
+    return holds, Finding(reason, "; ".join((text, *seen.spec.warnings)))
 
 
 def _hpa_active(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from hvpa.api.objects import ManagedFields, Workload
 from hvpa.api.status import SetBack
@@ -24,8 +25,7 @@ LONGEST_WAIT = HOUR
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
+class Contest(msgspec.Struct, frozen=True):
     """How one axis stands with somebody else who sets its fields.
 
     `until` is when the wait ends (None: there is none), `record` what is to be remembered while it lasts,

@@ -25,7 +25,7 @@ from hvpa.core.model import (
 from hvpa.core.report import next_status
 from hvpa.core.rollout import rollout_complete
 from hvpa.core.slots import RESOURCES, present_resources
-from hvpa.core.state import annotation_text
+from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.steps import VerticalOutcome
 from hvpa.core.vertical import VerticalScaling
 from hvpa.core.weights import Bounds, Weight, weight_at
@@ -96,7 +96,7 @@ def _joined(
     if applies and vertical is not None:
         applied += [("vertical", direction) for direction in vertical.directions]
     outcomes = [one for one in (horizontal, vertical) if one is not None]
-    blocked = tuple(entry for one in outcomes for entry in one.blocked)
+    blocked = tuple([entry for one in outcomes for entry in one.blocked])
     wakes = [one.look_again_at for one in outcomes] + [entry.until for entry in blocked]
     return Judgement(
         wish=wish,
@@ -107,12 +107,12 @@ def _joined(
         recommended=vertical.recommended if vertical is not None else present,
         changed=vertical.changed if vertical is not None and applies else frozenset(),
         horizontal=_horizontal_axis(seen, wish, horizontal if applies else None),
-        vertical=vertical.axis if vertical is not None else seen.vertical.model_copy(update={"pending": ()}),
+        vertical=vertical.axis if vertical is not None else without_pending(seen.vertical),
         blocked=blocked,
-        look_again_at=min((when for when in wakes if when is not None), default=None),
+        look_again_at=min([when for when in wakes if when is not None], default=None),
         steps=(
             f"weight: {weight.percent} percent vertical, {weight.why}",
-            *(s for one in outcomes for s in one.steps),
+            *[text for one in outcomes for text in one.steps],
         ),
         applied=tuple(applied),
         young_until=vertical.young_until if vertical is not None else None,
@@ -122,6 +122,8 @@ def _joined(
 
 def _horizontal_axis(seen: Observation, wish: Wish, outcome: HorizontalOutcome | None) -> HorizontalAxis:
     axis = outcome.axis if outcome is not None else seen.horizontal
+    if axis.mailbox == wish.correction:
+        return axis
     return axis.model_copy(update={"mailbox": wish.correction})
 
 

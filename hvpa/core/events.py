@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hvpa.api.hvpa import warnings
 from hvpa.api.status import HvpaStatus
 from hvpa.core.judgement import Judgement, blocked_text, wire
 from hvpa.core.model import Axis, Direction, Event, Observation
@@ -25,6 +24,8 @@ _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
 
 def events_of(seen: Observation, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
     """One event for each step, for each change of what blocks, and for each new reason of a bad condition."""
+    if status is seen.status:
+        return ()
     return (*_step_events(seen, judged), *_block_events(seen, judged), *_condition_events(seen, status))
 
 
@@ -62,7 +63,7 @@ def _condition_events(seen: Observation, status: HvpaStatus) -> Iterable[Event]:
             continue
         if (bad and entry.reason not in _EXPECTED) or entry.reason in _TOLD:
             yield Event("Warning", entry.reason, entry.message)
-    told = "; ".join(warnings(seen.spec)) if seen.spec is not None and seen.problem is None else ""
+    told = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
     ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
     if told and told not in ready_before:
         yield Event("Warning", "SpecWarning", told)

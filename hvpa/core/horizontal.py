@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 from hvpa.api.status import HorizontalAxis, SpentWish
+from hvpa.api.timestamp import format_timestamp
 from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
 from hvpa.core.gates import CONTESTED, OUTSIDE_BOUNDS, STABILIZATION_WINDOW, Change, Hold, Moment, first_hold
@@ -17,10 +19,12 @@ from hvpa.core.wish import Wish
 SETTLING = dt.timedelta(seconds=60)
 """After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
 and an HPA period (15 s)."""
+STEP_PERIOD = dt.timedelta(seconds=15)
+"""Where `maxStep` limits a step out, the next one follows at the earliest after this: the period of the HPA and of
+Postmates' controller. Without it, steps would follow one another as fast as the workload can be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class HorizontalOutcome:
+class HorizontalOutcome(Struct, frozen=True):
     """What becomes of the replica count: `target` is set now, `recommended` would be if nothing were blocked."""
 
     current: int
@@ -44,29 +48,39 @@ def scale_horizontally(
     assert seen.workload is not None
     current = seen.workload.spec.replicas
     contest = _contest(seen, moment, current)
-    wanted, settles_at = _wanted(seen, moment, wish, weight, current)
-    full = bounds.clamp(wanted)
-    note = f"replicas: {current} now, {'no say' if wish.replicas is None else wish.replicas} wished, {full} blended"
-    nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), settles_at, (note,))
+    way = _cut(seen, _way(seen, moment, wish, weight, current), current, bounds)
+    full = way.step
+    note = way.told(current, wish)
+    nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), way.look_again_at, (note,))
     reported = full
     if weight.horizontal_ppm == 0 and wish.replicas is not None and full == current:
         reported = wish.replicas
     if reported == current:
         return nothing
-    change = _change(seen, contest, current, reported, weightless=reported != full)
+    change = _change(seen, contest, current, reported, way, weightless=reported != full)
     passes = frozenset({STABILIZATION_WINDOW}) if starving and reported > current else frozenset[str]()
     hold = first_hold(change, moment, passes)
     if hold is None:
-        axis = _stepped(seen, contest, weight, full, full if wish.replicas is None else wish.replicas)
-        return replace(nothing, target=full, axis=axis)
+        spent = SpentWish(
+            replicas=full,
+            wish=full if wish.replicas is None else wish.replicas,
+            weight=weight.percent,
+            goal=way.goal if way.goal > full else None,
+        )
+        return structs.replace(nothing, target=full, axis=_stepped(seen, contest, spent))
     inside = bounds.clamp(current)
     if inside != current and first_hold(change, moment, OUTSIDE_BOUNDS) is None:
-        axis = _stepped(seen, contest, weight, inside, inside)
-        nothing = replace(
-            nothing, target=inside, axis=axis, steps=(note, f"replicas: {inside}, inside bounds, at once")
+        spent = SpentWish(replicas=inside, wish=inside, weight=weight.percent)
+        nothing = structs.replace(
+            nothing,
+            target=inside,
+            axis=_stepped(seen, contest, spent),
+            steps=(note, f"replicas: {inside}, inside bounds, at once"),
         )
     elif hold.reason == CONTESTED:
-        nothing = replace(nothing, axis=seen.horizontal.model_copy(update={"set_back": contest.record}))
+        nothing = structs.replace(
+            nothing, axis=seen.horizontal.model_copy(update={"set_back": contest.record})
+        )
     return nothing if nothing.target == reported else _held(nothing, reported, hold)
 
 
@@ -74,7 +88,7 @@ def _held(outcome: HorizontalOutcome, wanted: int, hold: Hold) -> HorizontalOutc
     direction = _direction(outcome.current, wanted)
     blocked = Blocked("horizontal", direction, hold.reason, outcome.current, wanted, until=hold.until)
     note = f"replicas: {wanted} held back by {hold.told()}"
-    return replace(outcome, blocked=(blocked,), steps=(*outcome.steps, note))
+    return structs.replace(outcome, blocked=(blocked,), steps=(*outcome.steps, note))
 
 
 def _direction(current: int, wanted: int) -> Direction:
@@ -87,45 +101,85 @@ def _contest(seen: Observation, moment: Moment, current: int) -> Contest:
     return judge_contest(undone, axis.set_back, axis.last_scale_time, seen.now)
 
 
-def _wanted(
-    seen: Observation, moment: Moment, wish: Wish, weight: Weight, current: int
-) -> tuple[int, dt.datetime | None]:
-    """The blended count, and when a wish that has had its step counts anew.
+class _Way(Struct, frozen=True):
+    """Where the wish leads: to `goal`, and now to `step`, which is less where `maxStep` says so. `begun` tells that
+    earlier steps went part of the way, `look_again_at` when there is more to be known or done."""
+
+    goal: int
+    step: int
+    begun: bool = False
+    look_again_at: dt.datetime | None = None
+
+    def told(self, current: int, wish: Wish) -> str:
+        """The way in words."""
+        wished = "no say" if wish.replicas is None else str(wish.replicas)
+        text = f"replicas: {current} now, {wished} wished, {self.goal} blended"
+        if self.step == self.goal:
+            return text
+        if self.step == current and self.look_again_at is not None:
+            return f"{text}, the next step of maxStep at {format_timestamp(self.look_again_at)}"
+        return f"{text}, {self.step} by maxStep, the rest later"
+
+
+def _way(seen: Observation, moment: Moment, wish: Wish, weight: Weight, current: int) -> _Way:
+    """Where the wish leads, not yet cut to the largest step.
 
     One step per wish, whatever the weight: only after the HPA has measured the settled workload does the same wish
-    speak of the count that stands now (DESIGN 5.2).
+    speak of the count that stands now (DESIGN 5.2). What `maxStep` has left of a step is still to be done.
     """
     if wish.replicas is None or wish.replicas == current:
-        return current, None
+        return _Way(current, current)
     spent = seen.horizontal.spent
     if spent is not None and (spent.replicas, spent.wish) == (current, wish.replicas):
-        if not moment.rollout_complete:
-            return current, None
         changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
         measured = [until for when in changes if (until := held_until(when, SETTLING, seen.now)) is not None]
-        if measured:
-            return current, max(measured)
-    return blend_replicas(current, wish.replicas, weight.horizontal_ppm), None
+        if measured or not moment.rollout_complete:
+            settles_at = max(measured) if moment.rollout_complete else None
+            if spent.goal is not None and weight.horizontal_ppm > 0 and current < spent.goal:
+                return _Way(spent.goal, spent.goal, begun=True, look_again_at=settles_at)
+            return _Way(current, current, look_again_at=settles_at)
+    goal = blend_replicas(current, wish.replicas, weight.horizontal_ppm)
+    return _Way(goal, goal)
 
 
-def _change(seen: Observation, contest: Contest, current: int, wanted: int, *, weightless: bool) -> Change:
+def _cut(seen: Observation, way: _Way, current: int, bounds: Bounds) -> _Way:
+    """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that somebody else set is a new start; on
+    one of our own, the next step waits for its turn."""
     assert seen.spec is not None
-    policy = seen.spec.hpa.scale_up if wanted > current else seen.spec.hpa.scale_down
+    most = seen.spec.hpa.scale_up.max_step
+    goal = bounds.clamp(way.goal)
+    if most is None or goal <= current:
+        return way if goal == way.goal else structs.replace(way, goal=goal, step=goal)
+    axis = seen.horizontal
+    ours = axis.spent is not None and axis.spent.replicas == current
+    next_at = held_until(axis.last_scale_time, STEP_PERIOD, seen.now) if ours else None
+    if next_at is not None:
+        return structs.replace(way, goal=goal, step=bounds.clamp(current), look_again_at=next_at)
+    return structs.replace(way, goal=goal, step=bounds.clamp(min(goal, most.limit(current))))
+
+
+def _change(
+    seen: Observation, contest: Contest, current: int, reported: int, way: _Way, *, weightless: bool
+) -> Change:
+    """The step as its gates see it. Whether it is too small is a matter of the whole way: a part of it is not."""
+    assert seen.spec is not None
+    policy = seen.spec.hpa.scale_up if reported > current else seen.spec.hpa.scale_down
     least = policy.min_change.replicas
+    whole = reported if weightless else way.goal
     return Change(
         policy=policy,
         last_scale_time=seen.horizontal.last_scale_time,
         contested_until=contest.until,
         weightless=weightless,
-        too_small=abs(wanted - current) < threshold(least.value, least.percentage, current),
+        too_small=not way.begun and abs(whole - current) < threshold(least.value, least.percentage, current),
     )
 
 
-def _stepped(seen: Observation, contest: Contest, weight: Weight, target: int, wish: int) -> HorizontalAxis:
+def _stepped(seen: Observation, contest: Contest, spent: SpentWish) -> HorizontalAxis:
     when = step_time(seen.horizontal.last_scale_time, seen.now)
     return HorizontalAxis(
         last_scale_time=when,
-        spent=SpentWish(replicas=target, wish=wish, weight=weight.percent),
+        spent=spent,
         set_back=contest.after_step(when),
         mailbox=seen.horizontal.mailbox,
     )

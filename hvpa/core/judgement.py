@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from hvpa.api.quantity import Resource, format_resource
 from hvpa.api.status import HorizontalAxis, VerticalAxis
@@ -14,16 +15,15 @@ from hvpa.core.weights import Weight
 from hvpa.core.wish import Wish
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """What was made of both axes, before it is put into words. All empty where nothing could be judged."""
 
     wish: Wish = Wish(None)
     weight: Weight | None = None
     target: int | None = None
     recommended_replicas: int | None = None
-    containers: Mapping[str, ContainerResources] = field(default_factory=dict)
-    recommended: Mapping[str, ContainerResources] = field(default_factory=dict)
+    containers: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
+    recommended: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
     changed: frozenset[str] = frozenset()
     horizontal: HorizontalAxis | None = None
     vertical: VerticalAxis | None = None

@@ -1,7 +1,7 @@
 """What goes into a decision and what comes out of it: frozen values, no behaviour beyond small look-ups.
 
 `Objects` is what the cluster port hands over, `Observation` what `observe` makes of it, `Decision` what `decide`
-answers.
+answers. What every decision makes anew is a msgspec struct, which costs a tenth of a frozen dataclass to make.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
+
+import msgspec
 
 from hvpa.api.hvpa import HvpaObject, HvpaSpec
 from hvpa.api.objects import Hpa, Meta, Pod, Vpa, Workload
@@ -59,8 +61,7 @@ class Objects:
     vpa_served: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """Why something is as it is: a condition's reason and message."""
 
     reason: str
@@ -82,8 +83,7 @@ class OwnedChange:
     """`release` only: the owner references that stay."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recommender(Generic[T]):
+class Recommender(msgspec.Struct, Generic[T], frozen=True):
     """A recommender as far as this Hvpa may use it: the object when there is one, and why it can't be used if so."""
 
     configured: bool
@@ -107,8 +107,7 @@ class PodsSeen:
     and when that was last seen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """Everything a decision depends on, resolved: the same observation always gives the same decision."""
 
     now: dt.datetime
@@ -169,8 +168,7 @@ class ContainerResources:
     limits: Mapping[Resource, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaView:
+class ReplicaView(msgspec.Struct, frozen=True):
     """Replica counts of a decision: now, the HPA's trusted wish, after this decision, and if nothing were blocked."""
 
     current: int
@@ -179,8 +177,7 @@ class ReplicaView:
     recommended: int
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What to write, in this order: workload, status, mailbox, owned objects, events; and when to look again.
 
     `status` holds when all writes succeed. `weight_ppm` is the vertical weight in parts per million. `containers` is
@@ -196,8 +193,8 @@ class Decision:
     recheck_after: dt.timedelta | None = None
     replicas: ReplicaView | None = None
     weight_ppm: int | None = None
-    containers: Mapping[str, ContainerResources] = field(default_factory=dict)
-    recommended: Mapping[str, ContainerResources] = field(default_factory=dict)
+    containers: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
+    recommended: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
     blocked: tuple[Blocked, ...] = ()
     steps: tuple[str, ...] = ()
     applied: tuple[tuple[Axis, Direction], ...] = ()

@@ -4,11 +4,12 @@ operator, `explain -f` and the simulator alike."""
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
+
+from msgspec import structs
 
 from hvpa.api.objects import WORKLOAD_API_VERSION, Hpa, Vpa, condition
 from hvpa.core.model import LAST_APPLIED, Finding, Objects, Observation, PodsSeen, Recommender, Settings
-from hvpa.core.ownership import claim_hpa, claim_vpa, resolve
+from hvpa.core.ownership import resolve_hpa, resolve_vpa
 from hvpa.core.rollout import see_pods
 from hvpa.core.slots import recommendations
 from hvpa.core.spec_check import spec_problems
@@ -31,8 +32,8 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        hpa = resolve(claim_hpa(hvpa.metadata, spec), objects, spec, objects.hpas)
-        vpa = _usable_vpa(resolve(claim_vpa(spec), objects, spec, objects.vpas), objects)
+        hpa = resolve_hpa(objects, spec)
+        vpa = _usable_vpa(resolve_vpa(objects, spec), objects)
         pods = see_pods(objects.pods, workload, vertical.last_scale_time)
     return Observation(
         now=now,
@@ -93,10 +94,10 @@ def _usable_vpa(found: Recommender[Vpa], objects: Objects) -> Recommender[Vpa]:
     for kind in ("ConfigUnsupported", "ConfigDeprecated", "LowConfidence"):
         entry = condition(conditions, kind)
         if entry is not None and entry.status == "True":
-            return replace(found, problem=Finding(kind, entry.message or entry.reason))
+            return structs.replace(found, problem=Finding(kind, entry.message or entry.reason))
     provided = condition(conditions, "RecommendationProvided")
     if provided is None or provided.status != "True" or not recommendations(found.object):
         message = provided.message if provided is not None else ""
         text = message or f"VerticalPodAutoscaler {found.object.metadata.name} has no recommendation yet"
-        return replace(found, problem=Finding("NoRecommendation", text))
+        return structs.replace(found, problem=Finding("NoRecommendation", text))
     return found

@@ -1,18 +1,22 @@
 """Who belongs to whom: which HPA and VPA this Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
 
 The rules are the same for both kinds; what differs (the manifest, what counts as ours, what as foreign) is in `Claim`.
+No status of an HPA or VPA has a say in it, so it is decided on objects without one, and once for the same objects.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from msgspec import structs
 
 from hvpa.api.hvpa import HvpaSpec, LabelSelector
 from hvpa.api.objects import Hpa, Meta, ObjectReference, OwnerReference, Vpa
 from hvpa.core import manifests
+from hvpa.core.memo import remembered
 from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, Objects, OwnedChange, OwnedKind, Recommender
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
@@ -67,7 +71,7 @@ def claim_hpa(owner: Meta, spec: HvpaSpec) -> Claim[Hpa]:
     )
 
 
-def claim_vpa(spec: HvpaSpec) -> Claim[Vpa]:
+def claim_vpa(owner: Meta, spec: HvpaSpec) -> Claim[Vpa]:
     """The claim on a VPA."""
     target = spec.target_ref
 
@@ -98,12 +102,44 @@ def claim_vpa(spec: HvpaSpec) -> Claim[Vpa]:
     )
 
 
-def resolve(claim: Claim[O], objects: Objects, spec: HvpaSpec, candidates: tuple[O, ...]) -> Recommender[O]:
+def resolve_hpa(objects: Objects, spec: HvpaSpec) -> Recommender[Hpa]:
+    """The HPA to read, why it can't be used if so, and what is to be changed about owned ones."""
+    bare = [part for one in objects.hpas for part in (one.metadata, one.raw_spec)]
+    return _with_status(_bare_hpa(objects.hvpa.metadata, spec, *bare), objects.hpas)
+
+
+def resolve_vpa(objects: Objects, spec: HvpaSpec) -> Recommender[Vpa]:
+    """The VPA to read, why it can't be used if so, and what is to be changed about owned ones."""
+    bare = [part for one in objects.vpas for part in (one.metadata, one.raw_spec)]
+    return _with_status(_bare_vpa(objects.hvpa.metadata, spec, *bare), objects.vpas)
+
+
+@remembered
+def _bare_hpa(owner: Meta, spec: HvpaSpec, *bare: Any) -> Recommender[Hpa]:
+    candidates = tuple(Hpa(metadata, raw) for metadata, raw in zip(bare[::2], bare[1::2], strict=True))
+    return resolve(claim_hpa(owner, spec), owner, spec, candidates)
+
+
+@remembered
+def _bare_vpa(owner: Meta, spec: HvpaSpec, *bare: Any) -> Recommender[Vpa]:
+    candidates = tuple(Vpa(metadata, raw) for metadata, raw in zip(bare[::2], bare[1::2], strict=True))
+    return resolve(claim_vpa(owner, spec), owner, spec, candidates)
+
+
+def _with_status(bare: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
+    """The same with the object as it was seen in place of the one without its status."""
+    if bare.object is None:
+        return bare
+    metadata = bare.object.metadata
+    (whole,) = [one for one in candidates if one.metadata is metadata]
+    return Recommender(bare.configured, whole, bare.problem, bare.changes, bare.in_charge)
+
+
+def resolve(claim: Claim[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, ...]) -> Recommender[O]:
     """The object to read, why it can't be used if so, and what is to be changed about owned objects.
 
     Nothing is adopted, released or deleted unless the mode is Apply.
     """
-    owner = objects.hvpa.metadata
     present = [one for one in candidates if one.metadata.deletion_timestamp is None]
     owned = [one for one in present if _controlled_by(one, owner)]
     applies = spec.mode == "Apply"
@@ -148,7 +184,7 @@ def _read(claim: Claim[O], owner: Meta, present: list[O], owned: list[O]) -> Rec
     ]
     if foreign:
         return _give_way(claim, foreign, changes)
-    return replace(_named(claim, present), changes=changes)
+    return structs.replace(_named(claim, present), changes=changes)
 
 
 def _named(claim: Claim[O], present: list[O]) -> Recommender[O]:

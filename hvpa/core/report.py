@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
+from hvpa.api.hvpa import ScaleType
 from hvpa.api.objects import Selector
 from hvpa.api.status import (
     Axes,
     BlockedScaling,
     ContainerTarget,
+    HorizontalAxis,
     HpaScalingStatus,
     HvpaStatus,
     LastError,
@@ -18,11 +21,13 @@ from hvpa.api.status import (
     RecommendedContainer,
     StatusCondition,
     StatusUpdatePolicy,
+    VerticalAxis,
     VpaRecommendationStatus,
     VpaScalingStatus,
 )
 from hvpa.core.conditions import conditions
 from hvpa.core.judgement import Judgement, amount, wire
+from hvpa.core.memo import remembered
 from hvpa.core.model import Blocked, ContainerResources, Observation
 from hvpa.core.weights import FULL, percent
 
@@ -32,25 +37,45 @@ def next_status(seen: Observation, judged: Judgement) -> HvpaStatus:
     before, spec, workload = seen.status, seen.spec, seen.workload
     told = conditions(seen, judged)
     if spec is None or workload is None:
-        return before.model_copy(update={"conditions": told, "last_blocked_scaling": (), "last_error": None})
+        return _updated(before, {"conditions": told, "last_blocked_scaling": (), "last_error": None})
     weight = judged.weight.vertical_ppm if judged.weight is not None else None
-    return HvpaStatus(
-        replicas=workload.status.replicas,
-        target_selector=selector_text(workload.spec.selector),
-        hpa_scale_up_update_policy=_policy(spec.hpa.scale_up.update_policy.update_mode),
-        hpa_scale_down_update_policy=_policy(spec.hpa.scale_down.update_policy.update_mode),
-        vpa_scale_up_update_policy=_policy(spec.vpa.scale_up.update_policy.update_mode),
-        vpa_scale_down_update_policy=_policy(spec.vpa.scale_down.update_policy.update_mode),
-        hpa_weight=before.hpa_weight if weight is None else percent(FULL - weight),
-        vpa_weight=before.vpa_weight if weight is None else percent(weight),
-        override_scale_up_stabilization=bool(seen.pods.starving) or seen.legacy_override,
-        last_blocked_scaling=tuple(_blocked(entry) for entry in judged.blocked),
-        last_scaling=_last_scaling(seen, judged) if judged.applied else before.last_scaling,
-        last_error=None,
-        conditions=told,
-        recommended=_recommended(seen, judged),
-        axes=Axes(horizontal=judged.horizontal or seen.horizontal, vertical=judged.vertical or seen.vertical),
-    )
+    hpa, vpa = spec.hpa, spec.vpa
+    fields: dict[str, object] = {
+        "replicas": workload.status.replicas,
+        "target_selector": selector_text(workload.spec.selector),
+        "hpa_scale_up_update_policy": _policy(before.hpa_scale_up_update_policy, hpa.scale_up),
+        "hpa_scale_down_update_policy": _policy(before.hpa_scale_down_update_policy, hpa.scale_down),
+        "vpa_scale_up_update_policy": _policy(before.vpa_scale_up_update_policy, vpa.scale_up),
+        "vpa_scale_down_update_policy": _policy(before.vpa_scale_down_update_policy, vpa.scale_down),
+        "hpa_weight": before.hpa_weight if weight is None else percent(FULL - weight),
+        "vpa_weight": before.vpa_weight if weight is None else percent(weight),
+        "override_scale_up_stabilization": bool(seen.pods.starving) or seen.legacy_override,
+        "last_blocked_scaling": tuple([_blocked(entry) for entry in judged.blocked]),
+        "last_scaling": _last_scaling(seen, judged) if judged.applied else before.last_scaling,
+        "last_error": None,
+        "conditions": told,
+        "recommended": _recommended(seen, judged),
+        "axes": _axes(before.axes, judged.horizontal or seen.horizontal, judged.vertical or seen.vertical),
+    }
+    return _updated(before, fields)
+
+
+def _updated(before: HvpaStatus, fields: Mapping[str, object]) -> HvpaStatus:
+    """The status with these fields; the very same one where they are what they were."""
+    changed = {}
+    for name, value in fields.items():
+        old = getattr(before, name)
+        if old is not value and old != value:  # models compare slowly, and most often they are one
+            changed[name] = value
+    return before.model_copy(update=changed) if changed else before
+
+
+def _axes(before: Axes | None, horizontal: HorizontalAxis, vertical: VerticalAxis) -> Axes:
+    if before is not None:
+        same_horizontal = before.horizontal is horizontal or before.horizontal == horizontal
+        if same_horizontal and (before.vertical is vertical or before.vertical == vertical):
+            return before
+    return Axes(horizontal=horizontal, vertical=vertical)
 
 
 def failed_status(status: HvpaStatus, operation: str, error: str, now: dt.datetime) -> HvpaStatus:
@@ -84,10 +109,14 @@ def still_failing(status: HvpaStatus, before: HvpaStatus) -> HvpaStatus:
     return status.model_copy(update={"last_error": before.last_error, "conditions": told})
 
 
-def _policy(mode: str) -> StatusUpdatePolicy:
-    return StatusUpdatePolicy(update_mode=mode)
+def _policy(before: StatusUpdatePolicy | None, direction: ScaleType) -> StatusUpdatePolicy:
+    mode = direction.update_policy.update_mode
+    return (
+        before if before is not None and before.update_mode == mode else StatusUpdatePolicy(update_mode=mode)
+    )
 
 
+@remembered
 def selector_text(selector: Selector) -> str:
     """A label selector as text, as the scale subresource wants it (`labels.Selector.String()` in apimachinery)."""
     parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
@@ -103,6 +132,7 @@ def selector_text(selector: Selector) -> str:
     return ",".join(parts)
 
 
+@lru_cache(maxsize=2048)
 def _blocked(entry: Blocked) -> BlockedScaling:
     horizontal = entry.axis == "horizontal"
     recommendation = None
@@ -147,15 +177,25 @@ def _last_scaling(seen: Observation, judged: Judgement) -> LastScaling:
 
 
 def _recommended(seen: Observation, judged: Judgement) -> Recommended:
+    """What would be set if nothing were blocked; of what was told before, what still holds is the same object."""
     assert seen.workload is not None
-    current = seen.workload.spec.replicas
+    before = seen.status.recommended or Recommended()
+    known = {one.name: one for one in before.containers}
     containers: Iterable[tuple[str, ContainerResources]] = (
         judged.recommended.items() if seen.vpa.configured else ()
     )
-    return Recommended(
-        replicas=current if judged.recommended_replicas is None else judged.recommended_replicas,
-        containers=tuple(
-            RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
-            for name, one in containers
-        ),
-    )
+    told = tuple([_container(known.get(name), name, one) for name, one in containers])
+    current = seen.workload.spec.replicas
+    replicas = current if judged.recommended_replicas is None else judged.recommended_replicas
+    if replicas == before.replicas and told == before.containers:
+        return before
+    return Recommended(replicas=replicas, containers=told)
+
+
+def _container(
+    before: RecommendedContainer | None, name: str, one: ContainerResources
+) -> RecommendedContainer:
+    requests, limits = wire(one.requests), wire(one.limits)
+    if before is not None and before.requests == requests and before.limits == limits:
+        return before
+    return RecommendedContainer(name=name, requests=requests, limits=limits)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hvpa.api.objects import Container, ContainerStatus, Pod, Workload, condition
+from hvpa.core.memo import remembered
 from hvpa.core.model import PodsSeen
 from hvpa.core.slots import RESOURCES, amount
 
@@ -39,9 +40,14 @@ def rollout_complete(workload: Workload) -> bool:
     return status.updated_replicas >= expected
 
 
-def see_pods(pods: Iterable[Pod], workload: Workload, since: dt.datetime | None) -> PodsSeen:
+def see_pods(pods: Sequence[Pod], workload: Workload, since: dt.datetime | None) -> PodsSeen:
     """Count pods by state and find the containers that starved for memory after `since`, the last vertical step."""
-    template = {container.name: container for container in workload.spec.template.spec.containers}
+    return _see_pods(pods, workload.spec.template.spec.containers, since)
+
+
+@remembered
+def _see_pods(pods: Sequence[Pod], containers: list[Container], since: dt.datetime | None) -> PodsSeen:
+    template = {container.name: container for container in containers}
     ready = running = 0
     last_ready: dt.datetime | None = None
     starving: dict[str, dt.datetime] = {}
@@ -53,8 +59,9 @@ def see_pods(pods: Iterable[Pod], workload: Workload, since: dt.datetime | None)
         if is_ready is not None and is_ready.status == "True":
             ready += 1
             last_ready = _latest(last_ready, is_ready.last_transition_time)
-        for name, when in _starved(pod, template, since):
-            starving[name] = max(when, starving.get(name, when))
+        if pod.status.container_statuses or pod.status.phase == "Failed":
+            for name, when in _starved(pod, template, since):
+                starving[name] = max(when, starving.get(name, when))
     return PodsSeen(ready=ready, running=running, last_ready_at=last_ready, starving=starving)
 
 

@@ -9,6 +9,7 @@ from hvpa.api.hvpa import ContainerPolicy, HvpaSpec
 from hvpa.api.objects import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
 from hvpa.api.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.blend import RequestBounds, blend_request
+from hvpa.core.memo import remembered
 from hvpa.core.model import ContainerResources
 
 RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
@@ -41,8 +42,9 @@ class Slot:
         return self.bounds.clamp(blend_request(self.resource, self.current, self.target, vertical_ppm))
 
 
-def present_resources(containers: Iterable[Container]) -> dict[str, ContainerResources]:
-    """CPU and memory of all containers of a pod template as numbers."""
+@remembered
+def present_resources(containers: Sequence[Container]) -> Mapping[str, ContainerResources]:
+    """CPU and memory of all containers of a pod template as numbers. Treat the result as frozen: it is shared."""
     return {
         one.name: ContainerResources(_amounts(one.resources.requests), _amounts(one.resources.limits))
         for one in containers
@@ -64,8 +66,9 @@ def amount(resources: Mapping[str, str | int | float], resource: Resource) -> in
         return None
 
 
-def recommendations(vpa: Vpa) -> dict[str, ContainerRecommendation]:
-    """The VPA's recommendations by container."""
+@remembered
+def recommendations(vpa: Vpa) -> Mapping[str, ContainerRecommendation]:
+    """The VPA's recommendations by container. Treat the result as frozen: it is shared."""
     recommendation = vpa.status.recommendation
     found = recommendation.container_recommendations if recommendation is not None else None
     return {one.container_name: one for one in found or ()}
@@ -94,8 +97,13 @@ def policy_of(container: str, found: Sequence[Policy]) -> Policy:
     return default
 
 
-def slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> Iterable[Slot]:
+@remembered
+def slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> tuple[Slot, ...]:
     """Every container and resource that the VPA governs and has a target for, in the order of the pod template."""
+    return tuple(_slots(spec, vpa, present))
+
+
+def _slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> Iterable[Slot]:
     targets, found = recommendations(vpa), policies(spec, vpa)
     for name, resources in present.items():
         policy = policy_of(name, found)

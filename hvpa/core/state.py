@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 
 from hvpa.api.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
 
@@ -16,6 +17,7 @@ CLOCK_SKEW = dt.timedelta(minutes=1)
 """A recorded time further ahead than this is from a clock that was wrong, and holds nothing back."""
 INSTANT = dt.timedelta(microseconds=1)
 """The shortest time that is told apart."""
+_NO_AXES = Axes()
 _LAST_INSTANT = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
@@ -29,14 +31,15 @@ def recorded_axes(
     if known is None and written is None:
         legacy = status.last_scaling.last_scale_time if status.last_scaling is not None else None
         return HorizontalAxis(last_scale_time=legacy), VerticalAxis(last_scale_time=legacy)
-    known = known or Axes()
-    written = written or Axes()
+    known = known or _NO_AXES
+    written = written or _NO_AXES
     return (
         _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal, now),
         _newer_vertical(known.vertical or VerticalAxis(), written.vertical, now),
     )
 
 
+@lru_cache(maxsize=8192)
 def _read(annotation: str | None) -> Axes | None:
     if not annotation:
         return None
@@ -63,14 +66,19 @@ def _newer_horizontal(
 def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None, now: dt.datetime) -> VerticalAxis:
     if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, now):
         return known
-    return written.model_copy(update={"pending": ()})
+    return without_pending(written)
+
+
+def without_pending(axis: VerticalAxis) -> VerticalAxis:
+    """The axis without changes that wait."""
+    return axis.model_copy(update={"pending": ()}) if axis.pending else axis
 
 
 def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
     """The annotation's text: what must be known after a crash, without what only the status needs."""
     axes = Axes(
         horizontal=horizontal.model_copy(update={"mailbox": None}),
-        vertical=vertical.model_copy(update={"pending": ()}),
+        vertical=without_pending(vertical),
     )
     wire: Mapping[str, object] = to_wire(axes)
     return json.dumps(wire, separators=(",", ":"), sort_keys=True)

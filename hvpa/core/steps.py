@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from hvpa.api.quantity import format_resource
 from hvpa.api.status import Pending, VerticalAxis
@@ -31,14 +34,13 @@ class Step:
         return "up" if self.request > self.slot.current else "down"
 
 
-@dataclass(frozen=True, slots=True)
-class VerticalOutcome:
+class VerticalOutcome(msgspec.Struct, frozen=True):
     """What becomes of the resources: `containers` is set now, `recommended` would be if nothing were blocked, `changed`
     names the containers that this decision changes, `young_until` until when the VPA's history is too young
     for a request that would be lowered, `without_request` what was reckoned from a missing request."""
 
-    containers: dict[str, ContainerResources]
-    recommended: dict[str, ContainerResources]
+    containers: Mapping[str, ContainerResources]
+    recommended: Mapping[str, ContainerResources]
     changed: frozenset[str]
     directions: tuple[Direction, ...]
     axis: VerticalAxis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 
 from hvpa.api.hvpa import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.objects import condition
@@ -48,7 +49,7 @@ class VerticalScaling:
         self.wants_out = wants_out
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
-        self.slots = tuple(slots(seen.spec, seen.vpa.object, self.present))
+        self.slots = slots(seen.spec, seen.vpa.object, self.present)
         self.spent = {(one.container, one.resource): one for one in seen.vertical.spent}
         self.pending = {
             (one.container, one.resource): one for one in seen.vertical.pending if one.direction == "up"
@@ -67,20 +68,19 @@ class VerticalScaling:
             step = self._step(slot)
             if step is not None:
                 judged.append((step, first_hold(step.change, self.moment, step.passes)))
+        without_request = [f"{one.container} {one.resource}" for one in self.slots if one.request is None]
         applied = [step for step, hold in judged if hold is None]
         return VerticalOutcome(
             containers=self._resources(applied),
             recommended=self._resources([step for step, _ in judged if not step.change.weightless]),
-            changed=frozenset(step.slot.container for step in applied),
+            changed=frozenset([step.slot.container for step in applied]),
             directions=tuple(sorted({step.direction for step in applied})),
             axis=self._axis(judged, applied),
-            blocked=tuple(blocked(step, hold) for step, hold in judged if hold is not None),
+            blocked=tuple([blocked(step, hold) for step, hold in judged if hold is not None]),
             look_again_at=min(self.wakes, default=None),
-            steps=tuple(note(step, hold) for step, hold in judged),
+            steps=tuple([note(step, hold) for step, hold in judged]),
             young_until=self.young_until if self.is_young else None,
-            without_request=tuple(
-                f"{slot.container} {slot.resource}" for slot in self.slots if slot.request is None
-            ),
+            without_request=tuple(without_request),
         )
 
     # --- what is wanted ----------------------------------------------------------------------------------------------
@@ -199,7 +199,9 @@ class VerticalScaling:
             for step, hold in judged
             if step.pending is not None and not (hold is None and self.moment.applies)
         ]
-        update: dict[str, object] = {"pending": tuple(waiting)}
+        update: dict[str, object] = {}
+        if waiting or self.seen.vertical.pending:
+            update["pending"] = tuple(waiting)
         if done:
             when = step_time(self.seen.vertical.last_scale_time, self.seen.now)
             update |= {
@@ -210,7 +212,7 @@ class VerticalScaling:
             }
         elif any(hold is not None and hold.reason == CONTESTED for _, hold in judged):
             update["set_back"] = self.contest.record
-        return self.seen.vertical.model_copy(update=update)
+        return self.seen.vertical.model_copy(update=update) if update else self.seen.vertical
 
     def _spent_after(self, applied: list[Step]) -> tuple[SpentTarget, ...]:
         """What requests were blended from; forgotten where the container is gone or somebody set another request."""
@@ -245,12 +247,11 @@ class VerticalScaling:
         return tuple(kept[name] for name in sorted(kept))
 
     # --- requests and limits -----------------------------------------------------------------------------------------
-    def _resources(self, steps: list[Step]) -> dict[str, ContainerResources]:
+    def _resources(self, steps: list[Step]) -> Mapping[str, ContainerResources]:
         """All containers' resources with the steps taken."""
-        found = {
-            name: ContainerResources(dict(one.requests), dict(one.limits))
-            for name, one in self.present.items()
-        }
+        if not steps:
+            return self.present
+        found = dict(self.present)
         for step in steps:
             slot = step.slot
             requests, limits = dict(found[slot.container].requests), dict(found[slot.container].limits)

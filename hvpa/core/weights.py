@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from hvpa.api.hvpa import HvpaSpec, ScalingInterval
 
 FULL = 1_000_000
@@ -28,8 +30,7 @@ class Bounds:
         return self.clamp(count) == count
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(msgspec.Struct, frozen=True):
     """The vertical weight that counts, and the interval it is from (an index, None where none matched)."""
 
     vertical_ppm: int

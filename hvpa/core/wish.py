@@ -7,8 +7,10 @@ between the workload's count and the operator's own estimate from the same measu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
+
+from msgspec import Struct, structs
 
 from hvpa.api.objects import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue, Workload, condition
 from hvpa.api.quantity import QuantityError, parse_quantity
@@ -31,8 +33,10 @@ _DEFAULT_METRICS = (
 """What the API server fills in where an HPA names no metric (`SetDefaults_HorizontalPodAutoscaler`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+_NO_SOURCE = MetricSource()
+
+
+class Wish(Struct, frozen=True):
     """What the HPA is believed to want.
 
     `replicas` is the trusted wish (None: the HPA has no say), `said` what it said itself, `estimate` the operator's own
@@ -70,12 +74,12 @@ def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
         and limited.reason == TOO_MANY_REPLICAS
         and said >= bounds.upper
     )
-    believed = Wish(trusted, said, estimate, beyond, correction=corrected)
     inside = put_inside(mailbox, trusted, bounds)
+    if inside is None and said == trusted:
+        return Wish(trusted, said, estimate, beyond)
+    believed = Wish(trusted, said, estimate, beyond, inside, corrected)
     if inside is not None:
-        return replace(believed, mailbox=inside)
-    if said == trusted:
-        return replace(believed, correction=None)
+        return believed
     # Where the mailbox holds another count than the HPA's status, the HPA has yet to see or to tell of it.
     return believed if mailbox != said else _corrected(believed, trusted)
 
@@ -96,8 +100,8 @@ def _corrected(wish: Wish, trusted: int) -> Wish:
     count = before.count + 1 if before is not None and before.hpa_status == told else 1
     if count > MAX_CORRECTIONS:
         text = f"the HPA keeps asking for {wish.said} replicas though its metrics call for {wish.estimate}"
-        return replace(wish, problem=Finding("StaleWish", f"{text}; {trusted} is used"))
-    return replace(wish, mailbox=trusted, correction=MailboxCorrection(hpa_status=told, count=count))
+        return structs.replace(wish, problem=Finding("StaleWish", f"{text}; {trusted} is used"))
+    return structs.replace(wish, mailbox=trusted, correction=MailboxCorrection(hpa_status=told, count=count))
 
 
 def _unusable(hpa: Hpa) -> Finding | None:
@@ -142,14 +146,16 @@ def _proposal(
     ratio = _ratio(source.target, measured.current)
     if ratio is None:
         return None
-    if abs(ratio - 1) <= _tolerance(hpa.spec, settings, up=ratio > 1):
+    have, wanted = ratio
+    tolerance = _tolerance(hpa.spec, settings, up=have > wanted)
+    if abs(have - wanted) * tolerance.denominator <= wanted * tolerance.numerator:
         return workload.spec.replicas
     counted = _counted_pods(metric, source, hpa, workload, pods)
-    return ceil_div(ratio.numerator * counted, ratio.denominator)
+    return ceil_div(have * counted, wanted)
 
 
 def _identity(metric: Metric) -> tuple[object, ...]:
-    source = metric.source() or MetricSource()
+    source = metric.source() or _NO_SOURCE
     return (metric.type, source.name, source.container, source.metric.name, source.described_object)
 
 
@@ -157,22 +163,25 @@ def _measurement(index: int, metric: Metric, hpa: Hpa) -> MetricSource | None:
     """What was measured of a metric. The status lists the metrics in the order of the spec (`computeReplicasForMetrics`
     in podautoscaler/horizontal.go), which tells those apart that differ by their label selector alone."""
     wanted, measured = _identity(metric), hpa.status.current_metrics or []
-    for candidate in (*measured[index : index + 1], *measured):
+    if index < len(measured) and _identity(measured[index]) == wanted:
+        return measured[index].source()
+    for candidate in measured:
         if _identity(candidate) == wanted:
             return candidate.source()
     return None
 
 
-def _ratio(target: MetricValue, current: MetricValue) -> Fraction | None:
-    """Measured over wanted; None when either is missing or does not parse."""
+def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
+    """Measured over wanted, as numerator and denominator; None when either is missing or does not parse."""
     try:
         if target.average_utilization:
             if current.average_utilization is None:
                 return None
-            return Fraction(current.average_utilization, target.average_utilization)
+            return current.average_utilization, target.average_utilization
         for wanted, have in ((target.average_value, current.average_value), (target.value, current.value)):
             if wanted is not None and have is not None and (divisor := parse_quantity(wanted)) > 0:
-                return parse_quantity(have) / divisor
+                measured = parse_quantity(have)
+                return measured.numerator * divisor.denominator, measured.denominator * divisor.numerator
     except QuantityError:
         return None
     return None
@@ -187,7 +196,12 @@ def _tolerance(spec: HpaSpecRead, settings: Settings, *, up: bool) -> Fraction:
             return parse_quantity(rules.tolerance)
         except QuantityError:
             pass
-    return Fraction(settings.hpa_tolerance_ppm, FULL)
+    return _parts_per_million(settings.hpa_tolerance_ppm)
+
+
+@lru_cache
+def _parts_per_million(ppm: int) -> Fraction:
+    return Fraction(ppm, FULL)
 
 
 def _counted_pods(metric: Metric, source: MetricSource, hpa: Hpa, workload: Workload, pods: PodsSeen) -> int:

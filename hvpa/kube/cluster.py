@@ -9,6 +9,7 @@ import msgspec
 import structlog
 
 from hvpa.api.objects import Meta
+from hvpa.api.status import HvpaStatus
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.kube.errors import ApiError, Unreachable, write_error
 from hvpa.kube.local import LocalCluster
@@ -65,10 +66,10 @@ class KubeCluster:
         answer = await self._patch(resource.path(namespace, patch.name), body, STRATEGIC_MERGE_PATCH)
         self._take(resource, answer)
 
-    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object]) -> None:
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""
         key = Key(hvpa.namespace, hvpa.name)
-        body = {"metadata": {"resourceVersion": hvpa.resource_version}, "status": patch}
+        body = {"metadata": {"resourceVersion": hvpa.resource_version}, "status": dict(patch)}
         self._local.writing_status(key, True)
         try:
             answer = await self._patch(HVPAS.path(hvpa.namespace, hvpa.name, "status"), body, MERGE_PATCH)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 
 from hvpa.api.objects import Meta
+from hvpa.api.status import HvpaStatus
 from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import Cluster, Key
 
@@ -37,9 +38,9 @@ class FaultyCluster:
         """See the port."""
         await self._around("workload-patch", self.cluster.patch_workload(namespace, patch))
 
-    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object]) -> None:
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""
-        await self._around("status", self.cluster.patch_status(hvpa, patch))
+        await self._around("status", self.cluster.patch_status(hvpa, patch, status))
 
     async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
         """See the port."""

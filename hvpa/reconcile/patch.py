@@ -1,8 +1,12 @@
-"""JSON merge patches (RFC 7386) between two wire dumps."""
+"""JSON merge patches (RFC 7386): between two wire dumps, and from one status of an Hvpa to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from hvpa.api.hvpa import HvpaObject
+from hvpa.api.status import HvpaStatus, to_wire
 
 
 def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
@@ -22,3 +26,43 @@ def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[st
         if key not in new:
             patch[key] = None
     return patch
+
+
+_WIRE_NAMES: Mapping[str, str] = {
+    name: field.alias or name for name, field in HvpaStatus.model_fields.items()
+}
+
+
+class StatusPatch(Mapping[str, object]):
+    """The merge patch that turns the stored status of `hvpa` into `status`. It is made when somebody first looks into
+    it: a cluster in memory takes the status as it is. `fields` are the top-level fields that it touches, none where
+    there is nothing to write."""
+
+    def __init__(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
+        self._hvpa, self._status = hvpa, status
+        self._differ: set[str] = set()
+        if status is not hvpa.status:
+            old = hvpa.status
+            self._differ = {name for name in _WIRE_NAMES if getattr(old, name) != getattr(status, name)}
+        self.fields = sorted({_WIRE_NAMES[name] for name in self._differ} | self._leftover().keys())
+
+    def _leftover(self) -> dict[str, object]:
+        """What could not be read (a status of gardener's controller): removed where nothing takes its place."""
+        if not self._hvpa.unreadable_status:
+            return {}
+        wanted = to_wire(self._status)
+        return {field: None for field in self._hvpa.unreadable_status if field not in wanted}
+
+    @cached_property
+    def _patch(self) -> dict[str, object]:
+        old, new = to_wire(self._hvpa.status, self._differ), to_wire(self._status, self._differ)
+        return merge_patch(old, new) | self._leftover()
+
+    def __getitem__(self, key: str) -> object:
+        return self._patch[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._patch)
+
+    def __len__(self) -> int:
+        return len(self._patch)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from hvpa.api.objects import Meta
+from hvpa.api.status import HvpaStatus
 from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch
 
 
@@ -57,8 +58,9 @@ class Cluster(Protocol):
         """Strategic merge patch of the workload, conditional on its resource version."""
         ...
 
-    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object]) -> None:
-        """JSON merge patch of the Hvpa's `status`, conditional on the resource version of `hvpa`."""
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
+        """JSON merge patch of the Hvpa's `status`, conditional on the resource version of `hvpa`. `status` is what the
+        patch makes of it, for a cluster that need not read it back."""
         ...
 
     async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:

@@ -16,11 +16,11 @@ from structlog.contextvars import bound_contextvars
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.objects import Workload
 from hvpa.api.quantity import format_resource, parse_resource
-from hvpa.api.status import HvpaStatus, to_wire
+from hvpa.api.status import HvpaStatus
 from hvpa.core import decide, observe
 from hvpa.core.model import Decision, Event, Settings
 from hvpa.core.report import failed_status, still_failing
-from hvpa.reconcile.patch import merge_patch
+from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
@@ -59,16 +59,11 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> Result:
         """Read, decide and write for the Hvpa of `key`; never raises but for cancellation and process exit."""
-        with bound_contextvars(namespace=key.namespace, name=key.name):
-            try:
-                return await self._reconcile(key)
-            except _Failed as failed:
-                return await self._after_failed_write(key, failed)
-            except Exception as error:
-                log.exception("reconcile crashed")
-                self._telemetry.write_failed(key, "Decide", "crashed")
-                await self._tell_error(key, "Decide", f"internal error: {type(error).__name__}: {error}")
-                return Result("crashed")
+        try:
+            return await self._reconcile(key)
+        except Exception as error:
+            with bound_contextvars(namespace=key.namespace, name=key.name):
+                return await self._after_failure(key, error)
 
     async def _reconcile(self, key: Key) -> Result:
         objects = self._cluster.objects(key)
@@ -79,8 +74,15 @@ class Reconciler:
             return Result("done")
         decision = decide(observe(objects, self._clock.now(), self._settings))
         self._telemetry.decided(key, decision, objects.workload)
-        self._tell_blocked(key, objects.hvpa.status, decision)
-        await self._write(key, objects.hvpa, objects.workload, decision)
+        if (
+            decision.status is objects.hvpa.status
+            and is_quiet(decision)
+            and not objects.hvpa.unreadable_status
+        ):
+            return Result("done", decision.recheck_after)  # at rest: nothing to write, nothing to tell
+        with bound_contextvars(namespace=key.namespace, name=key.name):
+            self._tell_blocked(key, objects.hvpa.status, decision)
+            await self._write(key, objects.hvpa, objects.workload, decision)
         return Result("done", decision.recheck_after)
 
     async def _write(self, key: Key, hvpa: HvpaObject, workload: Workload | None, decision: Decision) -> None:
@@ -124,15 +126,12 @@ class Reconciler:
             await self._write_status(latest.hvpa, next_status)
 
     async def _write_status(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
-        wanted = to_wire(status)
-        # What could not be read (a status of gardener's controller) is removed where nothing takes its place.
-        leftover = {field: None for field in hvpa.unreadable_status if field not in wanted}
-        patch = merge_patch(to_wire(hvpa.status), wanted) | leftover
-        if not patch:
+        patch = StatusPatch(hvpa, status)
+        if not patch.fields:
             return
-        log.debug("status", fields=sorted(patch))
+        log.debug("status", fields=patch.fields)
         try:
-            await self._cluster.patch_status(hvpa.metadata, patch)
+            await self._cluster.patch_status(hvpa.metadata, patch, status)
         except WriteError as error:
             raise _Failed("PatchStatus", error) from error
 
@@ -140,8 +139,15 @@ class Reconciler:
         for event in decision.events:
             await self._cluster.record_event(hvpa.metadata, event)
 
-    async def _after_failed_write(self, key: Key, failed: _Failed) -> Result:
-        error, operation = failed.error, failed.operation
+    async def _after_failure(self, key: Key, failure: Exception) -> Result:
+        if isinstance(failure, _Failed):
+            return await self._after_failed_write(key, failure.operation, failure.error)
+        log.exception("reconcile crashed")
+        self._telemetry.write_failed(key, "Decide", "crashed")
+        await self._tell_error(key, "Decide", f"internal error: {type(failure).__name__}: {failure}")
+        return Result("crashed")
+
+    async def _after_failed_write(self, key: Key, operation: Operation, error: WriteError) -> Result:
         if isinstance(error, Conflict):
             log.debug("conflict", operation=operation, error=str(error))
             self._telemetry.write_failed(key, operation, "conflict")
@@ -175,6 +181,8 @@ class Reconciler:
             log.exception("error not told in the status")
 
     def _tell_blocked(self, key: Key, old: HvpaStatus, decision: Decision) -> None:
+        if not decision.blocked:
+            return
         known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in old.last_blocked_scaling}
         for b in decision.blocked:
             if (b.axis, b.direction, b.container, b.resource, b.reason) not in known:
@@ -190,6 +198,15 @@ class Reconciler:
             kind = workload.kind if workload is not None else None
             target = workload.metadata.name if workload is not None else None
             log.info("scaled", kind=kind, target=target, **scaling_steps(workload, decision))
+
+
+def is_quiet(decision: Decision) -> bool:
+    """Whether a decision asks for no write but, maybe, one of the status."""
+    return (
+        decision.workload_patch is None
+        and decision.mailbox is None
+        and not (decision.owned or decision.events)
+    )
 
 
 def scaling_steps(workload: Workload | None, decision: Decision) -> dict[str, object]:

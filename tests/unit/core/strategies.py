@@ -149,6 +149,11 @@ def policies(draw: st.DrawFn) -> dict[str, Any]:
     return found
 
 
+_MAX_STEP = st.none() | st.fixed_dictionaries(
+    {}, optional={"factor": st.sampled_from([1.1, 1.5, 2, 10]), "minimum": st.integers(1, 5)}
+)
+
+
 @cache
 @st.composite
 def specs(draw: st.DrawFn, limits: Limits = ANYTHING) -> dict[str, Any]:
@@ -156,7 +161,7 @@ def specs(draw: st.DrawFn, limits: Limits = ANYTHING) -> dict[str, Any]:
     least = draw(st.integers(1, 4))
     most = least + draw(st.integers(0, 9))
     hpa = {
-        "scaleUp": draw(directions(limits, "replicas")),
+        "scaleUp": {**draw(directions(limits, "replicas")), "maxStep": draw(_MAX_STEP)},
         "scaleDown": draw(directions(limits, "replicas")),
         "template": {"spec": {"minReplicas": least, "maxReplicas": most}},
     }
@@ -230,7 +235,8 @@ _STANDS = st.sampled_from([True, True, True, False])
 _UP_TO_3 = st.integers(0, 3)
 _AMOUNT = st.integers(1, 8000)
 _SPENT = st.none() | st.fixed_dictionaries(
-    {"replicas": st.integers(1, 12), "wish": st.integers(1, 12), "weight": _WEIGHTS}
+    {"replicas": st.integers(1, 12), "wish": st.integers(1, 12), "weight": _WEIGHTS},
+    optional={"goal": st.integers(1, 12)},
 )
 _SET_BACK = mostly(
     st.fixed_dictionaries({"count": st.integers(1, 9), "time": times().map(lambda time: time or stamp(NOW))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import json
 from collections.abc import Mapping
@@ -54,6 +55,12 @@ def starving(seen: Objects) -> set[str]:
 @given(objects())
 def test_the_same_observation_gives_the_same_decision(seen: Objects) -> None:
     assert build.decided(seen) == build.decided(seen)
+
+
+@given(objects())
+def test_equal_objects_give_the_same_decision_as_the_same_ones(seen: Objects) -> None:
+    # Some of what is made of an object is remembered for that very object.
+    assert build.decided(copy.deepcopy(seen)) == build.decided(seen)
 
 
 @given(objects(APPLY))

@@ -201,6 +201,14 @@ def test_the_estimate_by_metric(metrics: Sequence[Any], expected: int | None) ->
     assert view(decision) == expected
 
 
+def test_measurements_in_another_order_are_told_apart_by_what_they_are_of() -> None:
+    # A status from before the spec's metrics were put in another order.
+    queue = metric("External", QUEUE, {"averageValue": "10"}, {"averageValue": "20"})  # calls for 2 x 3
+    cpu = metric("Resource", CPU, {"averageUtilization": 50}, {"averageUtilization": 50})
+    turned = with_metrics(6, [cpu, queue], status={"currentMetrics": [queue[1], cpu[1]]})
+    assert view(decide(turned, mailbox=6)) == 6
+
+
 def test_an_hpa_without_metrics_goes_by_cpu_at_80_percent() -> None:
     hpa = build.hpa(6, 160, change={"spec": {"metrics": []}})
     assert view(decide(hpa)) == 6

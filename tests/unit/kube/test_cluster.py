@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from hvpa.api.objects import Meta
+from hvpa.api.status import HvpaStatus
 from hvpa.core.model import Event, OwnedChange, OwnedKind, WorkloadPatch
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.cluster import KubeCluster
@@ -93,7 +94,7 @@ async def test_a_status_patch_is_conditional_and_wakes_nobody(tmp_path: Path) ->
     world.woken.clear()
     world.answer = {**first, **answer("h", 6, status={"replicas": 2})}
     async with world.running(tmp_path) as cluster:
-        await cluster.patch_status(OWNER, {"replicas": 2})
+        await cluster.patch_status(OWNER, {"replicas": 2}, HvpaStatus(replicas=2))
     assert world.sent() == (
         "PATCH",
         "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h/status",
@@ -201,7 +202,7 @@ async def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
     world.may_write = False
     async with world.running(tmp_path) as cluster:
         with pytest.raises(WriteError, match="leader"):
-            await cluster.patch_status(OWNER, {})
+            await cluster.patch_status(OWNER, {}, HvpaStatus())
     assert world.server.requests == []
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from hvpa.api.objects import Meta, Workload
-from hvpa.api.status import HvpaStatus
+from hvpa.api.status import HvpaStatus, to_wire
 from hvpa.core.model import Axis, Blocked, Decision, Direction, Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome
@@ -25,6 +25,17 @@ def drive(work: Coroutine[Any, Any, T]) -> T:
         result: T = end.value
         return result
     raise AssertionError("the coroutine waited for something")
+
+
+def patched(old: object, patch: Mapping[str, object]) -> dict[str, object]:
+    """`old` after a JSON merge patch (RFC 7386)."""
+    result: dict[str, object] = dict(old) if isinstance(old, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = patched(result.get(key), value) if isinstance(value, Mapping) else value
+    return result
 
 
 @dataclass
@@ -53,7 +64,9 @@ class FakeCluster:
     async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
         self._note("workload", patch)
 
-    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object]) -> None:
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
+        assert self.one is not None
+        assert patched(to_wire(self.one.hvpa.status), patch) == to_wire(status)
         self._note("status", patch)
 
     async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hvpa.reconcile.patch import merge_patch
+from hvpa.api.status import to_wire
+from hvpa.core import Objects
+from hvpa.reconcile import patch
+from hvpa.reconcile.patch import StatusPatch, merge_patch
+from tests.unit.core import build
+from tests.unit.core.strategies import objects
 
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -41,3 +48,25 @@ def test_the_patch_leads_from_old_to_new(old: dict[str, Any], new: dict[str, Any
 @given(DOCUMENTS)
 def test_equal_documents_need_no_patch(document: dict[str, Any]) -> None:
     assert merge_patch(document, document) == {}
+
+
+@CALM
+@given(objects(), st.sampled_from([(), ("lastError", "axes"), ("conditions", "old")]))
+def test_the_patch_of_a_status_is_that_of_its_whole_dump(seen: Objects, unreadable: tuple[str, ...]) -> None:
+    hvpa, status = replace(seen.hvpa, unreadable_status=unreadable), build.decided(seen).status
+    told, wanted = StatusPatch(hvpa, status), to_wire(status)
+    leftover = {field: None for field in unreadable if field not in wanted}
+    assert told == merge_patch(to_wire(hvpa.status), wanted) | leftover
+    assert told.fields == sorted(told)
+    assert len(told) == len(told.fields)
+    assert StatusPatch(seen.hvpa, seen.hvpa.status).fields == []
+
+
+def test_a_patch_that_nobody_reads_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = build.objects()
+    status = build.decided(seen).status
+    monkeypatch.setattr(patch, "to_wire", None)
+    told = StatusPatch(seen.hvpa, status)
+    assert "conditions" in told.fields
+    with pytest.raises(TypeError):
+        told["conditions"]

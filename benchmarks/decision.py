@@ -1,0 +1,259 @@
+"""What one reconcile costs the processor, in this process and without a cluster.
+
+Each case drives the operator's own `Reconciler` against objects in memory: at rest, where only the clock goes on; after
+a recommender has spoken and there is nothing to do; with a change held back; with a step; and with many pods. Times
+depend on the machine; what can be compared are the ratios to the yardstick, which is reading one Hvpa's status from
+JSON, measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import gc
+import json
+import logging
+import sys
+import time
+import timeit
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import structlog
+
+from hvpa.api.hvpa import read_hvpa
+from hvpa.api.objects import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
+from hvpa.api.status import HvpaStatus, read_status, to_wire
+from hvpa.core import Objects, Settings
+from hvpa.core.memo import REMEMBERED
+from hvpa.core.model import Event, OwnedChange, WorkloadPatch
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.reconciler import Reconciler
+from hvpa.reconcile.telemetry import Silent
+from tests.unit.core import build
+
+KEY = Key("default", "web")
+PERIOD = dt.timedelta(seconds=15)
+"""Virtual time between two reconciles: the HPA's period, and a step of the simulator."""
+GOAL_US = 50.0
+"""What a reconcile may take in the ordinary cases, so that a simulated month is done in 20 seconds."""
+ORDINARY = ("at rest", "HPA measured, nothing to do")
+"""Nearly all reconciles of a simulation are of these kinds."""
+ROUND = 30
+"""Reconciles that are timed together. Of all rounds the quickest counts: what else the machine does only adds to it."""
+
+Turns = Sequence[Objects]
+"""What is seen, turn by turn and over again."""
+
+
+@dataclass
+class Memory:
+    """The cluster port and the clock in memory. The status is kept, other writes are only counted: the next turn brings
+    what it is to see."""
+
+    seen: Objects
+    time: dt.datetime = build.NOW
+    status: HvpaStatus | None = None
+    writes: int = 0
+
+    def now(self) -> dt.datetime:
+        """See the clock port."""
+        return self.time
+
+    def objects(self, key: Key) -> Objects:
+        """See the cluster port."""
+        return self.seen
+
+    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
+        """See the cluster port."""
+        self.writes += 1
+
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
+        """See the cluster port."""
+        self.writes += 1
+        self.status = status
+
+    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+        """See the cluster port."""
+        self.writes += 1
+
+    async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
+        """See the cluster port. HPA and VPA are here already, as they are to be."""
+        raise AssertionError(f"{change.action} {change.kind}: the case does not begin at rest")
+
+    async def record_event(self, hvpa: Meta, event: Event) -> None:
+        """See the cluster port."""
+
+
+# --- the cases ------------------------------------------------------------------------------------------------------
+SPEC: dict[str, Any] = {
+    "hpa": {"scaleDown": {"stabilizationDuration": "5m"}, "template": {"spec": {"maxReplicas": 1000}}},
+    "vpa": {"scaleDown": {"stabilizationDuration": "1h"}},
+    "weightBasedScalingIntervals": [
+        {"vpaWeight": 0, "startReplicaCount": 1, "lastReplicaCount": 2},
+        {"vpaWeight": 50, "startReplicaCount": 3, "lastReplicaCount": 1000},
+    ],
+}
+TARGET = {"app": {"cpu": "1", "memory": "1Gi"}}
+
+
+def scene(wish: int, utilization: int, target: Mapping[str, Any], pods: int = 3) -> Objects:
+    """An Hvpa with `pods` pods of 1 core and 1Gi; what HPA and VPA say of it."""
+    change = {"spec": {"maxReplicas": 1000}}
+    return build.objects(
+        build.hvpa({**SPEC, "replicas": wish}),
+        build.workload(pods),
+        build.hpa(wish, utilization, change, replicas=pods),
+        build.vpa(target),
+    )
+
+
+def rested(seen: Objects) -> Objects:
+    """What is seen once HPA and VPA are as they are to be and the status tells of it."""
+    for _ in range(3):
+        seen = build.settled(seen)
+    return seen
+
+
+def later(rest: Objects, heard: Objects) -> Objects:
+    """The scene at rest, in which the recommenders say what they say in another one."""
+    return replace(
+        rest,
+        hpas=tuple(_says(one, other) for one, other in zip(rest.hpas, heard.hpas, strict=True)),
+        vpas=tuple(_says(one, other) for one, other in zip(rest.vpas, heard.vpas, strict=True)),
+    )
+
+
+def _says(one: Any, other: Any) -> Any:
+    return type(one)(metadata=one.metadata, raw_spec=one.raw_spec, status=other.status)
+
+
+def with_pods(count: int) -> Turns:
+    """A scene at rest with so many pods, listed anew at every turn: too many turns to remember them all."""
+    rest = rested(scene(count, 50, TARGET, count))
+    return [replace(rest, pods=tuple(list(rest.pods))) for _ in range(REMEMBERED + 1)]
+
+
+def decoded_anew(rest: Objects) -> Turns:
+    """A scene at rest in which every object is decoded anew at every turn, as from a watch: nothing is remembered."""
+    found = []
+    for _ in range(REMEMBERED + 1):
+        one = rest.hvpa
+        raw = {
+            "metadata": one.metadata,
+            "spec": build.merged(build.SPEC, SPEC),
+            "status": to_wire(one.status),
+        }
+        found.append(
+            Objects(
+                hvpa=replace(read_hvpa(_again(raw, RawHvpa)), spec=one.spec),
+                workload=_again(rest.workload, Workload),
+                hpas=tuple(_again(hpa, Hpa) for hpa in rest.hpas),
+                vpas=tuple(_again(vpa, Vpa) for vpa in rest.vpas),
+                pods=tuple(_again(pod, Pod) for pod in rest.pods),
+            )
+        )
+    return found
+
+
+def _again(one: object, model: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(one), type=model)
+
+
+def cases() -> dict[str, Turns]:
+    """All cases by name."""
+    rest = rested(scene(3, 50, TARGET))
+    return {
+        "at rest": [rest],
+        "HPA measured, nothing to do": [later(rest, scene(3, usage, TARGET)) for usage in (49, 51, 52)],
+        "VPA rose a little, held back and told": [
+            later(rest, scene(3, 50, {"app": {"cpu": f"{cpu}m", "memory": "1Gi"}}))
+            for cpu in (1010, 1020, 1030)
+        ],
+        "a step out": [later(rest, scene(6, 100, TARGET))],
+        "a step up": [later(rest, scene(3, 50, {"app": {"cpu": "2", "memory": "2Gi"}}))],
+        "at rest, all decoded anew": decoded_anew(rest),
+        "at rest, 30 pods listed anew": with_pods(30),
+        "at rest, 300 pods listed anew": with_pods(300),
+    }
+
+
+# --- measuring ------------------------------------------------------------------------------------------------------
+def once(reconciler: Reconciler) -> None:
+    """One reconcile, without an event loop."""
+    try:
+        reconciler.reconcile(KEY).send(None)
+    except StopIteration as end:
+        if end.value.outcome != "done":
+            raise AssertionError(end.value) from None
+
+
+def cost(turns: Turns, seconds: float) -> tuple[float, float]:
+    """Microseconds of one reconcile, and how many writes it makes."""
+    memory = Memory(turns[0])
+    reconciler = Reconciler(memory, memory, Settings(), Silent())
+    for memory.seen in turns:
+        once(reconciler)
+    calls, least, end = 0, float("inf"), time.perf_counter() + seconds
+    memory.writes = 0
+    while time.perf_counter() < end:
+        spent = 0.0
+        for _ in range(ROUND):
+            memory.seen = turns[calls % len(turns)]
+            memory.time += PERIOD
+            began = time.thread_time()
+            once(reconciler)
+            spent += time.thread_time() - began
+            calls += 1
+        least = min(least, spent / ROUND)
+    return least * 1e6, memory.writes / calls
+
+
+def yardstick(status: HvpaStatus, seconds: float) -> float:
+    """Microseconds that it takes to read a status from JSON."""
+    raw = json.dumps(to_wire(status)).encode()
+    repeat = max(3, int(seconds * 500))
+    took = timeit.repeat(
+        lambda: read_status.__wrapped__(raw), timer=time.thread_time, number=ROUND, repeat=repeat
+    )
+    return min(took) / ROUND * 1e6
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run it: 0 when the goal is met, 1 when not."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks decision", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each case (default: 1)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    args = parser.parse_args(argv)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    found = cases()
+    unit = yardstick(found["at rest"][0].hvpa.status, args.seconds / 2)
+    gc.collect()
+    gc.freeze()
+    results = {}
+    for name, turns in found.items():
+        microseconds, writes = cost(turns, args.seconds)
+        results[name] = {
+            "us": round(microseconds, 1),
+            "ratio": round(microseconds / unit, 2),
+            "writes": round(writes, 2),
+        }
+    met = all(results[name]["us"] < GOAL_US for name in ORDINARY)
+    if args.json:
+        print(json.dumps({"yardstick_us": round(unit, 1), "cases": results, "goal_met": met}, indent=2))
+        return 0 if met else 1
+    print(f"reading a status from JSON: {unit:.1f} us, the yardstick")
+    for name, one in results.items():
+        print(
+            f"{name:<38} {one['us']:>8.1f} us  {one['ratio']:>6.2f} yardsticks, {one['writes']:g} writes each"
+        )
+    print(f"goal (the first two below {GOAL_US:g} us): {'met' if met else 'MISSED'}")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
