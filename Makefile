@@ -7,10 +7,11 @@ DOCKER ?= docker
 KIND ?= kind
 IMG ?= hvpa:0.1.0
 KIND_CLUSTER ?= hvpa-e2e
+CHROMIUM ?=
 
 VENV := .venv
 PY := $(VENV)/bin/python
-SOURCES := hvpa tests demo benchmarks tools
+SOURCES := hvpa tests demo benchmarks tools examples
 PRESENT = $(wildcard $(SOURCES))
 # The decision and what it stands on: every branch is tested.
 COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
@@ -69,7 +70,7 @@ format: venv ## format the code and mend what ruff can mend
 	@$(PY) -m ruff format $(PRESENT)
 
 .PHONY: generate
-generate: venv ## write what is generated: the CRD, the schema of `explain -o json`
+generate: venv ## write what is generated: the CRD, the schemas of what `-o json` prints
 	@$(PY) tools/generate.py
 
 .PHONY: verify
@@ -83,6 +84,10 @@ lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--u
 .PHONY: bench
 bench: venv ## measure how fast and how quiet the operator is
 	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+.PHONY: page-check
+page-check: venv ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)
+	@CHROMIUM="$(CHROMIUM)" $(PY) tools/check_page.py $(PAGE_CHECK_ARGS)
 
 .PHONY: clean
 clean: ## remove .venv and caches (the built control plane stays in the user's cache)

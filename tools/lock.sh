@@ -18,5 +18,5 @@ compile() {
 }
 
 compile "$@" requirements.lock
-compile "$@" --constraint requirements.lock --extra test --extra dev requirements-dev.lock
+compile "$@" --constraint requirements.lock --extra plots --extra test --extra dev requirements-dev.lock
 compile "$@" --all-build-deps --only-build-deps requirements-build.lock

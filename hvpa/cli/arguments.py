@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 
 from hvpa.api.timestamp import TimestampError, parse_timestamp
@@ -13,6 +14,9 @@ DEFAULT_TOLERANCE_PPM = 100_000
 
 YEARS = range(1970, 2500)
 """Years that `--now` may be in: windows and time zones have a meaning there, and sums of times an end."""
+
+MAX_DIGITS = 18
+"""Digits of a number that fits into 64 bits with its sign."""
 
 
 def tolerance(text: str) -> int:
@@ -37,3 +41,18 @@ def instant(text: str) -> dt.datetime:
             f"{text}: only years {YEARS.start} to {YEARS.stop - 1} can be decided on"
         )
     return read
+
+
+def count_from(least: int) -> Callable[[str], int]:
+    """A type for whole numbers that are `least` or more."""
+
+    def count(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        return int(text)
+
+    return count
+
+
+seed = count_from(0)
+"""`--seed`: a whole number."""

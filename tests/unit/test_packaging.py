@@ -32,7 +32,9 @@ def _declared(lock: str) -> list[str]:
     extras = project["optional-dependencies"]
     declared: dict[str, list[str]] = {
         "requirements.lock": project["dependencies"],
-        "requirements-dev.lock": [*project["dependencies"], *extras["test"], *extras["dev"]],
+        "requirements-dev.lock": [
+            text for part in (project["dependencies"], *extras.values()) for text in part
+        ],
         "requirements-build.lock": _project()["build-system"]["requires"],
     }
     return declared[lock]

@@ -1,0 +1,130 @@
+"""What a simulated month costs: one workload at 15 s steps, by policy, each in a process of its own on one core.
+
+The load never stands still (a daily and a weekly wave, and noise), so every sync of the HPA finds something new and the
+operator decides at nearly every step. Seconds depend on the machine; what can be compared are the ratios to a fixed
+size, which is the workload's pods alone, simulated in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from hvpa.simulate.engine import quiet, simulate
+from hvpa.simulate.scenario import load_scenario
+
+GOAL_SECONDS = 20.0
+GOAL_MIB = 200
+DAYS = 30
+SCENARIO = """
+name: A month
+duration: {days}d
+step: 15s
+load: {{formula: "200 + 120 * sin(2 * pi * t / day) + 30 * sin(2 * pi * t / week)", noise: 0.05}}
+workload:
+  kind: Deployment
+  name: web
+  replicas: 3
+  startUp: 30s
+  containers:
+    - name: app
+      requests: {{cpu: 500m, memory: 512Mi}}
+      limits: {{memory: 2Gi}}
+      cpu: {{base: 20m, perUnit: 10m}}
+      memory: {{base: 200Mi, perUnit: 1Mi}}
+nodes: {{cpu: 8, memory: 32Gi, startUp: 2m}}
+policies:
+  - name: Fixed
+    fixed: {{replicas: 6}}
+  - name: HPA
+    hpa: &hpa {{minReplicas: 2, maxReplicas: 10, metrics: &metrics [*cpu]}}
+  - name: VPA
+    vpa: {{}}
+  - name: HPA + VPA
+    hpa: *hpa
+    vpa: {{}}
+  - name: Hvpa
+    hvpa:
+      apiVersion: autoscaling.k8s.io/v1alpha1
+      kind: Hvpa
+      metadata: {{name: web}}
+      spec:
+        targetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+        hpa:
+          deploy: true
+          template: {{spec: *hpa}}
+          scaleDown: {{stabilizationDuration: 5m}}
+        vpa:
+          deploy: true
+          scaleDown: {{stabilizationDuration: 1h}}
+        weightBasedScalingIntervals:
+          - {{vpaWeight: 50, startReplicaCount: 1, lastReplicaCount: 10}}
+""".replace(
+    "[*cpu]",
+    "[{{type: Resource, resource: {{name: cpu, target: {{type: AverageValue, averageValue: 400m}}}}}}]",
+)
+
+
+class Cost(NamedTuple):
+    """What one run took: processor seconds, the process's largest memory in MiB, and the steps that it made."""
+
+    seconds: float
+    mebibytes: float
+    steps: int
+
+
+def run(path: Path, policy: str) -> Cost:
+    """Simulate one policy in this process."""
+    quiet()
+    began = time.process_time()
+    scenario = load_scenario(path, 1)
+    one = next(one for one in scenario.policies if one.name == policy)
+    result = simulate(scenario, one)
+    seconds = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return Cost(seconds, peak, len(result.series.load))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run it: 0 when the goals are met, 1 when not."""
+    summary = (__doc__ or "").splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks simulation", description=summary)
+    parser.add_argument("--days", type=float, default=DAYS, help=f"simulated days (default: {DAYS})")
+    parser.add_argument(
+        "--policy", action="append", help="only these (repeatable; the fixed size always runs)"
+    )
+    args = parser.parse_args(argv)
+    policies = ["Fixed", "HPA", "VPA", "HPA + VPA", "Hvpa"]
+    if args.policy:
+        policies = ["Fixed", *(one for one in policies[1:] if one in args.policy)]
+    costs: dict[str, Cost] = {}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "month.yaml"
+        path.write_text(SCENARIO.format(days=args.days))
+        for policy in policies:
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+                costs[policy] = alone.submit(run, path, policy).result()
+    print(f"{args.days:g} simulated days, steps of 15 s; each policy alone on one core\n")
+    print(f"{'policy':<12}{'CPU':>10}{'a step':>12}{'ratio':>8}{'memory':>11}")
+    for policy, cost in costs.items():
+        each, floor = cost.seconds / cost.steps, costs["Fixed"].seconds / costs["Fixed"].steps
+        print(
+            f"{policy:<12}{cost.seconds:>8.1f} s{each * 1e6:>9.1f} us{each / floor:>8.1f}{cost.mebibytes:>7.0f} MiB"
+        )
+    worst = costs[policies[-1]]
+    allowed = GOAL_SECONDS * args.days / DAYS
+    met = worst.seconds <= allowed and worst.mebibytes <= GOAL_MIB
+    print(f"\ngoal: {policies[-1]} in {allowed:g} s of CPU and {GOAL_MIB} MiB: {'met' if met else 'NOT met'}")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

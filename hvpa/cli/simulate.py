@@ -1,0 +1,165 @@
+"""`hvpa simulate`: what a workload's load costs under each of several policies, and how often it starves."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hvpa.cli.arguments import count_from, seed
+from hvpa.cli.errors import DONE, CommandError, UsageError
+from hvpa.simulate.engine import quiet
+from hvpa.simulate.model import SimulationResult
+from hvpa.simulate.parallel import Progress, plan, simulate_all
+from hvpa.simulate.scalers import SimulationError
+from hvpa.simulate.scenario_errors import ScenarioError
+from hvpa.simulate.table import to_text
+from hvpa.simulate.wire import to_json
+
+NAME = "simulate"
+HELP = "simulate a workload under several policies, and compare what they cost and where they starve it"
+DEFAULT_SEED: Final = 0
+QUIET_FOR: Final = 1.5
+"""Seconds that a run may take before it shows its progress."""
+
+
+class Drawing(NamedTuple):
+    """A file that is drawn, and what that needs."""
+
+    flag: str
+    path: str | None
+    module: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    add = parser.add_argument
+    add(
+        "scenarios",
+        nargs="+",
+        type=Path,
+        metavar="SCENARIO",
+        help="YAML file with load, workload and policies",
+    )
+    add("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    add("--series", action="store_true", help="with -o json: also what was recorded over time")
+    add("--html", metavar="FILE", help="write a page with plots, which needs no network to be read")
+    add("--png", metavar="FILE", help="write the plots as a picture")
+    add(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="simulate only this policy (repeatable; default: all of the scenario)",
+    )
+    add(
+        "--seed",
+        type=seed,
+        default=DEFAULT_SEED,
+        metavar="NUMBER",
+        help="what is random is drawn from this; the same seed gives the same output (default 0)",
+    )
+    add(
+        "--jobs",
+        type=count_from(1),
+        default=processors(),
+        metavar="NUMBER",
+        help="policies that are simulated at once (default: one per processor)",
+    )
+    add(
+        "--progress",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="a bar on standard error; auto: on a terminal, where it takes long (default: auto)",
+    )
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def main(args: argparse.Namespace) -> int:
+    """Simulate, print, draw. Raises CommandError."""
+    if args.series and args.output != "json":
+        raise UsageError("--series has a meaning with -o json only")
+    for drawing in _drawings(args):
+        _refuse_undrawable(drawing)
+    quiet()
+    try:
+        run = plan(args.scenarios, args.seed, args.policy)
+        with _progress(args.progress) as progress:
+            results = simulate_all(run, args.jobs, progress)
+    except (ScenarioError, SimulationError) as error:
+        raise CommandError(str(error)) from error
+    _draw(args, results)
+    print(to_json(results, series=args.series) if args.output == "json" else to_text(results))
+    return DONE
+
+
+def _drawings(args: argparse.Namespace) -> Iterator[Drawing]:
+    for drawing in (Drawing("--html", args.html, "plotly"), Drawing("--png", args.png, "matplotlib")):
+        if drawing.path is not None:
+            yield drawing
+
+
+def _refuse_undrawable(drawing: Drawing) -> None:
+    """What a long simulation should not end with."""
+    if importlib.util.find_spec(drawing.module) is None:
+        raise CommandError(
+            f"{drawing.flag} needs {drawing.module}, which is not installed: pip install 'hvpa[plots]'"
+        )
+    path = Path(drawing.path or "")
+    if path.is_dir() or not path.parent.is_dir():
+        raise CommandError(
+            f"{drawing.flag}: {path} can't be written: it is a folder, or its folder is not there"
+        )
+
+
+def _draw(args: argparse.Namespace, results: Sequence[SimulationResult]) -> None:
+    """Write page and picture; what draws them is imported only where it is asked for."""
+    if args.html is not None:
+        from hvpa.simulate.page import to_html
+
+        _write(args.html, to_html(results).encode())
+    if args.png is not None:
+        from hvpa.simulate.picture import to_png
+
+        _write(args.png, to_png(results))
+
+
+def _write(path: str, content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise CommandError(f"{path}: can't be written: {error.strerror}") from None
+
+
+@contextmanager
+def _progress(wanted: str) -> Iterator[Progress]:
+    """What tells of progress: a bar that goes away, or nothing."""
+    if wanted == "never" or (wanted == "auto" and not sys.stderr.isatty()):
+        yield lambda done, total: None
+        return
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0  # no thread of its own
+    bar = tqdm(
+        total=1.0,
+        desc="simulating",
+        delay=0 if wanted == "always" else QUIET_FOR,
+        leave=False,
+        file=sys.stderr,
+        bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
+    )
+    with bar:
+
+        def tell(done: float, total: float) -> None:
+            bar.update(max(0.0, done / total - bar.n))
+
+        yield tell

@@ -1,0 +1,70 @@
+"""Runs one policy of a scenario, step by step under virtual time."""
+
+from __future__ import annotations
+
+import logging
+import math
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from hvpa.simulate import pods as physics
+from hvpa.simulate.measure import Recorder
+from hvpa.simulate.model import ContainerModel, Policy, PolicyResult, Scenario, WorkloadModel
+from hvpa.simulate.scalers import Surroundings, scaler
+
+PROGRESS_CALLS = 400
+"""About how often `progress` is called in one run."""
+
+
+def simulate(
+    scenario: Scenario, policy: Policy, progress: Callable[[float], None] = lambda _: None
+) -> PolicyResult:
+    """What the scenario's workload would have done under this policy.
+
+    `progress` is called now and then with the simulated seconds that are done. Raises SimulationError where the policy
+    can't be run, naming it.
+    """
+    steps = math.ceil(scenario.duration / scenario.step)
+    load = array("d", (scenario.load.at(i * scenario.step) for i in range(steps)))
+    state = physics.Workload(_begun(scenario.workload, policy), scenario.nodes)
+    recorder = Recorder(scenario, state, load)
+    around = Surroundings(scenario, state, recorder)
+    policy_at_work = scaler(policy, around)
+    metrics, step, every = around.metrics, scenario.step, max(1, steps // PROGRESS_CALLS)
+    for i, present in enumerate(load):
+        now = i * step
+        recorder.now = now
+        metrics.load = present
+        metrics.advance(now)
+        policy_at_work.step(now)
+        recorder.step(state.advance(now, step, present), policy_at_work.cpu_target())
+        if state.events:
+            for event in state.events:
+                recorder.take(event)
+            state.events.clear()
+        if i % every == 0:
+            progress(now)
+    progress(scenario.duration)
+    return recorder.result(policy)
+
+
+def quiet() -> None:
+    """Have this process keep silent about what the simulated operator would log. It is the process's choice, since it
+    holds for all of its logs."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+def _begun(workload: WorkloadModel, policy: Policy) -> WorkloadModel:
+    """The workload as this policy begins with it."""
+    replicas = workload.replicas if policy.replicas is None else policy.replicas
+    return replace(
+        workload, replicas=replicas, containers=tuple(_container(one, policy) for one in workload.containers)
+    )
+
+
+def _container(container: ContainerModel, policy: Policy) -> ContainerModel:
+    own = policy.resources.get(container.name)
+    return container if own is None else replace(container, requests=own.requests, limits=own.limits)

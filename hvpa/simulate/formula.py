@@ -1,0 +1,202 @@
+"""Formulas of a load: arithmetic over the time, read from text and compiled once.
+
+What belongs here: what a formula may be made of. It is Python's notation for expressions, and nothing but numbers,
+operators, a few names and a few functions: what is not listed here is refused before anything is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+MAX_LENGTH: Final = 2000
+"""Longest formula in characters: far more than a load needs, few enough for the compiler's stack."""
+MAX_EXPONENT: Final = 1000.0
+"""Largest exponent of `**`, either way."""
+
+
+class FormulaError(ValueError):
+    """A text that is no formula, or a formula that has no value at some time."""
+
+
+def pulse(t: float, start: float, length: float) -> float:
+    """1 from `start` on for `length` seconds, else 0."""
+    return 1.0 if start <= t < start + length else 0.0
+
+
+def ramp(t: float, start: float, length: float) -> float:
+    """0 until `start`, then rising evenly to 1 within `length` seconds, and 1 from there on."""
+    if t < start:
+        return 0.0
+    return min((t - start) / length, 1.0) if length > 0 else 1.0
+
+
+def power(base: float, exponent: float) -> float:
+    """`base ** exponent` for real results. Raises ValueError for an exponent beyond `MAX_EXPONENT`."""
+    if abs(exponent) > MAX_EXPONENT:
+        raise ValueError(f"an exponent beyond {MAX_EXPONENT:g}")
+    return math.pow(base, exponent)
+
+
+_NAMES: Final[Mapping[str, float]] = {
+    "minute": 60.0,
+    "hour": 3600.0,
+    "day": 86400.0,
+    "week": 604800.0,
+    "pi": math.pi,
+}
+"""Seconds in a minute and so on. `t` comes with each call."""
+_ANY_NUMBER: Final = 255
+_FUNCTIONS: Final[Mapping[str, tuple[Callable[..., float], int, int]]] = {
+    "sin": (math.sin, 1, 1),
+    "cos": (math.cos, 1, 1),
+    "exp": (math.exp, 1, 1),
+    "log": (math.log, 1, 1),
+    "sqrt": (math.sqrt, 1, 1),
+    "abs": (abs, 1, 1),
+    "floor": (math.floor, 1, 1),
+    "ceil": (math.ceil, 1, 1),
+    "min": (min, 2, _ANY_NUMBER),
+    "max": (max, 2, _ANY_NUMBER),
+    "pulse": (pulse, 3, 3),
+    "ramp": (ramp, 3, 3),
+}
+"""Each function with the least and the largest number of its arguments."""
+NAMES: Final = ("t", *_NAMES, *_FUNCTIONS)
+"""All that a formula may name."""
+_POWER: Final = "**"
+"""Name by which the compiled formula finds `power`: one that no formula can spell."""
+_OPERATORS: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.UAdd, ast.USub, ast.Not)
+_COMPARISONS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+
+
+class Formula:
+    """A formula of the time `t` in seconds, compiled: `Formula("200 + 150 * sin(2 * pi * t / day)")(3600.0)`.
+
+    Raises FormulaError when it is made from a text that is no formula, naming the column, and when it is called for a
+    time at which it has no value (a division by zero, the logarithm of 0, a number too large).
+    """
+
+    __slots__ = ("_evaluate", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = " ".join(text.split())
+        names = {name: function for name, (function, _, _) in _FUNCTIONS.items()}
+        scope: dict[str, Any] = {"__builtins__": {}, _POWER: power, **_NAMES, **names}
+        self._evaluate: Callable[[float], float] = eval(_compiled(self.text), scope)
+
+    def __call__(self, t: float) -> float:
+        """The value at `t` seconds."""
+        try:
+            value = float(self._evaluate(t))
+        except ZeroDivisionError:
+            raise FormulaError(f"has no value at t = {t:g}: division by zero") from None
+        except (ValueError, OverflowError) as error:
+            raise FormulaError(f"has no value at t = {t:g}: {error}") from None
+        if not math.isfinite(value):
+            raise FormulaError(f"is {value} at t = {t:g}")
+        return value
+
+
+def _compiled(text: str) -> Any:
+    """The code of a function of `t`."""
+    if len(text) > MAX_LENGTH:
+        raise FormulaError(f"is longer than {MAX_LENGTH} characters")
+    function = ast.parse("lambda t: 0", mode="eval")
+    assert isinstance(function.body, ast.Lambda)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what Python only warns of, such as 1if, is no formula
+            function.body.body = _Checked().visit(ast.parse(text, mode="eval").body)
+            return compile(ast.fix_missing_locations(function), "formula", "eval")
+    except FormulaError:
+        raise
+    except SyntaxError as error:
+        raise FormulaError(f"column {error.offset or len(text) + 1}: {error.msg}") from None
+    except (ValueError, MemoryError, RecursionError):  # a null character; what deep nesting gives
+        raise FormulaError("is no formula that can be read: nested too deep, or not text") from None
+
+
+class _Checked(ast.NodeTransformer):
+    """Lets through what a formula may be made of. Whole numbers become floats and `**` a function, so that nothing
+    grows without end."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Refuse: whatever has no method of its own here is not for formulas."""
+        raise _fault(node, "only numbers, operators and the listed names and functions are for formulas")
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """A number."""
+        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+            raise _fault(node, f"{node.value!r} is not a number")
+        try:
+            return ast.copy_location(ast.Constant(float(node.value)), node)
+        except OverflowError:
+            raise _fault(node, "the number is too large") from None
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """The time or a constant."""
+        if node.id in _FUNCTIONS:
+            raise _fault(node, f"{node.id} is a function")
+        if node.id != "t" and node.id not in _NAMES:
+            raise _fault(node, f"{node.id!r} is not known; there are {', '.join(NAMES)}")
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A function of the list, with as many arguments as it takes."""
+        if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
+            raise _fault(node, f"only these can be called: {', '.join(_FUNCTIONS)}")
+        _, least, most = _FUNCTIONS[node.func.id]
+        if node.keywords or not least <= len(node.args) <= most:
+            wanted = f"{least} or more arguments" if least != most else f"{least} argument{'s'[: least - 1]}"
+            raise _fault(node, f"{node.func.id} takes {wanted}")
+        node.args = [self.visit(argument) for argument in node.args]
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """`a + b` and its like."""
+        self._check_operators(node, [node.op], _OPERATORS)
+        node.left, node.right = self.visit(node.left), self.visit(node.right)
+        if isinstance(node.op, ast.Pow):
+            function = ast.Name(_POWER, ast.Load())
+            return ast.copy_location(ast.Call(function, [node.left, node.right], []), node)
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """`-a`, `not a`."""
+        self._check_operators(node, [node.op], _OPERATORS)
+        node.operand = self.visit(node.operand)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """`a and b`, `a or b`."""
+        node.values = [self.visit(value) for value in node.values]
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """`a < b`; true counts as 1, false as 0."""
+        self._check_operators(node, node.ops, _COMPARISONS)
+        node.left = self.visit(node.left)
+        node.comparators = [self.visit(other) for other in node.comparators]
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """`a if condition else b`."""
+        node.body, node.test, node.orelse = (
+            self.visit(node.body),
+            self.visit(node.test),
+            self.visit(node.orelse),
+        )
+        return node
+
+    @staticmethod
+    def _check_operators(node: ast.expr, operators: list[Any], known: tuple[type[ast.AST], ...]) -> None:
+        if any(not isinstance(operator, known) for operator in operators):
+            raise _fault(node, "the operators are + - * / % **, comparisons, and, or, not")
+
+
+def _fault(node: ast.AST, message: str) -> FormulaError:
+    return FormulaError(f"column {getattr(node, 'col_offset', 0) + 1}: {message}")

@@ -1,0 +1,176 @@
+"""What is recorded of a policy while it is simulated, and the figures that come of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from array import array
+from typing import Final
+
+from hvpa.api.quantity import Resource
+from hvpa.core.model import Axis, Direction
+from hvpa.simulate import pods as physics
+from hvpa.simulate.model import (
+    Policy,
+    PolicyResult,
+    Reaction,
+    Scenario,
+    Series,
+    SimulationEvent,
+    Tick,
+    Totals,
+)
+from hvpa.simulate.rises import Answers, find_rises
+
+MOST_EVENTS: Final = 5_000
+"""Events that are kept of one policy; further ones are counted."""
+HOUR: Final = 3600.0
+MILLI: Final = 1000.0
+GIB: Final = 1024.0**3
+NEGLIGIBLE: Final = 1e-6
+"""Unmet demand in millicores that is taken for rounding."""
+_RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
+
+
+class Recorder:
+    """Takes in each step and each change; `result` adds them up."""
+
+    def __init__(self, scenario: Scenario, state: physics.Workload, load: array[float]) -> None:
+        self._scenario = scenario
+        self._state = state
+        self._load = load
+        self._first = math.ceil(scenario.warm_up / scenario.step)
+        self._columns = tuple(array("d") for _ in range(7))
+        self._replicas, self._ready = array("q"), array("q")
+        self._requests: dict[tuple[str, Resource], array[float]] = {
+            (one.name, resource): array("d")
+            for one in scenario.workload.containers
+            for resource in _RESOURCES
+        }
+        self._per_pod: list[tuple[array[float], float]] = []
+        self._seen_changes = -1
+        self._events: list[SimulationEvent] = []
+        self._dropped = 0
+        self._changes: dict[Axis, int] = {"horizontal": 0, "vertical": 0}
+        self._ooms = self._restarts = 0
+        self._warm_node_seconds = 0.0
+        self.now = 0.0
+        self.answers = Answers(find_rises(load, scenario.step), scenario.controllers.hpa.tolerance)
+
+    def tell(self, kind: str, reason: str, message: str) -> None:
+        """Note something that happened now."""
+        self.take(SimulationEvent(self.now, kind, reason, message))
+
+    def take(self, event: SimulationEvent) -> None:
+        """Note something that happened."""
+        if len(self._events) < MOST_EVENTS:
+            self._events.append(event)
+        else:
+            self._dropped += 1
+
+    def scaled(self, axis: Axis, *directions: Direction) -> None:
+        """Note a change of the replicas, or of the requests."""
+        if self.now >= self._scenario.warm_up:
+            self._changes[axis] += 1
+        if "up" in directions:
+            self.answers.grew(self.now)
+
+    def step(self, tick: Tick, target: float | None) -> None:
+        """Take in a step that began `now`; `target` is the CPU per pod that an HPA keeps to."""
+        state, step = self._state, self._scenario.step
+        unmet = tick.unmet if tick.unmet > NEGLIGIBLE else 0.0
+        demand, capacity, lacking, cpu, memory, cpu_requested, memory_requested = self._columns
+        demand.append(tick.demand)
+        capacity.append(tick.capacity)
+        lacking.append(unmet)
+        cpu.append(tick.used_cpu)
+        memory.append(tick.used_memory)
+        cpu_requested.append(tick.requested_cpu)
+        memory_requested.append(tick.requested_memory)
+        self._replicas.append(state.replicas)
+        self._ready.append(tick.ready)
+        if state.changes != self._seen_changes:
+            self._see_pods()
+        for column, value in self._per_pod:
+            column.append(value)
+        answers = self.answers
+        answers.step(self.now, step, unmet)
+        if tick.ready:
+            answers.used(self.now, tick.used_cpu / tick.ready, target)
+            if tick.ready >= state.replicas and state.updated_replicas >= state.replicas:
+                answers.settled(self.now + step)
+        if self.now >= self._scenario.warm_up:
+            self._ooms += tick.ooms
+            self._restarts += tick.restarts
+        else:
+            self._warm_node_seconds = state.node_seconds
+
+    def _see_pods(self) -> None:
+        """The mean requests per pod, which change only with the pods."""
+        state = self._state
+        self._seen_changes = state.changes
+        live = [pod for pod in state.pods if pod.deleted is None]
+        per_pod: list[tuple[array[float], float]] = []
+        for (container, resource), column in self._requests.items():
+            amounts = [pod.resources[container].requests.get(resource, 0) for pod in live]
+            own = state.template[container].requests.get(resource, 0)
+            per_pod.append((column, sum(amounts) / len(amounts) if amounts else own))
+        self._per_pod = per_pod
+
+    def result(self, policy: Policy) -> PolicyResult:
+        """All that was recorded. Call it once, at the end."""
+        self.answers.finish()
+        demand, capacity, unmet, cpu, memory, cpu_requested, memory_requested = self._columns
+        series = Series(
+            step=self._scenario.step,
+            load=self._load,
+            demand=demand,
+            capacity=capacity,
+            unmet=unmet,
+            used_cpu=cpu,
+            used_memory=memory,
+            requested_cpu=cpu_requested,
+            requested_memory=memory_requested,
+            replicas=self._replicas,
+            ready=self._ready,
+            requests=self._requests,
+        )
+        reactions = tuple(one for one in self.answers.found if one.start >= self._scenario.warm_up)
+        return PolicyResult(
+            name=policy.name,
+            kind=policy.kind,
+            totals=self._totals(series, reactions),
+            series=series,
+            events=tuple(self._events),
+            reactions=reactions,
+            dropped_events=self._dropped,
+        )
+
+    def _totals(self, series: Series, reactions: tuple[Reaction, ...]) -> Totals:
+        step = self._scenario.step
+        hours = step / HOUR
+
+        def total(column: array[float]) -> float:
+            return math.fsum(column[self._first :])
+
+        cpu_requested, cpu_used = total(series.requested_cpu), total(series.used_cpu)
+        memory_requested, memory_used = total(series.requested_memory), total(series.used_memory)
+        unmet = series.unmet[self._first :]
+        times = [one.total for one in reactions if one.total is not None]
+        return Totals(
+            core_hours_requested=cpu_requested * hours / MILLI,
+            core_hours_used=cpu_used * hours / MILLI,
+            gib_hours_requested=memory_requested * hours / GIB,
+            gib_hours_used=memory_used * hours / GIB,
+            slack_cpu=1 - cpu_used / cpu_requested if cpu_requested else 0.0,
+            slack_memory=1 - memory_used / memory_requested if memory_requested else 0.0,
+            unmet_core_seconds=math.fsum(unmet) * step / MILLI,
+            unmet_share=sum(1 for one in unmet if one) / len(unmet) if unmet else 0.0,
+            ooms=self._ooms,
+            restarts=self._restarts,
+            replica_changes=self._changes["horizontal"],
+            request_changes=self._changes["vertical"],
+            node_hours=(self._state.node_seconds - self._warm_node_seconds) / HOUR,
+            reaction_median=statistics.median(times) if times else None,
+            reaction_max=max(times, default=None),
+        )

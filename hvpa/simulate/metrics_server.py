@@ -1,0 +1,131 @@
+"""metrics-server in a simulation: what the HPA controller and the VPA recommender learn of the pods' usage, and when.
+
+Every `resolution` seconds the CPU time and the memory of each container are noted; the mean CPU usage since the last
+note is published `delay` seconds later. A container has no CPU usage before its second note, as in metrics-server,
+which leaves such pods out.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from hvpa.api.objects import MetricName, ObjectReference
+from hvpa.recommend.hpa import MetricsError, PodReading
+from hvpa.simulate import pods as physics
+from hvpa.simulate.model import MetricsModel
+from hvpa.simulate.objects import Instants
+
+LOAD_METRIC = "load"
+"""Name of the one custom or external metric that a simulation offers: the load itself, in its own units."""
+
+
+class ContainerUsage(NamedTuple):
+    """A container's published usage: CPU in millicores, memory in bytes."""
+
+    pod: str
+    container: str
+    cpu: float
+    memory: float
+
+
+class Published(NamedTuple):
+    """What was published last: when (seconds), as of when, and the usage of all containers of all pods."""
+
+    at: float
+    measured_at: float
+    usage: tuple[ContainerUsage, ...]
+
+
+class MetricsServer:
+    """Notes usage when it is due and answers with what is published; `hvpa.recommend.hpa.Metrics` of a simulation."""
+
+    def __init__(self, model: MetricsModel, state: physics.Workload, instants: Instants) -> None:
+        self._model = model
+        self._state = state
+        self._instants = instants
+        self._window = dt.timedelta(seconds=model.resolution)
+        self._due = model.offset
+        self._totals: dict[tuple[str, str], tuple[float, float]] = {}
+        self._coming: deque[Published] = deque()
+        self._cached: dict[tuple[str, str], Mapping[str, PodReading]] = {}
+        self.published: Published | None = None
+        self.load = 0.0
+        """The present load, for custom and external metrics."""
+
+    def advance(self, now: float) -> bool:
+        """Note and publish what is due; whether something was published."""
+        if now >= self._due:
+            self._note(now)
+            missed = (now - self._due) // self._model.resolution
+            self._due += (missed + 1) * self._model.resolution
+        fresh = False
+        while self._coming and self._coming[0].at <= now:
+            self.published = self._coming.popleft()
+            self._cached.clear()
+            fresh = True
+        return fresh
+
+    def _note(self, now: float) -> None:
+        totals: dict[tuple[str, str], tuple[float, float]] = {}
+        usage: list[ContainerUsage] = []
+        before = self._totals
+        for pod in self._state.pods:
+            if pod.started is None or pod.phase != "Running":
+                continue
+            for container in pod.containers:
+                key = (pod.name, container.name)
+                totals[key] = (now, container.cpu_total)
+                last = before.get(key)
+                if last is not None and now > last[0] and container.cpu_total >= last[1]:
+                    rate = (container.cpu_total - last[1]) / (now - last[0])
+                    usage.append(ContainerUsage(pod.name, container.name, rate, container.memory))
+        self._totals = totals
+        self._coming.append(Published(now + self._model.delay, now, tuple(usage)))
+
+    # --- hvpa.recommend.hpa.Metrics -----------------------------------------------------------------------------------
+    def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
+        """Usage of a resource by pod, of one container or of all of them together."""
+        known = self._cached.get((resource, container))
+        if known is None:
+            known = self._cached[resource, container] = self._readings(resource, container)
+        if not known:
+            raise MetricsError("no metrics returned from resource metrics API")
+        return known
+
+    def _readings(self, resource: str, container: str) -> Mapping[str, PodReading]:
+        if self.published is None:
+            return {}
+        sums: dict[str, float] = {}
+        for one in self.published.usage:
+            if not container or one.container == container:
+                amount = one.cpu if resource == "cpu" else one.memory * 1000
+                sums[one.pod] = sums.get(one.pod, 0.0) + amount
+        at = self._instants.at(self.published.measured_at)
+        return {pod: PodReading(round(value), at, self._window) for pod, value in sums.items()}
+
+    def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
+        """The load that each ready pod serves."""
+        self._check(metric)
+        ready = [pod.name for pod in self._state.pods if pod.ready]
+        if not ready or self.published is None:
+            raise MetricsError("no metrics returned from custom metrics API")
+        at = self._instants.at(self.published.at)
+        return dict.fromkeys(ready, PodReading(round(self.load * 1000 / len(ready)), at, self._window))
+
+    def object(self, metric: MetricName, described: ObjectReference) -> int:
+        """The load, whatever object it is asked of."""
+        self._check(metric)
+        return round(self.load * 1000)
+
+    def external(self, metric: MetricName) -> Sequence[int]:
+        """The load."""
+        self._check(metric)
+        return [round(self.load * 1000)]
+
+    @staticmethod
+    def _check(metric: MetricName) -> None:
+        if metric.name != LOAD_METRIC:
+            raise MetricsError(f"a simulation has no metric {metric.name}, only {LOAD_METRIC}")

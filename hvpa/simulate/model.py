@@ -1,0 +1,256 @@
+"""What a simulation is made of and what comes out of it: plain values that the parts of this room share.
+
+Amounts are whole millicores and bytes where Kubernetes keeps them so (requests, limits), floats of the same units where
+they are measured (usage, demand). Times inside a simulation are float seconds since the scenario's start; instants that
+leave it are aware datetimes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+from hvpa.api.quantity import Resource
+from hvpa.core.model import ContainerResources
+from hvpa.recommend.hpa import HpaSettings
+from hvpa.recommend.vpa import VpaSettings
+
+PolicyKind = Literal["Hvpa", "HPA", "VPA", "HPA+VPA", "Fixed"]
+
+
+class Load(Protocol):
+    """The load over time, in the scenario's units (requests per second, jobs, percent: whatever was recorded)."""
+
+    def at(self, seconds: float) -> float:
+        """The load at this time since the scenario's start; what was last known holds until the next value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerModel:
+    """A container of the workload: what it is given at first, and what it uses under load.
+
+    CPU in millicores, memory in bytes. `cpu_base` and `memory_base` are used by each replica without any load,
+    `cpu_per_unit` and `memory_per_unit` come with each unit of the load that the replica serves, `memory_leak` is bytes
+    per second since the container's start that are never given back.
+    """
+
+    name: str
+    requests: Mapping[Resource, int]
+    limits: Mapping[Resource, int]
+    cpu_base: float = 0.0
+    cpu_per_unit: float = 0.0
+    memory_base: float = 0.0
+    memory_per_unit: float = 0.0
+    memory_leak: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadModel:
+    """The workload as the scenario sets it up. `max_surge` and `max_unavailable` are counts or percentages ("25%"),
+    as a Deployment's; a StatefulSet replaces one pod at a time. `start_up` is the time in seconds from a container's
+    start until it is ready."""
+
+    kind: Literal["Deployment", "StatefulSet"]
+    name: str
+    namespace: str
+    replicas: int
+    containers: tuple[ContainerModel, ...]
+    start_up: float = 0.0
+    max_surge: int | str = "25%"
+    max_unavailable: int | str = "25%"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeModel:
+    """The nodes that the pods run on; `cpu` and `memory` are one node's allocatable millicores and bytes (None: without
+    end). `count` is how many there may be (None: any number), `start_up` the seconds until one that is added can be
+    used. `headroom` is the CPU in millicores that a pod may use beyond its request, because neighbours use the rest of
+    the node (None: all that the node has)."""
+
+    cpu: int | None = None
+    memory: int | None = None
+    headroom: int | None = None
+    count: int | None = None
+    start_up: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsModel:
+    """metrics-server: every `resolution` seconds, `offset` after the start, it publishes the mean CPU usage since it
+    last asked and the present memory, as they were `delay` seconds ago."""
+
+    resolution: float = 15.0
+    delay: float = 0.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Controllers:
+    """Periods (seconds) and flags of the recommenders; `hpa_offset` is when the HPA controller first looks."""
+
+    hpa: HpaSettings = field(default_factory=HpaSettings)
+    vpa: VpaSettings = field(default_factory=VpaSettings)
+    hpa_offset: float = 0.0
+    vpa_period: float = 60.0
+    updater_period: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One way to scale the workload: an Hvpa's manifest, specs of an HPA (autoscaling/v2) and of a VPA
+    (autoscaling.k8s.io/v1) that act by themselves, or neither (a fixed size). `replicas` and `resources` replace what
+    the workload begins with."""
+
+    name: str
+    kind: PolicyKind
+    hvpa: Mapping[str, object] | None = None
+    hpa: Mapping[str, object] | None = None
+    vpa: Mapping[str, object] | None = None
+    replicas: int | None = None
+    resources: Mapping[str, ContainerResources] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A load, a workload, where it runs, and the policies to compare. Times in seconds; what happens before `warm_up`
+    is simulated and does not count in the totals. `notes` tells what the reader should know (gaps in the load)."""
+
+    name: str
+    description: str
+    start: dt.datetime
+    duration: float
+    step: float
+    load: Load
+    workload: WorkloadModel
+    policies: tuple[Policy, ...]
+    nodes: NodeModel = NodeModel()
+    metrics: MetricsModel = MetricsModel()
+    controllers: Controllers = field(default_factory=Controllers)
+    warm_up: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+class Tick(NamedTuple):
+    """What the pods did in one step. CPU in millicores, mean over the step; memory in bytes at its end; counts of pods
+    at its end. `demand` is what the load asked for, the replicas' base included, `unmet` the part of it that nobody
+    served; `capacity` is what the ready pods could have served at most."""
+
+    demand: float
+    unmet: float
+    capacity: float
+    used_cpu: float
+    used_memory: float
+    requested_cpu: int
+    requested_memory: int
+    pods: int
+    ready: int
+    ooms: int
+    restarts: int
+    """Containers that were started again after an OOM, and pods that took the place of others (rollout, eviction)."""
+
+
+class SimulationEvent(NamedTuple):
+    """Something that happened, with its reason: `time` in seconds; `kind` is Replicas, Requests, Blocked, OOM, Evicted,
+    Unschedulable, Condition or Event."""
+
+    time: float
+    kind: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """A rise of the load and how the policy answered it. `start` and `end` are the rise's in seconds.
+
+    Each phase is a length in seconds, None where it was not reached before the next rise or no HPA took part: until
+    usage left the tolerance, until a metric showed it, until the HPA looked, until the change was made (stabilization,
+    minChange, windows), until the new pods were ready. `unmet_seconds` is how long demand went unmet from the rise's
+    start until the next one.
+    """
+
+    start: float
+    end: float
+    tolerance: float | None
+    metric_age: float | None
+    hpa_period: float | None
+    gates: float | None
+    start_up: float | None
+    unmet_seconds: float
+    total: float | None = None
+    """Seconds from the rise's start until replicas or requests were first raised; None where they were not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """One policy's figures over the scenario after its warm-up. Hours are requested or used core-hours and GiB-hours;
+    slack is 1 - used / requested (0 where nothing was requested); `unmet_share` is the share of time in which demand
+    went unmet."""
+
+    core_hours_requested: float
+    core_hours_used: float
+    gib_hours_requested: float
+    gib_hours_used: float
+    slack_cpu: float
+    slack_memory: float
+    unmet_core_seconds: float
+    unmet_share: float
+    ooms: int
+    restarts: int
+    replica_changes: int
+    request_changes: int
+    node_hours: float
+    reaction_median: float | None
+    reaction_max: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What was recorded at each step (index i is time i * step). CPU in millicores, memory in bytes; `requests` are the
+    mean over the pods, by container and resource."""
+
+    step: float
+    load: array[float]
+    demand: array[float]
+    capacity: array[float]
+    unmet: array[float]
+    used_cpu: array[float]
+    used_memory: array[float]
+    requested_cpu: array[float]
+    requested_memory: array[float]
+    replicas: array[int]
+    ready: array[int]
+    requests: Mapping[tuple[str, Resource], array[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyResult:
+    """All that one policy did."""
+
+    name: str
+    kind: PolicyKind
+    totals: Totals
+    series: Series
+    events: tuple[SimulationEvent, ...]
+    reactions: tuple[Reaction, ...]
+    dropped_events: int = 0
+    """Events beyond what is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """A scenario under all its policies."""
+
+    name: str
+    description: str
+    start: dt.datetime
+    duration: float
+    step: float
+    warm_up: float
+    seed: int
+    notes: tuple[str, ...]
+    policies: tuple[PolicyResult, ...]

@@ -1,0 +1,246 @@
+"""One pod and its containers: what their state is, when it changes by itself, and how the kubelet restarts them.
+
+Times are seconds of the simulation; CPU in millicores (totals in millicore-seconds), memory in bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+from hvpa.api.quantity import CPU, MEMORY, Resource
+from hvpa.core.model import ContainerResources
+from hvpa.simulate.nodes import INSTANT
+from hvpa.simulate.pods_meters import IDLE, Meter
+
+Template = Mapping[str, ContainerResources]
+"""Requests and limits by container name."""
+
+NOTHING: Final = ContainerResources({}, {})
+"""A container without requests and limits."""
+
+FIRST_BACK_OFF: Final = 10.0
+LONGEST_BACK_OFF: Final = 300.0
+STABLE: Final = 600.0
+"""Seconds: the kubelet's back-off between restarts, and how long a container must have run for it to begin anew
+(`initialCrashLoopBackOff`, `MaxContainerBackOff`, twice of which makes an entry expire in client-go's `Backoff`)."""
+
+
+class Shape(NamedTuple):
+    """What bounds one container: requests in whole units, limits in the same (infinity: none)."""
+
+    cpu_request: int
+    memory_request: int
+    cpu_limit: float
+    memory_limit: float
+
+
+def shape_of(resources: ContainerResources) -> Shape:
+    """The bounds that these resources set. A request that is missing is the limit, as the API server sets it."""
+    requests, limits = resources.requests, resources.limits
+
+    def request(resource: Resource) -> int:
+        return requests.get(resource, limits.get(resource, 0))
+
+    return Shape(request(CPU), request(MEMORY), limits.get(CPU, math.inf), limits.get(MEMORY, math.inf))
+
+
+class SimContainer:
+    """A container of a pod.
+
+    `started` is when it last started (None: not yet), `finished` when it last ended, `restarts` how often it was
+    started again, `restart_at` when it will be (None: it runs, or has not started). `oom_at`, `oom_started` and
+    `oom_memory` tell of its last OOM: when it was, when the run began that it ended, and the memory. `grows_from` is
+    the time from which a leak is counted.
+    """
+
+    __slots__ = (
+        "_before", "_mean", "_meter", "_peak", "_stable_from", "_total", "back_off", "finished", "grows_from", "name",
+        "oom_at", "oom_memory", "oom_started", "restart_at", "restarts", "running", "started",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.running = False
+        self.started: float | None = None
+        self.finished: float | None = None
+        self.grows_from = 0.0
+        self.restarts = 0
+        self.restart_at: float | None = None
+        self.oom_at: float | None = None
+        self.oom_memory = 0.0
+        self.oom_started: float | None = None
+        self.back_off = 0.0
+        self._stable_from = -math.inf
+        self._meter = IDLE
+        self._total = 0.0
+        self._before = 0.0
+        self._mean: float | None = None
+        self._peak = 0.0
+
+    @property
+    def cpu(self) -> float:
+        """CPU used, in millicores: the mean over the last step."""
+        return self._meter.rate if self._mean is None else self._mean
+
+    @property
+    def cpu_total(self) -> float:
+        """Millicore-seconds used since the pod's start, over all restarts."""
+        return self._total + self._meter.total
+
+    @property
+    def memory(self) -> float:
+        """Bytes used at the end of the last step; 0 while the container does not run."""
+        return self._meter.memory
+
+    @property
+    def memory_peak(self) -> float:
+        """The most bytes used since the pod's start, or since `Workload.reset_memory_peaks` was called."""
+        return max(self._peak, self._meter.peak)
+
+    def attach(self, meter: Meter) -> None:
+        """Usage comes from this meter from now on."""
+        self._peak = self.memory_peak
+        self._total = self.cpu_total
+        self._meter = meter
+
+    def reset_memory_peak(self) -> None:
+        """Forget the peaks before now (those of all that share this container's meter)."""
+        self._peak = 0.0
+        self._meter.peak = self._meter.memory
+
+    def begin_step(self) -> None:
+        """Keep the total, for the mean over a step in which usage changes."""
+        self._before = self.cpu_total
+
+    def end_step(self, step: float) -> None:
+        """The mean over the step that began with `begin_step`."""
+        self._mean = (self.cpu_total - self._before) / step
+
+    def steady(self) -> None:
+        """Usage was the same throughout the last step."""
+        self._mean = None
+
+    def start(self, now: float) -> None:
+        """The container starts, for the first time or again."""
+        if self.restart_at is not None:
+            self.restarts += 1
+            self.restart_at = None
+        self.running = True
+        self.started = self.grows_from = now
+
+    def kill(self, now: float, memory: float) -> None:
+        """The container is OOMKilled; the kubelet starts it again at `restart_at`.
+
+        As the kubelet does it (`doBackOff`): the first time at once, then after 10 s, 20 s, … 5 min; a container that
+        had run for more than 10 minutes is started at once, and the back-off begins anew.
+        """
+        self.attach(IDLE)
+        self._peak = max(self._peak, memory)
+        self.running = False
+        self.finished = self.oom_at = now
+        self.oom_memory = memory
+        self.oom_started = self.started
+        if self.back_off and now - self._stable_from <= STABLE:
+            self.restart_at = now + self.back_off
+            self.back_off = min(2 * self.back_off, LONGEST_BACK_OFF)
+        else:
+            self.restart_at = now
+            self.back_off = FIRST_BACK_OFF
+        self._stable_from = self.restart_at
+
+
+class SimPod:
+    """A pod.
+
+    `serial` counts all pods that the workload ever had (a StatefulSet's pods share names, never this), `ordinal` is a
+    StatefulSet's. `revision` is the workload's when the pod was made or last agreed with its template. `resources` are
+    the pod's own, which an admission webhook may have changed. `node` is its node's number, None while unscheduled;
+    `scheduled` and `started` are when it got one and when its containers first started; `ready_at` when it became or
+    becomes ready (None: not known), `ready_changed` when `ready` last changed; `deleted` when it was deleted.
+    """
+
+    __slots__ = (
+        "containers", "cpu_request", "created", "deleted", "memory_request", "name", "node", "ordinal", "ready",
+        "ready_at", "ready_changed", "refused", "resources", "revision", "scheduled", "serial", "shapes", "start_up",
+        "started", "template",
+    )  # fmt: skip
+
+    def __init__(
+        self, name: str, serial: int, template: Template, resources: Template, created: float
+    ) -> None:
+        self.name = name
+        self.serial = serial
+        self.ordinal = serial
+        self.template = template
+        self.resources = resources
+        self.created = created
+        self.revision = 0
+        self.start_up = 0.0
+        self.shapes = tuple(shape_of(one) for one in resources.values())
+        self.cpu_request = sum(shape.cpu_request for shape in self.shapes)
+        self.memory_request = sum(shape.memory_request for shape in self.shapes)
+        self.containers = [SimContainer(one) for one in resources]
+        self.node: int | None = None
+        self.scheduled: float | None = None
+        self.started: float | None = None
+        self.ready = False
+        self.ready_at: float | None = None
+        self.ready_changed = created
+        self.deleted: float | None = None
+        self.refused = False
+
+    @property
+    def phase(self) -> Literal["Pending", "Running"]:
+        """Pending until the containers have started, Running from then on."""
+        return "Pending" if self.started is None else "Running"
+
+    @property
+    def most_restarts(self) -> int:
+        """The restarts of the container that has most."""
+        return max((container.restarts for container in self.containers), default=0)
+
+    @property
+    def next_event(self) -> float:
+        """When this pod changes by itself next, in seconds: a container starts again, or the pod becomes ready."""
+        times = [one.restart_at for one in self.containers if one.restart_at is not None]
+        if self.ready_at is not None and not self.ready:
+            times.append(self.ready_at)
+        return min(times, default=math.inf)
+
+    def start(self, now: float) -> None:
+        """The pod was scheduled: its containers start at once."""
+        self.scheduled = self.started = now
+        for container in self.containers:
+            container.start(now)
+        self.ready_at = now + self.start_up
+
+    def settle(self, ready_at: float) -> None:
+        """The pod has been ready since then, and its containers leak from the simulation's start."""
+        self.ready = True
+        self.ready_at = self.ready_changed = ready_at
+        for container in self.containers:
+            container.grows_from = 0.0
+
+    def catch_up(self, now: float) -> int:
+        """Do what is due by now; how many containers were started again."""
+        due = [
+            one for one in self.containers if one.restart_at is not None and one.restart_at <= now + INSTANT
+        ]
+        for container in due:
+            container.start(now)
+        if due and all(container.running for container in self.containers):
+            self.ready_at = now + self.start_up
+        if not self.ready and self.ready_at is not None and self.ready_at <= now + INSTANT:
+            self.ready = True
+            self.ready_changed = now
+        return len(due)
+
+    def kill(self, container: SimContainer, now: float, memory: float) -> None:
+        """One of the containers is OOMKilled; the pod is not ready until it has been started again."""
+        container.kill(now, memory)
+        self.ready_at = None
+        if self.ready:
+            self.ready = False
+            self.ready_changed = now

@@ -1,0 +1,162 @@
+"""YAML with the lines that its fields stand in: documents as plain values, and where each path is to be found.
+
+What belongs here: text to dicts, lists, strings, numbers and booleans. Scalars are read as kubectl reads them:
+timestamps and `12:30` stay text, `1e3` is a number. A key may stand only once in a mapping; anchors and aliases are
+followed, merge keys (`<<`) are not known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import yaml
+
+from hvpa.api.base import FieldError, path_of
+from hvpa.simulate.scenario_errors import ScenarioError, refusal
+
+MAX_DEPTH: Final = 50
+"""Nesting that is read. Manifests stay below 20; libyaml overflows the stack at thousands."""
+MAX_VALUES: Final = 100_000
+"""Values in one document once its aliases are followed: far above any scenario."""
+
+_TAG: Final = "tag:yaml.org,2002:"
+_Path = tuple[str | int, ...]
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    """Tells nulls, booleans and numbers from text as YAML readers of Kubernetes do."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+
+
+for _kind, _pattern, _first in (
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    (
+        "bool",
+        r"^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$",
+        "yYnNtTfFoO",
+    ),
+    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", "-+0123456789"),
+    ("float", r"^[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789"),
+    ("float", r"^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$", "-+."),
+):
+    _Loader.add_implicit_resolver(_TAG + _kind, re.compile(_pattern), list(_first))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document: its file's name as messages call it, its content, and the line of each of its fields by path
+    (`policies[0].hpa.maxReplicas`; the empty path is the document)."""
+
+    file: str
+    content: Any
+    lines: dict[str, int]
+
+    def line(self, path: str) -> int:
+        """The line of the field, or of the nearest thing around it where it is missing."""
+        while path and path not in self.lines:
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        return self.lines[path]
+
+    def refuse(self, path: str, reason: str) -> ScenarioError:
+        """The error for the field at `path`."""
+        return refusal(self.file, self.line(path), FieldError(path, reason))
+
+
+def read_documents(file: str, text: str) -> list[Source]:
+    """The documents of a YAML text that are not empty. Raises ScenarioError."""
+    try:
+        _check_depth(file, text)
+        documents: list[yaml.Node] = list(yaml.compose_all(text, Loader=_Loader))
+    except ScenarioError:
+        raise
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = 1 if mark is None else mark.line + 1
+        raise ScenarioError(f"{file}:{line}: not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ScenarioError(f"{file}:1: not YAML: {error}") from None
+    return [_Reader(file, document).read() for document in documents]
+
+
+def _check_depth(file: str, text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                mark: Any = event.start_mark
+                raise ScenarioError(f"{file}:{mark.line + 1}: nested more than {MAX_DEPTH} deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+class _Reader:
+    """Makes plain values of one document's nodes and notes their lines."""
+
+    def __init__(self, file: str, node: yaml.Node) -> None:
+        self._file = file
+        self._node = node
+        self._lines: dict[str, int] = {}
+        self._values = 0
+
+    def read(self) -> Source:
+        self._lines[""] = self._node.start_mark.line + 1
+        return Source(self._file, self._value(self._node, ()), self._lines)
+
+    def _value(self, node: yaml.Node, path: _Path) -> Any:
+        self._values += 1
+        if self._values > MAX_VALUES or len(path) > MAX_DEPTH:
+            raise self._fault(node, (), "too large once its aliases are followed")
+        if isinstance(node, yaml.MappingNode):
+            return {key: self._child(child, (*path, key), at) for key, child, at in self._entries(node, path)}
+        if isinstance(node, yaml.SequenceNode):
+            return [self._child(child, (*path, index), child) for index, child in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _entries(self, node: yaml.MappingNode, path: _Path) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+        """Key, value, and the node whose line counts for the field."""
+        seen: set[str] = set()
+        for key, child in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._fault(key, path, "a key must be text")
+            if key.value in seen:
+                raise self._fault(key, (*path, key.value), "stands there twice")
+            seen.add(key.value)
+            yield key.value, child, key
+
+    def _child(self, node: yaml.Node, path: _Path, at: yaml.Node) -> Any:
+        self._lines[path_of(path)] = at.start_mark.line + 1
+        return self._value(node, path)
+
+    def _scalar(self, node: yaml.Node, path: _Path) -> Any:
+        text: str = node.value
+        match node.tag.removeprefix(_TAG):
+            case "str":
+                return text
+            case "null":
+                return None
+            case "bool":
+                return text.lower() in ("yes", "true", "on")
+            case "int" | "float" as kind:
+                return self._number(node, path, kind)
+        raise self._fault(node, path, f"a YAML value of type {node.tag} is nothing that is known here")
+
+    def _number(self, node: yaml.Node, path: _Path, kind: str) -> int | float:
+        try:
+            if kind == "int":
+                return int(node.value)
+            value = float(node.value)
+        except ValueError:  # thousands of digits; an explicit tag before what is no number
+            value = math.nan
+        if not math.isfinite(value):
+            raise self._fault(node, path, f"{node.value[:30]} is not a number that is known here")
+        return value
+
+    def _fault(self, node: yaml.Node, path: _Path, reason: str) -> ScenarioError:
+        return refusal(self._file, node.start_mark.line + 1, FieldError(path_of(path), reason))

@@ -1,0 +1,83 @@
+"""Words and numbers of a simulation's reports, as table and page both write them.
+
+What belongs here: how a length of time, an amount or a foreign text is told. Layout is the reports' own.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+NONE: Final = "–"
+"""Stands where there is no figure."""
+_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
+_DECIMALS: Final = ((4, 0.1), (3, 1.0), (2, 10.0), (1, 1000.0))
+"""How many decimals amounts have whose largest is below a number."""
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of characters that steer a terminal or a browser, or that can't be written as UTF-8."""
+
+
+def plain(text: str) -> str:
+    """The text with control, direction and surrogate characters written as escapes, on one line."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(one if unicodedata.category(one) not in _HIDDEN else _escape(one) for one in text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def short(text: str, limit: int) -> str:
+    """The text, cut to `limit` characters; what is cut leaves an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def seconds(length: float | None) -> str:
+    """A length of time in seconds as its two largest units: 7.5s, 1m30s, 2h5m, 3d. NONE for None."""
+    if length is None:
+        return NONE
+    if length < 60:
+        tenths = math.floor(length * 10 + 0.5) / 10
+        if tenths < 60:
+            return f"{tenths:g}s"
+    whole = math.floor(length + 0.5)
+    for index, (size, unit) in enumerate(_UNITS):
+        if whole >= size:
+            below, below_unit = _UNITS[index + 1] if index + 1 < len(_UNITS) else (1, "s")
+            rest = whole % size // below
+            return f"{whole // size}{unit}" + (f"{rest}{below_unit}" if rest else "")
+    raise AssertionError("a minute or more has a unit")  # pragma: no cover
+
+
+def amounts(values: Sequence[float | None]) -> list[str]:
+    """Amounts of one column with as many decimals as the largest deserves; one that is not 0 never looks like it."""
+    known = [abs(value) for value in values if value is not None]
+    largest = max(known, default=0.0)
+    decimals = next((count for count, end in _DECIMALS if largest < end), 0)
+    return [NONE if value is None else amount(value, decimals) for value in values]
+
+
+def amount(value: float, decimals: int) -> str:
+    """A number with thousands apart: 1,234.5; `<0.1` where it would round to 0 and is more."""
+    if value == 0:
+        return "0"
+    told = f"{value:,.{decimals}f}"
+    least = f"{10**-decimals:.{decimals}f}"
+    return f"<{least}" if value > 0 and not told.strip("0.,") else told
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """A share (0 to 1) as percent, without the sign."""
+    return amount(share * 100, decimals)
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(one) in "WF" for one in text)
+    return len(text) + wide - sum(unicodedata.combining(one) != 0 for one in text)

@@ -1,0 +1,250 @@
+"""The command `hvpa simulate`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from hvpa.cli import simulate
+from hvpa.simulate import page, parallel
+from hvpa.simulate.wire import schema
+from tests.unit.cli.support import Shell
+from tests.unit.cli.test_contract import faults
+
+ROOT = Path(__file__).parents[3]
+SCENARIO: dict[str, Any] = {
+    "name": "small",
+    "duration": "10m",
+    "load": {"formula": "100 + 50 * sin(t / hour)", "noise": 0.1},
+    "workload": {
+        "name": "web",
+        "replicas": 2,
+        "containers": [
+            {
+                "name": "app",
+                "requests": {"cpu": "500m", "memory": "256Mi"},
+                "cpu": {"perUnit": "10m"},
+                "memory": {"base": "100Mi"},
+            }
+        ],
+    },
+    "policies": [{"name": "large", "fixed": {"replicas": 9}}, {"name": "small", "fixed": {"replicas": 1}}],
+}
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """The command silences its process's logs; other tests want to read theirs."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+@pytest.fixture
+def scenario(shell: Shell) -> str:
+    """A small scenario's file."""
+    return shell.file(SCENARIO)
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the work in this process, which is quicker to start."""
+    monkeypatch.setattr(simulate, "processors", lambda: 1)
+
+
+def test_the_table_is_printed(shell: Shell, scenario: str) -> None:
+    ran = shell.run("simulate", scenario)
+    assert (ran.code, ran.err) == (0, "")
+    assert [line.split()[0] for line in ran.out.splitlines()[5:7]] == ["large", "small"]
+
+
+def test_json_follows_the_schema_and_is_the_same_to_the_byte(shell: Shell, scenario: str) -> None:
+    ran = shell.run("simulate", scenario, scenario, "-o", "json", "--seed", "5")
+    assert (ran.code, ran.err) == (0, "")
+    assert faults(ran.json, schema(), schema()) == []
+    assert [one["seed"] for one in ran.json["scenarios"]] == [5, 5]
+    assert ran.json["scenarios"][0]["policies"][0]["series"] is None
+    assert shell.run("simulate", scenario, scenario, "-o", "json", "--seed", "5").out == ran.out
+    other = shell.run("simulate", scenario, scenario, "-o", "json", "--seed", "6").out
+    assert other.replace('"seed": 6', '"seed": 5') != ran.out
+
+
+def test_series_are_printed_where_they_are_asked_for(shell: Shell, scenario: str) -> None:
+    ran = shell.run("simulate", scenario, "-o", "json", "--series", "--policy", "small")
+    (policy,) = ran.json["scenarios"][0]["policies"]
+    assert policy["name"] == "small"
+    assert policy["series"]["replicas"]["values"] == [1.0, 1.0]
+
+
+def test_page_and_picture_are_written_the_same_to_the_byte(shell: Shell, scenario: str) -> None:
+    html, png = shell.folder / "page.html", shell.folder / "picture.png"
+    written = []
+    for _ in range(2):
+        ran = shell.run("simulate", scenario, "--html", str(html), "--png", str(png))
+        assert (ran.code, ran.err) == (0, "")
+        assert "large" in ran.out
+        written.append((html.read_bytes(), png.read_bytes()))
+    assert written[0] == written[1]
+    assert html.read_text().startswith("<!DOCTYPE html>")
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("flag", "module"), [("--html", "plotly"), ("--png", "matplotlib")])
+def test_without_the_extra_the_line_names_it(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, flag: str, module: str
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == module else find(name))
+    monkeypatch.setattr(simulate, "simulate_all", None)
+    ran = shell.run("simulate", scenario, flag, str(shell.folder / "out"))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        f"hvpa: error: {flag} needs {module}, which is not installed: pip install 'hvpa[plots]'\n"
+    )
+
+
+@pytest.mark.parametrize("path", ["{folder}", "{folder}/none/page.html"])
+def test_a_file_that_cannot_be_written_is_told_before_the_work(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(simulate, "simulate_all", None)
+    ran = shell.run("simulate", scenario, "--html", path.format(folder=shell.folder))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("hvpa: error: --html: ")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_written_after_all_is_one_line(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "to_html", lambda results: "")
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    target = str(shell.folder / "page.html")
+    ran = shell.run("simulate", scenario, "--html", target)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"hvpa: error: {target}: can't be written: No space left on device\n"
+
+
+def test_a_wrong_scenario_is_one_line_with_its_place(shell: Shell) -> None:
+    path = shell.file({**SCENARIO, "durration": "1h"})
+    ran = shell.run("simulate", path)
+    assert (ran.code, ran.out) == (1, "")
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith(f"hvpa: error: {path}:")
+    assert "durration" in ran.err
+
+
+def test_a_scenario_that_is_not_there_is_one_line(shell: Shell) -> None:
+    ran = shell.run("simulate", str(shell.folder / "none.yaml"))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (1, "", 1)
+
+
+def test_a_policy_that_is_not_there_is_one_line(shell: Shell, scenario: str) -> None:
+    ran = shell.run("simulate", scenario, "--policy", "none")
+    assert (ran.code, ran.err) == (1, "hvpa: error: there is no policy 'none'; there are: large, small\n")
+
+
+@pytest.mark.parametrize(("debug", "traceback"), [((), False), (("--debug",), True)])
+def test_an_error_of_ours_shows_where_with_debug_only(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, debug: tuple[str, ...], traceback: bool
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError("first\nsecond")
+
+    monkeypatch.setattr(parallel, "simulate", broken)
+    ran = shell.run("simulate", scenario, *debug)
+    assert ran.code == 1
+    assert "policy large: internal error: ValueError: first second" in ran.err.splitlines()[-1]
+    assert ("Traceback" in ran.err) == traceback
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--series",),
+        ("--seed", "-1"),
+        ("--seed", "x"),
+        ("--seed", "9" * 30),
+        ("--jobs", "0"),
+        ("--jobs", "١"),
+        ("--progress", "perhaps"),
+        ("-o", "xml"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(shell: Shell, scenario: str, flags: tuple[str, ...]) -> None:
+    ran = shell.run("simulate", scenario, *flags)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+
+
+def test_progress_is_shown_where_it_is_asked_for(shell: Shell, scenario: str) -> None:
+    assert "simulating" in shell.run("simulate", scenario, "--progress", "always").err
+    assert shell.run("simulate", scenario, "--progress", "never").err == ""
+    assert shell.run("simulate", scenario).err == ""
+
+
+def test_progress_on_a_terminal_waits_a_while(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda _: True)
+    monkeypatch.setattr(simulate, "QUIET_FOR", 1e9)
+    assert "simulating" not in shell.run("simulate", scenario).err
+    monkeypatch.setattr(simulate, "QUIET_FOR", 0.0)
+    assert "simulating" in shell.run("simulate", scenario).err
+
+
+def test_as_many_processes_as_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert simulate.processors() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert simulate.processors() == 1
+
+
+def test_the_table_needs_neither_plotly_nor_a_client(scenario: str) -> None:
+    program = (
+        "import sys; from hvpa.cli.main import main; code = main(sys.argv[1:]); "
+        "unwanted = {'plotly', 'matplotlib', 'numpy', 'tqdm', 'kubernetes_asyncio', 'aiohttp'}; "
+        "sys.exit(code or bool(unwanted & sys.modules.keys()))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "simulate", scenario, "--jobs", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_several_processes_print_what_one_prints(scenario: str) -> None:
+    def out(jobs: str) -> bytes:
+        command = [
+            sys.executable,
+            "-m",
+            "hvpa",
+            "simulate",
+            scenario,
+            "-o",
+            "json",
+            "--series",
+            "--jobs",
+            jobs,
+        ]
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120)
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        return ran.stdout
+
+    assert out("2") == out("1")
+    assert json.loads(out("1"))["scenarios"][0]["name"] == "small"

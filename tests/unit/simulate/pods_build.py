@@ -1,0 +1,63 @@
+"""What the tests of pods, nodes and rollouts build their workloads from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hvpa.api.quantity import Resource
+from hvpa.core.model import ContainerResources
+from hvpa.simulate.model import ContainerModel, NodeModel, WorkloadModel
+from hvpa.simulate.pods import Workload
+
+MI = 2**20
+ENDLESS = NodeModel()
+
+
+def bounds(cpu: int | None = None, memory: int | None = None) -> dict[Resource, int]:
+    given: dict[Resource, int | None] = {"cpu": cpu, "memory": memory}
+    return {name: amount for name, amount in given.items() if amount is not None}
+
+
+def container(
+    name: str = "app",
+    requests: Mapping[Resource, int] | None = None,
+    limits: Mapping[Resource, int] | None = None,
+    **uses: float,
+) -> ContainerModel:
+    return ContainerModel(name, requests or {}, limits or {}, **uses)
+
+
+def workload(
+    replicas: int = 1,
+    *containers: ContainerModel,
+    nodes: NodeModel = ENDLESS,
+    settled: bool = True,
+    **fields: Any,
+) -> Workload:
+    given = {"kind": "Deployment", "name": "app", "namespace": "default", "start_up": 30.0, **fields}
+    model = WorkloadModel(replicas=replicas, containers=containers or (container(),), **given)
+    return Workload(model, nodes, settled)
+
+
+def template(
+    cpu: int | None = None, memory: int | None = None, name: str = "app"
+) -> dict[str, ContainerResources]:
+    return {name: ContainerResources(bounds(cpu, memory), {})}
+
+
+def names(state: Workload) -> list[str]:
+    return [pod.name for pod in state.pods]
+
+
+def run(
+    state: Workload, start: float, end: float, load: float = 0.0, step: float = 1.0
+) -> list[tuple[int, int]]:
+    """Advance from start to end; (pods, ready) after each step."""
+    counts = []
+    at = start
+    while at < end:
+        tick = state.advance(at, step, load)
+        counts.append((tick.pods, tick.ready))
+        at += step
+    return counts

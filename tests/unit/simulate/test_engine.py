@@ -1,0 +1,203 @@
+"""Whole simulations: each policy does what the recommenders that it is made of do."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hvpa.core.model import ContainerResources
+from hvpa.simulate.engine import simulate
+from hvpa.simulate.model import Policy, PolicyResult, Scenario
+from hvpa.simulate.scalers import SimulationError
+from tests.unit.simulate import build
+
+POLICIES = build.Policies()
+HOUR = 3600.0
+
+
+def run(policy: Policy, **changes: Any) -> PolicyResult:
+    return simulate(build.scenario(**changes), policy)
+
+
+def kinds(result: PolicyResult) -> set[str]:
+    return {event.kind for event in result.events}
+
+
+def test_a_fixed_size_stays_and_is_recorded_at_every_step() -> None:
+    result = run(POLICIES.fixed)
+    series, totals = result.series, result.totals
+    assert list(series.replicas) == [3] * 240
+    assert list(series.ready) == [3] * 240
+    assert set(series.demand) == {960.0}, "90 units at 10m, and three times 20m"
+    assert set(series.requests["app", "cpu"]) == {500.0}
+    assert totals.core_hours_requested == pytest.approx(1.5)
+    assert totals.core_hours_used == pytest.approx(0.96)
+    assert totals.gib_hours_requested == pytest.approx(1.5)
+    assert totals.slack_cpu == pytest.approx(1 - 0.96 / 1.5)
+    assert (totals.unmet_core_seconds, totals.unmet_share, totals.ooms, totals.restarts) == (0, 0, 0, 0)
+    assert (totals.replica_changes, totals.request_changes) == (0, 0)
+    assert (totals.reaction_median, totals.reaction_max) == (None, None)
+    assert result.events == ()
+
+
+def test_a_policy_may_begin_with_another_size() -> None:
+    own = {"app": ContainerResources({"cpu": 1000, "memory": build.MIB}, {})}
+    policy = Policy("fixed", "Fixed", replicas=5, resources=own)
+    result = run(policy)
+    assert set(result.series.replicas) == {5}
+    assert set(result.series.requests["app", "cpu"]) == {1000.0}
+
+
+def test_an_hpa_alone_scales_out_and_after_its_window_in() -> None:
+    load = build.Shape(lambda at: 90.0 if at < 600 or at >= 1200 else 300.0)
+    result = run(POLICIES.hpa, load=load)
+    replicas = result.series.replicas
+    assert replicas[0] == 3
+    assert max(replicas) == 8, "3000m and the base of eight pods, at 400m each"
+    assert replicas[-1] == 3
+    down = next(i for i in range(1, 240) if replicas[i] < replicas[i - 1]) * 15
+    assert 1500 <= down <= 1560, "five minutes after the load went down"
+    assert result.totals.request_changes == 0
+    assert kinds(result) == {"Replicas"}
+    reaction = result.reactions[0]
+    assert reaction.start == 600
+    assert reaction.total is not None
+    assert 15 <= reaction.total <= 60
+    phases = (reaction.tolerance, reaction.metric_age, reaction.hpa_period, reaction.gates)
+    assert sum(phase or 0 for phase in phases) == reaction.total
+    assert reaction.start_up is not None
+    assert reaction.start_up >= 30
+
+
+def test_a_vpa_alone_evicts_pods_that_come_back_larger() -> None:
+    result = run(POLICIES.vpa, load=build.constant(240.0), duration=4 * HOUR)
+    assert set(result.series.replicas) == {3}
+    assert kinds(result) == {"Evicted"}
+    assert result.totals.restarts == len(result.events) >= 3
+    assert result.totals.request_changes >= 1
+    assert result.series.requests["app", "cpu"][-1] > 800, "they use 820m"
+
+
+def test_an_hpa_and_a_vpa_side_by_side_do_both() -> None:
+    result = run(POLICIES.both, load=build.step(90.0, 600, 300.0), duration=4 * HOUR)
+    assert kinds(result) == {"Replicas", "Evicted"}
+    assert result.totals.replica_changes >= 1
+    assert result.totals.request_changes >= 1
+
+
+def test_a_vpa_that_is_off_recommends_and_changes_nothing() -> None:
+    policy = Policy("off", "VPA", vpa={"updatePolicy": {"updateMode": "Off"}})
+    result = run(policy, load=build.constant(240.0), duration=4 * HOUR)
+    assert result.events == ()
+    assert result.totals.restarts == 0
+
+
+def test_an_hvpa_scales_both_ways_by_the_operators_own_decision() -> None:
+    result = run(POLICIES.hvpa, load=build.step(90.0, 600, 300.0), duration=4 * HOUR)
+    assert {"Replicas", "Requests"} <= kinds(result)
+    assert result.totals.replica_changes >= 1
+    assert result.totals.request_changes >= 1
+    assert 3 < result.series.replicas[-1] < 9, "half of the way is gone by larger pods"
+    assert result.series.requests["app", "cpu"][-1] > 500
+
+
+def test_an_hvpa_at_constant_load_comes_to_rest() -> None:
+    result = run(POLICIES.hvpa, duration=12 * HOUR)
+    settled = [event for event in result.events if event.time > 6 * HOUR and event.kind != "Blocked"]
+    assert settled == []
+
+
+def test_an_hvpa_in_recommend_mode_changes_nothing() -> None:
+    policy = Policy("watch", "Hvpa", hvpa=build.hvpa(mode="Recommend"))
+    result = run(policy, load=build.constant(300.0))
+    assert set(result.series.replicas) == {3}
+    assert set(result.series.requests["app", "cpu"]) == {500.0}
+
+
+def test_an_hvpa_without_recommenders_of_its_own_says_so() -> None:
+    policy = Policy("none", "Hvpa", hvpa=build.hvpa(hpa={"deploy": False}, vpa={"deploy": False}))
+    result = run(policy)
+    assert "NoRecommender" in {event.reason for event in result.events}
+
+
+def test_an_hvpa_that_is_not_valid_is_refused() -> None:
+    policy = Policy("bad", "Hvpa", hvpa=build.hvpa(mode="Now"))
+    with pytest.raises(SimulationError, match=r"policy bad: spec\.mode"):
+        run(policy)
+
+
+def test_memory_that_runs_out_is_seen_by_the_recommender_and_by_the_totals() -> None:
+    limited = build.container(limits={"memory": 512 * build.MIB}, memory_leak=200 * build.MIB / HOUR)
+    workload = build.workload(limited)
+    fixed = run(POLICIES.fixed, workload=workload, duration=8 * HOUR)
+    assert fixed.totals.ooms >= 3
+    assert fixed.totals.unmet_core_seconds > 0
+    scaled = run(POLICIES.vpa, workload=workload, duration=8 * HOUR)
+    assert scaled.series.requests["app", "memory"][-1] > 512 * build.MIB
+
+
+def test_what_happens_before_the_warm_up_does_not_count() -> None:
+    load = build.step(90.0, 600, 300.0)
+    cold, warm = run(POLICIES.hpa, load=load), run(POLICIES.hpa, load=load, warm_up=1800.0)
+    assert cold.totals.replica_changes > 0
+    assert warm.totals.replica_changes == 0
+    assert warm.totals.core_hours_requested < cold.totals.core_hours_requested
+    assert warm.reactions == ()
+    assert warm.series == cold.series
+
+
+def test_the_same_scenario_gives_the_same_bytes() -> None:
+    def once() -> bytes:
+        return pickle.dumps(run(POLICIES.hvpa, load=build.step(90.0, 600, 300.0)))
+
+    assert once() == once()
+
+
+def test_progress_is_told_until_the_end() -> None:
+    seen: list[float] = []
+    simulate(build.scenario(), POLICIES.fixed, seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == HOUR
+
+
+@pytest.mark.parametrize("step", [5.0, 15.0, 60.0])
+def test_the_step_changes_figures_by_little(step: float) -> None:
+    load = build.Shape(lambda at: 90.0 + at / 40)
+    base = run(POLICIES.hpa, load=load, step=15.0, duration=4 * HOUR).totals
+    other = run(POLICIES.hpa, load=load, step=step, duration=4 * HOUR).totals
+    assert other.core_hours_requested == pytest.approx(base.core_hours_requested, rel=0.03)
+    assert other.core_hours_used == pytest.approx(base.core_hours_used, rel=0.03)
+
+
+def test_more_events_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hvpa.simulate.measure.MOST_EVENTS", 1)
+    result = run(POLICIES.vpa, load=build.constant(240.0), duration=4 * HOUR)
+    assert len(result.events) == 1
+    assert result.dropped_events >= 2
+
+
+def test_an_hpa_on_the_load_itself_needs_no_cpu_metric() -> None:
+    external = {
+        "type": "External",
+        "external": {"metric": {"name": "load"}, "target": {"type": "AverageValue", "averageValue": "30"}},
+    }
+    policy = Policy("queue", "HPA", hpa={"minReplicas": 1, "maxReplicas": 10, "metrics": [external]})
+    result = run(policy, load=build.step(90.0, 600, 240.0))
+    assert result.series.replicas[30] == 3
+    assert result.series.replicas[-1] == 8
+    assert result.reactions[0].tolerance is None
+
+
+def unready(scenario: Scenario) -> Scenario:
+    return replace(scenario, workload=replace(scenario.workload, start_up=10 * HOUR))
+
+
+def test_pods_that_are_never_ready_serve_nothing() -> None:
+    scenario = unready(build.scenario(load=build.step(90.0, 600, 300.0)))
+    result = simulate(scenario, POLICIES.hpa)
+    assert result.series.replicas[-1] > 3
+    assert result.series.ready[-1] == 3
+    assert result.reactions[0].start_up is None

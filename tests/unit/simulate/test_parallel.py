@@ -1,0 +1,223 @@
+"""Several policies and scenarios at once: the same results in the same order, and no process left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from hvpa.simulate import parallel
+from hvpa.simulate.parallel import plan, simulate_all
+from hvpa.simulate.scalers import SimulationError
+from hvpa.simulate.scenario_errors import ScenarioError
+from hvpa.simulate.wire import to_json
+
+SCENARIO = """
+name: small
+duration: {duration}
+load: {{formula: "100 + 50 * sin(t / hour)", noise: 0.1}}
+workload:
+  name: web
+  replicas: 2
+  containers:
+    - {{name: app, requests: {{cpu: 500m, memory: 256Mi}}, cpu: {{perUnit: 10m}}, memory: {{base: 100Mi}}}}
+policies:
+  - {{name: large, fixed: {{replicas: 9}}}}
+  - {{name: small, fixed: {{replicas: 1}}}}
+"""
+
+
+def quiet(done: float, total: float) -> None:
+    """Tells nobody."""
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """The command silences its process's logs; other tests want to read theirs."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a scenario's file."""
+
+    def write(duration: str = "10m", name: str = "small.yaml", **changes: str) -> Path:
+        path = tmp_path / name
+        text = SCENARIO.format(duration=duration)
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def names(results: Any) -> list[tuple[str, list[str]]]:
+    """What the results are of."""
+    return [(one.name, [policy.name for policy in one.policies]) for one in results]
+
+
+def test_more_processes_give_the_same_results_in_the_same_order(scenario: Callable[..., Path]) -> None:
+    paths = [scenario("2h"), scenario(name="other.yaml", small="other")]
+    run = plan(paths, 3)
+    told: list[tuple[float, float]] = []
+    alone = simulate_all(run, 1, quiet)
+    several = simulate_all(run, 2, lambda done, total: told.append((done, total)))
+    assert names(several) == [("small", ["large", "small"]), ("other", ["large", "other"])]
+    assert to_json(several, series=True) == to_json(alone, series=True)
+    assert {one.seed for one in several} == {3}
+    assert told[-1] == (15600.0, 15600.0)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert multiprocessing.active_children() == []
+
+
+def test_one_task_needs_no_other_process(
+    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "_in_workers", None)
+    told: list[float] = []
+    results = simulate_all(plan([scenario()], 0, ["small"]), 8, lambda done, total: told.append(done / total))
+    assert names(results) == [("small", ["small"])]
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+def test_only_the_policies_that_are_named_are_simulated(scenario: Callable[..., Path]) -> None:
+    run = plan([scenario()], 0, ["small"])
+    assert [task.policy for task in run.all_tasks] == [1]
+
+
+def test_a_policy_that_is_nowhere_is_an_error(scenario: Callable[..., Path]) -> None:
+    with pytest.raises(SimulationError, match="there is no policy 'none'; there are: large, small"):
+        plan([scenario()], 0, ["none", "small"])
+
+
+def test_a_scenario_without_the_policies_is_an_error(scenario: Callable[..., Path]) -> None:
+    paths = [scenario(), scenario(name="other.yaml", large="other")]
+    with pytest.raises(SimulationError, match=r"other\.yaml: none of the policies asked for is in it"):
+        plan(paths, 0, ["large"])
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (SimulationError("policy large: it can't be"), "{path}: policy large: it can't be"),
+        (
+            ValueError("a\nb"),
+            "{path}: policy large: internal error: ValueError: a\nb (--debug shows where)",
+        ),
+    ],
+)
+def test_an_error_of_a_policy_names_file_and_policy(
+    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    def fails(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(parallel, "simulate", fails)
+    path = scenario()
+    with pytest.raises(SimulationError) as caught:
+        simulate_all(plan([path], 0), 1, quiet)
+    assert str(caught.value) == told.format(path=path)
+    assert caught.value.__cause__ is error
+
+
+def test_an_error_in_a_worker_ends_them_all(scenario: Callable[..., Path]) -> None:
+    path = scenario("20d")
+    run = plan([path], 0)
+    path.write_text("name: [")
+    with pytest.raises(SimulationError, match=r"small\.yaml"):
+        simulate_all(run, 2, quiet)
+    assert multiprocessing.active_children() == []
+
+
+def test_ctrl_c_ends_the_workers(scenario: Callable[..., Path]) -> None:
+    def interrupted(done: float, total: float) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate_all(plan([scenario("20d")], 0), 2, interrupted)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_worker_that_is_killed_is_told_in_one_line(scenario: Callable[..., Path]) -> None:
+    def kill(done: float, total: float) -> None:
+        if done:
+            for child in multiprocessing.active_children():
+                os.kill(child.pid or 0, signal.SIGKILL)
+
+    with pytest.raises(SimulationError, match="a process ended before its work was done"):
+        simulate_all(plan([scenario("20d")], 0), 2, kill)
+    assert multiprocessing.active_children() == []
+
+
+# --- what a worker does, in this process -----------------------------------------------------------------------
+def test_a_worker_leaves_ctrl_c_to_the_first_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    ignored: list[Any] = []
+    monkeypatch.setattr(parallel, "_seconds", None)
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(signal, "signal", lambda number, action: ignored.append((number, action)))
+    watched, kept = multiprocessing.Pipe(duplex=False)
+    threads: list[Any] = []
+
+    def thread(**kwargs: Any) -> Started:
+        threads.append(kwargs)
+        return Started()
+
+    monkeypatch.setattr("hvpa.simulate.parallel.threading.Thread", thread)
+    parallel._begin([0.0], watched)
+    assert ignored == [(signal.SIGINT, signal.SIG_IGN)]
+    assert threads[0]["daemon"]
+    kept.close()
+    threads[0]["target"](*threads[0]["args"])
+    watched.close()
+    threads[0]["target"](*threads[0]["args"])
+    assert ended == [1, 1]
+
+
+class Started:
+    """A thread that does nothing."""
+
+    def start(self) -> None:
+        pass
+
+
+def test_a_worker_tells_how_far_it_is(scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = [0.0, 0.0]
+    monkeypatch.setattr(parallel, "_seconds", seconds)
+    parallel._loaded.cache_clear()
+    path = scenario()
+    done = parallel._work(1, parallel.Task(path, 0, 1))
+    assert (done.name, seconds) == ("small", [0.0, 600.0])
+    path.write_text("name: [")
+    with pytest.raises(SimulationError, match=r"small\.yaml"):
+        parallel._work(0, parallel.Task(path, 1, 0))
+    with pytest.raises(ScenarioError):
+        plan([path], 0)
+    parallel._loaded.cache_clear()
+
+
+def test_the_pool_is_of_processes_that_inherit_nothing(
+    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts: list[Any] = []
+
+    class Pool(ProcessPoolExecutor):
+        def __init__(self, jobs: int, context: Any, *args: Any) -> None:
+            contexts.append((jobs, context.get_start_method()))
+            super().__init__(jobs, context, *args)
+
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", Pool)
+    simulate_all(plan([scenario()], 0), 64, quiet)
+    assert contexts == [(2, "spawn")]

@@ -1,0 +1,136 @@
+"""The JSON contract of `simulate -o json` and its schema."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hvpa.simulate import wire
+from hvpa.simulate.model import SimulationEvent
+from tests.unit.cli.test_contract import faults
+from tests.unit.simulate.results import REACTION, policy, result, series
+
+SCHEMA_FILE = Path(__file__).parents[3] / "docs" / "simulate.schema.json"
+
+
+def told(*policies: Any, with_series: bool = False, **changes: Any) -> Any:
+    """The report, which follows the schema."""
+    report = json.loads(wire.to_json([result(*policies, **changes)], series=with_series))
+    schema = wire.schema()
+    assert faults(report, schema, schema) == []
+    return report["scenarios"][0]
+
+
+def test_the_schema_in_the_documents_is_the_one_of_the_types(capsys: pytest.CaptureFixture[str]) -> None:
+    wire.main()
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == capsys.readouterr().out, "run: make generate"
+
+
+def test_a_result_is_told_field_by_field() -> None:
+    reaction = replace(REACTION, gates=None, total=None)
+    report = told(policy(reactions=(reaction,), dropped_events=4), warm_up=30.0, notes=("a gap",))
+    (one,) = report.pop("policies")
+    assert report == {
+        "name": "day and night",
+        "description": "A web shop's week",
+        "start": "2026-11-16T00:00:00Z",
+        "durationSeconds": 60.0,
+        "stepSeconds": 15.0,
+        "warmUpSeconds": 30.0,
+        "seed": 7,
+        "notes": ["a gap"],
+    }
+    assert one == {
+        "name": "hvpa",
+        "kind": "Hvpa",
+        "figures": {
+            "coreHoursRequested": 1234.5,
+            "coreHoursUsed": 800.25,
+            "gibHoursRequested": 96.0,
+            "gibHoursUsed": 48.0,
+            "slackCpu": 0.3517,
+            "slackMemory": 0.5,
+            "unmetCoreSeconds": 17.25,
+            "unmetShare": 0.00123,
+            "ooms": 0,
+            "restarts": 3,
+            "replicaChanges": 12,
+            "requestChanges": 2,
+            "nodeHours": 168.0,
+            "reactionMedianSeconds": 42.0,
+            "reactionMaxSeconds": 95.5,
+        },
+        "events": [
+            {"time": "2026-11-16T00:00:30Z", "kind": "Replicas", "reason": "HPA", "message": "2 -> 4"},
+            {
+                "time": "2026-11-16T00:00:45.500000Z",
+                "kind": "OOM",
+                "reason": "OOMKilled",
+                "message": "app of web-1 used 1.1Gi of 1Gi",
+            },
+        ],
+        "droppedEvents": 4,
+        "reactions": [
+            {
+                "start": "2026-11-16T01:00:00Z",
+                "end": "2026-11-16T01:01:00Z",
+                "phases": {
+                    "toleranceSeconds": 10.0,
+                    "metricAgeSeconds": 15.0,
+                    "hpaPeriodSeconds": 7.5,
+                    "gatesSeconds": None,
+                    "startUpSeconds": 30.0,
+                },
+                "totalSeconds": None,
+                "unmetSeconds": 45.0,
+            }
+        ],
+        "series": None,
+    }
+
+
+def test_series_are_told_where_they_are_asked_for() -> None:
+    one = series()
+    requests = {**one.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
+    endless = array("d", [1500.0, float("inf"), 1500.0, 1500.0])
+    told_series = told(policy(series=replace(one, requests=requests, capacity=endless)), with_series=True)[
+        "policies"
+    ][0]["series"]
+    assert told_series["replicas"] == {"seconds": [0.0, 15.0, 30.0, 45.0], "values": [2.0, 2.0, 4.0, 4.0]}
+    assert told_series["capacity"]["values"] == [1.5, None, 1.5, 1.5]
+    assert told_series["requests"] == {
+        "app": {
+            "cpu": {"seconds": [0.0, 45.0], "values": [0.5, 0.5]},
+            "memory": {"seconds": [0.0, 45.0], "values": [1.0, 1.0]},
+        },
+        "proxy": {"cpu": {"seconds": [0.0, 45.0], "values": [0.1, 0.1]}},
+    }
+
+
+def test_the_same_result_gives_the_same_bytes() -> None:
+    assert wire.to_json([result(), result()]) == wire.to_json([result(), result()])
+    assert "\n" in wire.to_json([result()])
+    assert "\n" not in wire.to_json([result()], series=True)
+
+
+def test_what_was_not_reached_is_null() -> None:
+    figures = told(policy(reaction_median=None, reaction_max=None))["policies"][0]["figures"]
+    assert figures["reactionMedianSeconds"] is figures["reactionMaxSeconds"] is None
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=20))
+def test_any_text_can_be_told(text: str) -> None:
+    report = told(policy(text, events=(SimulationEvent(0.0, "Event", text, text),)), name=text)
+    wanted = text.encode("utf-8", "backslashreplace").decode()
+    assert (report["name"], report["policies"][0]["events"][0]["message"]) == (wanted, wanted)
+
+
+def test_a_part_of_a_millisecond_is_rounded() -> None:
+    assert wire.when(result().start, 1.0004999) == "2026-11-16T00:00:01Z"

@@ -1,0 +1,276 @@
+"""Opens the page of `hvpa simulate --html` in headless Chromium, without any network, and looks whether it works: the
+plots are drawn, nothing is loaded, nothing is complained about, zooming and filtering do what they should.
+
+`CHROMIUM` names the browser (default: the first of the usual names that is installed); without one there is nothing
+to check, and the exit code is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NO_NETWORK: Final = "127.0.0.1:9"
+"""A proxy that nobody is: whatever is asked for over the network fails."""
+PATIENCE: Final = 60.0
+"""Seconds for the browser to start, and for the page to be drawn."""
+SCENARIO: Final = """
+name: <script>alert("name")</script> & co
+duration: 6h
+load: {formula: "200 + 150 * sin(2 * pi * t / day) + 300 * pulse(t, 3 * hour, 30 * minute)"}
+workload:
+  name: web
+  replicas: 3
+  startUp: 30s
+  containers:
+    - name: app
+      requests: {cpu: 500m, memory: 512Mi}
+      cpu: {base: 50m, perUnit: 10m}
+      memory: {base: 200Mi, perUnit: 1Mi}
+policies:
+  - name: <a href="https://example.com/">HPA</a>
+    hpa:
+      minReplicas: 2
+      maxReplicas: 20
+      metrics:
+        - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}
+  - name: fixed
+    fixed: {replicas: 8}
+"""
+COUNTS: Final = """(() => {
+  const count = (selector) => document.querySelectorAll(selector).length;
+  const shown = [...document.querySelectorAll(".events tbody tr")].filter((row) => !row.hidden).length;
+  return {
+    drawn: document.documentElement?.dataset.drawn === "true", scenarios: count("section"),
+    plots: count(".js-plotly-plot"), lines: count(".js-plotly-plot path.js-line"),
+    marks: count(".js-plotly-plot .points path"), rows: count(".figures tbody tr"),
+    events: count(".events tbody tr"), shown, buttons: count(".modebar-btn[data-title*='loud']"),
+  };
+})()"""
+FILTER: Final = """(() => {
+  for (const form of document.querySelectorAll(".filters")) {
+    form.elements.text.value = "no event says this";
+    form.dispatchEvent(new Event("input"));
+  }
+})()"""
+ZOOM: Final = """(async () => {
+  const plot = document.getElementById("time-0");
+  const [from, to] = plot.layout.xaxis.range.map((end) => new Date(end).getTime());
+  await Plotly.relayout(plot, {"xaxis.range": [from, from + (to - from) / 4]});
+  return plot.querySelectorAll("path.js-line").length;
+})()"""
+
+
+class PageError(Exception):
+    """What is wrong with the page, or with the browser."""
+
+
+def main() -> int:
+    """Check; 0 where all is well or there is no browser, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenario", nargs="?", help="default: a small one of this check's own")
+    parser.add_argument("--page", help="check this page instead of a scenario's")
+    parser.add_argument("--screenshot", metavar="FILE", help="also write a picture of the page")
+    args = parser.parse_args()
+    browser, named = find_browser(), os.environ.get("CHROMIUM")
+    if browser is None and named:
+        print(f"page-check: CHROMIUM={named} is not there", file=sys.stderr)
+        return 1
+    if browser is None:
+        print("page-check: skipped, no Chromium is installed (CHROMIUM=… names one)")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="hvpa-page-") as folder:
+        try:
+            page = Path(args.page).resolve() if args.page else simulate(args.scenario, Path(folder))
+            if not page.is_file():
+                raise PageError(f"{page} is not there")
+            told, picture = asyncio.run(check(browser, page, Path(folder)))
+        except PageError as error:
+            print(f"page-check: {error}", file=sys.stderr)
+            return 1
+    print(f"page-check: {told}")
+    if args.screenshot:
+        Path(args.screenshot).write_bytes(picture)
+    return 0
+
+
+def find_browser() -> str | None:
+    """The browser that CHROMIUM names, or that is installed."""
+    named = os.environ.get("CHROMIUM", "")
+    return shutil.which(named) if named else next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def simulate(scenario: str | None, folder: Path) -> Path:
+    """The page of a scenario, or of our own. Raises PageError."""
+    page, own = folder / "page.html", folder / "scenario.yaml"
+    own.write_text(SCENARIO)
+    command = [sys.executable, "-m", "hvpa", "simulate", scenario or str(own), "--html", str(page)]
+    if subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL).returncode:
+        raise PageError("there is no page to look at")
+    return page
+
+
+async def check(browser: str, page: Path, folder: Path) -> tuple[str, bytes]:
+    """Look at the page; what was seen, and a PNG of it. Raises PageError."""
+    with running(browser, folder) as profile:
+        address = await debugger(profile)
+        async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
+            tab = Tab(socket)
+            await tab.begin(page.as_uri())
+            counts = await tab.drawn()
+            picture = await tab.picture()
+            zoomed = await tab.evaluate(ZOOM)
+            await tab.evaluate(FILTER)
+            filtered = await tab.evaluate(COUNTS)
+    refuse(tab, counts, zoomed, filtered)
+    seen = ", ".join(f"{counts[what]} {what}" for what in ("plots", "lines", "marks", "events"))
+    return seen, picture
+
+
+def refuse(tab: Tab, counts: dict[str, Any], zoomed: int, filtered: dict[str, Any]) -> None:
+    """Raise PageError where something is not as it should be."""
+    faults = [*tab.complaints, *(f"it asks for {url}" for url in tab.asked_for)]
+    if counts["scenarios"] < 1 or counts["plots"] != 2 * counts["scenarios"]:
+        faults.append(f"two plots for each scenario should be drawn: {counts}")
+    if not counts["lines"] or not counts["marks"] or not counts["rows"] or not zoomed:
+        faults.append(f"lines, marks or rows are missing: {counts}, {zoomed} lines when zoomed")
+    if counts["buttons"]:
+        faults.append("plotly offers to send the data away")
+    if counts["shown"] != counts["events"] or filtered["shown"]:
+        faults.append(f"the list of events is not filtered: {counts}, then {filtered}")
+    if faults:
+        raise PageError("; ".join(faults))
+
+
+@contextmanager
+def running(browser: str, folder: Path) -> Iterator[Path]:
+    """A browser with a fresh profile, which is what comes back."""
+    profile = folder / "profile"
+    flags = [
+        "--headless=new",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--no-first-run",
+        f"--proxy-server={NO_NETWORK}",
+        "--remote-debugging-port=0",
+        "--window-size=1320,3000",
+        f"--user-data-dir={profile}",
+    ]
+    if os.geteuid() == 0:  # Chromium's sandbox refuses to be root's
+        flags.append("--no-sandbox")
+    process = subprocess.Popen(
+        [browser, *flags, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield profile
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+async def debugger(profile: Path) -> str:
+    """Where the first tab can be spoken to. Raises PageError."""
+    told = profile / "DevToolsActivePort"
+    for _ in range(int(PATIENCE * 10)):
+        lines = told.read_text().split() if told.exists() else []
+        if len(lines) == 2:
+            break
+        await asyncio.sleep(0.1)
+    else:
+        raise PageError("the browser does not start")
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{lines[0]}/json/list") as answer,
+    ):
+        tabs = await answer.json(content_type=None)
+    return next(str(tab["webSocketDebuggerUrl"]) for tab in tabs if tab["type"] == "page")
+
+
+class Tab:
+    """A tab of the browser, and what it complained about and asked for."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.complaints: list[str] = []
+        self.asked_for: list[str] = []
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        self._page = ""
+
+    async def begin(self, page: str) -> None:
+        """Open the page."""
+        self._page = page
+        for domain in ("Runtime", "Log", "Network", "Page"):
+            await self.call(f"{domain}.enable")
+        await self.call("Page.navigate", url=page)
+
+    async def drawn(self) -> dict[str, Any]:
+        """What is on the page when it has been drawn. Raises PageError."""
+        counts: dict[str, Any] = {}
+        for _ in range(int(PATIENCE * 4)):
+            counts = await self.evaluate(COUNTS)
+            if counts["drawn"]:
+                return counts
+            await asyncio.sleep(0.25)
+        raise PageError("; ".join([f"the page is not drawn: {counts}", *self.complaints]))
+
+    async def evaluate(self, script: str) -> Any:
+        """What a script comes to on the page. Raises PageError."""
+        answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise PageError(f"a script fails: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    async def picture(self) -> bytes:
+        """A PNG of the page."""
+        answer = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        return base64.b64decode(answer["data"])
+
+    async def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """A command's answer; what is told before it is taken note of. Raises PageError."""
+        number = next(self._numbers)
+        await self._socket.send_str(json.dumps({"id": number, "method": method, "params": params}))
+        while True:
+            message = json.loads(await self._socket.receive_str(timeout=PATIENCE))
+            if message.get("id") == number:
+                if "error" in message:
+                    raise PageError(f"{method}: {message['error']}")
+                result: dict[str, Any] = message["result"]
+                return result
+            self._note(message.get("method", ""), message.get("params", {}))
+
+    def _note(self, method: str, params: dict[str, Any]) -> None:
+        if method == "Runtime.exceptionThrown":
+            details = params["exceptionDetails"]
+            self.complaints.append(str(details.get("exception", {}).get("description", details["text"])))
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+            self.complaints.append(" ".join(str(one.get("value", "")) for one in params["args"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(str(params["entry"]["text"]))
+        elif method == "Network.requestWillBeSent":
+            url = str(params["request"]["url"])
+            if url != self._page and not url.startswith(("data:", "blob:")):
+                self.asked_for.append(url)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
