@@ -8,6 +8,8 @@ KIND ?= kind
 IMG ?= hvpa:0.1.0
 KIND_CLUSTER ?= hvpa-e2e
 CHROMIUM ?=
+SCENARIO ?= examples/flash-crowd/scenario.yaml
+OUT ?= simulation.html
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -35,10 +37,15 @@ help: ## list the targets
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-##@ The two to begin with
+##@ The three to begin with
 .PHONY: demo
 demo: venv ## see a workload scaled both ways by real recommenders, in a few minutes (KEEP=1 leaves it running)
 	@$(PY) -m demo
+
+.PHONY: simulate
+simulate: venv ## compare ways to scale under a load: SCENARIO=FILE, in OUT a page with plots (SIMULATE_ARGS: further flags)
+	@$(VENV)/bin/hvpa simulate $(SCENARIO) --html $(OUT) $(SIMULATE_ARGS)
+	@echo "plots: $(OUT)"
 
 .PHONY: test
 test: lint verify control-plane ## everything: lint, unit and end-to-end tests

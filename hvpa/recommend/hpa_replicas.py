@@ -257,8 +257,9 @@ def _object_value(here: Situation, metric: MetricName, described: ObjectReferenc
     try:
         return here.metrics.object(metric, described)
     except MetricsError as error:
-        where = f"{described.kind} {here.namespace}/{described.name}"
-        raise MetricsError(f"unable to get metric {metric.name}: {error} on {where}") from None
+        # Kubernetes 1.36 gives the arguments of this text in another order than it was made for.
+        mixed = f"{described.kind} on {here.namespace} {described.name}/{error}"
+        raise MetricsError(f"unable to get metric {metric.name}: {mixed}") from None
 
 
 def _external_values(here: Situation, metric: MetricName) -> Sequence[int]:

@@ -7,7 +7,7 @@ import shlex
 import sys
 
 from tests.e2e.world import keeper
-from tests.e2e.world.build import build
+from tests.e2e.world.build import build, build_replays
 from tests.e2e.world.toolchain import BuildError
 
 
@@ -36,6 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     match options.command:
         case "build":
             build()
+            build_replays()
         case "up":
             build(full=not options.bare)
             started = keeper.up(full=not options.bare)

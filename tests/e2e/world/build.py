@@ -1,6 +1,7 @@
 """Building the programs of the control plane from Go modules, once per version, into the user's cache. The
 modules and their versions are in `tests/e2e/controlplane/*/go.mod`; what starts the programs is
-`controlplane.py`."""
+`controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
+code of the real recommenders (`tests/e2e/models`)."""
 
 from __future__ import annotations
 
@@ -15,41 +16,65 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.e2e.world.toolchain import MODULES, BuildError, Go, Report, cache_folder, find_go, install_go
 
-__all__ = ["BuildError", "Programs", "build", "to_stderr"]
+__all__ = ["BuildError", "Programs", "build", "build_replays", "to_stderr"]
 
 _FLAGS = ("-mod=readonly", "-trimpath", "-ldflags=-s -w")
 _HEARTBEAT_SECONDS = 15
 
-# program -> package, for each folder of modules (their k8s.io versions differ, so they stay apart).
-_PROGRAMS = {
-    "core": {
-        "etcd": "go.etcd.io/etcd/server/v3",
-        "kubectl": "k8s.io/kubernetes/cmd/kubectl",
-        "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-        "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-        "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-    },
-    "addons": {
-        "kwok": "sigs.k8s.io/kwok/cmd/kwok",
-        "metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server",
-        "vpa-recommender": "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender",
-    },
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Programs that are built from one folder of modules into one folder of the cache."""
+
+    modules: str
+    packages: dict[str, str]
+    """Program -> package."""
+    shared: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Files of the modules that are needed at run time: name in the cache -> module, path in the module."""
+    sources: str = ""
+    """The folder of our own source beside the modules' go.mod, if any."""
+
+
+# Two folders of modules: their k8s.io versions differ, so they stay apart.
+_CONTROL_PLANE = {
+    "core": _Group(
+        "core",
+        {
+            "etcd": "go.etcd.io/etcd/server/v3",
+            "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+            "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+            "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+            "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+        },
+    ),
+    "addons": _Group(
+        "addons",
+        {
+            "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+            "metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server",
+            "vpa-recommender": "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender",
+        },
+        {
+            "vpa-crd.yaml": ("k8s.io/autoscaler/vertical-pod-autoscaler", "deploy/vpa-v1-crd-gen.yaml"),
+            "stage-node-initialize.yaml": (
+                "sigs.k8s.io/kwok",
+                "kustomize/stage/node/fast/node-initialize.yaml",
+            ),
+            "stage-pod-ready.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-ready.yaml"),
+            "stage-pod-complete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-complete.yaml"),
+            "stage-pod-delete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-delete.yaml"),
+        },
+    ),
 }
-# Files of the modules that are needed at run time: name in the cache -> module, path in the module.
-_SHARED = {
-    "core": {},
-    "addons": {
-        "vpa-crd.yaml": ("k8s.io/autoscaler/vertical-pod-autoscaler", "deploy/vpa-v1-crd-gen.yaml"),
-        "stage-node-initialize.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/node/fast/node-initialize.yaml"),
-        "stage-pod-ready.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-ready.yaml"),
-        "stage-pod-complete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-complete.yaml"),
-        "stage-pod-delete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-delete.yaml"),
-    },
+# Each in a folder of its own: where only our source changes, nothing else is built again.
+_REPLAYS = {
+    "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
+    "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
 }
 # What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
 _ASSETS = ("etcd", "kube-apiserver", "kubectl")
@@ -75,19 +100,32 @@ def to_stderr(line: str) -> None:
 def build(*, full: bool = True, report: Report = to_stderr) -> Programs:
     """All programs of the control plane, built where they are not in the cache yet; `full=False` asks for
     those of a bare API server only. Raises `BuildError`."""
-    paths = _assets()
+    have = _assets()
+    groups = {}
+    for name, group in _CONTROL_PLANE.items():
+        wanted = {n: p for n, p in group.packages.items() if n not in have and (full or n in _BARE)}
+        if wanted or group.shared:
+            groups[name] = replace(group, packages=wanted)
+    built = _build(groups, report)
+    return Programs({**have, **built.paths}, built.shared)
+
+
+def build_replays(*, report: Report = to_stderr) -> Programs:
+    """The programs `hpa-replay` and `vpa-replay`, built where they are not in the cache yet. Raises `BuildError`."""
+    return _build(_REPLAYS, report)
+
+
+def _build(groups: dict[str, _Group], report: Report) -> Programs:
+    paths: dict[str, Path] = {}
     shared: dict[str, Path] = {}
     go = find_go()
-    for group, packages in _PROGRAMS.items():
-        wanted = {n: p for n, p in packages.items() if n not in paths and (full or n in _BARE)}
-        if not wanted and not _SHARED[group]:
-            continue
-        folder = cache_folder() / "controlplane" / _key(group, go)
-        if not _complete(folder, group, wanted):
+    for name, group in groups.items():
+        folder = cache_folder() / "controlplane" / _key(name, group, go)
+        if not _complete(folder, group):
             with _locked(folder, report):
-                _build_group(folder, group, wanted, go, report)
-        paths.update({name: folder / "bin" / name for name in wanted})
-        shared.update({name: folder / "share" / name for name in _SHARED[group]})
+                _build_group(folder, group, go, report)
+        paths.update({program: folder / "bin" / program for program in group.packages})
+        shared.update({file: folder / "share" / file for file in group.shared})
     return Programs(paths, shared)
 
 
@@ -102,19 +140,23 @@ def _assets() -> dict[str, Path]:
     return paths
 
 
-def _key(group: str, go: Go) -> str:
+def _key(name: str, group: _Group, go: Go) -> str:
     """Name of the cache folder: everything that the programs are made of."""
     digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
-        digest.update((MODULES / group / name).read_bytes())
-    made_of = (*_FLAGS, *_SHARED[group], go.version[:2], platform.system(), platform.machine())
+    for file in ("go.mod", "go.sum"):
+        digest.update((MODULES / group.modules / file).read_bytes())
+    made_of = (*_FLAGS, *group.shared, go.version[:2], platform.system(), platform.machine())
     digest.update(repr(made_of).encode())
-    return f"{group}-{digest.hexdigest()[:16]}"
+    if group.sources:
+        for source in sorted((MODULES / group.modules / group.sources).glob("*.go")):
+            digest.update(f"{source.name} {source.stat().st_size} ".encode())
+            digest.update(source.read_bytes())
+    return f"{name}-{digest.hexdigest()[:16]}"
 
 
-def _complete(folder: Path, group: str, wanted: dict[str, str]) -> bool:
-    return all((folder / "bin" / name).exists() for name in wanted) and all(
-        (folder / "share" / name).exists() for name in _SHARED[group]
+def _complete(folder: Path, group: _Group) -> bool:
+    return all((folder / "bin" / name).exists() for name in group.packages) and all(
+        (folder / "share" / name).exists() for name in group.shared
     )
 
 
@@ -131,9 +173,9 @@ def _locked(folder: Path, report: Report) -> Iterator[None]:
         yield
 
 
-def _build_group(folder: Path, group: str, wanted: dict[str, str], go: Go, report: Report) -> None:
-    missing = {name: package for name, package in wanted.items() if not (folder / "bin" / name).exists()}
-    if not missing and _complete(folder, group, wanted):
+def _build_group(folder: Path, group: _Group, go: Go, report: Report) -> None:
+    missing = {n: package for n, package in group.packages.items() if not (folder / "bin" / n).exists()}
+    if not missing and _complete(folder, group):
         return
     program = go.program or install_go(report)
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
@@ -146,7 +188,7 @@ def _build_group(folder: Path, group: str, wanted: dict[str, str], go: Go, repor
         temporary = folder / f"{name}.{os.getpid()}.tmp"
         argv = [str(program), "build", *_FLAGS, "-o", str(temporary), package]
         try:
-            _build_one(name, argv, environment, MODULES / group, report)
+            _build_one(name, argv, environment, MODULES / group.modules, report)
             temporary.replace(folder / "bin" / name)
         finally:
             temporary.unlink(missing_ok=True)
@@ -176,20 +218,20 @@ def _await_build(name: str, process: subprocess.Popen[str], started: float, repo
             report(f"  {name}: compiling, {time.monotonic() - started:.0f} s")
 
 
-def _copy_shared(folder: Path, group: str, program: Path, environment: dict[str, str]) -> None:
+def _copy_shared(folder: Path, group: _Group, program: Path, environment: dict[str, str]) -> None:
     (folder / "share").mkdir(exist_ok=True)
-    modules = {module for module, _ in _SHARED[group].values()}
-    sources = {module: _module_folder(module, group, program, environment) for module in modules}
-    for name, (module, path) in _SHARED[group].items():
+    modules = {module for module, _ in group.shared.values()}
+    sources = {module: _module_folder(module, group.modules, program, environment) for module in modules}
+    for name, (module, path) in group.shared.items():
         temporary = folder / "share" / f"{name}.{os.getpid()}.tmp"
         shutil.copyfile(sources[module] / path, temporary)
         temporary.replace(folder / "share" / name)
 
 
-def _module_folder(module: str, group: str, program: Path, environment: dict[str, str]) -> Path:
+def _module_folder(module: str, modules: str, program: Path, environment: dict[str, str]) -> Path:
     """Where Go keeps a module's files; downloads it where it does not have it."""
     argv = [str(program), "mod", "download", "-json", module]
-    answer = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=MODULES / group)
+    answer = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=MODULES / modules)
     if answer.returncode:
         raise BuildError(f"{' '.join(argv)} failed: {answer.stderr.strip() or answer.stdout.strip()}")
     return Path(json.loads(answer.stdout)["Dir"])

@@ -169,13 +169,13 @@ NO_CPU = "unable to get metrics for resource cpu: no metrics returned from resou
         (
             metric("Object", plain("1"), metric=QPS, describedObject=SOME),
             "FailedGetObjectMetric",
-            f"unable to get metric qps: {DOWN.format('custom')} on Service shop/front",
+            f"unable to get metric qps: Service on shop front/{DOWN.format('custom')}",
             "failed to get object metric value: {}",
         ),
         (
             metric("Object", average("1"), metric=QPS, describedObject=SOME),
             "FailedGetObjectMetric",
-            f"unable to get metric qps: {DOWN.format('custom')} on Service shop/front",
+            f"unable to get metric qps: Service on shop front/{DOWN.format('custom')}",
             "failed to get object metric value: failed to get qps object metric: {}",
         ),
         (

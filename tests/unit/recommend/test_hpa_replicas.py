@@ -286,7 +286,7 @@ def test_sums_of_external_values_stop_at_the_largest_integer() -> None:
 def test_no_object_or_external_value() -> None:
     here = situation(make_pods(R), Given(), 1)
     down = "unable to fetch metrics from {} metrics API: down"
-    text = f"unable to get metric qps: {down.format('custom')} on Deployment shop/some-deployment"
+    text = f"unable to get metric qps: Deployment on shop some-deployment/{down.format('custom')}"
     for ask in (by_object, by_object_per_pod):
         with pytest.raises(MetricsError) as raised:
             ask(here, QPS, SOME, 1)

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	autoscalinglisters "k8s.io/client-go/listers/autoscaling/v2"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/tools/cache"
+	hpadefaults "k8s.io/kubernetes/pkg/apis/autoscaling/v2"
+)
+
+// world is all that the controller sees: caches, clients, metrics. It is changed between syncs only.
+type world struct {
+	hpas    cache.Indexer
+	cached  cache.Indexer // pods
+	scale   autoscalingv1.Scale
+	pods    []corev1.Pod
+	order   map[string]int // of pods, by name
+	follow  bool
+	reading readings
+	handler cache.ResourceEventHandler
+
+	spec    *autoscalingv2.HorizontalPodAutoscalerSpec
+	written *int32
+	events  []event
+	errors  []string
+}
+
+func newWorld(hpa *autoscalingv2.HorizontalPodAutoscaler) *world {
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	made := &world{
+		hpas:   cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
+		cached: cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
+		scale: autoscalingv1.Scale{
+			ObjectMeta: metav1.ObjectMeta{Name: hpa.Spec.ScaleTargetRef.Name, Namespace: hpa.Namespace},
+		},
+	}
+	made.put(hpa)
+	return made
+}
+
+// put keeps an HPA as the API server would: with its defaults.
+func (w *world) put(hpa *autoscalingv2.HorizontalPodAutoscaler) {
+	hpa = hpa.DeepCopy()
+	hpadefaults.SetDefaults_HorizontalPodAutoscaler(hpa)
+	w.spec = hpa.Spec.DeepCopy()
+	must(w.hpas.Update(hpa))
+}
+
+func (w *world) hpa() *autoscalingv2.HorizontalPodAutoscaler {
+	return w.hpas.List()[0].(*autoscalingv2.HorizontalPodAutoscaler)
+}
+
+func (w *world) apply(change step) {
+	if change.Spec != nil {
+		hpa := w.hpa().DeepCopy()
+		hpa.Spec = *change.Spec
+		w.put(hpa)
+	}
+	if change.Pods != nil {
+		w.pods = *change.Pods
+	}
+	if change.Follow != nil {
+		w.follow = *change.Follow
+	}
+	if change.Readings != nil {
+		w.reading = *change.Readings
+	}
+	if given := change.Scale; given != nil {
+		if given.Replicas != nil {
+			w.scale.Spec.Replicas = *given.Replicas
+		}
+		if given.Current != nil {
+			w.scale.Status.Replicas = *given.Current
+		}
+		if given.Selector != nil {
+			w.scale.Status.Selector = *given.Selector
+		}
+	}
+}
+
+// settle brings the cached pods up to date.
+func (w *world) settle() {
+	exist := w.pods
+	if w.follow {
+		exist = exist[:min(len(exist), int(w.scale.Spec.Replicas))]
+		w.scale.Status.Replicas = int32(len(exist))
+	}
+	objects := make([]interface{}, len(exist))
+	w.order = make(map[string]int, len(exist))
+	for i := range exist {
+		objects[i] = &exist[i]
+		w.order[exist[i].Name] = i
+	}
+	must(w.cached.Replace(objects, ""))
+}
+
+// informer is a shared informer of which the controller uses the store and one handler only.
+type informer struct {
+	cache.SharedIndexInformer
+	handler *cache.ResourceEventHandler
+}
+
+func (i informer) AddEventHandlerWithResyncPeriod(
+	handler cache.ResourceEventHandler, _ time.Duration,
+) (cache.ResourceEventHandlerRegistration, error) {
+	*i.handler = handler
+	return nil, nil
+}
+
+func (i informer) HasSynced() bool { return true }
+
+type hpaInformer struct{ *world }
+
+func (i hpaInformer) Informer() cache.SharedIndexInformer { return informer{handler: &i.handler} }
+func (i hpaInformer) Lister() autoscalinglisters.HorizontalPodAutoscalerLister {
+	return autoscalinglisters.NewHorizontalPodAutoscalerLister(i.hpas)
+}
+
+type podInformer struct{ *world }
+
+func (i podInformer) Informer() cache.SharedIndexInformer { return informer{handler: &i.handler} }
+func (i podInformer) Lister() corelisters.PodLister       { return podLister{world: i.world} }
+
+// podLister lists pods in the scenario's order. A cache has none, and which of several pods without a request is named in
+// a message would be chance.
+type podLister struct {
+	corelisters.PodLister
+	*world
+}
+
+func (l podLister) Pods(namespace string) corelisters.PodNamespaceLister {
+	listed := corelisters.NewPodLister(l.cached).Pods(namespace)
+	return podsOfNamespace{PodNamespaceLister: listed, world: l.world}
+}
+
+type podsOfNamespace struct {
+	corelisters.PodNamespaceLister
+	*world
+}
+
+func (l podsOfNamespace) List(selector labels.Selector) ([]*corev1.Pod, error) {
+	found, err := l.PodNamespaceLister.List(selector)
+	slices.SortFunc(found, func(a, b *corev1.Pod) int { return l.order[a.Name] - l.order[b.Name] })
+	return found, err
+}
+
+type hpaClient struct {
+	autoscalingclient.HorizontalPodAutoscalerInterface
+	*world
+}
+
+func (c hpaClient) HorizontalPodAutoscalers(string) autoscalingclient.HorizontalPodAutoscalerInterface {
+	return c
+}
+
+func (c hpaClient) UpdateStatus(
+	_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler, _ metav1.UpdateOptions,
+) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	stored := c.hpa().DeepCopy()
+	stored.Status = *hpa.Status.DeepCopy() // the status subresource: the spec stays
+	return stored, c.hpas.Update(stored)
+}
+
+type scaleClient struct {
+	scale.ScaleInterface
+	*world
+}
+
+func (c scaleClient) Scales(string) scale.ScaleInterface { return c }
+
+func (c scaleClient) Get(
+	context.Context, schema.GroupResource, string, metav1.GetOptions,
+) (*autoscalingv1.Scale, error) {
+	return c.world.scale.DeepCopy(), nil
+}
+
+func (c scaleClient) Update(
+	_ context.Context, _ schema.GroupResource, given *autoscalingv1.Scale, _ metav1.UpdateOptions,
+) (*autoscalingv1.Scale, error) {
+	c.world.scale.Spec.Replicas = given.Spec.Replicas
+	count := given.Spec.Replicas
+	c.written = &count
+	return given, nil
+}
+
+// eventClient takes events and forgets them: those that are told come from the log (see logger).
+type eventClient struct{ coreclient.EventInterface }
+
+func (c eventClient) Events(string) coreclient.EventInterface { return c }
+
+func (c eventClient) CreateWithEventNamespace(given *corev1.Event) (*corev1.Event, error) {
+	return given, nil
+}
+func (c eventClient) PatchWithEventNamespace(given *corev1.Event, _ []byte) (*corev1.Event, error) {
+	return given, nil
+}
+
+func mapper() meta.RESTMapper {
+	version := schema.GroupVersion{Group: "apps", Version: "v1"}
+	made := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
+	made.Add(version.WithKind("Deployment"), meta.RESTScopeNamespace)
+	return made
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,235 @@
+"""Our models beside the recommenders at work: what kube-controller-manager's HPA controller and the VPA recommender
+say of running pods, our models say too. How they get there is compared by `tests/e2e/models`, in virtual time.
+
+Timing: the HPA controller reads the pods and their metrics at moments that nobody is told of, so the load is constant
+and the comparison waits for a status that stays while everything is read; nothing is tolerated but the last millicore
+of a measured mean. Of the VPA recommender, the checkpoint and the recommendation must come from the same samples
+(`_settled_pair`); 1 percent is tolerated there, since checkpoints round weights.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar, cast
+
+import msgspec
+import pytest
+
+from hvpa.api.autoscalers import Hpa, HpaStatusRead, MetricName, Vpa
+from hvpa.api.duration import parse_duration
+from hvpa.api.meta import condition
+from hvpa.api.quantity import parse_quantity
+from hvpa.api.timestamp import parse_timestamp
+from hvpa.api.workloads import Pod
+from hvpa.recommend.hpa import HorizontalAutoscaler, HpaSettings, MetricsError, PodReading, Scale
+from hvpa.recommend.vpa import VerticalRecommender, VpaSettings
+from tests.e2e.world import samples
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.flags import Settings
+from tests.e2e.world.kube import Json, KubeApi, wait_for
+from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+
+pytestmark = pytest.mark.owned_cluster
+
+Kind = TypeVar("Kind")
+PATIENCE = 90
+# Name -> usage of each pod that requests 200m, replicas, and the reasons of AbleToScale and ScalingLimited that come of
+# it under a target of 100 percent and 2 to 4 replicas.
+WORKLOADS = {
+    "fits": ("195m", 3, "ReadyForNewScale", "DesiredWithinRange"),
+    "busy": ("300m", 4, "ReadyForNewScale", "TooManyReplicas"),
+    "idle": ("40m", 2, "ReadyForNewScale", "TooFewReplicas"),
+    "resting": ("40m", 3, "ScaleDownStabilized", "DesiredWithinRange"),
+}
+
+
+def _decoded(found: Json, kind: type[Kind]) -> Kind:
+    return msgspec.json.decode(msgspec.json.encode(found), type=kind)
+
+
+def _hpa(name: str, namespace: str, target: Json) -> Json:
+    made = samples.hpa(name, namespace, target, most=4, utilization=100)
+    made["spec"]["minReplicas"] = 2
+    if name == "resting":  # the stabilization of 5 minutes holds it
+        del made["spec"]["behavior"]
+    return made
+
+
+class Measured:
+    """What the metrics API says of some pods now, as the HPA controller's metrics client takes it."""
+
+    def __init__(self, api: KubeApi, namespace: str, selector: str) -> None:
+        self._found = api.list("PodMetrics", namespace, selector)
+
+    def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
+        assert container == ""
+        return {
+            pod["metadata"]["name"]: PodReading(
+                sum(
+                    -int(-parse_quantity(entry["usage"][resource]) * 1000 // 1) for entry in pod["containers"]
+                ),
+                parse_timestamp(pod["timestamp"]),
+                parse_duration(pod["window"]),
+            )
+            for pod in self._found
+        }
+
+    def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
+        raise MetricsError("not here")
+
+    def object(self, metric: MetricName, described: object) -> int:
+        raise MetricsError("not here")
+
+    def external(self, metric: MetricName) -> list[int]:
+        raise MetricsError("not here")
+
+
+@pytest.fixture
+def workloads(cluster: ControlPlane, namespace: str) -> KubeApi:
+    """All of WORKLOADS with their HPAs."""
+    for name, (usage, replicas, _, _) in WORKLOADS.items():
+        annotations = {CPU_ANNOTATION: usage, MEMORY_ANNOTATION: "64Mi"}
+        made = samples.deployment(name, namespace, replicas=replicas, cpu="200m", annotations=annotations)
+        cluster.api.create(made)
+        cluster.api.create(_hpa(name, namespace, samples.target_of(made)))
+    return cluster.api
+
+
+def _reasons(status: HpaStatusRead) -> dict[str, tuple[str, str]]:
+    kinds = ("AbleToScale", "ScalingActive", "ScalingLimited")
+    found = {kind: condition(status.conditions, kind) for kind in kinds}
+    return {kind: (one.status, one.reason) for kind, one in found.items() if one is not None}
+
+
+def _average(status: HpaStatusRead) -> tuple[float, int | None]:
+    assert status.current_metrics
+    source = status.current_metrics[0].source()
+    assert source is not None
+    assert source.current.average_value is not None
+    return float(parse_quantity(source.current.average_value)), source.current.average_utilization
+
+
+def test_our_hpa_says_what_kube_controller_manager_says(workloads: KubeApi, namespace: str) -> None:
+    world = Settings()
+    settings = HpaSettings(
+        tolerance=world.hpa_tolerance,
+        cpu_initialization_period=parse_duration(world.hpa_cpu_initialization_period).total_seconds(),
+        initial_readiness_delay=parse_duration(world.hpa_initial_readiness_delay).total_seconds(),
+        downscale_stabilization=parse_duration(world.hpa_downscale_stabilization).total_seconds(),
+    )
+
+    def read(name: str) -> Json:
+        return workloads.get("HorizontalPodAutoscaler", name, namespace)
+
+    def settled(name: str) -> bool:
+        reasons = _reasons(_decoded(read(name), Hpa).status)
+        _, _, able, limited = WORKLOADS[name]
+        found = tuple(reasons[kind][1] for kind in ("AbleToScale", "ScalingActive", "ScalingLimited"))
+        return found == (able, "ValidMetricFound", limited)
+
+    def compare(name: str) -> bool:
+        before, selector = read(name), f"app={name}"
+        pods = [_decoded(pod, Pod) for pod in workloads.list("Pod", namespace, selector)]
+        measured = Measured(workloads, namespace, selector)
+        deployment = workloads.get("Deployment", name, namespace)
+        if read(name)["status"] != before["status"]:
+            return False  # not of one moment: again
+        real = _decoded(before, Hpa)
+        scale = Scale(deployment["spec"]["replicas"], deployment["status"]["replicas"], selector)
+        now = dt.datetime.now(dt.UTC)
+        outcome = HorizontalAutoscaler(settings).sync(real, scale, pods, measured, now)
+        assert outcome.status.desired_replicas == real.status.desired_replicas
+        assert outcome.replicas is None
+        assert _reasons(outcome.status) == _reasons(real.status)
+        (our_mean, our_percent), (mean, percent) = _average(outcome.status), _average(real.status)
+        assert our_mean == pytest.approx(mean, abs=0.001)
+        assert our_percent == pytest.approx(percent, abs=1)
+        return True
+
+    for name in WORKLOADS:
+        wait_for(lambda name=name: settled(name), PATIENCE, f"the HPA {name} has settled")  # type: ignore[misc]
+    for name in WORKLOADS:
+        wait_for(lambda name=name: compare(name), 20, f"our model says of {name} what its HPA says")  # type: ignore[misc]
+
+
+class Pair(NamedTuple):
+    """A VPA and the status of the checkpoint that goes with its recommendation."""
+
+    vpa: Json
+    checkpoint: Json
+
+
+def _settled_pair(api: KubeApi, namespace: str) -> Pair | None:
+    """A recommendation and a checkpoint of the same samples, or None: again.
+
+    Every loop of the recommender (2 s here) writes the recommendation, then the checkpoint; new samples come with every
+    measurement (11 s). A recommendation that was read between two checkpoints of the same samples is of those too.
+    """
+
+    def checkpoint() -> Json:
+        listed = f"/apis/autoscaling.k8s.io/v1/namespaces/{namespace}/verticalpodautoscalercheckpoints"
+        return cast(Json, api.raw("GET", f"{listed}/db-app")["status"])
+
+    def of_samples(status: Json) -> object:
+        return status["totalSamplesCount"], status["lastSampleStart"]
+
+    before = checkpoint()
+    vpa = api.get("VerticalPodAutoscaler", "db", namespace)
+    wait_for(lambda: checkpoint()["lastUpdateTime"] != before["lastUpdateTime"], 20, "the next checkpoint")
+    after = checkpoint()
+    settled = of_samples(before) == of_samples(after) and after["totalSamplesCount"] >= 12
+    return Pair(vpa, after) if settled else None
+
+
+def _amounts(recommendation: Json) -> dict[str, float]:
+    (entry,) = recommendation["containerRecommendations"]
+    kinds = ("target", "lowerBound", "upperBound", "uncappedTarget")
+    return {
+        f"{kind} {resource}": float(parse_quantity(quantity))
+        for kind in kinds
+        for resource, quantity in entry[kind].items()
+    }
+
+
+def test_our_recommender_goes_on_from_the_checkpoint_of_the_real_one(
+    cluster: ControlPlane, namespace: str
+) -> None:
+    api, world = cluster.api, Settings()
+    usage = {CPU_ANNOTATION: "120m", MEMORY_ANNOTATION: "150Mi"}
+    made = samples.deployment("db", namespace, replicas=3, annotations=usage)
+    api.create(made)
+    api.create(samples.vpa("db", namespace, samples.target_of(made)))
+    wait_for(lambda: len(api.list("Pod", namespace, "app=db")) == 3, 30, "three pods")
+    pod = api.list("Pod", namespace, "app=db")[0]["metadata"]["name"]
+    # One pod uses much more than the others, so that the lower bound and the target come from different buckets.
+    more = {"metadata": {"annotations": {CPU_ANNOTATION: "700m", MEMORY_ANNOTATION: "600Mi"}}}
+    api.patch("Pod", pod, namespace, more)
+    pairs: list[Pair] = []
+
+    def settled() -> bool:
+        pairs.extend(filter(None, [_settled_pair(api, namespace)]))
+        return bool(pairs)
+
+    wait_for(settled, PATIENCE, "checkpoint and recommendation of the same samples")
+    pair = pairs[0]
+    ours = VerticalRecommender(
+        VpaSettings(
+            safety_margin=world.recommendation_margin,
+            cpu_half_life=parse_duration(world.cpu_half_life).total_seconds(),
+            memory_half_life=parse_duration(world.memory_half_life).total_seconds(),
+            memory_aggregation_interval=parse_duration(world.memory_aggregation_interval).total_seconds(),
+            memory_aggregation_interval_count=world.memory_aggregation_count,
+            pod_min_cpu_millicores=world.pod_min_cpu_millicores,
+            pod_min_memory_mb=world.pod_min_memory_megabytes,
+        )
+    )
+    ours.load_checkpoint("app", pair.checkpoint)
+    ours.add_sample(pod, "app", 0.0, None, None)
+    vpa = _decoded(pair.vpa, Vpa)
+    status = msgspec.to_builtins(ours.recommend(vpa, dt.datetime.now(dt.UTC)))
+    found, real = _amounts(status["recommendation"]), _amounts(pair.vpa["status"]["recommendation"])
+    # Within 1 percent: a checkpoint keeps weights rounded to 1/10000 of the largest.
+    assert found == pytest.approx(real, rel=0.01)
+    assert real["lowerBound cpu"] < real["target cpu"]
+    assert {c["type"]: c["status"] for c in status["conditions"]} == {"RecommendationProvided": "True"}
