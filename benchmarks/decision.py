@@ -39,7 +39,7 @@ PERIOD = dt.timedelta(seconds=15)
 """Virtual time between two reconciles: the HPA's period, and a step of the simulator."""
 GOAL_US = 50.0
 """What a reconcile may take in the ordinary cases, so that a simulated month is done in 20 seconds."""
-ORDINARY = ("at rest", "HPA measured, nothing to do")
+ORDINARY = ("at rest", "HPA measured, nothing to do", "VPA held back, HPA says something new")
 """Nearly all reconciles of a simulation are of these kinds."""
 ROUND = 30
 """Reconciles that are timed together. Of all rounds the quickest counts: what else the machine does only adds to it."""
@@ -90,7 +90,7 @@ class Memory:
 # --- the cases ------------------------------------------------------------------------------------------------------
 SPEC: dict[str, Any] = {
     "hpa": {"scaleDown": {"stabilizationDuration": "5m"}, "template": {"spec": {"maxReplicas": 1000}}},
-    "vpa": {"scaleDown": {"stabilizationDuration": "1h"}},
+    "vpa": {"scaleDown": {"stabilizationDuration": "1h"}, "scaleUp": {"minChangeTimeout": "8760h"}},
     "weightBasedScalingIntervals": [
         {"vpaWeight": 0, "startReplicaCount": 1, "lastReplicaCount": 2},
         {"vpaWeight": 50, "startReplicaCount": 3, "lastReplicaCount": 1000},
@@ -128,6 +128,25 @@ def later(rest: Objects, heard: Objects) -> Objects:
 
 def _says(one: Any, other: Any) -> Any:
     return type(one)(metadata=one.metadata, raw_spec=one.raw_spec, status=other.status)
+
+
+def told(rest: Objects) -> Turns:
+    """A rise that MinChange holds back and the status tells of; every status of the HPA is a new one, in new words."""
+    raised = rested(later(rest, scene(3, 50, {"app": {"cpu": "1010m", "memory": "1Gi"}})))
+    turns = []
+    for number in range(REMEMBERED + 1):
+        heard = later(raised, scene(3, 46 + number % 9, {"app": {"cpu": "1010m", "memory": "1Gi"}}))
+        turns.append(replace(heard, hpas=tuple(_again(one, Hpa) for one in heard.hpas)))
+    return [
+        replace(
+            one,
+            hpas=tuple(
+                Hpa(had.metadata, had.raw_spec, new.status)
+                for had, new in zip(raised.hpas, one.hpas, strict=True)
+            ),
+        )
+        for one in turns
+    ]
 
 
 def with_pods(count: int) -> Turns:
@@ -168,6 +187,7 @@ def cases() -> dict[str, Turns]:
     return {
         "at rest": [rest],
         "HPA measured, nothing to do": [later(rest, scene(3, usage, TARGET)) for usage in (49, 51, 52)],
+        "VPA held back, HPA says something new": told(rest),
         "VPA rose a little, held back and told": [
             later(rest, scene(3, 50, {"app": {"cpu": f"{cpu}m", "memory": "1Gi"}}))
             for cpu in (1010, 1020, 1030)
@@ -251,7 +271,7 @@ def main(argv: Sequence[str]) -> int:
         print(
             f"{name:<38} {one['us']:>8.1f} us  {one['ratio']:>6.2f} yardsticks, {one['writes']:g} writes each"
         )
-    print(f"goal (the first two below {GOAL_US:g} us): {'met' if met else 'MISSED'}")
+    print(f"goal (the first three below {GOAL_US:g} us): {'met' if met else 'MISSED'}")
     return 0 if met else 1
 
 

@@ -119,6 +119,8 @@ def _refuse_undrawable(drawing: Drawing) -> None:
         raise CommandError(
             f"{drawing.flag}: {path} can't be written: it is a folder, or its folder is not there"
         )
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise CommandError(f"{drawing.flag}: {path} can't be written: permission denied")
 
 
 def _draw(args: argparse.Namespace, results: Sequence[SimulationResult]) -> None:

@@ -5,7 +5,7 @@ All arithmetic is on whole numbers: replicas, millicores, bytes, and weights in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from hvpa.api.hvpa import CpuParams, MemoryParams
 from hvpa.api.quantity import Resource
@@ -40,8 +40,7 @@ def blend_request(resource: Resource, current: int, target: int, vertical_ppm: i
     return round_up(exact, _UNIT[resource])
 
 
-@dataclass(frozen=True, slots=True)
-class RequestBounds:
+class RequestBounds(msgspec.Struct, frozen=True):
     """What a request must stay within: the VPA policy's `minAllowed` and `maxAllowed`, and a limit that stays put."""
 
     lower: int | None = None

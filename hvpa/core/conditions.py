@@ -7,11 +7,12 @@ from hvpa.api.timestamp import format_timestamp
 from hvpa.core.contest import manager_of
 from hvpa.core.gates import CONTESTED
 from hvpa.core.judgement import Judgement, blocked_text
-from hvpa.core.model import Axis, Finding, Observation
+from hvpa.core.model import Axis, Finding, Scene
+from hvpa.core.present import Present
 from hvpa.core.slots import recommendations
 
 
-def conditions(seen: Observation, judged: Judgement) -> tuple[StatusCondition, ...]:
+def conditions(seen: Scene, present: Present, judged: Judgement) -> tuple[StatusCondition, ...]:
     """All conditions, always in the same order."""
     before = {entry.type: entry for entry in seen.status.conditions}
     findings = (
@@ -22,11 +23,13 @@ def conditions(seen: Observation, judged: Judgement) -> tuple[StatusCondition, .
         ("Paused", *_paused(seen)),
         ("Contested", *_contested(seen, judged)),
     )
-    return tuple([_condition(seen, before.get(kind), kind, holds, why) for kind, holds, why in findings])
+    return tuple(
+        [_condition(seen, present, before.get(kind), kind, holds, why) for kind, holds, why in findings]
+    )
 
 
 def _condition(
-    seen: Observation, old: StatusCondition | None, kind: str, holds: bool, why: Finding
+    seen: Scene, present: Present, old: StatusCondition | None, kind: str, holds: bool, why: Finding
 ) -> StatusCondition:
     """One condition; its time stays while its status does."""
     told = ("True" if holds else "False", why.reason, why.message, seen.metadata.generation)
@@ -38,12 +41,12 @@ def _condition(
         status=told[0],
         reason=why.reason,
         message=why.message,
-        last_transition_time=since or seen.now.replace(microsecond=0),
+        last_transition_time=since or present.stamp().replace(microsecond=0),
         observed_generation=seen.metadata.generation,
     )
 
 
-def _ready(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
+def _ready(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if seen.problem is not None or seen.spec is None:
         return False, seen.problem or Finding("InvalidSpec", "the spec can't be read")
     holds, reason, text = True, "Reconciled", "the workload follows its recommendations"
@@ -57,7 +60,7 @@ def _ready(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
     return holds, Finding(reason, "; ".join((text, *seen.spec.warnings)))
 
 
-def _hpa_active(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
+def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if seen.problem is not None or seen.workload is None:
         return False, Finding("NotReady", "see condition Ready")
     if not seen.hpa.configured:
@@ -70,7 +73,7 @@ def _hpa_active(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
     return True, problem or Finding("Recommending", "the HPA's recommendation counts")
 
 
-def _vpa_active(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
+def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if seen.problem is not None or seen.workload is None:
         return False, Finding("NotReady", "see condition Ready")
     if not seen.vpa.configured:
@@ -97,13 +100,13 @@ def _scaling_blocked(judged: Judgement) -> tuple[bool, Finding]:
     return True, Finding(judged.blocked[0].reason, "; ".join(blocked_text(entry) for entry in judged.blocked))
 
 
-def _paused(seen: Observation) -> tuple[bool, Finding]:
+def _paused(seen: Scene) -> tuple[bool, Finding]:
     if seen.spec is not None and seen.spec.mode == "Paused":
         return True, Finding("Paused", "spec.mode is Paused: the workload is not changed")
     return False, Finding("NotPaused", "spec.mode is not Paused")
 
 
-def _contested(seen: Observation, judged: Judgement) -> tuple[bool, Finding]:
+def _contested(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     held = [entry for entry in judged.blocked if entry.reason == CONTESTED]
     if not held or seen.workload is None:
         return False, Finding("NotContested", "nobody else keeps changing what this Hvpa sets")

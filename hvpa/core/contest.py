@@ -16,7 +16,8 @@ import msgspec
 from hvpa.api.objects import ManagedFields, Workload
 from hvpa.api.status import SetBack
 from hvpa.core.model import FIELD_MANAGER, Axis
-from hvpa.core.state import INSTANT, is_ahead
+from hvpa.core.present import Present
+from hvpa.core.state import INSTANT
 
 HOUR = dt.timedelta(hours=1)
 """What is undone again within this time is contested (DESIGN 8)."""
@@ -43,21 +44,21 @@ class Contest(msgspec.Struct, frozen=True):
 
 
 def judge_contest(
-    undone: bool, record: SetBack | None, last_scale_time: dt.datetime | None, now: dt.datetime
+    undone: bool, record: SetBack | None, last_scale_time: dt.datetime | None, present: Present
 ) -> Contest:
     """Judge an axis whose field stands `undone` or not, by what is remembered of earlier times."""
-    if record is not None and is_ahead(record.time, now):
+    if record is not None and present.is_ahead(record.time):
         record = None
     if not undone:
         return Contest(record=record)
-    if record is None or last_scale_time is None or is_ahead(last_scale_time, now):
+    if record is None or last_scale_time is None or present.is_ahead(last_scale_time):
         return Contest(undone=True, count=1)
     if record.time > last_scale_time:
         until = record.time + wait_of(record.count)
-        return Contest(True, until if now < until else None, record, record.count)
-    if now >= record.time + HOUR:
+        return Contest(True, None if present.is_past(until) else until, record, record.count)
+    if present.is_past(record.time + HOUR):
         return Contest(undone=True, count=1)
-    found = SetBack(count=record.count + 1, time=max(now, last_scale_time + INSTANT))
+    found = SetBack(count=record.count + 1, time=max(present.stamp(), last_scale_time + INSTANT))
     return Contest(True, found.time + wait_of(found.count), found, found.count)
 
 

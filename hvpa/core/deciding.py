@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from operator import attrgetter
+
+from msgspec import structs
 
 from hvpa.api.quantity import format_resource
 from hvpa.api.status import HorizontalAxis
@@ -11,6 +14,7 @@ from hvpa.core.events import events_of
 from hvpa.core.gates import Moment
 from hvpa.core.horizontal import HorizontalOutcome, scale_horizontally
 from hvpa.core.judgement import Judgement
+from hvpa.core.memo import Basis, remembered_while
 from hvpa.core.model import (
     LAST_APPLIED,
     Axis,
@@ -20,32 +24,56 @@ from hvpa.core.model import (
     Observation,
     OwnedChange,
     ReplicaView,
+    Scene,
     WorkloadPatch,
 )
+from hvpa.core.present import Present
 from hvpa.core.report import next_status
 from hvpa.core.rollout import rollout_complete
 from hvpa.core.slots import RESOURCES, present_resources
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.steps import VerticalOutcome
-from hvpa.core.vertical import VerticalScaling
+from hvpa.core.vertical import scale_vertically
 from hvpa.core.weights import Bounds, Weight, weight_at
 from hvpa.core.wish import Wish, put_inside, trusted_wish
+
+_STANDING = ("configured", "problem", "changes", "in_charge")
+_PARTS = attrgetter(
+    *[name for name in Scene.__struct_fields__ if name != "hpa"], *[f"hpa.{name}" for name in _STANDING]
+)
+"""All of a scene, part by part."""
 
 
 def decide(seen: Observation) -> Decision:
     """What to do about one Hvpa, as it is seen: what to write, the complete next status, and when to look again."""
     if seen.metadata.deletion_timestamp is not None:
         return Decision(status=seen.status)
-    nothing = seen.problem is not None or seen.spec is None or seen.workload is None
-    judgement = Judgement() if nothing else _judge(seen)
-    status = next_status(seen, judgement)
-    return Decision(
+    present = Present(seen.now)
+    decision, look_again_at = _decided(present, seen, *_wish(seen))
+    if look_again_at is None:
+        return decision
+    return structs.replace(decision, recheck_after=look_again_at - seen.now)
+
+
+def _basis(seen: Scene, wish: Wish, bounds: Bounds) -> Basis:
+    return Basis(seen.metadata.uid, _PARTS(seen), (wish, bounds))
+
+
+@remembered_while(_basis)
+def _decided(
+    present: Present, seen: Scene, wish: Wish, bounds: Bounds
+) -> tuple[Decision, dt.datetime | None]:
+    """The decision, but for when to look again, which is beside it."""
+    judgement = Judgement()
+    if seen.problem is None and seen.spec is not None and seen.workload is not None:
+        judgement = _judge(present, seen, wish, bounds)
+    status = next_status(seen, present, judgement)
+    decision = Decision(
         status=status,
         workload_patch=_patch(seen, judgement),
         mailbox=judgement.wish.mailbox,
         owned=_owned_changes(seen),
         events=events_of(seen, judgement, status),
-        recheck_after=_recheck(seen, judgement),
         replicas=_replicas(seen, judgement),
         weight_ppm=None if judgement.weight is None else judgement.weight.vertical_ppm,
         containers=judgement.containers,
@@ -54,18 +82,17 @@ def decide(seen: Observation) -> Decision:
         steps=judgement.steps,
         applied=judgement.applied,
     )
+    return decision, judgement.look_again_at
 
 
-def _judge(seen: Observation) -> Judgement:
+def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds) -> Judgement:
     """Both axes of a workload that is there."""
     assert seen.spec is not None and seen.workload is not None
     spec, current = seen.spec, seen.workload.spec.replicas
-    present = present_resources(seen.workload.spec.template.spec.containers)
-    bounds = _bounds(seen)
-    wish = _wish(seen, bounds)
+    resources = present_resources(seen.workload.spec.template.spec.containers)
     if current == 0:
-        return Judgement(wish=wish, containers=present, recommended=present, scaled_to_zero=True)
-    moment = Moment(seen.now, spec, rollout_complete(seen.workload))
+        return Judgement(wish=wish, containers=resources, recommended=resources, scaled_to_zero=True)
+    moment = Moment(present, spec, rollout_complete(seen.workload))
     vertical_only = seen.vpa.configured and not seen.hpa.configured
     weight = weight_at(spec, current, wish.replicas, bounds, vertical_only)
     horizontal = vertical = None
@@ -74,17 +101,17 @@ def _judge(seen: Observation) -> Judgement:
         horizontal = scale_horizontally(seen, moment, wish, weight, bounds, starving)
     if seen.vpa.in_charge and seen.vpa.problem is None:
         wants_out = wish.beyond_max and bounds.upper is not None and current >= bounds.upper
-        vertical = VerticalScaling(seen, moment, weight, wants_out).outcome()
-    return _joined(seen, wish, weight, horizontal, vertical, present)
+        vertical = scale_vertically(seen, moment, weight, wants_out)
+    return _joined(seen, wish, weight, horizontal, vertical, resources)
 
 
 def _joined(
-    seen: Observation,
+    seen: Scene,
     wish: Wish,
     weight: Weight,
     horizontal: HorizontalOutcome | None,
     vertical: VerticalOutcome | None,
-    present: Mapping[str, ContainerResources],
+    resources: Mapping[str, ContainerResources],
 ) -> Judgement:
     """Both axes' outcomes together. Where nothing may be applied, only what is recommended and blocked is kept."""
     assert seen.spec is not None and seen.workload is not None
@@ -103,8 +130,8 @@ def _joined(
         weight=weight,
         target=horizontal.target if horizontal is not None and applies else current,
         recommended_replicas=horizontal.recommended if horizontal is not None else current,
-        containers=vertical.containers if vertical is not None and applies else present,
-        recommended=vertical.recommended if vertical is not None else present,
+        containers=vertical.containers if vertical is not None and applies else resources,
+        recommended=vertical.recommended if vertical is not None else resources,
         changed=vertical.changed if vertical is not None and applies else frozenset(),
         horizontal=_horizontal_axis(seen, wish, horizontal if applies else None),
         vertical=vertical.axis if vertical is not None else without_pending(seen.vertical),
@@ -120,7 +147,7 @@ def _joined(
     )
 
 
-def _horizontal_axis(seen: Observation, wish: Wish, outcome: HorizontalOutcome | None) -> HorizontalAxis:
+def _horizontal_axis(seen: Scene, wish: Wish, outcome: HorizontalOutcome | None) -> HorizontalAxis:
     axis = outcome.axis if outcome is not None else seen.horizontal
     if axis.mailbox == wish.correction:
         return axis
@@ -141,23 +168,26 @@ def _bounds(seen: Observation) -> Bounds:
     return Bounds(template.min_replicas or 1, template.max_replicas)
 
 
-def _wish(seen: Observation, bounds: Bounds) -> Wish:
-    """The HPA's wish. Where there is no HPA yet, or the target has no replicas, only what the mailbox must hold."""
-    assert seen.spec is not None and seen.workload is not None
+def _wish(seen: Observation) -> tuple[Wish, Bounds]:
+    """The HPA's wish and its bounds. Where there is no HPA yet, or the target has no replicas, only what the mailbox
+    must hold."""
+    if seen.problem is not None or seen.spec is None or seen.workload is None:
+        return Wish(None), Bounds()
+    bounds = _bounds(seen)
     mailbox, corrected = seen.spec.replicas, seen.horizontal.mailbox
     if not seen.hpa.in_charge:
-        return Wish(None, correction=corrected, problem=seen.hpa.problem)
+        return Wish(None, correction=corrected, problem=seen.hpa.problem), bounds
     if seen.hpa.object is None or seen.workload.spec.replicas == 0:
         inside = put_inside(mailbox, seen.workload.spec.replicas, bounds)
-        return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem)
-    return trusted_wish(seen.hpa.object, seen, bounds)
+        return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem), bounds
+    return trusted_wish(seen.hpa.object, seen, bounds), bounds
 
 
-def _owned_changes(seen: Observation) -> tuple[OwnedChange, ...]:
+def _owned_changes(seen: Scene) -> tuple[OwnedChange, ...]:
     return (*seen.hpa.changes, *seen.vpa.changes)
 
 
-def _patch(seen: Observation, judged: Judgement) -> WorkloadPatch | None:
+def _patch(seen: Scene, judged: Judgement) -> WorkloadPatch | None:
     """One strategic merge patch for both axes, with the record of what was done."""
     if not judged.applied or seen.workload is None or judged.horizontal is None or judged.vertical is None:
         return None
@@ -195,11 +225,7 @@ def _changed(old: ContainerResources, new: ContainerResources) -> dict[str, dict
     return found
 
 
-def _recheck(seen: Observation, judged: Judgement) -> dt.timedelta | None:
-    return None if judged.look_again_at is None else judged.look_again_at - seen.now
-
-
-def _replicas(seen: Observation, judged: Judgement) -> ReplicaView | None:
+def _replicas(seen: Scene, judged: Judgement) -> ReplicaView | None:
     if seen.workload is None:
         return None
     current = seen.workload.spec.replicas

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from hvpa.api.status import HvpaStatus
 from hvpa.core.judgement import Judgement, blocked_text, wire
-from hvpa.core.model import Axis, Direction, Event, Observation
+from hvpa.core.model import Axis, Direction, Event, Scene
 
 _EXPECTED = frozenset(
     {"NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "NoMetrics", "NoRecommendation", "NoPods"}
@@ -22,14 +22,17 @@ _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
 }
 
 
-def events_of(seen: Observation, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
+def events_of(seen: Scene, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
     """One event for each step, for each change of what blocks, and for each new reason of a bad condition."""
     if status is seen.status:
         return ()
-    return (*_step_events(seen, judged), *_block_events(seen, judged), *_condition_events(seen, status))
+    events = [*_step_events(seen, judged), *_block_events(seen, judged)]
+    if status.conditions is not seen.status.conditions:
+        events += _condition_events(seen, status)
+    return tuple(events)
 
 
-def _step_events(seen: Observation, judged: Judgement) -> Iterable[Event]:
+def _step_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
     if seen.workload is None:
         return
     for axis, direction in judged.applied:
@@ -44,7 +47,7 @@ def _requests(judged: Judgement, container: str) -> str:
     return ", ".join(f"{name} {value}" for name, value in wire(judged.containers[container].requests).items())
 
 
-def _block_events(seen: Observation, judged: Judgement) -> Iterable[Event]:
+def _block_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
     known = {
         (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
     }
@@ -55,7 +58,7 @@ def _block_events(seen: Observation, judged: Judgement) -> Iterable[Event]:
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
 
 
-def _condition_events(seen: Observation, status: HvpaStatus) -> Iterable[Event]:
+def _condition_events(seen: Scene, status: HvpaStatus) -> Iterable[Event]:
     before = {entry.type: entry.reason for entry in seen.status.conditions}
     for entry in status.conditions:
         bad = entry.status == ("True" if entry.type in ("Contested", "Paused") else "False")

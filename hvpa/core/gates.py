@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from hvpa.api.hvpa import HvpaSpec, ScaleType
 from hvpa.api.timestamp import format_timestamp
-from hvpa.core.state import held_until
+from hvpa.core.present import Present
 from hvpa.core.windows import WindowState, window_state
 
 PAUSED = "Paused"
@@ -34,8 +35,7 @@ MIN_CHANGE = "MinChange"
 """The change is smaller than the direction's threshold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True):
     """Why a change waits, and until when at the earliest (None: until something other than time changes)."""
 
     reason: str
@@ -46,11 +46,10 @@ class Hold:
         return self.reason if self.until is None else f"{self.reason} until {format_timestamp(self.until)}"
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True, dict=True):
     """What all gates of one decision share. Windows are looked at once, and only where a direction asks for them."""
 
-    now: dt.datetime
+    present: Present
     spec: HvpaSpec
     rollout_complete: bool
 
@@ -62,11 +61,15 @@ class Moment:
     @cached_property
     def window(self) -> WindowState:
         """The state of the maintenance windows now."""
-        return window_state(self.spec, self.now)
+        state = window_state(self.spec, self.present.now)
+        if state.open:
+            self.present.stamp()
+        elif state.opens_at is not None:
+            self.present.is_past(state.opens_at)
+        return state
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A change that is wanted, as its gates see it.
 
     `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `weightless` whether the interval
@@ -89,7 +92,7 @@ def _paused(change: Change, moment: Moment) -> Hold | None:
 
 def _contested(change: Change, moment: Moment) -> Hold | None:
     until = change.contested_until
-    return Hold(CONTESTED, until) if until is not None and moment.now < until else None
+    return None if until is None or moment.present.is_past(until) else Hold(CONTESTED, until)
 
 
 def _weight(change: Change, moment: Moment) -> Hold | None:
@@ -101,7 +104,7 @@ def _update_policy(change: Change, moment: Moment) -> Hold | None:
 
 
 def _stabilization(change: Change, moment: Moment) -> Hold | None:
-    until = held_until(change.last_scale_time, change.policy.stabilization_duration, moment.now)
+    until = moment.present.held_until(change.last_scale_time, change.policy.stabilization_duration)
     return None if until is None else Hold(STABILIZATION_WINDOW, until)
 
 
@@ -117,7 +120,9 @@ def _rollout(change: Change, moment: Moment) -> Hold | None:
 
 
 def _min_change(change: Change, moment: Moment) -> Hold | None:
-    if not change.too_small or (change.small_until is not None and moment.now >= change.small_until):
+    if not change.too_small or (
+        change.small_until is not None and moment.present.is_past(change.small_until)
+    ):
         return None
     return Hold(MIN_CHANGE, change.small_until)
 

@@ -11,8 +11,9 @@ from hvpa.api.timestamp import format_timestamp
 from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
 from hvpa.core.gates import CONTESTED, OUTSIDE_BOUNDS, STABILIZATION_WINDOW, Change, Hold, Moment, first_hold
-from hvpa.core.model import Blocked, Direction, Observation
-from hvpa.core.state import held_until, step_time
+from hvpa.core.model import Blocked, Direction, Scene
+from hvpa.core.present import Present
+from hvpa.core.state import step_time
 from hvpa.core.weights import Bounds, Weight
 from hvpa.core.wish import Wish
 
@@ -42,13 +43,13 @@ class HorizontalOutcome(Struct, frozen=True):
 
 
 def scale_horizontally(
-    seen: Observation, moment: Moment, wish: Wish, weight: Weight, bounds: Bounds, starving: bool
+    seen: Scene, moment: Moment, wish: Wish, weight: Weight, bounds: Bounds, starving: bool
 ) -> HorizontalOutcome:
     """Decide on the replica count of a workload that has an HPA."""
     assert seen.workload is not None
     current = seen.workload.spec.replicas
     contest = _contest(seen, moment, current)
-    way = _cut(seen, _way(seen, moment, wish, weight, current), current, bounds)
+    way = _cut(seen, moment, _way(seen, moment, wish, weight, current), bounds)
     full = way.step
     note = way.told(current, wish)
     nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), way.look_again_at, (note,))
@@ -67,14 +68,14 @@ def scale_horizontally(
             weight=weight.percent,
             goal=way.goal if way.goal > full else None,
         )
-        return structs.replace(nothing, target=full, axis=_stepped(seen, contest, spent))
+        return structs.replace(nothing, target=full, axis=_stepped(seen, moment.present, contest, spent))
     inside = bounds.clamp(current)
     if inside != current and first_hold(change, moment, OUTSIDE_BOUNDS) is None:
         spent = SpentWish(replicas=inside, wish=inside, weight=weight.percent)
         nothing = structs.replace(
             nothing,
             target=inside,
-            axis=_stepped(seen, contest, spent),
+            axis=_stepped(seen, moment.present, contest, spent),
             steps=(note, f"replicas: {inside}, inside bounds, at once"),
         )
     elif hold.reason == CONTESTED:
@@ -95,10 +96,10 @@ def _direction(current: int, wanted: int) -> Direction:
     return "up" if wanted > current else "down"
 
 
-def _contest(seen: Observation, moment: Moment, current: int) -> Contest:
+def _contest(seen: Scene, moment: Moment, current: int) -> Contest:
     axis = seen.horizontal
     undone = moment.applies and axis.spent is not None and axis.spent.replicas != current
-    return judge_contest(undone, axis.set_back, axis.last_scale_time, seen.now)
+    return judge_contest(undone, axis.set_back, axis.last_scale_time, moment.present)
 
 
 class _Way(Struct, frozen=True):
@@ -121,7 +122,7 @@ class _Way(Struct, frozen=True):
         return f"{text}, {self.step} by maxStep, the rest later"
 
 
-def _way(seen: Observation, moment: Moment, wish: Wish, weight: Weight, current: int) -> _Way:
+def _way(seen: Scene, moment: Moment, wish: Wish, weight: Weight, current: int) -> _Way:
     """Where the wish leads, not yet cut to the largest step.
 
     One step per wish, whatever the weight: only after the HPA has measured the settled workload does the same wish
@@ -129,10 +130,10 @@ def _way(seen: Observation, moment: Moment, wish: Wish, weight: Weight, current:
     """
     if wish.replicas is None or wish.replicas == current:
         return _Way(current, current)
-    spent = seen.horizontal.spent
+    spent, present = seen.horizontal.spent, moment.present
     if spent is not None and (spent.replicas, spent.wish) == (current, wish.replicas):
         changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
-        measured = [until for when in changes if (until := held_until(when, SETTLING, seen.now)) is not None]
+        measured = [until for when in changes if (until := present.held_until(when, SETTLING)) is not None]
         if measured or not moment.rollout_complete:
             settles_at = max(measured) if moment.rollout_complete else None
             if spent.goal is not None and weight.horizontal_ppm > 0 and current < spent.goal:
@@ -142,24 +143,25 @@ def _way(seen: Observation, moment: Moment, wish: Wish, weight: Weight, current:
     return _Way(goal, goal)
 
 
-def _cut(seen: Observation, way: _Way, current: int, bounds: Bounds) -> _Way:
+def _cut(seen: Scene, moment: Moment, way: _Way, bounds: Bounds) -> _Way:
     """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that somebody else set is a new start; on
     one of our own, the next step waits for its turn."""
-    assert seen.spec is not None
+    assert seen.spec is not None and seen.workload is not None
+    current = seen.workload.spec.replicas
     most = seen.spec.hpa.scale_up.max_step
     goal = bounds.clamp(way.goal)
     if most is None or goal <= current:
         return way if goal == way.goal else structs.replace(way, goal=goal, step=goal)
     axis = seen.horizontal
     ours = axis.spent is not None and axis.spent.replicas == current
-    next_at = held_until(axis.last_scale_time, STEP_PERIOD, seen.now) if ours else None
+    next_at = moment.present.held_until(axis.last_scale_time, STEP_PERIOD) if ours else None
     if next_at is not None:
         return structs.replace(way, goal=goal, step=bounds.clamp(current), look_again_at=next_at)
     return structs.replace(way, goal=goal, step=bounds.clamp(min(goal, most.limit(current))))
 
 
 def _change(
-    seen: Observation, contest: Contest, current: int, reported: int, way: _Way, *, weightless: bool
+    seen: Scene, contest: Contest, current: int, reported: int, way: _Way, *, weightless: bool
 ) -> Change:
     """The step as its gates see it. Whether it is too small is a matter of the whole way: a part of it is not."""
     assert seen.spec is not None
@@ -175,8 +177,8 @@ def _change(
     )
 
 
-def _stepped(seen: Observation, contest: Contest, spent: SpentWish) -> HorizontalAxis:
-    when = step_time(seen.horizontal.last_scale_time, seen.now)
+def _stepped(seen: Scene, present: Present, contest: Contest, spent: SpentWish) -> HorizontalAxis:
+    when = step_time(seen.horizontal.last_scale_time, present)
     return HorizontalAxis(
         last_scale_time=when,
         spent=spent,

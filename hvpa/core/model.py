@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -95,23 +95,44 @@ class Recommender(msgspec.Struct, Generic[T], frozen=True):
     not configured, not found, refused or a foreign one acts."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodsSeen:
+class PodsSeen(msgspec.Struct, frozen=True):
     """What a decision needs of the pods: counts by state, who starves, and when the last one became ready."""
 
     ready: int = 0
     running: int = 0
     last_ready_at: dt.datetime | None = None
-    starving: Mapping[str, dt.datetime] = field(default_factory=dict)
+    starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
     and when that was last seen."""
 
 
-class Observation(msgspec.Struct, frozen=True):
-    """Everything a decision depends on, resolved: the same observation always gives the same decision."""
+class Standing(Protocol):
+    """How a recommender stands, without what it says; see `Recommender`."""
 
-    now: dt.datetime
-    settings: Settings
+    @property
+    def configured(self) -> bool:
+        """Whether the spec asks for one."""
+        ...
+
+    @property
+    def problem(self) -> Finding | None:
+        """Why it can't be used."""
+        ...
+
+    @property
+    def changes(self) -> tuple[OwnedChange, ...]:
+        """What is to be changed about owned objects."""
+        ...
+
+    @property
+    def in_charge(self) -> bool:
+        """Whether it may govern the axis."""
+        ...
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decision depends on, but for the time and for what the HPA says: most of it is the same for long."""
+
     metadata: Meta
     spec: HvpaSpec | None
     status: HvpaStatus
@@ -122,13 +143,20 @@ class Observation(msgspec.Struct, frozen=True):
     vertical: VerticalAxis
     legacy_override: bool
     """`overrideScaleUpStabilization` of a status that gardener's controller wrote."""
-    hpa: Recommender[Hpa]
+    hpa: Standing
     vpa: Recommender[Vpa]
     pods: PodsSeen
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadPatch:
+class Observation(Scene, frozen=True, kw_only=True):
+    """Everything a decision depends on, resolved: the same observation always gives the same decision."""
+
+    now: dt.datetime
+    settings: Settings
+    hpa: Recommender[Hpa]
+
+
+class WorkloadPatch(msgspec.Struct, frozen=True):
     """The one write to the workload: a strategic merge patch, conditional on `resource_version`."""
 
     kind: str
@@ -137,8 +165,7 @@ class WorkloadPatch:
     body: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """A Kubernetes Event on the Hvpa."""
 
     type: Literal["Normal", "Warning"]
@@ -146,8 +173,7 @@ class Event:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(msgspec.Struct, frozen=True):
     """A change that is wanted and held back. `current` and `wanted` are replicas, millicores or bytes."""
 
     axis: Axis
@@ -160,8 +186,7 @@ class Blocked:
     until: dt.datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerResources:
+class ContainerResources(msgspec.Struct, frozen=True):
     """Requests and limits of CPU (millicores) and memory (bytes) of one container."""
 
     requests: Mapping[Resource, int]

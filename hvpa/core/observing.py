@@ -7,37 +7,100 @@ import datetime as dt
 
 from msgspec import structs
 
-from hvpa.api.objects import WORKLOAD_API_VERSION, Hpa, Vpa, condition
-from hvpa.core.model import LAST_APPLIED, Finding, Objects, Observation, PodsSeen, Recommender, Settings
+from hvpa.api.objects import (
+    WORKLOAD_API_VERSION,
+    ContainerRecommendation,
+    Hpa,
+    Recommendation,
+    Vpa,
+    VpaStatusRead,
+    condition,
+)
+from hvpa.core.memo import Basis, remembered, remembered_while
+from hvpa.core.model import (
+    LAST_APPLIED,
+    Finding,
+    Objects,
+    Observation,
+    PodsSeen,
+    Recommender,
+    Scene,
+    Settings,
+)
 from hvpa.core.ownership import resolve_hpa, resolve_vpa
+from hvpa.core.present import Present
 from hvpa.core.rollout import see_pods
 from hvpa.core.slots import recommendations
 from hvpa.core.spec_check import spec_problems
 from hvpa.core.state import recorded_axes
 
 SUPPORTED_KINDS = ("Deployment", "StatefulSet")
+_NO_HPA: Recommender[Hpa] = Recommender(False)
 
 
 def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observation:
     """Resolve `objects` as seen at `now` (timezone-aware) into what a decision depends on."""
-    now = now.astimezone(dt.UTC)
+    present = Present(now.astimezone(dt.UTC))
+    scene = _scene(present, objects, tuple([_without_bounds(one) for one in objects.vpas]))
+    hpa = _NO_HPA
+    if scene.spec is not None and scene.workload is not None:
+        hpa = resolve_hpa(scene.metadata, scene.spec, objects.hpas)
+    return Observation(
+        now=present.now,
+        settings=settings,
+        metadata=scene.metadata,
+        spec=scene.spec,
+        status=scene.status,
+        problem=scene.problem,
+        workload=scene.workload,
+        horizontal=scene.horizontal,
+        vertical=scene.vertical,
+        legacy_override=scene.legacy_override,
+        hpa=hpa,
+        vpa=scene.vpa,
+        pods=scene.pods,
+    )
+
+
+@remembered
+def _without_bounds(vpa: Vpa) -> Vpa:
+    """The VPA as far as a decision looks at it: the bounds, which move all the time, have no say."""
+    said = vpa.status.recommendation
+    if said is None or said.container_recommendations is None:
+        return vpa
+    targets = [
+        ContainerRecommendation(one.container_name, one.target) for one in said.container_recommendations
+    ]
+    status = VpaStatusRead(Recommendation(targets), vpa.status.conditions)
+    return Vpa(vpa.metadata, vpa.raw_spec, status)
+
+
+def _basis(objects: Objects, vpas: tuple[Vpa, ...]) -> Basis:
+    """All of them but the HPAs. Lists are made anew for each decision, their members are not."""
+    hvpa = objects.hvpa
+    return Basis(
+        hvpa.metadata.uid,
+        (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload),
+        (objects.pods, vpas, objects.vpa_served, objects.rivals, hvpa.problems),
+    )
+
+
+@remembered_while(_basis)
+def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
+    """The scene without its HPA."""
     hvpa = objects.hvpa
     spec, status = hvpa.spec, hvpa.status
     problem = _problem(objects)
     workload = objects.workload if problem is None else None
     annotation = workload.metadata.annotations.get(LAST_APPLIED) if workload is not None else None
-    horizontal, vertical = recorded_axes(status, annotation, now)
+    horizontal, vertical = recorded_axes(status, annotation, present)
     legacy = annotation is None and status.axes is None and bool(status.override_scale_up_stabilization)
-    hpa: Recommender[Hpa] = Recommender(False)
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        hpa = resolve_hpa(objects, spec)
-        vpa = _usable_vpa(resolve_vpa(objects, spec), objects)
+        vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas), objects)
         pods = see_pods(objects.pods, workload, vertical.last_scale_time)
-    return Observation(
-        now=now,
-        settings=settings,
+    return Scene(
         metadata=hvpa.metadata,
         spec=spec,
         status=status,
@@ -46,7 +109,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
         horizontal=horizontal,
         vertical=vertical,
         legacy_override=legacy,
-        hpa=hpa,
+        hpa=_NO_HPA,
         vpa=vpa,
         pods=pods,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from msgspec import structs
@@ -16,8 +17,8 @@ from msgspec import structs
 from hvpa.api.hvpa import HvpaSpec, LabelSelector
 from hvpa.api.objects import Hpa, Meta, ObjectReference, OwnerReference, Vpa
 from hvpa.core import manifests
-from hvpa.core.memo import remembered
-from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, Objects, OwnedChange, OwnedKind, Recommender
+from hvpa.core.memo import HVPAS, remembered
+from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OwnedChange, OwnedKind, Recommender
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
 NAME_ROOM = 253 - 9
@@ -102,16 +103,22 @@ def claim_vpa(owner: Meta, spec: HvpaSpec) -> Claim[Vpa]:
     )
 
 
-def resolve_hpa(objects: Objects, spec: HvpaSpec) -> Recommender[Hpa]:
+def resolve_hpa(hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...]) -> Recommender[Hpa]:
     """The HPA to read, why it can't be used if so, and what is to be changed about owned ones."""
-    bare = [part for one in objects.hpas for part in (one.metadata, one.raw_spec)]
-    return _with_status(_bare_hpa(objects.hvpa.metadata, spec, *bare), objects.hpas)
+    bare = [part for one in hpas for part in (one.metadata, one.raw_spec)]
+    return _with_status(_bare_hpa(_owner(hvpa.namespace, hvpa.name, hvpa.uid), spec, *bare), hpas)
 
 
-def resolve_vpa(objects: Objects, spec: HvpaSpec) -> Recommender[Vpa]:
+def resolve_vpa(hvpa: Meta, spec: HvpaSpec, vpas: tuple[Vpa, ...]) -> Recommender[Vpa]:
     """The VPA to read, why it can't be used if so, and what is to be changed about owned ones."""
-    bare = [part for one in objects.vpas for part in (one.metadata, one.raw_spec)]
-    return _with_status(_bare_vpa(objects.hvpa.metadata, spec, *bare), objects.vpas)
+    bare = [part for one in vpas for part in (one.metadata, one.raw_spec)]
+    return _with_status(_bare_vpa(_owner(hvpa.namespace, hvpa.name, hvpa.uid), spec, *bare), vpas)
+
+
+@lru_cache(maxsize=HVPAS)
+def _owner(namespace: str, name: str, uid: str) -> Meta:
+    """What ownership needs of an Hvpa: the same object for as long as it is this one, whatever becomes of it."""
+    return Meta(name=name, namespace=namespace, uid=uid)
 
 
 @remembered

@@ -28,14 +28,15 @@ from hvpa.api.status import (
 from hvpa.core.conditions import conditions
 from hvpa.core.judgement import Judgement, amount, wire
 from hvpa.core.memo import remembered
-from hvpa.core.model import Blocked, ContainerResources, Observation
+from hvpa.core.model import Blocked, ContainerResources, Scene
+from hvpa.core.present import Present
 from hvpa.core.weights import FULL, percent
 
 
-def next_status(seen: Observation, judged: Judgement) -> HvpaStatus:
+def next_status(seen: Scene, present: Present, judged: Judgement) -> HvpaStatus:
     """The status as it is once this decision's writes are done."""
     before, spec, workload = seen.status, seen.spec, seen.workload
-    told = conditions(seen, judged)
+    told = conditions(seen, present, judged)
     if spec is None or workload is None:
         return _updated(before, {"conditions": told, "last_blocked_scaling": (), "last_error": None})
     weight = judged.weight.vertical_ppm if judged.weight is not None else None
@@ -51,7 +52,7 @@ def next_status(seen: Observation, judged: Judgement) -> HvpaStatus:
         "vpa_weight": before.vpa_weight if weight is None else percent(weight),
         "override_scale_up_stabilization": bool(seen.pods.starving) or seen.legacy_override,
         "last_blocked_scaling": tuple([_blocked(entry) for entry in judged.blocked]),
-        "last_scaling": _last_scaling(seen, judged) if judged.applied else before.last_scaling,
+        "last_scaling": _last_scaling(seen, present, judged) if judged.applied else before.last_scaling,
         "last_error": None,
         "conditions": told,
         "recommended": _recommended(seen, judged),
@@ -159,14 +160,14 @@ def _blocked(entry: Blocked) -> BlockedScaling:
     )
 
 
-def _last_scaling(seen: Observation, judged: Judgement) -> LastScaling:
+def _last_scaling(seen: Scene, present: Present, judged: Judgement) -> LastScaling:
     assert seen.workload is not None
     targets = tuple(
         ContainerTarget(container_name=name, target=wire(judged.containers[name].requests))
         for name in sorted(judged.changed)
     )
     return LastScaling(
-        last_scale_time=seen.now.replace(microsecond=0),
+        last_scale_time=present.stamp().replace(microsecond=0),
         hpa_status=HpaScalingStatus(
             current_replicas=seen.workload.spec.replicas, desired_replicas=judged.target
         ),
@@ -176,7 +177,7 @@ def _last_scaling(seen: Observation, judged: Judgement) -> LastScaling:
     )
 
 
-def _recommended(seen: Observation, judged: Judgement) -> Recommended:
+def _recommended(seen: Scene, judged: Judgement) -> Recommended:
     """What would be set if nothing were blocked; of what was told before, what still holds is the same object."""
     assert seen.workload is not None
     before = seen.status.recommended or Recommended()

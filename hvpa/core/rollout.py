@@ -84,6 +84,8 @@ def _starved(
         named = [name for name in _EVICTED_CONTAINER.findall(pod.status.message) if name in template]
         for name in named or template:
             found.setdefault(name, _ended(pod))
+    if not found:
+        return
     own = {container.name: container for container in pod.spec.containers}
     for name, when in found.items():
         if name not in template or name not in own or not _runs_template(own[name], template[name]):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from hvpa.api.hvpa import ContainerPolicy, HvpaSpec
 from hvpa.api.objects import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
@@ -18,8 +19,7 @@ Policy = ContainerPolicy | VpaContainerPolicy
 """A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(msgspec.Struct, frozen=True):
     """One container's one resource: what is set now, what the VPA targets, and what bounds it."""
 
     container: str

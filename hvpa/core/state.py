@@ -12,17 +12,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from hvpa.api.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
+from hvpa.core.memo import remembered
+from hvpa.core.present import Present
 
-CLOCK_SKEW = dt.timedelta(minutes=1)
-"""A recorded time further ahead than this is from a clock that was wrong, and holds nothing back."""
 INSTANT = dt.timedelta(microseconds=1)
 """The shortest time that is told apart."""
 _NO_AXES = Axes()
-_LAST_INSTANT = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
 def recorded_axes(
-    status: HvpaStatus, annotation: str | None, now: dt.datetime
+    status: HvpaStatus, annotation: str | None, present: Present
 ) -> tuple[HorizontalAxis, VerticalAxis]:
     """Both axes as last recorded. A status of gardener's controller knows one time for both; an annotation that can't
     be read counts as absent, and a time from a clock that was wrong is newer than none."""
@@ -34,8 +33,8 @@ def recorded_axes(
     known = known or _NO_AXES
     written = written or _NO_AXES
     return (
-        _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal, now),
-        _newer_vertical(known.vertical or VerticalAxis(), written.vertical, now),
+        _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal, present),
+        _newer_vertical(known.vertical or VerticalAxis(), written.vertical, present),
     )
 
 
@@ -49,22 +48,22 @@ def _read(annotation: str | None) -> Axes | None:
         return None
 
 
-def _is_newer(one: dt.datetime | None, other: dt.datetime | None, now: dt.datetime) -> bool:
-    if one is None or is_ahead(one, now):
+def _is_newer(one: dt.datetime | None, other: dt.datetime | None, present: Present) -> bool:
+    if one is None or present.is_ahead(one):
         return False
-    return other is None or is_ahead(other, now) or one > other
+    return other is None or present.is_ahead(other) or one > other
 
 
 def _newer_horizontal(
-    known: HorizontalAxis, written: HorizontalAxis | None, now: dt.datetime
+    known: HorizontalAxis, written: HorizontalAxis | None, present: Present
 ) -> HorizontalAxis:
-    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, now):
+    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, present):
         return known
     return written.model_copy(update={"mailbox": known.mailbox})
 
 
-def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None, now: dt.datetime) -> VerticalAxis:
-    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, now):
+def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None, present: Present) -> VerticalAxis:
+    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, present):
         return known
     return without_pending(written)
 
@@ -76,38 +75,29 @@ def without_pending(axis: VerticalAxis) -> VerticalAxis:
 
 def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
     """The annotation's text: what must be known after a crash, without what only the status needs."""
-    axes = Axes(
-        horizontal=horizontal.model_copy(update={"mailbox": None}),
-        vertical=without_pending(vertical),
-    )
-    wire: Mapping[str, object] = to_wire(axes)
+    wire = {
+        "horizontal": _wire(
+            horizontal.model_copy(update={"mailbox": None}) if horizontal.mailbox else horizontal
+        ),
+        "vertical": _wire(without_pending(vertical)),
+    }
     return json.dumps(wire, separators=(",", ":"), sort_keys=True)
+
+
+@remembered
+def _wire(axis: HorizontalAxis | VerticalAxis) -> Mapping[str, object]:
+    return to_wire(axis)
 
 
 def held_until(last: dt.datetime | None, duration: dt.timedelta, now: dt.datetime) -> dt.datetime | None:
     """Until when a step at `last` holds the next one back; None when it does not (any more)."""
-    if last is None or is_ahead(last, now):
-        return None
-    until = after(last, duration)
-    return until if now < until else None
+    return Present(now).held_until(last, duration)
 
 
-def is_ahead(recorded: dt.datetime, now: dt.datetime) -> bool:
-    """Whether a recorded time is from a clock that was wrong."""
-    return recorded - now > CLOCK_SKEW
-
-
-def step_time(last: dt.datetime | None, now: dt.datetime) -> dt.datetime:
+def step_time(last: dt.datetime | None, present: Present) -> dt.datetime:
     """The time to record for a step made `now`: always later than the `last` one, though another operator's clock may
     have been a little ahead. Of two records the later one must be the later step."""
-    if last is None or last < now or is_ahead(last, now):
+    now = present.stamp()
+    if last is None or last < now or present.is_ahead(last):
         return now
     return last + INSTANT
-
-
-def after(when: dt.datetime, duration: dt.timedelta) -> dt.datetime:
-    """`when` plus `duration`, or the last instant there is where that is later (a duration may be 292 years)."""
-    try:
-        return when + duration
-    except OverflowError:
-        return _LAST_INSTANT

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -16,8 +15,7 @@ from hvpa.core.slots import Slot
 from hvpa.core.weights import percent
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A change of one slot that is wanted: the request, the weight it was blended with, and how its gates see it."""
 
     slot: Slot

@@ -13,10 +13,12 @@ from hvpa.core.blend import scale_limit, threshold
 from hvpa.core.contest import Contest, judge_contest
 from hvpa.core.gates import CONTESTED, OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING
-from hvpa.core.model import ContainerResources, Observation
+from hvpa.core.memo import Basis, remembered_while
+from hvpa.core.model import ContainerResources, Scene
+from hvpa.core.present import Present, after
 from hvpa.core.slots import Slot, amount, present_resources, slots
 from hvpa.core.starving import OVERRIDE_EVERY, enough_memory
-from hvpa.core.state import after, held_until, is_ahead, step_time
+from hvpa.core.state import step_time
 from hvpa.core.steps import Step, VerticalOutcome, blocked, note
 from hvpa.core.weights import FULL, Weight, percent
 
@@ -24,14 +26,44 @@ DEFAULT_MIN_CHANGE: dict[Resource, int] = {"cpu": 200, "memory": 200_000_000}
 """200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
 
 
-def history_until(seen: Observation) -> dt.datetime | None:
+def history_until(seen: Scene, present: Present) -> dt.datetime | None:
     """Until when the VPA's history is too young to lower requests (`minHistory`); None when it is old enough."""
     assert seen.vpa.object is not None and seen.spec is not None
     provided = condition(seen.vpa.object.status.conditions, "RecommendationProvided")
     if provided is None or provided.last_transition_time is None:
         return None
     until = after(provided.last_transition_time, seen.spec.vpa.scale_down.min_history)
-    return until if seen.now < until else None
+    return None if present.is_past(until) else until
+
+
+def _basis(seen: Scene, moment: Moment, weight: Weight, wants_out: bool) -> Basis:
+    """What `VerticalScaling` looks at."""
+    assert seen.workload is not None
+    return Basis(
+        seen.metadata.uid,
+        (seen.spec, seen.vpa.object, seen.workload.spec.template.spec.containers, seen.vertical),
+        (
+            moment.rollout_complete,
+            weight.vertical_ppm,
+            wants_out,
+            seen.legacy_override,
+            seen.pods.starving,
+            seen.horizontal.last_scale_time if wants_out else None,
+        ),
+    )
+
+
+def scale_vertically(seen: Scene, moment: Moment, weight: Weight, wants_out: bool) -> VerticalOutcome:
+    """Decide on the requests and limits of a workload that has a VPA with a recommendation."""
+    return _scaled(moment.present, seen, moment, weight, wants_out)
+
+
+@remembered_while(_basis)
+def _scaled(
+    present: Present, seen: Scene, moment: Moment, weight: Weight, wants_out: bool
+) -> VerticalOutcome:
+    own = Moment(present, moment.spec, moment.rollout_complete)
+    return VerticalScaling(seen, own, weight, wants_out).outcome()
 
 
 class VerticalScaling:
@@ -41,10 +73,11 @@ class VerticalScaling:
     then, once the HPA can have measured that count (it still wants out, DESIGN 5.2).
     """
 
-    def __init__(self, seen: Observation, moment: Moment, weight: Weight, wants_out: bool) -> None:
+    def __init__(self, seen: Scene, moment: Moment, weight: Weight, wants_out: bool) -> None:
         assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
         self.seen = seen
         self.moment = moment
+        self.now = moment.present
         self.weight = weight
         self.wants_out = wants_out
         self.spec = seen.spec.vpa
@@ -56,7 +89,7 @@ class VerticalScaling:
         }
         self.overrides = {one.container: one for one in seen.vertical.overrides}
         self.starving = bool(seen.pods.starving) or seen.legacy_override
-        self.young_until = history_until(seen)
+        self.young_until = history_until(seen, moment.present)
         self.is_young = False
         self.wakes: list[dt.datetime] = []
         self.contest = self._contest()
@@ -116,7 +149,7 @@ class VerticalScaling:
     def _still_wants_out(self) -> bool:
         if not self.wants_out:
             return False
-        measured_at = held_until(self.seen.horizontal.last_scale_time, SETTLING, self.seen.now)
+        measured_at = self.now.held_until(self.seen.horizontal.last_scale_time, SETTLING)
         if measured_at is not None:
             self.wakes.append(measured_at)
         return measured_at is None
@@ -154,9 +187,10 @@ class VerticalScaling:
 
     def _pending(self, slot: Slot) -> Pending:
         known = self.pending.get((slot.container, slot.resource))
-        if known is not None and not is_ahead(known.since, self.seen.now):
+        if known is not None and not self.now.is_ahead(known.since):
             return known
-        return Pending(container=slot.container, resource=slot.resource, direction="up", since=self.seen.now)
+        since = self.now.stamp()
+        return Pending(container=slot.container, resource=slot.resource, direction="up", since=since)
 
     # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
     def _starves(self, slot: Slot) -> bool:
@@ -166,7 +200,7 @@ class VerticalScaling:
     def _override(self, slot: Slot) -> Step | None:
         """The raise of a starving container's memory; None where it had one lately, or has all that it may have."""
         before = self.overrides.get(slot.container)
-        until = held_until(before.time if before is not None else None, OVERRIDE_EVERY, self.seen.now)
+        until = self.now.held_until(before.time if before is not None else None, OVERRIDE_EVERY)
         if until is not None:
             self.wakes.append(until)
             return None
@@ -181,7 +215,7 @@ class VerticalScaling:
     def _contest(self) -> Contest:
         axis = self.seen.vertical
         undone = self.moment.applies and any(self._undone(one) for one in axis.spent)
-        return judge_contest(undone, axis.set_back, axis.last_scale_time, self.seen.now)
+        return judge_contest(undone, axis.set_back, axis.last_scale_time, self.now)
 
     def _undone(self, one: SpentTarget) -> bool:
         """Whether a request that we set stands at another value now."""
@@ -200,10 +234,10 @@ class VerticalScaling:
             if step.pending is not None and not (hold is None and self.moment.applies)
         ]
         update: dict[str, object] = {}
-        if waiting or self.seen.vertical.pending:
+        if tuple(waiting) != self.seen.vertical.pending:
             update["pending"] = tuple(waiting)
         if done:
-            when = step_time(self.seen.vertical.last_scale_time, self.seen.now)
+            when = step_time(self.seen.vertical.last_scale_time, self.now)
             update |= {
                 "last_scale_time": when,
                 "spent": self._spent_after(done),
@@ -234,16 +268,15 @@ class VerticalScaling:
 
     def _overrides_after(self, applied: list[Step]) -> tuple[MemoryOverride, ...]:
         """Raises of starving containers: remembered until their ten minutes are over and the memory is set anew."""
-        now = self.seen.now
         anew = {step.slot.container for step in applied if step.slot.resource == "memory"}
         kept = {
             name: one
             for name, one in self.overrides.items()
             if name in self.present
-            and (name not in anew or held_until(one.time, OVERRIDE_EVERY, now) is not None)
+            and (name not in anew or self.now.held_until(one.time, OVERRIDE_EVERY) is not None)
         }
         raised = {step.slot.container for step in applied if step.override}
-        kept |= {name: MemoryOverride(container=name, time=now) for name in raised}
+        kept |= {name: MemoryOverride(container=name, time=self.now.stamp()) for name in raised}
         return tuple(kept[name] for name in sorted(kept))
 
     # --- requests and limits -----------------------------------------------------------------------------------------

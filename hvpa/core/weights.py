@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from hvpa.api.hvpa import HvpaSpec, ScalingInterval
@@ -12,8 +10,7 @@ FULL = 1_000_000
 """Weight 1 (100 percent) in parts per million."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """Replica bounds of the horizontal axis; `upper` is None where there is no HPA."""
 
     lower: int = 1
@@ -21,8 +18,8 @@ class Bounds:
 
     def clamp(self, count: int) -> int:
         """The nearest count inside the bounds."""
-        if self.upper is not None:
-            count = min(count, self.upper)
+        if self.upper is not None and count > self.upper:
+            count = self.upper
         return max(count, self.lower)
 
     def contains(self, count: int) -> bool:

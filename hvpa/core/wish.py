@@ -16,6 +16,7 @@ from hvpa.api.objects import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue
 from hvpa.api.quantity import QuantityError, parse_quantity
 from hvpa.api.status import MailboxCorrection
 from hvpa.core.blend import ceil_div
+from hvpa.core.memo import remembered
 from hvpa.core.model import Finding, Observation, PodsSeen, Settings
 from hvpa.core.weights import FULL, Bounds
 
@@ -39,14 +40,12 @@ _NO_SOURCE = MetricSource()
 class Wish(Struct, frozen=True):
     """What the HPA is believed to want.
 
-    `replicas` is the trusted wish (None: the HPA has no say), `said` what it said itself, `estimate` the operator's own
-    reckoning, `beyond_max` whether it would go out further than maxReplicas. `mailbox` is the count to be written to
-    `spec.replicas`, `correction` the record of that write where it corrects the HPA.
+    `replicas` is the trusted wish (None: the HPA has no say), `beyond_max` whether it would go out further than
+    maxReplicas. `mailbox` is the count to be written to `spec.replicas`, `correction` the record of that write where it
+    corrects the HPA.
     """
 
     replicas: int | None
-    said: int | None = None
-    estimate: int | None = None
     beyond_max: bool = False
     mailbox: int | None = None
     correction: MailboxCorrection | None = None
@@ -76,12 +75,12 @@ def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     )
     inside = put_inside(mailbox, trusted, bounds)
     if inside is None and said == trusted:
-        return Wish(trusted, said, estimate, beyond)
-    believed = Wish(trusted, said, estimate, beyond, inside, corrected)
+        return Wish(trusted, beyond)
+    believed = Wish(trusted, beyond, inside, corrected)
     if inside is not None:
         return believed
     # Where the mailbox holds another count than the HPA's status, the HPA has yet to see or to tell of it.
-    return believed if mailbox != said else _corrected(believed, trusted)
+    return believed if mailbox != said else _corrected(believed, said, estimate)
 
 
 def put_inside(mailbox: int | None, count: int, bounds: Bounds) -> int | None:
@@ -89,19 +88,21 @@ def put_inside(mailbox: int | None, count: int, bounds: Bounds) -> int | None:
     return bounds.clamp(count) if mailbox is None or not bounds.contains(mailbox) else None
 
 
-def _corrected(wish: Wish, trusted: int) -> Wish:
+def _corrected(wish: Wish, said: int, estimate: int) -> Wish:
     """The HPA stands by a wish that is not believed: set the mailbox right, at most twice in a row for the same
     status.
 
     A status is the same when it says the same. Its resource version changes whenever the HPA repeats its wish, so by
     that two who reckon differently (with another tolerance, say) would write against each other for ever.
     """
-    told, before = f"{wish.said}/{wish.estimate}", wish.correction
+    told, before = f"{said}/{estimate}", wish.correction
     count = before.count + 1 if before is not None and before.hpa_status == told else 1
     if count > MAX_CORRECTIONS:
-        text = f"the HPA keeps asking for {wish.said} replicas though its metrics call for {wish.estimate}"
-        return structs.replace(wish, problem=Finding("StaleWish", f"{text}; {trusted} is used"))
-    return structs.replace(wish, mailbox=trusted, correction=MailboxCorrection(hpa_status=told, count=count))
+        text = f"the HPA keeps asking for {said} replicas though its metrics call for {estimate}"
+        return structs.replace(wish, problem=Finding("StaleWish", f"{text}; {wish.replicas} is used"))
+    return structs.replace(
+        wish, mailbox=wish.replicas, correction=MailboxCorrection(hpa_status=told, count=count)
+    )
 
 
 def _unusable(hpa: Hpa) -> Finding | None:
@@ -111,17 +112,27 @@ def _unusable(hpa: Hpa) -> Finding | None:
     return None
 
 
+class _Asked(Struct, frozen=True):
+    """A metric of an HPA's spec, made ready: whose it is, and from where it is to be counted as another load."""
+
+    metric: Metric
+    source: MetricSource
+    identity: tuple[object, ...]
+    up: Fraction
+    down: Fraction
+
+
 def estimate_replicas(hpa: Hpa, workload: Workload, pods: PodsSeen, settings: Settings) -> int | None:
     """The largest count that a measured metric calls for: the present one within tolerance, else ratio times counted
     pods, rounded up. Not below the present count while a metric has no value; None when none has one.
 
     Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
     """
-    spec, present = hpa.spec, workload.spec.replicas
+    present = workload.spec.replicas
     proposals: list[int] = []
     missing = False
-    for index, metric in enumerate(spec.metrics or _DEFAULT_METRICS):
-        proposal = _proposal(metric, _measurement(index, metric, hpa), hpa, workload, pods, settings)
+    for index, asked in enumerate(_asked(hpa.spec, settings)):
+        proposal = _proposal(asked, _measurement(index, asked, hpa), hpa, workload, pods)
         if proposal is None:
             missing = True
         else:
@@ -131,26 +142,29 @@ def estimate_replicas(hpa: Hpa, workload: Workload, pods: PodsSeen, settings: Se
     return max(*proposals, present) if missing else max(proposals)
 
 
+@remembered
+def _asked(spec: HpaSpecRead, settings: Settings) -> tuple[_Asked, ...]:
+    up, down = _tolerance(spec, settings, up=True), _tolerance(spec, settings, up=False)
+    return tuple(
+        _Asked(metric, metric.source() or _NO_SOURCE, _identity(metric), up, down)
+        for metric in spec.metrics or _DEFAULT_METRICS
+    )
+
+
 def _proposal(
-    metric: Metric,
-    measured: MetricSource | None,
-    hpa: Hpa,
-    workload: Workload,
-    pods: PodsSeen,
-    settings: Settings,
+    asked: _Asked, measured: MetricSource | None, hpa: Hpa, workload: Workload, pods: PodsSeen
 ) -> int | None:
     """The count that one metric calls for; None where it has no value."""
-    source = metric.source()
-    if source is None or measured is None:
+    if measured is None:
         return None
-    ratio = _ratio(source.target, measured.current)
+    ratio = _ratio(asked.source.target, measured.current)
     if ratio is None:
         return None
     have, wanted = ratio
-    tolerance = _tolerance(hpa.spec, settings, up=have > wanted)
+    tolerance = asked.up if have > wanted else asked.down
     if abs(have - wanted) * tolerance.denominator <= wanted * tolerance.numerator:
         return workload.spec.replicas
-    counted = _counted_pods(metric, source, hpa, workload, pods)
+    counted = _counted_pods(asked.metric, asked.source, hpa, workload, pods)
     return ceil_div(have * counted, wanted)
 
 
@@ -159,14 +173,14 @@ def _identity(metric: Metric) -> tuple[object, ...]:
     return (metric.type, source.name, source.container, source.metric.name, source.described_object)
 
 
-def _measurement(index: int, metric: Metric, hpa: Hpa) -> MetricSource | None:
+def _measurement(index: int, asked: _Asked, hpa: Hpa) -> MetricSource | None:
     """What was measured of a metric. The status lists the metrics in the order of the spec (`computeReplicasForMetrics`
     in podautoscaler/horizontal.go), which tells those apart that differ by their label selector alone."""
-    wanted, measured = _identity(metric), hpa.status.current_metrics or []
-    if index < len(measured) and _identity(measured[index]) == wanted:
+    measured = hpa.status.current_metrics or []
+    if index < len(measured) and _identity(measured[index]) == asked.identity:
         return measured[index].source()
     for candidate in measured:
-        if _identity(candidate) == wanted:
+        if _identity(candidate) == asked.identity:
             return candidate.source()
     return None
 

@@ -4,9 +4,9 @@ Source: `pkg/controller/podautoscaler` of Kubernetes (horizontal.go, `reconcileA
 the feature gates' defaults: HPAConfigurableTolerance on, HPAScaleToZero off. Not modelled, since the caller hands in
 the scale and one HPA: failures to read or write the scale, and pods that several HPAs select.
 
-The parts: hpa_inputs.py (what is given), hpa_plan.py (the spec), hpa_metrics.py, hpa_replicas.py and hpa_requests.py
-(one metric's count), hpa_memory.py (windows and policies), hpa_status.py (what is written), hpa_numbers.py and
-hpa_selector.py (Go's numbers and selectors).
+The parts: hpa_inputs.py (what is given), hpa_plan.py (the spec), hpa_metrics.py, hpa_replicas.py, hpa_pods.py and
+hpa_requests.py (one metric's count), hpa_memory.py (windows and policies), hpa_status.py (what is written),
+hpa_numbers.py and hpa_selector.py (Go's numbers and selectors).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hvpa.recommend.hpa_inputs import HpaSettings, Metrics, MetricsError, PodRea
 from hvpa.recommend.hpa_memory import Bounds, Memory, limit
 from hvpa.recommend.hpa_metrics import MetricFault, ask
 from hvpa.recommend.hpa_plan import Plan, make_plan
+from hvpa.recommend.hpa_pods import Roster
 from hvpa.recommend.hpa_replicas import Situation
 from hvpa.recommend.hpa_selector import SelectorError, parse_selector
 from hvpa.recommend.hpa_status import SCALED_TO_ZERO, SyncReport
@@ -89,6 +90,9 @@ class HorizontalAutoscaler:
         self._readiness_delay = dt.timedelta(seconds=settings.initial_readiness_delay)
         self._memory = Memory()
         self._raw: object = None
+        self._pods: Sequence[Pod] = ()
+        self._selector = ""
+        self._roster: Roster | None = None
         self._spec: HpaSpecRead | None = None
         self._plan: Plan | None = None
 
@@ -114,22 +118,40 @@ class HorizontalAutoscaler:
         if current < plan.minimum:
             return self._rescale(hpa, plan, report, _Step(current, plan.minimum, _BELOW), now)
         try:
-            counted = _select(report, scale.selector, pods)
-            window = (now - self._initialization, self._readiness_delay)
-            step = _propose(
-                plan,
-                report,
-                Situation(hpa.metadata.namespace, scale, counted, metrics, plan.tolerance, *window),
+            since = now - self._initialization
+            roster = self._rostered(report, scale.selector, pods, since)
+            here = Situation(
+                hpa.metadata.namespace,
+                scale,
+                roster.pods,
+                metrics,
+                plan.tolerance,
+                since,
+                self._readiness_delay,
+                roster,
             )
+            proposed = _propose(plan, report, here)
         except _NoCount as error:
             report.warn("FailedComputeMetricsReplicas", str(error))
             return _outcome(
                 report.status(hpa.status, current, hpa.status.desired_replicas, now), None, report
             )
-        step = step._replace(desired=self._normalize(plan, report, step, now))
-        if step.desired == current:
+        desired = self._normalize(plan, report, proposed, now)
+        if desired == current:
             return _outcome(report.status(hpa.status, current, current, now), None, report)
-        return self._rescale(hpa, plan, report, step, now)
+        return self._rescale(hpa, plan, report, _Step(current, desired, proposed.reason), now)
+
+    def _rostered(
+        self, report: SyncReport, selector: str, pods: Sequence[Pod], starting_since: dt.datetime
+    ) -> Roster:
+        """The target's pods, kept for as long as they are the same. Raises `_NoCount`."""
+        if self._roster is not None and pods is self._pods and selector == self._selector:
+            self._roster.advance(starting_since)
+            return self._roster
+        roster = Roster(_select(report, selector, pods), starting_since, self._readiness_delay)
+        if isinstance(pods, tuple):  # a list may be another one next time
+            self._pods, self._selector, self._roster = pods, selector, roster
+        return roster
 
     def _plan_of(self, hpa: Hpa) -> Plan:
         """The spec made ready, kept for as long as it is the same."""

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hvpa.api.autoscalers import MetricName, ObjectReference
-from hvpa.api.meta import condition
 from hvpa.api.workloads import Pod
 from hvpa.recommend.hpa_inputs import Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa_numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa_plan import Tolerance
+from hvpa.recommend.hpa_pods import NO_PODS, Roster, is_ready
 from hvpa.recommend.hpa_requests import requests_of
 from hvpa.recommend.hpa_selector import SelectorError, check_selector, show_selector
-
-_NO_PODS: Final = "no pods returned by selector while calculating replica count"
-_NO_READINGS: Final = "did not receive metrics for targeted pods (pods might be unready)"
-_NEVER: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
-"""Go's zero time: a transition that has no time."""
 
 
 class Situation(NamedTuple):
@@ -36,6 +31,8 @@ class Situation(NamedTuple):
     tolerance: Tolerance
     starting_since: dt.datetime
     readiness_delay: dt.timedelta
+    roster: Roster | None = None
+    """The pods, where the caller keeps them from one sync to the next."""
 
 
 class Proposal(NamedTuple):
@@ -46,24 +43,10 @@ class Proposal(NamedTuple):
     utilization: int | None = None
 
 
-class _Groups(NamedTuple):
-    """Names of the pods by what their readings are worth; ignored pods (deleted, failed) are in none of the lists.
-
-    `left` and `total` are number and sum of the readings without those of unready and ignored pods. Readings of pods
-    that the selector does not know are among them, as in Go.
-    """
-
-    ready: list[str]
-    unready: list[str]
-    missing: list[str]
-    left: int
-    total: int
-
-
 def by_utilization(here: Situation, resource: str, container: str, target: int) -> Proposal:
     """For a target in percent of the requests (`GetResourceReplicas`)."""
     readings = _resource_readings(here, resource, container)
-    groups = _group(here, readings, resource)
+    groups = _roster(here).group(readings, resource)
     requests = requests_of(here.pods, container, resource)
     used = requested = 0
     for name in groups.ready:
@@ -151,7 +134,7 @@ def by_external_per_pod(here: Situation, metric: MetricName, target: int) -> Pro
 
 def _by_usage(here: Situation, readings: Mapping[str, PodReading], target: int, resource: str) -> Proposal:
     """For an amount per pod (`calcPlainMetricReplicas`)."""
-    groups = _group(here, readings, resource)
+    groups = _roster(here).group(readings, resource)
     measured = quotient(int64(groups.total), groups.left)
     usage = ratio(measured, target)
     current = here.scale.replicas
@@ -189,61 +172,13 @@ def _by_ratio(here: Situation, usage: float) -> int:
     if here.tolerance.covers(usage):
         return here.scale.replicas
     if not here.pods:
-        raise MetricsError(f"unable to calculate ready pods: {_NO_PODS}")
-    wanted = usage * sum(_is_ready(pod) for pod in here.pods)
+        raise MetricsError(f"unable to calculate ready pods: {NO_PODS}")
+    wanted = usage * sum(is_ready(pod) for pod in here.pods)
     return MAX_INT32 if wanted > MAX_INT32 else ceil32(wanted)
 
 
-def _is_ready(pod: Pod) -> bool:
-    ready = condition(pod.status.conditions, "Ready")
-    return pod.status.phase == "Running" and ready is not None and ready.status == "True"
-
-
-def _group(here: Situation, readings: Mapping[str, PodReading], resource: str) -> _Groups:
-    """`groupPods`, and what follows it: unready and ignored pods' readings don't count."""
-    if not here.pods:
-        raise MetricsError(_NO_PODS)
-    ready: list[str] = []
-    unready: list[str] = []
-    missing: list[str] = []
-    count = len(readings)
-    total = sum([reading.value for reading in readings.values()])
-    cpu = resource == "cpu"
-    for pod in here.pods:
-        name = pod.metadata.name
-        phase = pod.status.phase
-        reading = readings.get(name)
-        if phase == "Failed" or pod.metadata.deletion_timestamp is not None:
-            pass
-        elif phase == "Pending":
-            unready.append(name)
-        elif reading is None:
-            missing.append(name)
-        elif cpu and _is_unready(here, pod, reading):
-            unready.append(name)
-        else:
-            ready.append(name)
-            continue
-        if reading is not None:
-            count -= 1
-            total -= reading.value
-    if count == 0:
-        raise MetricsError(_NO_READINGS)
-    return _Groups(ready, unready, missing, count, total)
-
-
-def _is_unready(here: Situation, pod: Pod, reading: PodReading) -> bool:
-    """Whether a pod's CPU is not to be trusted yet: it starts, or has never been ready."""
-    ready = condition(pod.status.conditions, "Ready")
-    started = pod.status.start_time
-    if ready is None or started is None:
-        return True
-    changed = ready.last_transition_time or _NEVER
-    if started > here.starting_since:
-        return ready.status == "False" or reading.timestamp < changed + reading.window
-    if ready.status != "False":
-        return False
-    return started + here.readiness_delay > changed
+def _roster(here: Situation) -> Roster:
+    return here.roster or Roster(here.pods, here.starting_since, here.readiness_delay)
 
 
 def _resource_readings(here: Situation, resource: str, container: str) -> Mapping[str, PodReading]:

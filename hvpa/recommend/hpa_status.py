@@ -40,7 +40,7 @@ class SyncReport:
         self, old: HpaStatusRead, current: int, desired: int, now: dt.datetime, rescaled: bool = False
     ) -> HpaStatusRead:
         """The next status; it is `old` itself where nothing differs, and then nothing is written."""
-        now = now.replace(microsecond=0)  # as times are written
+        now = now if now.microsecond == 0 else now.replace(microsecond=0)  # as times are written
         metrics = self.metrics
         if metrics == old.current_metrics or not (metrics or old.current_metrics):
             metrics = old.current_metrics
@@ -63,6 +63,9 @@ class SyncReport:
 
     def _conditions(self, old: list[Condition] | None, now: dt.datetime) -> list[Condition] | None:
         """The conditions with what was set; new ones follow the old. A transition is a change of status alone."""
+        told = {present.type: (present.status, present.reason, present.message) for present in old or ()}
+        if told == self.conditions and not self.remove:
+            return old
         settings = dict(self.conditions)
         result: list[Condition] = []
         changed = False

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 from structlog.contextvars import bound_contextvars
 
@@ -30,8 +30,7 @@ MAX_DESCRIPTION = 1024
 """Characters of an error that `status.lastError.description` keeps (webhooks can answer with whole pages)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """How a reconcile ended. `wait` is when to look again (`done`), or how long the server asked to wait
     (`overloaded`); None for no such time."""
 

@@ -8,6 +8,7 @@ which leaves such pods out.
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -39,6 +40,17 @@ class Published(NamedTuple):
     usage: tuple[ContainerUsage, ...]
 
 
+class _Track:
+    """A container of a running pod: when it was noted last, and its CPU time then (never: infinity)."""
+
+    __slots__ = ("at", "container", "pod", "total")
+    container: physics.SimContainer
+
+    def __init__(self, pod: str) -> None:
+        self.pod = pod
+        self.at = self.total = math.inf
+
+
 class MetricsServer:
     """Notes usage when it is due and answers with what is published; `hvpa.recommend.hpa.Metrics` of a simulation."""
 
@@ -48,7 +60,8 @@ class MetricsServer:
         self._instants = instants
         self._window = dt.timedelta(seconds=model.resolution)
         self._due = model.offset
-        self._totals: dict[tuple[str, str], tuple[float, float]] = {}
+        self._tracks: dict[tuple[str, str], _Track] = {}
+        self._seen_changes = -1
         self._coming: deque[Published] = deque()
         self._cached: dict[tuple[str, str], Mapping[str, PodReading]] = {}
         self.published: Published | None = None
@@ -69,21 +82,30 @@ class MetricsServer:
         return fresh
 
     def _note(self, now: float) -> None:
-        totals: dict[tuple[str, str], tuple[float, float]] = {}
+        if self._seen_changes != self._state.changes:
+            self._seen_changes = self._state.changes
+            self._tracks = self._running()
         usage: list[ContainerUsage] = []
-        before = self._totals
+        for track in self._tracks.values():
+            container = track.container
+            total, before = container.cpu_total, track.total
+            if total >= before and now > track.at:
+                rate = (total - before) / (now - track.at)
+                usage.append(ContainerUsage(track.pod, container.name, rate, container.memory))
+            track.at, track.total = now, total
+        self._coming.append(Published(now + self._model.delay, now, tuple(usage)))
+
+    def _running(self) -> dict[tuple[str, str], _Track]:
+        """All containers of running pods, with what was noted of those that are known."""
+        tracks: dict[tuple[str, str], _Track] = {}
         for pod in self._state.pods:
             if pod.started is None or pod.phase != "Running":
                 continue
             for container in pod.containers:
                 key = (pod.name, container.name)
-                totals[key] = (now, container.cpu_total)
-                last = before.get(key)
-                if last is not None and now > last[0] and container.cpu_total >= last[1]:
-                    rate = (container.cpu_total - last[1]) / (now - last[0])
-                    usage.append(ContainerUsage(pod.name, container.name, rate, container.memory))
-        self._totals = totals
-        self._coming.append(Published(now + self._model.delay, now, tuple(usage)))
+                track = tracks[key] = self._tracks.get(key) or _Track(pod.name)
+                track.container = container
+        return tracks
 
     # --- hvpa.recommend.hpa.Metrics -----------------------------------------------------------------------------------
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
@@ -99,12 +121,20 @@ class MetricsServer:
         if self.published is None:
             return {}
         sums: dict[str, float] = {}
-        for one in self.published.usage:
-            if not container or one.container == container:
-                amount = one.cpu if resource == "cpu" else one.memory * 1000
-                sums[one.pod] = sums.get(one.pod, 0.0) + amount
-        at = self._instants.at(self.published.measured_at)
-        return {pod: PodReading(round(value), at, self._window) for pod, value in sums.items()}
+        is_cpu = resource == "cpu"
+        for pod, name, cpu, memory in self.published.usage:
+            if not container or name == container:
+                sums[pod] = sums.get(pod, 0.0) + (cpu if is_cpu else memory * 1000)
+        at, window = self._instants.at(self.published.measured_at), self._window
+        known: dict[int, PodReading] = {}  # pods that are alike measure alike
+        readings: dict[str, PodReading] = {}
+        for pod, amount in sums.items():
+            value = round(amount)
+            reading = known.get(value)
+            if reading is None:
+                reading = known[value] = PodReading(value, at, window)
+            readings[pod] = reading
+        return readings
 
     def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
         """The load that each ready pod serves."""

@@ -25,6 +25,7 @@ from hvpa.api.objects import (
     WorkloadStatus,
 )
 from hvpa.api.quantity import Resource, format_resource
+from hvpa.core.memo import remembered
 from hvpa.core.model import ContainerResources
 from hvpa.core.rollout import OOM_KILLED
 from hvpa.simulate import pods as physics
@@ -57,14 +58,21 @@ def selector_text(name: str) -> str:
     return f"{APP_LABEL}={name}"
 
 
+@remembered
 def containers(template: Mapping[str, ContainerResources]) -> list[Container]:
-    """Containers of a pod or of a pod template."""
+    """Containers of a pod or of a pod template: the same list for pods that were made from the same one."""
     return [
         Container(
             name=name, resources=Resources(requests=_amounts(one.requests), limits=_amounts(one.limits))
         )
         for name, one in template.items()
     ]
+
+
+@remembered
+def pod_spec(template: Mapping[str, ContainerResources]) -> PodSpec:
+    """The spec of a pod or of a pod template; shared like its containers."""
+    return PodSpec(containers=containers(template))
 
 
 def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
@@ -113,7 +121,7 @@ class WorkloadObject:
         spec = WorkloadSpec(
             replicas=state.replicas,
             selector=Selector(match_labels=labels(model.name)),
-            template=PodTemplate(spec=PodSpec(containers=containers(state.template))),
+            template=PodTemplate(spec=pod_spec(state.template)),
         )
         status = WorkloadStatus(
             observed_generation=self._generation,
@@ -164,7 +172,7 @@ class PodObjects:
             conditions=[ready],
             container_statuses=[self._container(one) for one in pod.containers],
         )
-        return Pod(metadata=metadata, spec=PodSpec(containers=containers(pod.resources)), status=status)
+        return Pod(metadata=metadata, spec=pod_spec(pod.resources), status=status)
 
     def _container(self, container: physics.SimContainer) -> ContainerStatus:
         if container.oom_at is None:

@@ -13,7 +13,7 @@
   };
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const theme = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  const ROW = 150, STRIP = 24, GAP = 46, TOP = 56, BOTTOM = 44;
+  const ROW = 150, STRIP = 24, GAP = 46, TOP = 56, BOTTOM = 44, LEGEND = 20;
 
   const axis = () => ({
     gridcolor: theme("grid"), zerolinecolor: theme("line"), linecolor: theme("line"), tickcolor: theme("line"),
@@ -53,7 +53,13 @@
   });
 
   // --- panels over one axis of time, and a strip of events below them
-  const heightOf = (scenario) => scenario.panels.length * (ROW + GAP) + strip(scenario) + TOP + BOTTOM;
+  const heightOf = (scenario, top) => scenario.panels.length * (ROW + GAP) + strip(scenario) + top + BOTTOM;
+  // Room for the legend, whose entries are as wide as the longest: TOP is enough for two rows of them.
+  const topOf = (scenario, width) => {
+    const longest = Math.max(1, ...scenario.policies.map((policy) => policy.name.length));
+    const columns = Math.max(1, Math.floor((width - 80) / (50 + 7.5 * longest)));
+    return TOP + LEGEND * Math.max(0, Math.ceil(scenario.policies.length / columns) - 2);
+  };
   const strip = (scenario) => Math.max(60, STRIP * scenario.policies.length + 20);
   const yOf = (row) => (row ? `y${row + 1}` : "y");
   const timeTraces = (scenario) => {
@@ -77,7 +83,9 @@
     const strip = yOf(scenario.panels.length);
     const marks = scenario.policies.map((policy, index) => ({
       type: "scatter", mode: "markers", yaxis: strip, name: policy.name, legendgroup: `policy-${index}`,
-      showlegend: false, x: policy.events.x.map(at), y: policy.events.x.map(() => index), text: policy.events.text,
+      // A mark that is not seen where there are no events: plotly leaves axes without points out.
+      showlegend: false, x: policy.events.x.length ? policy.events.x.map(at) : [at(0)],
+      y: policy.events.x.length ? policy.events.x.map(() => index) : [null], text: policy.events.text,
       marker: {
         symbol: policy.events.kind.map((kind) => symbols[kind] ?? "circle"), size: 8, color: policy.colour,
         opacity: .65, line: { color: policy.colour, width: 1.2 },
@@ -86,13 +94,13 @@
     }));
     return [...lines, ...marks];
   };
-  const timeLayout = (scenario) => {
-    const height = heightOf(scenario), inner = height - TOP - BOTTOM;
+  const timeLayout = (scenario, width) => {
+    const head = topOf(scenario, width), height = heightOf(scenario, head), inner = height - head - BOTTOM;
     const last = scenario.panels.length;
     const layout = {
-      ...base(), height, margin: { l: 64, r: 16, t: TOP, b: BOTTOM }, hovermode: "x unified", showlegend: true,
+      ...base(), height, margin: { l: 64, r: 16, t: head, b: BOTTOM }, hovermode: "x unified", showlegend: true,
       hoverdistance: 12, annotations: [], shapes: [],
-      legend: { orientation: "h", x: 0, y: 1 + (TOP - 8) / inner, yanchor: "top", font: { color: theme("ink"), size: 13 } },
+      legend: { orientation: "h", x: 0, y: 1 + (head - 8) / inner, yanchor: "top", font: { color: theme("ink"), size: 13 } },
       xaxis: {
         ...axis(), type: "date", anchor: yOf(last), range: [scenario.start, scenario.start + scenario.duration * 1000],
         showspikes: true, spikemode: "across", spikesnap: "cursor", spikethickness: 1, spikedash: "dot",
@@ -130,7 +138,8 @@
 
   const draw = () => data.scenarios.forEach((scenario, number) => {
     Plotly.react(`cost-${number}`, costTraces(scenario), costLayout(), config);
-    Plotly.react(`time-${number}`, timeTraces(scenario), timeLayout(scenario), config);
+    const width = document.getElementById(`time-${number}`).clientWidth;
+    Plotly.react(`time-${number}`, timeTraces(scenario), timeLayout(scenario, width), config);
   });
 
   // --- lists of events

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 
 from hvpa.simulate.model import SimulationResult
 from hvpa.simulate.plots import Line, Panel, colour, dash, panels
-from hvpa.simulate.text import plain, short
+from hvpa.simulate.text import plain, short, width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,11 @@ WIDTH: Final = 11.0
 ROW: Final = 1.55
 """Inches of one panel."""
 HEAD: Final = 1.1
-"""Inches above the panels."""
+"""Inches above the panels, with room for a legend of two rows."""
+LEGEND_ROW: Final = 0.2
+"""Inches of a further row."""
+MOST_COLUMNS: Final = 6
+LONGEST_LABEL: Final = 30
 DPI: Final = 110
 INK: Final = "#44484d"
 GRID: Final = "#e3e5e8"
@@ -67,13 +71,14 @@ def to_png(results: Sequence[SimulationResult]) -> bytes:
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
-        figure = Figure(figsize=(WIDTH * max(1, len(drawn)), HEAD + ROW * rows), dpi=DPI)
+        head = HEAD + max((_beyond(result) for result in results), default=0.0)
+        figure = Figure(figsize=(WIDTH * max(1, len(drawn)), head + ROW * rows), dpi=DPI)
         FigureCanvasAgg(figure)
         grid = figure.subplots(rows, max(1, len(drawn)), sharex="col", squeeze=False)
         for column, (result, parts) in enumerate(drawn):
             _scenario(result, parts, [row[column] for row in grid])
         height = figure.get_figheight()
-        figure.subplots_adjust(0.55 / WIDTH, 0.4 / height, 1 - 0.3 / WIDTH, 1 - HEAD / height, 0.08, 0.34)
+        figure.subplots_adjust(0.55 / WIDTH, 0.4 / height, 1 - 0.3 / WIDTH, 1 - head / height, 0.08, 0.34)
         file = io.BytesIO()
         figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
@@ -88,24 +93,47 @@ def _scenario(result: SimulationResult, parts: Sequence[Panel], axes: Sequence[A
     formatter = dates.ConciseDateFormatter(locator, tz=dt.UTC)  # type: ignore[no-untyped-call]
     bottom.xaxis.set_major_formatter(formatter)
     bottom.set_xlim(_date(result, 0.0), _date(result, result.duration))
-    top.text(0, 1.62, short(plain(result.name), 80), transform=top.transAxes, fontsize=13, fontweight="bold")
+    top.annotate(
+        short(plain(result.name), 80),
+        (0, 1.62),
+        (0, _beyond(result) * 72),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        annotation_clip=False,
+        fontsize=13,
+        fontweight="bold",
+    )
     handles = [
         Line2D([], [], color=colour(at), linestyle=LINE_STYLES[dash(at)], linewidth=2.2)
         for at in range(len(result.policies))
     ]
-    # A label that begins with an underscore would not be shown.
-    labels = [f"\u200a{short(plain(policy.name), 30)}" for policy in result.policies]
     if handles:
         top.legend(
             handles,
-            labels,
+            _labels(result),
             loc="lower left",
             bbox_to_anchor=(-0.005, 1.18),
-            ncols=6,
+            ncols=_columns(result),
             frameon=False,
             fontsize=9,
             borderpad=0,
         )
+
+
+def _labels(result: SimulationResult) -> list[str]:
+    """The policies' names. One that begins with an underscore would not be shown."""
+    return [f"\u200a{short(plain(policy.name), LONGEST_LABEL)}" for policy in result.policies]
+
+
+def _columns(result: SimulationResult) -> int:
+    """Columns of the legend: as many as there is room for, by the longest name."""
+    longest = max(map(width, _labels(result)), default=0)
+    return max(1, min(MOST_COLUMNS, int((WIDTH - 0.85) / (0.6 + 0.078 * longest))))
+
+
+def _beyond(result: SimulationResult) -> float:
+    """Inches that the legend needs beyond the room that there always is."""
+    return LEGEND_ROW * max(0, math.ceil(len(result.policies) / _columns(result)) - 2)
 
 
 def _panel(result: SimulationResult, panel: Panel, ax: Axes) -> None:

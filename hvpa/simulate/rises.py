@@ -67,7 +67,9 @@ def _noise(load: array[float]) -> float:
     """By how much noise alone multiplies the load at most, reckoned on a logarithmic scale: differences from one step
     to the next are sqrt(2) times as wide as the noise. A recorded load that stands still between its values has
     none."""
-    moves = [abs(math.log(after / before)) for before, after in pairwise(load) if before > 0 < after]
+    moves = [
+        abs(math.log(after) - math.log(before)) for before, after in pairwise(load) if before > 0 < after
+    ]
     deviation = _NORMAL * statistics.median(moves) / math.sqrt(2) if moves else 0.0
     return math.exp(min(NOISE * deviation, math.log(MOST_NOISE)))
 

@@ -149,6 +149,8 @@ def _check_times(source: Source, model: ScenarioModel, times: _Times) -> None:
         raise source.refuse("step", f"must not be longer than the duration ({_told(duration)})")
     if model.warm_up >= duration:
         raise source.refuse("warmUp", f"must be shorter than the duration ({_told(duration)})")
+    if math.ceil(model.warm_up / model.step) >= math.ceil(duration / model.step):
+        raise source.refuse("warmUp", "leaves no whole step to count: make it shorter, or step smaller")
     if record is not None and duration / record.usual_step > _MAX_VALUES:
         raise source.refuse(
             "load.repeat", f"{_told(duration)} would be more than {_MAX_VALUES} recorded values"

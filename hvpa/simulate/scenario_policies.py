@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hvpa.api.base import without_nulls
-from hvpa.api.hvpa import KIND, HvpaSpec, MetricSpec, parse_spec, validate_manifest, warnings
+from hvpa.api.hvpa import KIND, HvpaSpec, parse_spec, validate_manifest, warnings
 from hvpa.core.model import ContainerResources
 from hvpa.core.spec_check import spec_problems
-from hvpa.simulate.metrics_server import LOAD_METRIC
 from hvpa.simulate.model import Policy, PolicyKind, WorkloadModel
 from hvpa.simulate.scenario_files import Unreadable, read_text
-from hvpa.simulate.scenario_policy_models import FixedContainer, FixedSize, HpaAlone, PolicyModel
+from hvpa.simulate.scenario_policy_models import FixedContainer, FixedSize, HpaAlone, PolicyModel, VpaAlone
+from hvpa.simulate.scenario_recommenders import check_hpa, vpa_notes
 from hvpa.simulate.scenario_yaml import Source, read_documents
 
 
@@ -53,7 +53,7 @@ class _Reader:
             model.name,
             kind,
             hpa=None if model.hpa is None else self._hpa(f"{path}.hpa", model.hpa),
-            vpa=None if model.vpa is None else model.vpa.to_wire(),
+            vpa=None if model.vpa is None else self._vpa(f"{path}.vpa", model.vpa),
         )
 
     # --- Hvpa -----------------------------------------------------------------------------------------------------
@@ -74,8 +74,12 @@ class _Reader:
 
     # --- the others -----------------------------------------------------------------------------------------------
     def _hpa(self, path: str, spec: HpaAlone) -> Mapping[str, object]:
-        _check_metrics(self._source, f"{path}.metrics", spec.metrics)
+        self.notes += check_hpa(self._source, path, spec, self._workload)
         return spec.to_v2()
+
+    def _vpa(self, path: str, spec: VpaAlone) -> Mapping[str, object]:
+        self.notes += vpa_notes(self._source, path, spec, self._workload)
+        return spec.to_wire()
 
     def _fixed(self, path: str, name: str, fixed: FixedSize) -> Policy:
         known = {one.name: one for one in self._workload.containers}
@@ -117,7 +121,7 @@ class _Manifest:
         for problem in spec_problems(spec):
             self._fail(problem.path, problem.message)
         self._check_target(spec)
-        self._check_recommenders(spec)
+        notes += self._recommenders(spec)
         notes += [f"{self._source.file}: {warning}" for warning in warnings(spec)]
         metadata = {"name": self._workload.name} | without_nulls(self._content["metadata"])
         return self._content | {"metadata": metadata | {"namespace": self._workload.namespace}}
@@ -132,32 +136,24 @@ class _Manifest:
         if (self._content["metadata"].get("namespace") or workload.namespace) != workload.namespace:
             self._fail("metadata.namespace", f"must be the workload's, {workload.namespace}")
 
-    def _check_recommenders(self, spec: HvpaSpec) -> None:
+    def _recommenders(self, spec: HvpaSpec) -> list[str]:
+        """Refuse recommenders that a simulation does not have; what should be known of the others."""
         for axis, name in (("hpa", spec.hpa.name), ("vpa", spec.vpa.name)):
             if name is not None:
                 self._fail(
                     f"spec.{axis}.name",
                     "a simulation has no objects but those that are deployed: deploy: true",
                 )
-        template = spec.hpa.template.spec
-        if template is not None:
-            path = self._path("spec.hpa.template.spec.metrics")
-            _check_metrics(self._source, path, template.metrics)
+        hpa, vpa = spec.hpa.template.spec, spec.vpa.template.spec
+        notes: list[str] = []
+        if hpa is not None:
+            notes += check_hpa(self._source, self._path("spec.hpa.template.spec"), hpa, self._workload)
+        if vpa is not None:
+            notes += vpa_notes(self._source, self._path("spec.vpa.template.spec"), vpa, self._workload)
+        return notes
 
     def _path(self, path: str) -> str:
         return f"{self._root}.{path}" if self._root else path
 
     def _fail(self, path: str, reason: str) -> NoReturn:
         raise self._source.refuse(self._path(path), reason)
-
-
-def _check_metrics(source: Source, path: str, metrics: Sequence[MetricSpec]) -> None:
-    """Refuse metrics that a simulation does not have: with them an HPA would never scale in."""
-    for index, metric in enumerate(metrics):
-        field = metric.type[0].lower() + metric.type[1:]
-        named: Any = metric.to_v2()[field]
-        if "metric" in named and named["metric"]["name"] != LOAD_METRIC:
-            raise source.refuse(
-                f"{path}[{index}].{field}",
-                f"a simulation has no metric {named['metric']['name']}: beside CPU and memory only {LOAD_METRIC}",
-            )

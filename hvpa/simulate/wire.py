@@ -126,7 +126,7 @@ class SeriesReport(_Part, frozen=True):
     ready: Points
     requests: Annotated[
         dict[str, dict[Resource, Points]],
-        Meta(description="The template's requests by container and resource."),
+        Meta(description="Requests by container and resource, the mean over the pods."),
     ]
 
 

@@ -123,6 +123,21 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_file_that_may_not_be_written_is_told_before_the_work(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    target = shell.folder / "page.html"
+    if there:
+        target.touch()
+    guarded = target if there else shell.folder
+    monkeypatch.setattr(os, "access", lambda path, mode: (Path(path), mode) != (guarded, os.W_OK))
+    monkeypatch.setattr(simulate, "simulate_all", None)
+    ran = shell.run("simulate", scenario, "--html", str(target))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"hvpa: error: --html: {target} can't be written: permission denied\n"
+
+
 def test_a_file_that_cannot_be_written_after_all_is_one_line(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

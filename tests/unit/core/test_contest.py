@@ -8,6 +8,7 @@ import pytest
 
 from hvpa.api.status import SetBack
 from hvpa.core.contest import judge_contest, manager_of, wait_of
+from hvpa.core.present import Present
 from tests.unit.core import build
 from tests.unit.core.build import NOW, at
 
@@ -17,15 +18,15 @@ def minutes(count: int) -> dt.timedelta:
 
 
 def test_what_stands_is_not_contested() -> None:
-    contest = judge_contest(False, None, at(minutes=-1), NOW)
+    contest = judge_contest(False, None, at(minutes=-1), Present(NOW))
     assert contest.until is None
     assert contest.after_step(NOW) is None
     before = SetBack(count=1, time=at(minutes=-1))
-    assert judge_contest(False, before, at(minutes=-1), NOW).after_step(NOW) == before
+    assert judge_contest(False, before, at(minutes=-1), Present(NOW)).after_step(NOW) == before
 
 
 def test_the_first_time_it_is_made_again_at_once() -> None:
-    contest = judge_contest(True, None, at(minutes=-1), NOW)
+    contest = judge_contest(True, None, at(minutes=-1), Present(NOW))
     assert contest.until is None
     assert contest.after_step(NOW) == SetBack(count=1, time=NOW)
 
@@ -33,7 +34,7 @@ def test_the_first_time_it_is_made_again_at_once() -> None:
 @pytest.mark.parametrize("later", [0, 1, 4, 6, 59])
 def test_a_second_time_within_an_hour_the_axis_waits(later: int) -> None:
     made_again = at(minutes=-later)
-    contest = judge_contest(True, SetBack(count=1, time=made_again), made_again, NOW)
+    contest = judge_contest(True, SetBack(count=1, time=made_again), made_again, Present(NOW))
     assert contest.until is not None
     assert contest.until - NOW <= minutes(5) + dt.timedelta(milliseconds=1)
     assert contest.until > NOW
@@ -43,7 +44,7 @@ def test_a_second_time_within_an_hour_the_axis_waits(later: int) -> None:
 
 def test_after_an_hour_it_is_a_first_time_again() -> None:
     made_again = at(hours=-1)
-    contest = judge_contest(True, SetBack(count=3, time=made_again), made_again, NOW)
+    contest = judge_contest(True, SetBack(count=3, time=made_again), made_again, Present(NOW))
     assert contest.until is None
     assert contest.after_step(NOW) == SetBack(count=1, time=NOW)
 
@@ -51,17 +52,17 @@ def test_after_an_hour_it_is_a_first_time_again() -> None:
 def test_the_wait_goes_on_to_its_end_and_then_the_change_is_made_again() -> None:
     made_again = at(minutes=-10)
     found = SetBack(count=2, time=at(minutes=-4))
-    waiting = judge_contest(True, found, made_again, NOW)
+    waiting = judge_contest(True, found, made_again, Present(NOW))
     assert waiting.until == at(minutes=1)
     assert waiting.record == found
-    over = judge_contest(True, found, made_again, at(minutes=1))
+    over = judge_contest(True, found, made_again, Present(at(minutes=1)))
     assert over.until is None
     assert over.after_step(at(minutes=1)) == SetBack(count=2, time=at(minutes=1))
 
 
 def test_it_goes_on_when_the_field_stays() -> None:
     found = SetBack(count=2, time=at(minutes=-1))
-    assert judge_contest(False, found, at(minutes=-3), NOW).until is None
+    assert judge_contest(False, found, at(minutes=-3), Present(NOW)).until is None
 
 
 def test_waits_grow_to_an_hour() -> None:
@@ -71,16 +72,16 @@ def test_waits_grow_to_an_hour() -> None:
 
 
 def test_a_record_of_a_wrong_clock_counts_as_none() -> None:
-    contest = judge_contest(True, SetBack(count=4, time=at(hours=2)), at(minutes=-1), NOW)
+    contest = judge_contest(True, SetBack(count=4, time=at(hours=2)), at(minutes=-1), Present(NOW))
     assert contest.until is None
     assert contest.count == 1
 
 
 def test_found_at_the_instant_of_the_step_it_is_still_told_apart() -> None:
-    first = judge_contest(True, SetBack(count=1, time=NOW), NOW, NOW)
+    first = judge_contest(True, SetBack(count=1, time=NOW), NOW, Present(NOW))
     assert first.record is not None
     assert first.record.count == 2
-    again = judge_contest(True, first.record, NOW, NOW)
+    again = judge_contest(True, first.record, NOW, Present(NOW))
     assert again.record == first.record
     assert again.until == first.until
 

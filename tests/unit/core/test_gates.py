@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hvpa.api.hvpa import ScaleType
 from hvpa.core.gates import GATES, OUTSIDE_BOUNDS, OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_hold
+from hvpa.core.present import Present
 from tests.unit.core import build
 from tests.unit.core.build import NOW, at
 
@@ -22,7 +23,7 @@ def policy(mode: str = "Auto", stabilization: str = "0s") -> ScaleType:
 def moment(spec: dict[str, Any] | None = None, rollout_complete: bool = True) -> Moment:
     parsed = build.hvpa(spec).spec
     assert parsed is not None
-    return Moment(NOW, parsed, rollout_complete)
+    return Moment(Present(NOW), parsed, rollout_complete)
 
 
 FREE = Change(policy(), None)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gc
 
 import pytest
 
 from hvpa.core import memo
-from hvpa.core.memo import remembered
+from hvpa.core.memo import Basis, forget, remembered, remembered_while
+from hvpa.core.present import Present
+from tests.unit.core.build import NOW
 
 
 class Thing:
@@ -63,3 +66,67 @@ def test_arguments_are_positional() -> None:
 
     with pytest.raises(AssertionError, match="positional"):
         look(thing=Thing())
+
+
+# --- for as long as time changes nothing ------------------------------------------------------------------------------
+class Clock:
+    """A function that is remembered: says who is past noon and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        remember = remembered_while(lambda who, thing, count: Basis(who, (thing,), (count,)))
+        self.ask = remember(self._ask)
+
+    def _ask(self, present: Present, who: str, thing: Thing, count: int) -> tuple[bool, int]:
+        self.calls += 1
+        return present.is_past(NOON), self.calls
+
+
+NOON = NOW + dt.timedelta(hours=2)
+THING = Thing()
+
+
+def test_it_holds_until_an_answer_of_the_present_changes() -> None:
+    clock = Clock()
+    present = Present(NOW)
+    assert clock.ask(present, "a", THING, 1) == (False, 1)
+    assert present.until == NOON
+    later = Present(NOON - dt.timedelta(microseconds=1))
+    assert clock.ask(later, "a", THING, 1) == (False, 1)
+    assert later.until == NOON, "what is made of it changes no later"
+    assert clock.ask(Present(NOON), "a", THING, 1) == (True, 2)
+    assert clock.ask(Present(NOON + dt.timedelta(days=1)), "a", THING, 1) == (True, 2)
+    assert clock.ask(Present(NOW), "a", THING, 1) == (False, 3), "nor before it was made"
+
+
+def test_another_object_or_value_is_another_question() -> None:
+    clock = Clock()
+    asked = [("a", THING, 1), ("a", Thing(), 1), ("a", THING, 2), ("b", THING, 2), ("a", THING, 2)]
+    assert [clock.ask(Present(NOW), *one)[1] for one in asked] == [1, 2, 3, 4, 3]
+
+
+def test_what_holds_the_instant_itself_is_not_kept() -> None:
+    calls: list[dt.datetime] = []
+
+    @remembered_while(lambda: Basis("one", ()))
+    def stamp(present: Present) -> dt.datetime:
+        calls.append(present.stamp())
+        return calls[-1]
+
+    present = Present(NOW)
+    assert [stamp(present), stamp(present)] == [NOW, NOW]
+    assert len(calls) == 2
+    assert present.until == NOW
+
+
+def test_the_latest_of_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memo, "HVPAS", 2)
+    clock = Clock()
+    assert [clock.ask(Present(NOW), who, THING, 1)[1] for who in "ababcab"] == [1, 2, 1, 2, 3, 4, 4 + 1]
+
+
+def test_all_can_be_forgotten() -> None:
+    clock = Clock()
+    clock.ask(Present(NOW), "a", THING, 1)
+    forget()
+    assert clock.ask(Present(NOW), "a", THING, 1) == (False, 2)

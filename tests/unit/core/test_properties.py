@@ -17,6 +17,7 @@ from hvpa.api.hvpa import HvpaObject, ScaleParams
 from hvpa.api.objects import Container
 from hvpa.api.status import parse_status, to_wire
 from hvpa.core import Decision, Objects, Settings, observe
+from hvpa.core.memo import forget
 from hvpa.core.model import LAST_APPLIED
 from hvpa.core.slots import RESOURCES, amount, policies, policy_of, present_resources
 from tests.unit.core import build
@@ -55,6 +56,22 @@ def starving(seen: Objects) -> set[str]:
 @given(objects())
 def test_the_same_observation_gives_the_same_decision(seen: Objects) -> None:
     assert build.decided(seen) == build.decided(seen)
+
+
+@given(objects(), objects(), st.booleans(), st.lists(st.integers(-3600, 4 * 3600), min_size=1, max_size=5))
+def test_what_is_remembered_changes_no_decision(
+    seen: Objects, other: Objects, applied: bool, seconds: list[int]
+) -> None:
+    """Whatever was decided before: at each instant the decision is the one of an operator that has just started."""
+    if applied:
+        seen = build.settled(seen)
+    turns = [seen, replace(seen, hpas=other.hpas), replace(seen, vpas=other.vpas), seen]
+    instants = [NOW, *(NOW + dt.timedelta(seconds=one) for one in seconds)]
+    forget()
+    found = [build.decided(turn, instant) for instant in instants for turn in turns]
+    for index, decision in enumerate(found):
+        forget()
+        assert decision == build.decided(turns[index % len(turns)], instants[index // len(turns)])
 
 
 @given(objects())

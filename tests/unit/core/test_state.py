@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hvpa.api.status import HorizontalAxis, HvpaStatus, MailboxCorrection, Pending, SpentWish, VerticalAxis
-from hvpa.core.state import after, annotation_text, held_until, recorded_axes, step_time
+from hvpa.core.present import Present, after
+from hvpa.core.state import annotation_text, held_until, recorded_axes, step_time
 from tests.unit.core.build import NOW, at
 
 OLD, NEW = at(minutes=-20), at(minutes=-10)
@@ -24,7 +25,7 @@ def axes(horizontal: dt.datetime | None, vertical: dt.datetime | None, replicas:
 
 
 def read(known: HvpaStatus, annotation: str | None) -> tuple[HorizontalAxis, VerticalAxis]:
-    return recorded_axes(known, annotation, NOW)
+    return recorded_axes(known, annotation, Present(NOW))
 
 
 def status(**fields: Any) -> HvpaStatus:
@@ -118,7 +119,7 @@ def test_the_longest_duration_ends_at_the_last_instant() -> None:
 
 
 def test_a_later_step_has_a_later_time_whatever_the_clocks_say() -> None:
-    assert step_time(None, NOW) == NOW
-    assert step_time(at(minutes=-1), NOW) == NOW
-    assert step_time(at(seconds=30), NOW) == at(seconds=30, microseconds=1)
-    assert step_time(at(hours=1), NOW) == NOW, "a clock that was wrong does not count"
+    assert step_time(None, Present(NOW)) == NOW
+    assert step_time(at(minutes=-1), Present(NOW)) == NOW
+    assert step_time(at(seconds=30), Present(NOW)) == at(seconds=30, microseconds=1)
+    assert step_time(at(hours=1), Present(NOW)) == NOW, "a clock that was wrong does not count"

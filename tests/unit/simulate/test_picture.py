@@ -42,6 +42,15 @@ def test_scenarios_stand_side_by_side() -> None:
     assert one[0] == WIDTH * DPI
 
 
+def test_a_long_legend_gets_room_above_the_panels() -> None:
+    few = size(to_png([result(*(policy(f"p{at}") for at in range(12)))]))
+    many = size(to_png([result(*(policy(f"p{at}") for at in range(13)))]))
+    long = size(to_png([result(*(policy("x" * 29 + str(at)) for at in range(12)))]))
+    assert size(to_png([result()])) == few
+    assert few[0] == many[0] == long[0]
+    assert few[1] < many[1] < long[1]
+
+
 def test_the_warm_up_is_shown() -> None:
     assert to_png([result(warm_up=30.0)]) != to_png([result()])
 

@@ -77,3 +77,39 @@ def test_a_fixed_size_replaces_what_it_names(tmp_path: Path) -> None:
         {"app": ContainerResources({"cpu": 1000}, {"memory": 2})},
     )
     assert unlimited.resources == {"app": ContainerResources({"memory": 1}, {})}
+
+
+def test_what_a_recommender_asks_of_the_workload_in_vain_is_told(tmp_path: Path) -> None:
+    text = """
+- name: H
+  hpa:
+    maxReplicas: 4
+    metrics:
+    - {type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 80}}}
+    - {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}
+    - {type: ContainerResource, containerResource: {
+        name: cpu, container: app, target: {type: Utilization, averageUtilization: 80}}}
+- name: V
+  hpa: {maxReplicas: 2}
+  vpa: {resourcePolicy: {containerPolicies: [{containerName: "*"}, {containerName: ap}]}}
+- name: I
+  hvpa:
+    apiVersion: autoscaling.k8s.io/v1alpha1
+    kind: Hvpa
+    metadata: {name: web}
+    spec:
+      targetRef: {kind: Deployment, name: web}
+      vpa: {deploy: true, template: {spec: {resourcePolicy: {containerPolicies: [{containerName: ap}]}}}}
+"""
+    containers = "[{name: app, requests: {memory: 1Gi}}, {name: side, limits: {cpu: 1}}]"
+    found = scenario(tmp_path, with_policies(text).replace("[{name: app}]", containers))
+    lacking = "as long as it has none, the HPA can't tell the utilization"
+    unknown = "the workload has no container ap, only app, side"
+    policy = "resourcePolicy.containerPolicies"
+    assert [note.removeprefix(f"{tmp_path}/scenario.yaml:") for note in found.notes] == [
+        f"14: policies[0].hpa.metrics[0].resource: container side has no request for memory: {lacking}",
+        f"16: policies[0].hpa.metrics[2].containerResource: container app has no request for cpu: {lacking}",
+        f"19: policies[1].hpa: container app has no request for cpu: {lacking}",
+        f"20: policies[1].vpa.{policy}[1].containerName: {unknown}",
+        f"28: policies[2].hvpa.spec.vpa.template.spec.{policy}[0].containerName: {unknown}",
+    ]
