@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _never_fail(stream)
     try:
         code = _run(_parser(prog, arguments), arguments)
-        sys.stdout.flush()
+        _flush()
         return code
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -93,6 +93,18 @@ def _run(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
         return end.code if isinstance(end.code, int) else USAGE
     code: int = args.run_command(args)
     return code
+
+
+def _flush() -> None:
+    """Bring out what was printed; a disk that is full is told as any other mistake."""
+    if sys.stdout is None:  # closed by the caller
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"standard output can't be written: {error.strerror}") from None
 
 
 def _told(prog: str, error: Exception, *, debug: bool) -> int:

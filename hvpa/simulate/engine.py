@@ -40,7 +40,8 @@ def simulate(
         metrics.load = present
         metrics.advance(now)
         policy_at_work.step(now)
-        recorder.step(state.advance(now, step, present), policy_at_work.cpu_target())
+        length = min(step, scenario.duration - now)
+        recorder.step(state.advance(now, length, present), length, policy_at_work.cpu_target())
         if state.events:
             for event in state.events:
                 recorder.take(event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
+from collections.abc import Sequence
 from typing import Final
 
 from hvpa.api.quantity import Resource
@@ -54,6 +55,7 @@ class Recorder:
         self._changes: dict[Axis, int] = {"horizontal": 0, "vertical": 0}
         self._ooms = self._restarts = 0
         self._warm_node_seconds = 0.0
+        self._last = scenario.step
         self.now = 0.0
         self.answers = Answers(find_rises(load, scenario.step), scenario.controllers.hpa.tolerance)
 
@@ -75,9 +77,11 @@ class Recorder:
         if "up" in directions:
             self.answers.grew(self.now)
 
-    def step(self, tick: Tick, target: float | None) -> None:
-        """Take in a step that began `now`; `target` is the CPU per pod that an HPA keeps to."""
-        state, step = self._state, self._scenario.step
+    def step(self, tick: Tick, length: float, target: float | None) -> None:
+        """Take in a step that began `now` and was so many seconds long (only the last one may be shorter than the
+        others); `target` is the CPU per pod that an HPA keeps to."""
+        state = self._state
+        self._last = length
         unmet = tick.unmet if tick.unmet > NEGLIGIBLE else 0.0
         demand, capacity, lacking, cpu, memory, cpu_requested, memory_requested = self._columns
         demand.append(tick.demand)
@@ -94,11 +98,11 @@ class Recorder:
         for column, value in self._per_pod:
             column.append(value)
         answers = self.answers
-        answers.step(self.now, step, unmet)
+        answers.step(self.now, length, unmet)
         if tick.ready:
             answers.used(self.now, tick.used_cpu / tick.ready, target)
             if tick.ready >= state.replicas and state.updated_replicas >= state.replicas:
-                answers.settled(self.now + step)
+                answers.settled(self.now + length)
         if self.now >= self._scenario.warm_up:
             self._ooms += tick.ooms
             self._restarts += tick.restarts
@@ -147,25 +151,25 @@ class Recorder:
         )
 
     def _totals(self, series: Series, reactions: tuple[Reaction, ...]) -> Totals:
-        step = self._scenario.step
-        hours = step / HOUR
+        step, shorter = self._scenario.step, self._last - self._scenario.step
 
-        def total(column: array[float]) -> float:
-            return math.fsum(column[self._first :])
+        def total(column: Sequence[float]) -> float:
+            """Over time, in unit-seconds."""
+            return math.fsum(column[self._first :]) * step + column[-1] * shorter
 
         cpu_requested, cpu_used = total(series.requested_cpu), total(series.used_cpu)
         memory_requested, memory_used = total(series.requested_memory), total(series.used_memory)
-        unmet = series.unmet[self._first :]
+        starved = [float(one > 0) for one in series.unmet]
         times = [one.total for one in reactions if one.total is not None]
         return Totals(
-            core_hours_requested=cpu_requested * hours / MILLI,
-            core_hours_used=cpu_used * hours / MILLI,
-            gib_hours_requested=memory_requested * hours / GIB,
-            gib_hours_used=memory_used * hours / GIB,
+            core_hours_requested=cpu_requested / HOUR / MILLI,
+            core_hours_used=cpu_used / HOUR / MILLI,
+            gib_hours_requested=memory_requested / HOUR / GIB,
+            gib_hours_used=memory_used / HOUR / GIB,
             slack_cpu=1 - cpu_used / cpu_requested if cpu_requested else 0.0,
             slack_memory=1 - memory_used / memory_requested if memory_requested else 0.0,
-            unmet_core_seconds=math.fsum(unmet) * step / MILLI,
-            unmet_share=sum(1 for one in unmet if one) / len(unmet) if unmet else 0.0,
+            unmet_core_seconds=total(series.unmet) / MILLI,
+            unmet_share=total(starved) / total([1.0] * len(starved)),
             ooms=self._ooms,
             restarts=self._restarts,
             replica_changes=self._changes["horizontal"],

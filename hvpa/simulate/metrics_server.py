@@ -1,14 +1,14 @@
 """metrics-server in a simulation: what the HPA controller and the VPA recommender learn of the pods' usage, and when.
 
 Every `resolution` seconds the CPU time and the memory of each container are noted; the mean CPU usage since the last
-note is published `delay` seconds later. A container has no CPU usage before its second note, as in metrics-server,
-which leaves such pods out.
+note is published `delay` seconds later. As in metrics-server (`podStorage.Store`), a container that does not run is not
+noted, one has no CPU usage before its second note since its start (or its first, where it started 10 seconds before and
+less than the resolution ago), and a pod is left out while one of its containers that run has none.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -19,6 +19,8 @@ from hvpa.simulate import pods as physics
 from hvpa.simulate.model import MetricsModel
 from hvpa.simulate.objects import Instants
 
+FRESH = 10.0
+"""Seconds since a container's start that are enough for a first CPU usage (`freshContainerMinMetricsResolution`)."""
 LOAD_METRIC = "load"
 """Name of the one custom or external metric that a simulation offers: the load itself, in its own units."""
 
@@ -41,14 +43,25 @@ class Published(NamedTuple):
 
 
 class _Track:
-    """A container of a running pod: when it was noted last, and its CPU time then (never: infinity)."""
+    """A container that runs: when it was noted last, and its CPU time then (None: not since its last start)."""
 
-    __slots__ = ("at", "container", "pod", "total")
-    container: physics.SimContainer
+    __slots__ = ("at", "container", "pod", "started", "total")
 
-    def __init__(self, pod: str) -> None:
+    def __init__(self, pod: str, container: physics.SimContainer, started: float) -> None:
         self.pod = pod
-        self.at = self.total = math.inf
+        self.container = container
+        self.started = started
+        self.at: float | None = None
+        self.total = 0.0
+
+    def rate(self, now: float, resolution: float) -> float | None:
+        """The mean CPU usage since the last note, or since the start where that is fresh; None where it is neither."""
+        if self.at is not None:
+            return (self.container.cpu_total - self.total) / (now - self.at)
+        age = now - self.started
+        if FRESH <= age < resolution:
+            return (self.container.cpu_total - self.container.cpu_at_start) / age
+        return None
 
 
 class MetricsServer:
@@ -60,7 +73,7 @@ class MetricsServer:
         self._instants = instants
         self._window = dt.timedelta(seconds=model.resolution)
         self._due = model.offset
-        self._tracks: dict[tuple[str, str], _Track] = {}
+        self._tracks: dict[tuple[int, str], _Track] = {}
         self._seen_changes = -1
         self._coming: deque[Published] = deque()
         self._cached: dict[tuple[str, str], Mapping[str, PodReading]] = {}
@@ -86,25 +99,31 @@ class MetricsServer:
             self._seen_changes = self._state.changes
             self._tracks = self._running()
         usage: list[ContainerUsage] = []
+        incomplete: set[str] = set()
         for track in self._tracks.values():
             container = track.container
-            total, before = container.cpu_total, track.total
-            if total >= before and now > track.at:
-                rate = (total - before) / (now - track.at)
+            rate = track.rate(now, self._model.resolution)
+            if rate is None:
+                incomplete.add(track.pod)
+            else:
                 usage.append(ContainerUsage(track.pod, container.name, rate, container.memory))
-            track.at, track.total = now, total
+            track.at, track.total = now, container.cpu_total
+        if incomplete:
+            usage = [one for one in usage if one.pod not in incomplete]
         self._coming.append(Published(now + self._model.delay, now, tuple(usage)))
 
-    def _running(self) -> dict[tuple[str, str], _Track]:
-        """All containers of running pods, with what was noted of those that are known."""
-        tracks: dict[tuple[str, str], _Track] = {}
+    def _running(self) -> dict[tuple[int, str], _Track]:
+        """All containers that run, with what was noted of those that have not started again since."""
+        tracks: dict[tuple[int, str], _Track] = {}
         for pod in self._state.pods:
-            if pod.started is None or pod.phase != "Running":
-                continue
             for container in pod.containers:
-                key = (pod.name, container.name)
-                track = tracks[key] = self._tracks.get(key) or _Track(pod.name)
-                track.container = container
+                if not container.running or container.started is None:
+                    continue
+                key = (pod.serial, container.name)
+                known = self._tracks.get(key)
+                if known is None or known.started != container.started:
+                    known = _Track(pod.name, container, container.started)
+                tracks[key] = known
         return tracks
 
     # --- hvpa.recommend.hpa.Metrics -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
 from hvpa.simulate.nodes import INSTANT, Fleet
-from hvpa.simulate.pods_state import NOTHING, SimContainer, SimPod, Template
+from hvpa.simulate.pods_state import NOTHING, SimContainer, SimPod, Template, with_default_requests
 from hvpa.simulate.pods_usage import Arrangement
 from hvpa.simulate.rollout import roll_deployment, roll_stateful_set
 
@@ -33,8 +33,9 @@ class Workload:
     `replicas` and `template` are what was set last; change them by `scale` and `set_template`. `revision` counts
     templates. `admission` changes the resources of new pods as a webhook does (None: they get the template's). `pods`
     are those that exist, oldest first. `changes` grows whenever a pod comes or goes, gets a node, becomes ready or
-    not ready, or has a container killed or started again. `events` is for the caller to drain. `node_seconds` is the
-    time of all nodes together, from when they were added (nothing where nodes have no size).
+    not ready, or has a container killed or started again. `on_oom` hears of each container that is OOMKilled, and when.
+    `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from when they were added
+    (nothing where nodes have no size).
     """
 
     def __init__(self, model: WorkloadModel, nodes: NodeModel, settled: bool = True) -> None:
@@ -48,6 +49,7 @@ class Workload:
         self.pods: list[SimPod] = []
         self.changes = 0
         self.events: list[SimulationEvent] = []
+        self.on_oom: Callable[[SimPod, SimContainer, float], None] | None = None
         self.node_seconds = 0.0
         self._nodes = nodes
         self._fleet = Fleet(nodes)
@@ -133,7 +135,9 @@ class Workload:
     def create(self, now: float, ordinal: int | None = None) -> None:
         """A new pod from the present template, not scheduled yet; with its ordinal in a StatefulSet."""
         self._serial += 1
-        resources = self.template if self.admission is None else self.admission(self.template)
+        resources = with_default_requests(self.template)
+        if self.admission is not None:
+            resources = self.admission(resources)
         if list(resources) != list(self._models):
             resources = {name: resources.get(name, NOTHING) for name in self._models}
         name = f"{self.model.name}-{self._serial if ordinal is None else ordinal}"
@@ -240,6 +244,8 @@ class Workload:
         """Containers with too much memory are OOMKilled."""
         for pod, container, memory in arrangement.victims(now):
             pod.kill(container, now, memory)
+            if self.on_oom is not None:
+                self.on_oom(pod, container, now)
             self._ooms += 1
             text = f"Container {container.name} of {pod.name} had {math.ceil(memory)} bytes of memory"
             self.events.append(SimulationEvent(now, "OOM", "OOMKilled", text))

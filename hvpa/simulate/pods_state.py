@@ -46,18 +46,27 @@ def shape_of(resources: ContainerResources) -> Shape:
     return Shape(request(CPU), request(MEMORY), limits.get(CPU, math.inf), limits.get(MEMORY, math.inf))
 
 
+def with_default_requests(template: Template) -> Template:
+    """Resources of a new pod: a request that the template leaves out is the limit (`SetDefaults_Pod`)."""
+    if all(one.limits.keys() <= one.requests.keys() for one in template.values()):
+        return template
+    return {
+        name: ContainerResources({**one.limits, **one.requests}, one.limits) for name, one in template.items()
+    }
+
+
 class SimContainer:
     """A container of a pod.
 
     `started` is when it last started (None: not yet), `finished` when it last ended, `restarts` how often it was
     started again, `restart_at` when it will be (None: it runs, or has not started). `oom_at`, `oom_started` and
     `oom_memory` tell of its last OOM: when it was, when the run began that it ended, and the memory. `grows_from` is
-    the time from which a leak is counted.
+    the time from which a leak is counted, `cpu_at_start` what `cpu_total` was when it last started.
     """
 
     __slots__ = (
-        "_before", "_mean", "_meter", "_peak", "_stable_from", "_total", "back_off", "finished", "grows_from", "name",
-        "oom_at", "oom_memory", "oom_started", "restart_at", "restarts", "running", "started",
+        "_before", "_mean", "_meter", "_peak", "_stable_from", "_total", "back_off", "cpu_at_start", "finished",
+        "grows_from", "name", "oom_at", "oom_memory", "oom_started", "restart_at", "restarts", "running", "started",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
@@ -72,6 +81,7 @@ class SimContainer:
         self.oom_memory = 0.0
         self.oom_started: float | None = None
         self.back_off = 0.0
+        self.cpu_at_start = 0.0
         self._stable_from = -math.inf
         self._meter = IDLE
         self._total = 0.0
@@ -129,6 +139,7 @@ class SimContainer:
             self.restart_at = None
         self.running = True
         self.started = self.grows_from = now
+        self.cpu_at_start = self.cpu_total
 
     def kill(self, now: float, memory: float) -> None:
         """The container is OOMKilled; the kubelet starts it again at `restart_at`.

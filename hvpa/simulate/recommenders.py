@@ -62,7 +62,8 @@ class VpaController:
         self._recommender = VerticalRecommender(controllers.vpa)
         self._known: dict[int, physics.SimPod] = {}
         self._names: set[str] = set()
-        self._ooms: dict[tuple[int, str], float] = {}
+        self._ooms: list[tuple[physics.SimPod, physics.SimContainer, float]] = []
+        self._listening = False
         self._seen_changes = -1
         self._measured_at = -1.0
 
@@ -77,8 +78,7 @@ class VpaController:
             self._seen_changes = self._state.changes
             self._see_pods(instant.timestamp())
         self._add_samples()
-        if changed:
-            self._record_ooms()
+        self._record_ooms()
         return self._recommender.recommend(vpa, instant)
 
     def _see_pods(self, at: float) -> None:
@@ -90,8 +90,6 @@ class VpaController:
         for pod in gone:
             if pod.name not in names:
                 self._recommender.forget(pod.name)
-            for container in pod.containers:
-                self._ooms.pop((pod.serial, container.name), None)
         for pod in pods.values():
             if pod.serial not in self._known:
                 for container in pod.containers:
@@ -110,11 +108,10 @@ class VpaController:
 
     def _record_ooms(self) -> None:
         """Tell of containers that were OOMKilled since the last loop, with what they had requested."""
-        for pod in self._known.values():
-            for container in pod.containers:
-                key = (pod.serial, container.name)
-                if container.oom_at is not None and self._ooms.get(key) != container.oom_at:
-                    self._ooms[key] = container.oom_at
-                    requested = pod.resources[container.name].requests.get("memory", 0)
-                    at = self._epoch + container.oom_at
-                    self._recommender.record_oom(pod.name, container.name, at, requested)
+        if not self._listening:
+            self._listening = True
+            self._state.on_oom = lambda *killed: self._ooms.append(killed)
+        for pod, container, killed_at in self._ooms:
+            requested = pod.resources[container.name].requests.get("memory", 0)
+            self._recommender.record_oom(pod.name, container.name, self._epoch + killed_at, requested)
+        self._ooms.clear()

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 
 from hvpa.api.hvpa import parse_spec
-from hvpa.api.objects import Hpa, Meta, Vpa, Workload
+from hvpa.api.objects import Hpa, HpaStatusRead, Meta, Vpa, Workload, condition
 from hvpa.core.model import ContainerResources, Decision, Event, Settings
 from hvpa.recommend.hpa import Scale
 from hvpa.reconcile.ports import Key
@@ -28,6 +28,7 @@ from hvpa.simulate.updater import to_evict
 
 T = TypeVar("T")
 PPM: Final = 1_000_000
+SCALING_ACTIVE: Final = "ScalingActive"
 MOST_RECONCILES: Final = 50
 """Reconciles at one instant after which an Hvpa is taken for one that never comes to rest."""
 _HVPA_KINDS: Final[Mapping[str, str]] = {
@@ -229,6 +230,7 @@ class ActingScaler:
         published = self._around.metrics.published
         recorder.answers.hpa_looked(now, published.at if published else None, wants_out=wanted > before)
         if outcome.status is not hpa.status:
+            self._tell_active(hpa.status, outcome.status)
             self._hpa = msgspec.structs.replace(hpa, status=outcome.status)
         if outcome.replicas is not None and outcome.replicas != before:
             state.scale(outcome.replicas, now)
@@ -238,6 +240,14 @@ class ActingScaler:
                 ("SuccessfulRescale", ""),
             )
             recorder.tell("Replicas", reason, f"{before} to {outcome.replicas}; {message}")
+
+    def _tell_active(self, before: HpaStatusRead, after: HpaStatusRead) -> None:
+        """An HPA that can't scale says why; nobody else would."""
+        old, new = condition(before.conditions, SCALING_ACTIVE), condition(after.conditions, SCALING_ACTIVE)
+        if new is None or (old is None and new.status == "True"):
+            return
+        if old is None or (old.status, old.message) != (new.status, new.message):
+            self._around.recorder.tell("Condition", new.reason, new.message)
 
     def _admit(self, template: Mapping[str, ContainerResources]) -> Mapping[str, ContainerResources]:
         """The VPA's webhook: a new pod gets what is recommended."""

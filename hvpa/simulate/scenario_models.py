@@ -65,11 +65,16 @@ class PrometheusLoad(SpecModel):
         return self
 
 
+def _number_as_text(value: object) -> object:
+    """A constant load is a formula, also without quotes."""
+    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 class LoadModel(SpecModel):
     """The load over time, from exactly one source."""
 
     csv: CsvLoad | None = None
-    formula: PlainText | None = None
+    formula: Annotated[PlainText | None, BeforeValidator(_number_as_text)] = None
     prometheus: PrometheusLoad | None = None
     scale: Factor = 1.0
     noise: Fraction = 0.0

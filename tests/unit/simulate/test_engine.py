@@ -10,12 +10,16 @@ import pytest
 
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.engine import simulate
-from hvpa.simulate.model import Policy, PolicyResult, Scenario
+from hvpa.simulate.model import Policy, PolicyResult, Scenario, WorkloadModel
 from hvpa.simulate.scalers import SimulationError
 from tests.unit.simulate import build
 
 POLICIES = build.Policies()
 HOUR = 3600.0
+UTILIZATION = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
 
 
 def run(policy: Policy, **changes: Any) -> PolicyResult:
@@ -61,7 +65,7 @@ def test_an_hpa_alone_scales_out_and_after_its_window_in() -> None:
     down = next(i for i in range(1, 240) if replicas[i] < replicas[i - 1]) * 15
     assert 1500 <= down <= 1560, "five minutes after the load went down"
     assert result.totals.request_changes == 0
-    assert kinds(result) == {"Replicas"}
+    assert kinds(result) - {"Condition"} == {"Replicas"}
     reaction = result.reactions[0]
     assert reaction.start == 600
     assert reaction.total is not None
@@ -83,7 +87,7 @@ def test_a_vpa_alone_evicts_pods_that_come_back_larger() -> None:
 
 def test_an_hpa_and_a_vpa_side_by_side_do_both() -> None:
     result = run(POLICIES.both, load=build.step(90.0, 600, 300.0), duration=4 * HOUR)
-    assert kinds(result) == {"Replicas", "Evicted"}
+    assert kinds(result) - {"Condition"} == {"Replicas", "Evicted"}
     assert result.totals.replica_changes >= 1
     assert result.totals.request_changes >= 1
 
@@ -170,6 +174,55 @@ def test_the_step_changes_figures_by_little(step: float) -> None:
     other = run(POLICIES.hpa, load=load, step=step, duration=4 * HOUR).totals
     assert other.core_hours_requested == pytest.approx(base.core_hours_requested, rel=0.03)
     assert other.core_hours_used == pytest.approx(base.core_hours_used, rel=0.03)
+
+
+def test_a_shorter_last_step_counts_for_what_it_is() -> None:
+    result = run(POLICIES.fixed, duration=100.0)
+    assert len(result.series.demand) == 7
+    assert result.totals.core_hours_requested == pytest.approx(1.5 * 100 / HOUR)
+    warm = run(POLICIES.fixed, duration=16.0, warm_up=15.0)
+    assert warm.totals.core_hours_requested == pytest.approx(1.5 / HOUR)
+    starved = run(POLICIES.fixed, duration=100.0, load=build.step(90.0, 90.0, 1e6), workload=capped())
+    assert starved.totals.unmet_share == pytest.approx(0.1)
+
+
+def capped() -> WorkloadModel:
+    return build.workload(build.container(limits={"cpu": 1000}))
+
+
+def test_an_hpa_that_can_not_scale_says_why_and_when_it_can_again() -> None:
+    policy = Policy("hpa", "HPA", hpa={"maxReplicas": 5, "metrics": [UTILIZATION]})
+    blind = run(policy, workload=build.workload(build.container(requests={})))
+    told = [event for event in blind.events if event.kind == "Condition"]
+    assert {event.reason for event in told} == {"FailedGetResourceMetric"}
+    assert "missing request for cpu" in told[-1].message
+    seeing = run(policy)
+    assert [event.reason for event in seeing.events if event.kind == "Condition"] == [
+        "FailedGetResourceMetric",
+        "ValidMetricFound",
+    ], "before the first measurement, and after it"
+
+
+def test_a_limit_without_a_request_is_the_request() -> None:
+    policy = Policy("hpa", "HPA", hpa={"maxReplicas": 10, "metrics": [UTILIZATION]})
+    limited = build.container(requests={}, limits={"cpu": 500, "memory": 1024 * build.MIB})
+    result = run(policy, workload=build.workload(limited), load=build.constant(300.0))
+    assert result.series.replicas[-1] > 6
+    assert set(result.series.requests["app", "cpu"]) == {500.0}
+
+
+def test_a_workload_that_only_crashes_is_not_scaled_in() -> None:
+    """Containers that don't run have no metrics, rather than none used."""
+    crashing = build.container(
+        cpu_base=400.0,
+        cpu_per_unit=0.0,
+        limits={"memory": 512 * build.MIB},
+        memory_leak=150 * 1024 * build.MIB / HOUR,
+    )
+    policy = Policy("hpa", "HPA", hpa={"maxReplicas": 10, "metrics": [UTILIZATION]})
+    result = run(policy, workload=build.workload(crashing, replicas=4), duration=2 * HOUR)
+    assert result.totals.ooms > 100
+    assert min(result.series.replicas) == 4
 
 
 def test_more_events_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

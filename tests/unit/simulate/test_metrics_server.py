@@ -77,6 +77,32 @@ def test_a_pod_that_has_just_started_is_left_out() -> None:
     assert len(world.server.resource("cpu", "")) == 3
 
 
+def test_a_container_that_started_ten_seconds_before_is_fresh_enough() -> None:
+    world = World(MetricsModel(resolution=30))
+    world.run(49)
+    world.state.scale(3, 49.0)
+    world.run(61, start=49)
+    readings = world.server.resource("cpu", "")
+    assert readings["web-3"].value == 20, "it was not ready, and used its base since it began"
+
+
+def test_a_pod_is_left_out_while_one_of_its_containers_has_no_usage() -> None:
+    world = World(MetricsModel(resolution=10), "app", "sidecar")
+    world.run(25)
+    pod = world.state.pods[0]
+    pod.kill(pod.containers[1], 25.0, 1.0)
+    world.state.changes += 1
+    world.run(31, start=25)
+    first = world.server.resource("cpu", "")["web-1"]
+    assert 0 < first.value < 1040, "the one that runs is enough"
+    pod.containers[1].start(35.0)
+    world.state.changes += 1
+    world.run(41, start=31)
+    assert list(world.server.resource("cpu", "")) == ["web-2"]
+    world.run(51, start=41)
+    assert list(world.server.resource("cpu", "")) == ["web-1", "web-2"]
+
+
 def test_containers_are_added_up_or_taken_alone() -> None:
     world = World(MetricsModel(resolution=10), "app", "sidecar")
     world.run(11)

@@ -59,7 +59,7 @@ def test_two_pods_with_values_above_the_target_become_three() -> None:
 
 
 def test_a_pod_without_a_value_keeps_the_count_at_two_until_it_has_one() -> None:
-    # The load falls at 150 s. It is measured at 170 s, the new pod's usage at 230 s for the first time.
+    # The load falls at 118 s. It is measured at 120 s, when the new pod is too young; at 180 s both are.
     assert counts(run("hpa-two-pods/one-missing.yaml", "HPA alone")) == [(0, 1), (115, 2), (235, 1)]
 
 
