@@ -28,6 +28,8 @@ MOST_EVENTS: Final = 5_000
 HOUR: Final = 3600.0
 MILLI: Final = 1000.0
 GIB: Final = 1024.0**3
+TOGETHER: Final = 1024
+"""Steps that are kept as they came before they are moved into columns together, which is quicker."""
 NEGLIGIBLE: Final = 1e-6
 """Unmet demand in millicores that is taken for rounding."""
 _RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
@@ -41,14 +43,10 @@ class Recorder:
         self._state = state
         self._load = load
         self._first = math.ceil(scenario.warm_up / scenario.step)
+        self._ticks: list[Tick] = []
         self._columns = tuple(array("d") for _ in range(7))
         self._replicas, self._ready = array("q"), array("q")
-        self._requests: dict[tuple[str, Resource], array[float]] = {
-            (one.name, resource): array("d")
-            for one in scenario.workload.containers
-            for resource in _RESOURCES
-        }
-        self._per_pod: list[tuple[array[float], float]] = []
+        self._resized: list[tuple[int, list[float]]] = []
         self._seen_changes = -1
         self._events: list[SimulationEvent] = []
         self._dropped = 0
@@ -82,24 +80,13 @@ class Recorder:
         others); `target` is the CPU per pod that an HPA keeps to."""
         state = self._state
         self._last = length
-        unmet = tick.unmet if tick.unmet > NEGLIGIBLE else 0.0
-        demand, capacity, lacking, cpu, memory, cpu_requested, memory_requested = self._columns
-        demand.append(tick.demand)
-        capacity.append(tick.capacity)
-        lacking.append(unmet)
-        cpu.append(tick.used_cpu)
-        memory.append(tick.used_memory)
-        cpu_requested.append(tick.requested_cpu)
-        memory_requested.append(tick.requested_memory)
+        self._ticks.append(tick)
         self._replicas.append(state.replicas)
-        self._ready.append(tick.ready)
         if state.changes != self._seen_changes:
             self._see_pods()
-        for column, value in self._per_pod:
-            column.append(value)
         answers = self.answers
-        answers.step(self.now, length, unmet)
-        if tick.ready:
+        answers.step(self.now, length, tick.unmet > NEGLIGIBLE)
+        if answers.open and tick.ready:
             answers.used(self.now, tick.used_cpu / tick.ready, target)
             if tick.ready >= state.replicas and state.updated_replicas >= state.replicas:
                 answers.settled(self.now + length)
@@ -108,22 +95,55 @@ class Recorder:
             self._restarts += tick.restarts
         else:
             self._warm_node_seconds = state.node_seconds
+        if len(self._ticks) == TOGETHER:
+            self._store()
+
+    def _store(self) -> None:
+        """Move what was taken in into its columns."""
+        if not self._ticks:
+            return
+        demand, unmet, capacity, cpu, memory, cpu_requested, memory_requested, _, ready, *_ = zip(
+            *self._ticks, strict=True
+        )
+        starving = [one if one > NEGLIGIBLE else 0.0 for one in unmet]
+        values = (demand, capacity, starving, cpu, memory, cpu_requested, memory_requested)
+        for column, new in zip(self._columns, values, strict=True):
+            column.extend(new)
+        self._ready.extend(ready)
+        self._ticks.clear()
 
     def _see_pods(self) -> None:
         """The mean requests per pod, which change only with the pods."""
         state = self._state
         self._seen_changes = state.changes
         live = [pod for pod in state.pods if pod.deleted is None]
-        per_pod: list[tuple[array[float], float]] = []
-        for (container, resource), column in self._requests.items():
+        means: list[float] = []
+        for container, resource in self._governed():
             amounts = [pod.resources[container].requests.get(resource, 0) for pod in live]
             own = state.template[container].requests.get(resource, 0)
-            per_pod.append((column, sum(amounts) / len(amounts) if amounts else own))
-        self._per_pod = per_pod
+            means.append(sum(amounts) / len(amounts) if amounts else own)
+        if not self._resized or self._resized[-1][1] != means:
+            self._resized.append((len(self._replicas) - 1, means))
+
+    def _governed(self) -> list[tuple[str, Resource]]:
+        containers = self._scenario.workload.containers
+        return [(one.name, resource) for one in containers for resource in _RESOURCES]
+
+    def _requests(self) -> dict[tuple[str, Resource], array[float]]:
+        """The mean requests per pod at each step."""
+        steps = len(self._replicas)
+        ends = [begin for begin, _ in self._resized[1:]] + [steps]
+        columns: dict[tuple[str, Resource], array[float]] = {}
+        for at, name in enumerate(self._governed()):
+            column = columns[name] = array("d")
+            for (begin, means), end in zip(self._resized, ends, strict=True):
+                column.extend(array("d", [means[at]]) * (end - begin))
+        return columns
 
     def result(self, policy: Policy) -> PolicyResult:
         """All that was recorded. Call it once, at the end."""
         self.answers.finish()
+        self._store()
         demand, capacity, unmet, cpu, memory, cpu_requested, memory_requested = self._columns
         series = Series(
             step=self._scenario.step,
@@ -137,7 +157,7 @@ class Recorder:
             requested_memory=memory_requested,
             replicas=self._replicas,
             ready=self._ready,
-            requests=self._requests,
+            requests=self._requests(),
         )
         reactions = tuple(one for one in self.answers.found if one.start >= self._scenario.warm_up)
         return PolicyResult(

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from hvpa.api.objects import MetricName, ObjectReference
 from hvpa.recommend.hpa import MetricsError, PodReading
 from hvpa.simulate import pods as physics
@@ -25,7 +27,7 @@ LOAD_METRIC = "load"
 """Name of the one custom or external metric that a simulation offers: the load itself, in its own units."""
 
 
-class ContainerUsage(NamedTuple):
+class ContainerUsage(msgspec.Struct, frozen=True, gc=False):
     """A container's published usage: CPU in millicores, memory in bytes."""
 
     pod: str
@@ -141,9 +143,9 @@ class MetricsServer:
             return {}
         sums: dict[str, float] = {}
         is_cpu = resource == "cpu"
-        for pod, name, cpu, memory in self.published.usage:
-            if not container or name == container:
-                sums[pod] = sums.get(pod, 0.0) + (cpu if is_cpu else memory * 1000)
+        for one in self.published.usage:
+            if not container or one.container == container:
+                sums[one.pod] = sums.get(one.pod, 0.0) + (one.cpu if is_cpu else one.memory * 1000)
         at, window = self._instants.at(self.published.measured_at), self._window
         known: dict[int, PodReading] = {}  # pods that are alike measure alike
         readings: dict[str, PodReading] = {}

@@ -115,8 +115,13 @@ class Answers:
         self._next_start = rises[0].start if rises else float("inf")
         self.found: list[Reaction] = []
 
-    def step(self, now: float, step: float, unmet: float) -> None:
-        """The present step of the simulation, and the demand that goes unmet in it."""
+    @property
+    def open(self) -> bool:
+        """Whether there is a rise to answer, and the answer is not complete."""
+        return self._answer is not None and self._answer.ready is None
+
+    def step(self, now: float, step: float, unmet: bool) -> None:
+        """The present step of the simulation, and whether demand goes unmet in it."""
         if now >= self._next_start:
             self.finish()
             self._answer = _Answer()
@@ -124,7 +129,7 @@ class Answers:
             self._next_start = (
                 self._rises[self._next].start if self._next < len(self._rises) else float("inf")
             )
-        if unmet > 0 and self._answer is not None:
+        if unmet and self._answer is not None:
             self._answer.unmet += step
 
     def used(self, now: float, per_pod: float, target: float | None) -> None:

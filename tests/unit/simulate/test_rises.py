@@ -69,7 +69,7 @@ def test_rises_are_in_order_and_go_up(values: list[float]) -> None:
 def test_phases_of_an_answer_add_up_to_the_total() -> None:
     answers = Answers([Rise(10, 30), Rise(100, 120)], 0.1)
     for now in range(0, 200, 5):
-        answers.step(float(now), 5.0, 1.0 if 15 <= now < 40 else 0.0)
+        answers.step(float(now), 5.0, 15 <= now < 40)
         if now == 20 or now == 25:
             answers.used(float(now), 130.0, 100.0)
         if now == 30:
@@ -89,7 +89,7 @@ def test_phases_of_an_answer_add_up_to_the_total() -> None:
 
 def test_usage_at_the_tolerance_is_not_beyond_it() -> None:
     answers = Answers([Rise(0, 10)], 0.1)
-    answers.step(0.0, 1.0, 0.0)
+    answers.step(0.0, 1.0, False)
     answers.used(1.0, 110.0, 100.0)
     answers.hpa_looked(3.0, 2.0, wants_out=True)
     answers.finish()
@@ -99,7 +99,7 @@ def test_usage_at_the_tolerance_is_not_beyond_it() -> None:
 
 def test_a_look_that_asks_for_no_more_ends_no_phase() -> None:
     answers = Answers([Rise(0, 10)], 0.1)
-    answers.step(0.0, 1.0, 0.0)
+    answers.step(0.0, 1.0, False)
     answers.hpa_looked(3.0, 2.0, wants_out=False)
     answers.grew(5.0)
     answers.hpa_looked(6.0, 2.0, wants_out=True)
