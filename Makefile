@@ -15,8 +15,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 SOURCES := hvpa tests demo benchmarks tools examples
 PRESENT = $(wildcard $(SOURCES))
-# The decision and what it stands on: every branch is tested.
-COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
+# The decision, the models, what both stand on, and the simulator: every branch is tested.
+COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov=hvpa.recommend --cov=hvpa.simulate --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
 # The end-to-end tests mostly wait, so JOBS of them run at once, each with control planes of its own (700 MB); a file's
 # tests stay together, and the files that take longest begin.

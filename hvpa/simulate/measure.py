@@ -100,8 +100,6 @@ class Recorder:
 
     def _store(self) -> None:
         """Move what was taken in into its columns."""
-        if not self._ticks:
-            return
         demand, unmet, capacity, cpu, memory, cpu_requested, memory_requested, _, ready, *_ = zip(
             *self._ticks, strict=True
         )
@@ -143,7 +141,8 @@ class Recorder:
     def result(self, policy: Policy) -> PolicyResult:
         """All that was recorded. Call it once, at the end."""
         self.answers.finish()
-        self._store()
+        if self._ticks:
+            self._store()
         demand, capacity, unmet, cpu, memory, cpu_requested, memory_requested = self._columns
         series = Series(
             step=self._scenario.step,

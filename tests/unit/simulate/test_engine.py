@@ -176,6 +176,21 @@ def test_the_step_changes_figures_by_little(step: float) -> None:
     assert other.core_hours_used == pytest.approx(base.core_hours_used, rel=0.03)
 
 
+@pytest.mark.parametrize("steps", [1, 1023, 1024, 1025, 2048])
+def test_every_step_is_recorded_once(steps: int) -> None:
+    load = build.Shape(lambda at: at)
+    series = run(POLICIES.fixed, load=load, duration=15.0 * steps).series
+    assert list(series.demand) == pytest.approx([60.0 + 150.0 * i for i in range(steps)])
+    assert len(series.ready) == len(series.replicas) == len(series.requests["app", "cpu"]) == steps
+
+
+def test_a_vpa_for_none_of_the_containers_changes_nothing() -> None:
+    policies = [{"containerName": "*", "mode": "Off"}]
+    policy = Policy("off", "VPA", vpa={"resourcePolicy": {"containerPolicies": policies}})
+    result = run(policy, load=build.constant(240.0))
+    assert result.events == ()
+
+
 def test_a_shorter_last_step_counts_for_what_it_is() -> None:
     result = run(POLICIES.fixed, duration=100.0)
     assert len(result.series.demand) == 7
