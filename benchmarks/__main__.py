@@ -1,16 +1,28 @@
-"""`python -m benchmarks [decision|latency] [options]`: one of them, or both, where the options are those of latency."""
+"""`python -m benchmarks [decision|simulation|latency] [options]`: one of them, or all three one after the other, the
+simulation of three days only, where the options are those of latency."""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import decision, latency
+from benchmarks import decision, latency, simulation
 
-if __name__ == "__main__":
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
+
+def main() -> int:
+    """Run what was asked for; 0 when every goal was met."""
+    name, options = (sys.argv[1], sys.argv[2:]) if len(sys.argv) > 1 else ("", [])
     if name == "decision":
-        sys.exit(decision.main(sys.argv[2:]))
+        return decision.main(options)
+    if name == "simulation":
+        return simulation.main(options)
     if name == "latency":
         del sys.argv[1]
-        sys.exit(latency.main())
-    sys.exit(decision.main([]) | latency.main())
+        return latency.main()
+    if name and not name.startswith("-"):
+        print(f"there is no benchmark {name!r}; there are decision, simulation and latency", file=sys.stderr)
+        return 2
+    return decision.main([]) | simulation.main(["--days", "3"]) | latency.main()
+
+
+if __name__ == "__main__":  # workers of the simulation import this module again
+    sys.exit(main())

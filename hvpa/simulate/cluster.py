@@ -19,7 +19,7 @@ from hvpa.api.status import HvpaStatus
 from hvpa.core.model import ContainerResources, Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import Key, WriteError
 from hvpa.simulate import pods as physics
-from hvpa.simulate.objects import Instants, PodObjects, WorkloadObject
+from hvpa.simulate.objects import Instants, PodObjects, WorkloadObject, raw
 
 UID: Final = "00000000-0000-4000-8000-000000000001"
 
@@ -136,14 +136,14 @@ class SimulatedCluster:
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the port."""
-        is_hpa = change.kind == "HorizontalPodAutoscaler"
         if change.action != "apply" or change.manifest is None:
             raise WriteError(f"{change.action} of {change.kind} {change.name} has no place in a simulation")
-        metadata, raw = owned_meta(change.manifest, self._instant), _raw_spec(change.manifest)
-        if is_hpa:
-            self.hpa = Hpa(metadata=metadata, raw_spec=raw)
+        metadata = owned_meta(change.manifest, self._instant)
+        spec = raw(cast(Mapping[str, object], change.manifest["spec"]))
+        if change.kind == "HorizontalPodAutoscaler":
+            self.hpa = Hpa(metadata=metadata, raw_spec=spec)
         else:
-            self.vpa = Vpa(metadata=metadata, raw_spec=raw)
+            self.vpa = Vpa(metadata=metadata, raw_spec=spec)
         self.awake = True
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
@@ -179,10 +179,6 @@ def owned_meta(manifest: Mapping[str, object], created: dt.datetime) -> Meta:
         generation=1,
         creation_timestamp=created,
     )
-
-
-def _raw_spec(manifest: Mapping[str, object]) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(manifest["spec"]))
 
 
 def _targets(status: VpaStatusRead) -> list[tuple[object, ...]]:

@@ -13,7 +13,9 @@ import structlog
 from hvpa.simulate import pods as physics
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import ContainerModel, Policy, PolicyResult, Scenario, WorkloadModel
-from hvpa.simulate.scalers import Surroundings, scaler
+from hvpa.simulate.scaler_acting import ActingScaler
+from hvpa.simulate.scaler_hvpa import HvpaScaler
+from hvpa.simulate.scalers import Scaler, Surroundings
 
 PROGRESS_CALLS = 400
 """About how often `progress` is called in one run."""
@@ -50,6 +52,11 @@ def simulate(
             progress(now)
     progress(scenario.duration)
     return recorder.result(policy)
+
+
+def scaler(policy: Policy, around: Surroundings) -> Scaler:
+    """The policy at work. Raises SimulationError where its Hvpa's spec is wrong."""
+    return HvpaScaler(policy, around) if policy.hvpa is not None else ActingScaler(policy, around)
 
 
 def quiet() -> None:

@@ -114,10 +114,9 @@ class Recorder:
         """The mean requests per pod, which change only with the pods."""
         state = self._state
         self._seen_changes = state.changes
-        live = [pod for pod in state.pods if pod.deleted is None]
         means: list[float] = []
         for container, resource in self._governed():
-            amounts = [pod.resources[container].requests.get(resource, 0) for pod in live]
+            amounts = [pod.resources[container].requests.get(resource, 0) for pod in state.pods]
             own = state.template[container].requests.get(resource, 0)
             means.append(sum(amounts) / len(amounts) if amounts else own)
         if not self._resized or self._resized[-1][1] != means:

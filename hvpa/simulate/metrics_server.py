@@ -56,14 +56,14 @@ class _Track:
         self.at: float | None = None
         self.total = 0.0
 
-    def rate(self, now: float, resolution: float) -> float | None:
+    def note(self, now: float, resolution: float) -> float | None:
         """The mean CPU usage since the last note, or since the start where that is fresh; None where it is neither."""
-        if self.at is not None:
-            return (self.container.cpu_total - self.total) / (now - self.at)
+        before, at, total = self.total, self.at, self.container.cpu_total
+        self.at, self.total = now, total
+        if at is not None:
+            return (total - before) / (now - at)
         age = now - self.started
-        if FRESH <= age < resolution:
-            return (self.container.cpu_total - self.container.cpu_at_start) / age
-        return None
+        return (total - self.container.cpu_at_start) / age if FRESH <= age < resolution else None
 
 
 class MetricsServer:
@@ -83,33 +83,29 @@ class MetricsServer:
         self.load = 0.0
         """The present load, for custom and external metrics."""
 
-    def advance(self, now: float) -> bool:
-        """Note and publish what is due; whether something was published."""
+    def advance(self, now: float) -> None:
+        """Note and publish what is due."""
         if now >= self._due:
             self._note(now)
             missed = (now - self._due) // self._model.resolution
             self._due += (missed + 1) * self._model.resolution
-        fresh = False
         while self._coming and self._coming[0].at <= now:
             self.published = self._coming.popleft()
             self._cached.clear()
-            fresh = True
-        return fresh
 
     def _note(self, now: float) -> None:
         if self._seen_changes != self._state.changes:
             self._seen_changes = self._state.changes
             self._tracks = self._running()
-        usage: list[ContainerUsage] = []
+        resolution, usage = self._model.resolution, list[ContainerUsage]()
         incomplete: set[str] = set()
         for track in self._tracks.values():
             container = track.container
-            rate = track.rate(now, self._model.resolution)
+            rate = track.note(now, resolution)
             if rate is None:
                 incomplete.add(track.pod)
             else:
                 usage.append(ContainerUsage(track.pod, container.name, rate, container.memory))
-            track.at, track.total = now, container.cpu_total
         if incomplete:
             usage = [one for one in usage if one.pod not in incomplete]
         self._coming.append(Published(now + self._model.delay, now, tuple(usage)))

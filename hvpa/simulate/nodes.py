@@ -9,27 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
 
 from hvpa.simulate.model import NodeModel
+from hvpa.simulate.pods_state import INSTANT, SimPod
 
 UNNEEDED: Final = 600.0
 """Seconds after which an empty node goes away: `--scale-down-unneeded-time` of the cluster autoscaler."""
-
-INSTANT: Final = 1e-6
-"""Seconds that count as the same instant: far more than the rounding of times, far less than anything that happens."""
-
-
-class Schedulable(Protocol):
-    """What the scheduler knows of a pod: its requests in millicores and bytes, and its node (None: unscheduled)."""
-
-    name: str
-    cpu_request: int
-    memory_request: int
-    node: int | None
-
-
-Scheduled = TypeVar("Scheduled", bound=Schedulable)
 
 
 class Node:
@@ -46,7 +32,7 @@ class Node:
         self.pods = 0
         self.empty_since: float | None = ready_at
 
-    def bind(self, pod: Schedulable) -> None:
+    def bind(self, pod: SimPod) -> None:
         """Place the pod here."""
         pod.node = self.number
         self.free_cpu -= pod.cpu_request
@@ -60,12 +46,12 @@ class Node:
         return math.inf if self.empty_since is None else self.empty_since + UNNEEDED
 
 
-class Placement(NamedTuple, Generic[Scheduled]):
+class Placement(NamedTuple):
     """What one round of scheduling did: pods that have a node now, and pods for which there will be none, with the
     reason. Pods in neither wait for a node that starts."""
 
-    bound: list[Scheduled]
-    refused: list[tuple[Scheduled, str]]
+    bound: list[SimPod]
+    refused: list[tuple[SimPod, str]]
 
 
 class _Rest:
@@ -77,7 +63,7 @@ class _Rest:
         self.cpu = cpu
         self.memory = memory
 
-    def take(self, pod: Schedulable) -> bool:
+    def take(self, pod: SimPod) -> bool:
         if pod.cpu_request > self.cpu or pod.memory_request > self.memory:
             return False
         self.cpu -= pod.cpu_request
@@ -102,12 +88,10 @@ class Fleet:
         """How many nodes there are, those that start included; 0 where nodes have no size."""
         return len(self.nodes)
 
-    def schedule(
-        self, pending: Iterable[Scheduled], now: float, at_once: bool = False
-    ) -> Placement[Scheduled]:
+    def schedule(self, pending: Iterable[SimPod], now: float, at_once: bool = False) -> Placement:
         """Find nodes for the pods in this order, and add nodes where they are needed. A node that is added can be used
         after the scenario's `start_up`, or `at_once`; until then the pods that it is for have no node."""
-        placement: Placement[Scheduled] = Placement([], [])
+        placement = Placement([], [])
         rests = [
             _Rest(node.free_cpu, node.free_memory) for node in self.nodes if node.ready_at > now + INSTANT
         ]
@@ -128,7 +112,7 @@ class Fleet:
                 placement.bound.append(pod)
         return placement
 
-    def release(self, pod: Schedulable, now: float) -> None:
+    def release(self, pod: SimPod, now: float) -> None:
         """The pod is gone: its node has room again."""
         for node in self.nodes:
             if node.number == pod.node:
@@ -147,7 +131,7 @@ class Fleet:
         times = [node.ready_at for node in self.nodes if node.ready_at > now + INSTANT]
         return min((*times, *(node.unneeded_at for node in self.nodes)), default=math.inf)
 
-    def _first_fit(self, pod: Schedulable, now: float) -> Node | None:
+    def _first_fit(self, pod: SimPod, now: float) -> Node | None:
         if not self._sized:
             return Node(0, math.inf, math.inf, now)
         for node in self.nodes:
@@ -156,7 +140,7 @@ class Fleet:
                 return node
         return None
 
-    def _refusal(self, pod: Schedulable) -> str | None:
+    def _refusal(self, pod: SimPod) -> str | None:
         """Why no node can be added for the pod; None where one can."""
         if pod.cpu_request > self._cpu or pod.memory_request > self._memory:
             return f"Pod {pod.name} requests more than a node has"

@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from hvpa.api.objects import (
     Condition,
     Container,
@@ -46,6 +48,11 @@ class Instants:
     def at(self, seconds: float) -> dt.datetime:
         """The instant that many seconds after the start."""
         return self.start + dt.timedelta(seconds=seconds)
+
+
+def raw(document: Mapping[str, object]) -> msgspec.Raw:
+    """What a read-model keeps of an object's spec: its JSON."""
+    return msgspec.Raw(msgspec.json.encode(document))
 
 
 def labels(name: str) -> dict[str, str]:
@@ -158,7 +165,6 @@ class PodObjects:
             uid=pod.name,
             resource_version=str(self._state.changes),
             creation_timestamp=at(pod.created),
-            deletion_timestamp=None if pod.deleted is None else at(pod.deleted),
             labels=labels(model.name),
         )
         ready = Condition(

@@ -9,26 +9,25 @@ of their own, so that a pod that fits on a node runs from the instant at which i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
-from hvpa.simulate.nodes import INSTANT, Fleet
-from hvpa.simulate.pods_state import NOTHING, SimContainer, SimPod, Template, with_default_requests
+from hvpa.simulate.nodes import Fleet
+from hvpa.simulate.pods_state import INSTANT, NOTHING, SimContainer, SimPod, Template, with_default_requests
 from hvpa.simulate.pods_usage import Arrangement
 from hvpa.simulate.rollout import roll_deployment, roll_stateful_set
 
 __all__ = ["SimContainer", "SimPod", "Template", "Workload"]
 
 LONG_AGO = -3600.0
-"""When the pods of a settled workload were created, seconds."""
+"""When the pods that a simulation begins with were created, seconds."""
 
 
 class Workload:
     """A Deployment or StatefulSet with all that makes it run.
 
-    `settled`: at time 0 all pods (for which there is room) have long been ready, and a leak begins at 0; otherwise they
-    are created at 0, and no node is there yet.
+    At time 0 all pods for which there is room have long been ready, and a leak begins at 0.
 
     `replicas` and `template` are what was set last; change them by `scale` and `set_template`. `revision` counts
     templates. `admission` changes the resources of new pods as a webhook does (None: they get the template's). `pods`
@@ -38,7 +37,7 @@ class Workload:
     (nothing where nodes have no size).
     """
 
-    def __init__(self, model: WorkloadModel, nodes: NodeModel, settled: bool = True) -> None:
+    def __init__(self, model: WorkloadModel, nodes: NodeModel) -> None:
         self.model = model
         self.replicas = model.replicas
         self.template: Template = {
@@ -58,13 +57,9 @@ class Workload:
         self._ooms = self._restarts = 0
         self._arrangement: Arrangement | None = None
         self._next = math.inf
-        self._uneven = False
         self._load = math.nan
         self._tick: Tick | None = None
-        if settled:
-            self._settle()
-        else:
-            self._react(0.0)
+        self._settle()
 
     # --- what others do to it ---
 
@@ -92,12 +87,6 @@ class Workload:
             self.remove(pod, now, replaced=True)
             self._react(now)
 
-    def reset_memory_peaks(self) -> None:
-        """Count every container's `memory_peak` from its present memory on."""
-        for pod in self.pods:
-            for container in pod.containers:
-                container.reset_memory_peak()
-
     # --- what it is like ---
 
     @property
@@ -112,23 +101,8 @@ class Workload:
 
     @property
     def ready_replicas(self) -> int:
-        """Pods that are ready."""
+        """Pods that are ready, and with it available: minReadySeconds is 0."""
         return sum(pod.ready for pod in self.pods)
-
-    @property
-    def available_replicas(self) -> int:
-        """Pods that are available: the ready ones, as minReadySeconds is 0."""
-        return self.ready_replicas
-
-    @property
-    def unavailable_replicas(self) -> int:
-        """Pods that exist and are not available."""
-        return len(self.pods) - self.ready_replicas
-
-    @property
-    def rollout_complete(self) -> bool:
-        """All replicas have the present template and are available, and no others exist (`kubectl rollout status`)."""
-        return len(self.pods) == self.replicas == self.updated_replicas == self.ready_replicas
 
     # --- what its controller does ---
 
@@ -184,18 +158,12 @@ class Workload:
             )
         arrangement.pass_time(step)
         self.node_seconds += self._fleet.count * step
-        if self._uneven:
-            self._uneven = False
-            for container in self._containers():
-                container.steady()
         return self._tick
 
     def _by_parts(self, now: float, step: float, load: float) -> Tick:
         """A step in which something happens: from one event to the next. What happens at its end belongs to it, what
         the load does at its beginning too (memory above a limit is found there)."""
         end, at = now + step, now
-        for container in self._containers():
-            container.begin_step()
         parts = [0.0] * 4
         memory = 0.0
         while True:
@@ -208,14 +176,11 @@ class Workload:
                 continue
             seconds = until - at
             arrangement.pass_time(seconds)
-            self.node_seconds += self._fleet.count * seconds
+            self.node_seconds += self.node_count * seconds
             amounts = (arrangement.demand, arrangement.unmet, arrangement.capacity, arrangement.used)
             parts = [part + amount * seconds for part, amount in zip(parts, amounts, strict=True)]
             memory = arrangement.memory
             at = until
-        for container in self._containers():
-            container.end_step(step)
-        self._uneven = True
         demand, unmet, capacity, used = (part / step for part in parts)
         placed = [pod for pod in self.pods if pod.node is not None]
         requested_cpu = sum(pod.cpu_request for pod in placed)
@@ -243,7 +208,7 @@ class Workload:
     def _kill(self, arrangement: Arrangement, now: float) -> None:
         """Containers with too much memory are OOMKilled."""
         for pod, container, memory in arrangement.victims(now):
-            pod.kill(container, now, memory)
+            pod.kill(container, now)
             if self.on_oom is not None:
                 self.on_oom(pod, container, now)
             self._ooms += 1
@@ -290,6 +255,3 @@ class Workload:
             if pod.node is not None:
                 pod.settle(min(0.0, LONG_AGO + self.model.start_up))
         self._next = self._fleet.next_event(0.0)
-
-    def _containers(self) -> Iterator[SimContainer]:
-        return (container for pod in self.pods for container in pod.containers)

@@ -19,11 +19,11 @@ class Meter:
     What it uses: `base` (millicores), `per_unit` of load, `memory_base` (bytes), `memory_per_unit`, `leak` (bytes per
     second since `since`). What bounds it: `limit` (millicores), `memory_limit` (bytes), `weight` (its CPU request).
     What comes out: `demand` and `rate` (millicores asked for and used), `memory` (bytes), and since the meter's start
-    `total` (millicore-seconds) and `peak` (bytes).
+    `total` (millicore-seconds).
     """
 
     __slots__ = (
-        "base", "demand", "index", "leak", "limit", "memory", "memory_base", "memory_limit", "memory_per_unit", "peak",
+        "base", "demand", "index", "leak", "limit", "memory", "memory_base", "memory_limit", "memory_per_unit",
         "per_unit", "rate", "request", "since", "total", "weight",
     )  # fmt: skip
 
@@ -33,7 +33,7 @@ class Meter:
         self.limit = self.memory_limit = math.inf
         self.weight = LEAST_WEIGHT
         self.request = 0
-        self.demand = self.rate = self.memory = self.total = self.peak = 0.0
+        self.demand = self.rate = self.memory = self.total = 0.0
 
 
 IDLE: Final = Meter()

@@ -11,8 +11,10 @@ from typing import Final, Literal, NamedTuple
 
 from hvpa.api.quantity import CPU, MEMORY, Resource
 from hvpa.core.model import ContainerResources
-from hvpa.simulate.nodes import INSTANT
 from hvpa.simulate.pods_meters import IDLE, Meter
+
+INSTANT: Final = 1e-6
+"""Seconds that count as the same instant: far more than the rounding of times, far less than anything that happens."""
 
 Template = Mapping[str, ContainerResources]
 """Requests and limits by container name."""
@@ -58,41 +60,31 @@ def with_default_requests(template: Template) -> Template:
 class SimContainer:
     """A container of a pod.
 
-    `started` is when it last started (None: not yet), `finished` when it last ended, `restarts` how often it was
-    started again, `restart_at` when it will be (None: it runs, or has not started). `oom_at`, `oom_started` and
-    `oom_memory` tell of its last OOM: when it was, when the run began that it ended, and the memory. `grows_from` is
-    the time from which a leak is counted, `cpu_at_start` what `cpu_total` was when it last started.
+    `started` is when it last started (None: not yet), `restarts` how often it was started again, `restart_at` when it
+    will be (None: it runs, or has not started). `oom_at` and `oom_started` tell of its last OOM: when it was, and when
+    the run began that it ended. `grows_from` is the time from which a leak is counted, `cpu_at_start` what `cpu_total`
+    was when it last started.
     """
 
     __slots__ = (
-        "_before", "_mean", "_meter", "_peak", "_stable_from", "_total", "back_off", "cpu_at_start", "finished",
-        "grows_from", "name", "oom_at", "oom_memory", "oom_started", "restart_at", "restarts", "running", "started",
+        "_meter", "_stable_from", "_total", "back_off", "cpu_at_start", "grows_from", "name", "oom_at",
+        "oom_started", "restart_at", "restarts", "running", "started",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.running = False
         self.started: float | None = None
-        self.finished: float | None = None
         self.grows_from = 0.0
         self.restarts = 0
         self.restart_at: float | None = None
         self.oom_at: float | None = None
-        self.oom_memory = 0.0
         self.oom_started: float | None = None
         self.back_off = 0.0
         self.cpu_at_start = 0.0
         self._stable_from = -math.inf
         self._meter = IDLE
         self._total = 0.0
-        self._before = 0.0
-        self._mean: float | None = None
-        self._peak = 0.0
-
-    @property
-    def cpu(self) -> float:
-        """CPU used, in millicores: the mean over the last step."""
-        return self._meter.rate if self._mean is None else self._mean
 
     @property
     def cpu_total(self) -> float:
@@ -104,33 +96,10 @@ class SimContainer:
         """Bytes used at the end of the last step; 0 while the container does not run."""
         return self._meter.memory
 
-    @property
-    def memory_peak(self) -> float:
-        """The most bytes used since the pod's start, or since `Workload.reset_memory_peaks` was called."""
-        return max(self._peak, self._meter.peak)
-
     def attach(self, meter: Meter) -> None:
         """Usage comes from this meter from now on."""
-        self._peak = self.memory_peak
         self._total = self.cpu_total
         self._meter = meter
-
-    def reset_memory_peak(self) -> None:
-        """Forget the peaks before now (those of all that share this container's meter)."""
-        self._peak = 0.0
-        self._meter.peak = self._meter.memory
-
-    def begin_step(self) -> None:
-        """Keep the total, for the mean over a step in which usage changes."""
-        self._before = self.cpu_total
-
-    def end_step(self, step: float) -> None:
-        """The mean over the step that began with `begin_step`."""
-        self._mean = (self.cpu_total - self._before) / step
-
-    def steady(self) -> None:
-        """Usage was the same throughout the last step."""
-        self._mean = None
 
     def start(self, now: float) -> None:
         """The container starts, for the first time or again."""
@@ -141,17 +110,15 @@ class SimContainer:
         self.started = self.grows_from = now
         self.cpu_at_start = self.cpu_total
 
-    def kill(self, now: float, memory: float) -> None:
+    def kill(self, now: float) -> None:
         """The container is OOMKilled; the kubelet starts it again at `restart_at`.
 
         As the kubelet does it (`doBackOff`): the first time at once, then after 10 s, 20 s, … 5 min; a container that
         had run for more than 10 minutes is started at once, and the back-off begins anew.
         """
         self.attach(IDLE)
-        self._peak = max(self._peak, memory)
         self.running = False
-        self.finished = self.oom_at = now
-        self.oom_memory = memory
+        self.oom_at = now
         self.oom_started = self.started
         if self.back_off and now - self._stable_from <= STABLE:
             self.restart_at = now + self.back_off
@@ -168,13 +135,13 @@ class SimPod:
     `serial` counts all pods that the workload ever had (a StatefulSet's pods share names, never this), `ordinal` is a
     StatefulSet's. `revision` is the workload's when the pod was made or last agreed with its template. `resources` are
     the pod's own, which an admission webhook may have changed. `node` is its node's number, None while unscheduled;
-    `scheduled` and `started` are when it got one and when its containers first started; `ready_at` when it became or
-    becomes ready (None: not known), `ready_changed` when `ready` last changed; `deleted` when it was deleted.
+    `started` is when it got one, and its containers first started; `ready_at` when it became or becomes ready (None:
+    not known), `ready_changed` when `ready` last changed; `deleted` when it was deleted.
     """
 
     __slots__ = (
         "containers", "cpu_request", "created", "deleted", "memory_request", "name", "node", "ordinal", "ready",
-        "ready_at", "ready_changed", "refused", "resources", "revision", "scheduled", "serial", "shapes", "start_up",
+        "ready_at", "ready_changed", "refused", "resources", "revision", "serial", "shapes", "start_up",
         "started", "template",
     )  # fmt: skip
 
@@ -194,7 +161,6 @@ class SimPod:
         self.memory_request = sum(shape.memory_request for shape in self.shapes)
         self.containers = [SimContainer(one) for one in resources]
         self.node: int | None = None
-        self.scheduled: float | None = None
         self.started: float | None = None
         self.ready = False
         self.ready_at: float | None = None
@@ -222,7 +188,7 @@ class SimPod:
 
     def start(self, now: float) -> None:
         """The pod was scheduled: its containers start at once."""
-        self.scheduled = self.started = now
+        self.started = now
         for container in self.containers:
             container.start(now)
         self.ready_at = now + self.start_up
@@ -248,9 +214,9 @@ class SimPod:
             self.ready_changed = now
         return len(due)
 
-    def kill(self, container: SimContainer, now: float, memory: float) -> None:
+    def kill(self, container: SimContainer, now: float) -> None:
         """One of the containers is OOMKilled; the pod is not ready until it has been started again."""
-        container.kill(now, memory)
+        container.kill(now)
         self.ready_at = None
         if self.ready:
             self.ready = False

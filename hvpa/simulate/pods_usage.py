@@ -16,9 +16,8 @@ import math
 from collections.abc import Iterable, Mapping
 
 from hvpa.simulate.model import ContainerModel, NodeModel
-from hvpa.simulate.nodes import INSTANT
 from hvpa.simulate.pods_groups import Group, Host, Victim, beyond, crossing
-from hvpa.simulate.pods_state import Shape, SimPod
+from hvpa.simulate.pods_state import INSTANT, Shape, SimPod
 
 Kind = tuple[tuple[Shape, ...], bool, tuple[bool, ...], tuple[float, ...]]
 """What makes pods alike: bounds, readiness, which containers run, and since when they leak."""
@@ -94,8 +93,6 @@ class Arrangement:
         """Time goes by with what was measured."""
         for meter in self.meters:
             meter.total += meter.rate * seconds
-            if meter.memory > meter.peak:
-                meter.peak = meter.memory
 
     def first_overflow(self, at: float) -> float:
         """When the first container or node has too much memory, if the load stays as it was measured at this time;

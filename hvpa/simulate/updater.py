@@ -121,7 +121,15 @@ def to_evict(
     if len(live) < settings.min_replicas or replicas == 0:
         return []
     budget = Budget(live, replicas, settings.eviction_tolerance)
-    wanted = [(priority, pod) for pod in live if (priority := _wanted(pod, vpa, now, settings, budget))]
+    priorities: dict[int, Priority] = {}  # of pods that share their resources, as those of one template do
+    wanted: list[tuple[Priority, P]] = []
+    for pod in filter(budget.allows, live):
+        priority = priorities.get(id(pod.resources))
+        if priority is None:
+            priority = priority_of(pod.resources, recommended(pod.resources, vpa))
+            priorities[id(pod.resources)] = priority
+        if _is_due(pod, priority, vpa, now, settings):
+            wanted.append((priority, pod))
     wanted.sort(key=lambda one: one[0][:2], reverse=True)
     evicted: list[P] = []
     for _, pod in wanted:
@@ -159,18 +167,15 @@ def _is_pending(pod: PodSeen) -> bool:
     return pod.phase == "Pending"
 
 
-def _wanted(pod: PodSeen, vpa: Vpa, now: float, settings: UpdaterSettings, budget: Budget) -> Priority | None:
-    """The pod's priority where it should be evicted; None where it may not be or need not be."""
-    if not budget.allows(pod):
-        return None
-    priority = priority_of(pod.resources, recommended(pod.resources, vpa))
+def _is_due(pod: PodSeen, priority: Priority, vpa: Vpa, now: float, settings: UpdaterSettings) -> bool:
+    """Whether a pod of this priority needs the change that its eviction brings."""
     if _quick_oom(pod, vpa, now, settings.evict_after_oom):
-        return priority if priority.difference != 0.0 else None
+        return priority.difference != 0.0
     if priority.outside_range:
-        return priority
+        return True
     if pod.started is None or now < pod.started + settings.pod_lifetime:
-        return None
-    return priority if priority.difference >= settings.update_threshold else None
+        return False
+    return priority.difference >= settings.update_threshold
 
 
 def priority_of(resources: Mapping[str, ContainerResources], found: Mapping[str, Recommended]) -> Priority:

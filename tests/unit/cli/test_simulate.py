@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -243,23 +242,10 @@ def test_the_table_needs_neither_plotly_nor_a_client(scenario: str) -> None:
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
-def test_several_processes_print_what_one_prints(scenario: str) -> None:
-    def out(jobs: str) -> bytes:
-        command = [
-            sys.executable,
-            "-m",
-            "hvpa",
-            "simulate",
-            scenario,
-            "-o",
-            "json",
-            "--series",
-            "--jobs",
-            jobs,
-        ]
-        ran = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120)
-        assert (ran.returncode, ran.stderr) == (0, b"")
-        return ran.stdout
-
-    assert out("2") == out("1")
-    assert json.loads(out("1"))["scenarios"][0]["name"] == "small"
+def test_several_processes_print_what_one_prints(shell: Shell, scenario: str) -> None:
+    flags = ("simulate", scenario, "-o", "json", "--series", "--jobs")
+    several = subprocess.run(
+        [sys.executable, "-m", "hvpa", *flags, "2"], cwd=ROOT, capture_output=True, timeout=120
+    )
+    assert (several.returncode, several.stderr) == (0, b"")
+    assert several.stdout.decode() == shell.run(*flags, "1").out

@@ -7,7 +7,7 @@ from typing import Any
 
 from hvpa.api.quantity import Resource
 from hvpa.core.model import ContainerResources
-from hvpa.simulate.model import ContainerModel, NodeModel, WorkloadModel
+from hvpa.simulate.model import ContainerModel, NodeModel, Tick, WorkloadModel
 from hvpa.simulate.pods import Workload
 
 MI = 2**20
@@ -32,12 +32,11 @@ def workload(
     replicas: int = 1,
     *containers: ContainerModel,
     nodes: NodeModel = ENDLESS,
-    settled: bool = True,
     **fields: Any,
 ) -> Workload:
     given = {"kind": "Deployment", "name": "app", "namespace": "default", "start_up": 30.0, **fields}
     model = WorkloadModel(replicas=replicas, containers=containers or (container(),), **given)
-    return Workload(model, nodes, settled)
+    return Workload(model, nodes)
 
 
 def template(
@@ -46,8 +45,26 @@ def template(
     return {name: ContainerResources(bounds(cpu, memory), {})}
 
 
+def rolled_out(state: Workload) -> bool:
+    """All replicas have the present template and are available, and no others exist (`kubectl rollout status`)."""
+    return len(state.pods) == state.replicas == state.updated_replicas == state.ready_replicas
+
+
 def names(state: Workload) -> list[str]:
     return [pod.name for pod in state.pods]
+
+
+def measured(
+    state: Workload, now: float, step: float, load: float
+) -> tuple[Tick, dict[tuple[int, str], float]]:
+    """One step, and the mean CPU of each container in it, by its pod's serial number and its name."""
+
+    def totals() -> dict[tuple[int, str], float]:
+        return {(pod.serial, one.name): one.cpu_total for pod in state.pods for one in pod.containers}
+
+    before = totals()
+    tick = state.advance(now, step, load)
+    return tick, {key: (total - before.get(key, 0.0)) / step for key, total in totals().items()}
 
 
 def run(

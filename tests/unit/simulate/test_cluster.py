@@ -23,7 +23,7 @@ from hvpa.simulate.cluster import SimulatedCluster, VirtualClock
 from hvpa.simulate.model import NodeModel
 from hvpa.simulate.objects import Instants
 from hvpa.simulate.pods import Workload
-from hvpa.simulate.scalers import run_to_end
+from hvpa.simulate.scaler_hvpa import run_to_end
 from tests.unit.simulate import build
 
 

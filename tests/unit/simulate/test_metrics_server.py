@@ -28,7 +28,9 @@ class World:
         times = []
         for now in range(int(start), int(until)):
             self.server.load = load
-            if self.server.advance(float(now)):
+            before = self.server.published
+            self.server.advance(float(now))
+            if self.server.published is not before:
                 times.append(float(now))
             self.state.advance(float(now), 1.0, load)
         return times
@@ -91,7 +93,7 @@ def test_a_pod_is_left_out_while_one_of_its_containers_has_no_usage() -> None:
     world = World(MetricsModel(resolution=10), "app", "sidecar")
     world.run(25)
     pod = world.state.pods[0]
-    pod.kill(pod.containers[1], 25.0, 1.0)
+    pod.kill(pod.containers[1], 25.0)
     world.state.changes += 1
     world.run(31, start=25)
     first = world.server.resource("cpu", "")["web-1"]
@@ -137,4 +139,8 @@ def test_without_a_ready_pod_no_pod_has_a_metric() -> None:
 
 def test_a_step_longer_than_the_period_publishes_once() -> None:
     world = World(MetricsModel(resolution=10))
-    assert [world.server.advance(now) for now in (0.0, 35.0, 39.0, 40.0)] == [True, True, False, True]
+    published = []
+    for now in (0.0, 35.0, 39.0, 40.0):
+        world.server.advance(now)
+        published.append(world.server.published)
+    assert [one.at for one in published if one is not None] == [0.0, 35.0, 35.0, 40.0]

@@ -63,17 +63,11 @@ def test_a_node_that_is_added_is_usable_after_its_start_up_and_its_pod_starts_th
     state = workload(1, BIG, nodes=NodeModel(cpu=1000, start_up=100.0))
     state.scale(2, 7.0)
     pod = state.pods[1]
-    assert (pod.node, pod.phase, pod.scheduled, state.node_count) == (None, "Pending", None, 2)
+    assert (pod.node, pod.phase, pod.started, state.node_count) == (None, "Pending", None, 2)
     for at in range(7, 106):
         assert state.advance(float(at), 1.0, 0.0).ready == 1
     assert state.advance(106.0, 1.0, 0.0).requested_cpu == 1200
-    assert (pod.node, pod.phase, pod.scheduled, pod.started, pod.ready_at) == (
-        2,
-        "Running",
-        107.0,
-        107.0,
-        137.0,
-    )
+    assert (pod.node, pod.phase, pod.started, pod.ready_at) == (2, "Running", 107.0, 137.0)
     assert run(state, 107.0, 137.0) == [(2, 1)] * 29 + [(2, 2)]
     assert pod.ready_changed == 137.0
 
@@ -179,7 +173,8 @@ def test_numbers_of_nodes_are_not_used_again() -> None:
     assert nodes_of(state) == [2]
 
 
-def test_an_unsettled_workload_begins_without_nodes() -> None:
-    state = workload(2, BIG, nodes=NodeModel(cpu=1000, start_up=60.0), settled=False)
+def test_without_pods_there_are_no_nodes() -> None:
+    state = workload(0, BIG, nodes=NodeModel(cpu=1000, start_up=60.0))
+    state.scale(2, 0.0)
     assert run(state, 0.0, 90.0) == [(2, 0)] * 89 + [(2, 2)]
     assert state.pods[0].started == 60.0

@@ -131,13 +131,25 @@ def test_an_error_of_a_policy_names_file_and_policy(
     assert caught.value.__cause__ is error
 
 
-def test_an_error_in_a_worker_ends_them_all(scenario: Callable[..., Path]) -> None:
+def test_an_error_in_a_worker_ends_them_all(
+    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also: there are no more workers than tasks, and they inherit nothing."""
+    pools: list[tuple[int, str]] = []
+
+    class Pool(ProcessPoolExecutor):
+        def __init__(self, jobs: int, context: Any, *args: Any) -> None:
+            pools.append((jobs, context.get_start_method()))
+            super().__init__(jobs, context, *args)
+
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", Pool)
     path = scenario("20d")
     run = plan([path], 0)
     path.write_text("name: [")
     with pytest.raises(SimulationError, match=r"small\.yaml"):
-        simulate_all(run, 2, quiet)
+        simulate_all(run, 64, quiet)
     assert multiprocessing.active_children() == []
+    assert pools == [(2, "spawn")]
 
 
 def test_ctrl_c_ends_the_workers(scenario: Callable[..., Path]) -> None:
@@ -206,18 +218,3 @@ def test_a_worker_tells_how_far_it_is(scenario: Callable[..., Path], monkeypatch
     with pytest.raises(ScenarioError):
         plan([path], 0)
     parallel._loaded.cache_clear()
-
-
-def test_the_pool_is_of_processes_that_inherit_nothing(
-    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    contexts: list[Any] = []
-
-    class Pool(ProcessPoolExecutor):
-        def __init__(self, jobs: int, context: Any, *args: Any) -> None:
-            contexts.append((jobs, context.get_start_method()))
-            super().__init__(jobs, context, *args)
-
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", Pool)
-    simulate_all(plan([scenario()], 0), 64, quiet)
-    assert contexts == [(2, "spawn")]

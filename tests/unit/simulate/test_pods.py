@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.pods import SimPod
-from tests.unit.simulate.pods_build import bounds, container, names, workload
+from tests.unit.simulate.pods_build import bounds, container, names, rolled_out, workload
 
 
-def test_a_settled_workload_has_been_ready_for_long() -> None:
+def test_a_workload_begins_with_pods_that_have_been_ready_for_long() -> None:
     state = workload(2, container(requests=bounds(100, 200)))
     pod = state.pods[0]
     assert names(state) == ["app-1", "app-2"]
-    assert (pod.created, pod.scheduled, pod.started, pod.ready_at, pod.ready_changed) == (
-        -3600.0,
-        -3600.0,
-        -3600.0,
-        -3570.0,
-        -3570.0,
-    )
+    times = (pod.created, pod.started, pod.ready_at, pod.ready_changed)
+    assert times == (-3600.0, -3600.0, -3570.0, -3570.0)
     assert (pod.ready, pod.phase, pod.node, pod.deleted, pod.revision) == (True, "Running", 0, None, 1)
-    assert state.rollout_complete
+    assert rolled_out(state)
     assert state.template == {"app": ContainerResources(bounds(100, 200), {})}
     assert pod.resources is state.template
     state.advance(0.0, 15.0, 0.0)
@@ -31,24 +26,19 @@ def test_a_start_up_longer_than_the_past_is_over_at_0() -> None:
     assert (state.pods[0].ready, state.pods[0].ready_at) == (True, 0.0)
 
 
-def test_an_unsettled_workload_begins_at_0() -> None:
-    state = workload(1, settled=False)
+def test_a_new_pod_starts_when_it_is_created() -> None:
+    state = workload(0)
+    state.scale(1, 0.0)
     pod = state.pods[0]
-    assert (pod.created, pod.started, pod.ready_at, pod.ready, pod.ready_changed) == (
-        0.0,
-        0.0,
-        30.0,
-        False,
-        0.0,
-    )
-    assert pod.containers[0].started == 0.0
+    assert (pod.created, pod.started, pod.ready_at, pod.ready_changed) == (0.0, 0.0, 30.0, 0.0)
+    assert (pod.ready, pod.containers[0].started) == (False, 0.0)
 
 
 def test_a_workload_without_pods() -> None:
     state = workload(0)
     assert state.advance(0.0, 15.0, 0.0) == (0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0)
     assert state.advance(15.0, 15.0, 0.0).pods == 0
-    assert state.rollout_complete
+    assert rolled_out(state)
 
 
 def test_changes_stand_still_while_nothing_changes() -> None:
@@ -75,9 +65,9 @@ def test_totals_go_on_over_a_change_of_the_pods() -> None:
     one = state.pods[0].containers[0]
     state.advance(0.0, 10.0, 0.0)
     state.scale(2, 10.0)
-    assert (one.cpu, one.cpu_total) == (4.0, 40.0)
+    assert one.cpu_total == 40.0
     state.advance(10.0, 10.0, 0.0)
-    assert (one.cpu, one.cpu_total) == (4.0, 80.0)
+    assert one.cpu_total == 80.0
     state.evict(state.pods[0], 20.0)
     state.advance(20.0, 10.0, 0.0)
     assert one.cpu_total == 80.0

@@ -7,7 +7,7 @@ import pytest
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.model import NodeModel
 from hvpa.simulate.pods_meters import share_out
-from tests.unit.simulate.pods_build import bounds, container, run, workload
+from tests.unit.simulate.pods_build import bounds, container, measured, run, workload
 
 APP = container(requests=bounds(500), limits=bounds(1000), cpu_base=50.0, cpu_per_unit=10.0)
 
@@ -16,10 +16,8 @@ def test_the_load_is_shared_equally() -> None:
     state = workload(4, APP)
     tick = state.advance(0.0, 15.0, 100.0)
     assert (tick.demand, tick.used_cpu, tick.unmet, tick.capacity) == (1200.0, 1200.0, 0.0, 4000.0)
-    assert [pod.containers[0].cpu for pod in state.pods] == [300.0] * 4
     assert [pod.containers[0].cpu_total for pod in state.pods] == [4500.0] * 4
     state.advance(15.0, 10.0, 0.0)
-    assert state.pods[3].containers[0].cpu == 50.0
     assert state.pods[3].containers[0].cpu_total == 5000.0
 
 
@@ -45,7 +43,8 @@ def test_demand_at_the_limit_but_for_rounding_is_met() -> None:
 
 
 def test_without_ready_pods_all_of_the_load_is_unmet_and_base_is_still_used() -> None:
-    state = workload(1, APP, settled=False)
+    state = workload(0, APP)
+    state.scale(1, 0.0)
     tick = state.advance(0.0, 15.0, 10.0)
     assert tick == (150.0, 100.0, 0.0, 50.0, 0.0, 500, 0, 1, 0, 0, 0)
     state.scale(0, 15.0)
@@ -76,13 +75,13 @@ def test_readiness_takes_place_at_its_exact_time_inside_a_step(step: float) -> N
     assert (first, second) == pytest.approx((30 * 1000 + 30 * 650, 30 * 50 + 30 * 650), rel=1e-12)
 
 
-def test_the_mean_of_an_uneven_step_then_of_an_even_one() -> None:
+def test_a_step_in_which_a_pod_becomes_ready_has_the_mean_of_its_parts() -> None:
     state = workload(1, APP)
     state.scale(2, 0.0)
-    state.advance(0.0, 60.0, 40.0)
-    assert [pod.containers[0].cpu for pod in state.pods] == [(450 + 250) / 2, (50 + 250) / 2]
-    state.advance(60.0, 60.0, 40.0)
-    assert [pod.containers[0].cpu for pod in state.pods] == [250.0, 250.0]
+    _, uneven = measured(state, 0.0, 60.0, 40.0)
+    assert list(uneven.values()) == [(450 + 250) / 2, (50 + 250) / 2]
+    _, even = measured(state, 60.0, 60.0, 40.0)
+    assert list(even.values()) == [250.0, 250.0]
 
 
 def test_what_is_due_at_the_end_of_a_step_belongs_to_it() -> None:
@@ -97,14 +96,15 @@ def test_a_noisy_neighbour_pins_usage_at_request_and_headroom() -> None:
     app = container(requests=bounds(1000), cpu_per_unit=10.0)
     state = workload(2, app, nodes=NodeModel(cpu=16000, headroom=500))
     for at, load in enumerate((100.0, 290.0, 300.0, 400.0, 10_000.0)):
-        tick = state.advance(float(at), 1.0, load)
+        tick, cpu = measured(state, float(at), 1.0, load)
         assert tick.capacity == 3000.0
         assert tick.used_cpu == min(10.0 * load, 3000.0)
         assert tick.unmet == max(0.0, 10.0 * load - 3000.0)
-    assert [pod.containers[0].cpu for pod in state.pods] == [1500.0, 1500.0]
+        assert list(cpu.values()) == [tick.used_cpu / 2] * 2
     state.set_template({"app": ContainerResources(bounds(2000), {})}, 5.0)
     run(state, 5.0, 125.0, load=10_000.0, step=15.0)
-    assert [pod.containers[0].cpu for pod in state.pods] == [2500.0, 2500.0]
+    _, cpu = measured(state, 125.0, 1.0, 10_000.0)
+    assert list(cpu.values()) == [2500.0, 2500.0]
 
 
 def test_headroom_is_not_more_than_a_node() -> None:
@@ -139,8 +139,8 @@ def test_containers_share_what_their_pod_gets_by_their_requests() -> None:
     large = container("large", bounds(300), cpu_per_unit=20.0)
     other = container("other", bounds(100), cpu_per_unit=10.0)
     state = workload(1, small, large, other, nodes=NodeModel(headroom=500))
-    tick = state.advance(0.0, 1.0, 100.0)
-    assert [one.cpu for one in state.pods[0].containers] == pytest.approx([200.0, 975.0, 325.0])
+    tick, cpu = measured(state, 0.0, 1.0, 100.0)
+    assert list(cpu.values()) == pytest.approx([200.0, 975.0, 325.0])
     assert (tick.used_cpu, tick.capacity) == (1500.0, 1500.0)
     assert tick.unmet == pytest.approx(1700.0)
 
@@ -149,9 +149,9 @@ def test_pods_share_their_node() -> None:
     """Two pods on the first node (1000 each wanted, 1200 there), one on the second."""
     app = container(requests=bounds(600), cpu_per_unit=10.0)
     state = workload(3, app, nodes=NodeModel(cpu=1200))
-    tick = state.advance(0.0, 1.0, 300.0)
+    tick, cpu = measured(state, 0.0, 1.0, 300.0)
     assert [pod.node for pod in state.pods] == [1, 1, 2]
-    assert [pod.containers[0].cpu for pod in state.pods] == [600.0, 600.0, 1000.0]
+    assert list(cpu.values()) == [600.0, 600.0, 1000.0]
     assert (tick.used_cpu, tick.unmet, tick.capacity) == (2200.0, 800.0, 2400.0)
     assert state.advance(1.0, 1.0, 180.0)[1:] == (0.0, 2400.0, 1800.0, 0.0, 1800, 0, 3, 3, 0, 0)
 
@@ -160,8 +160,8 @@ def test_what_a_starting_pod_uses_of_its_node_is_not_there_for_the_others() -> N
     app = container(requests=bounds(600), cpu_base=300.0, cpu_per_unit=10.0)
     state = workload(1, app, nodes=NodeModel(cpu=1200))
     state.scale(2, 0.0)
-    tick = state.advance(0.0, 1.0, 200.0)
-    assert [pod.containers[0].cpu for pod in state.pods] == [900.0, 300.0]
+    tick, cpu = measured(state, 0.0, 1.0, 200.0)
+    assert list(cpu.values()) == [900.0, 300.0]
     assert (tick.demand, tick.unmet, tick.used_cpu, tick.capacity) == (2600.0, 1400.0, 1200.0, 1200.0)
 
 
@@ -171,8 +171,8 @@ def test_pods_of_different_requests_share_their_node_by_them() -> None:
     state = workload(1, app, nodes=NodeModel(cpu=900), max_surge=1, max_unavailable=0, start_up=0.0)
     state.admission = lambda given: {"app": ContainerResources(bounds(600), {})}
     state.scale(2, 0.0)
-    state.advance(0.0, 1.0, 200.0)
-    assert [pod.containers[0].cpu for pod in state.pods] == [300.0, 600.0]
+    _, cpu = measured(state, 0.0, 1.0, 200.0)
+    assert list(cpu.values()) == [300.0, 600.0]
 
 
 def test_where_nothing_bounds_a_pod_its_capacity_is_its_request_or_what_is_asked_for() -> None:

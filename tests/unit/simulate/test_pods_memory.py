@@ -7,7 +7,7 @@ import pytest
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.model import NodeModel
 from hvpa.simulate.pods import Workload
-from tests.unit.simulate.pods_build import MI, bounds, container, run, workload
+from tests.unit.simulate.pods_build import MI, bounds, container, measured, run, workload
 
 APP = container(
     requests=bounds(100, 200), limits=bounds(None, 400), cpu_base=1.0, memory_base=100.0, memory_per_unit=10.0
@@ -29,19 +29,15 @@ def restarts_of(
     return found
 
 
-def test_memory_follows_the_load_and_its_peak_is_kept() -> None:
+def test_memory_follows_the_load() -> None:
     state = workload(2, APP)
     assert state.advance(0.0, 15.0, 40.0).used_memory == 600.0
     assert state.advance(15.0, 15.0, 10.0).used_memory == 300.0
     one = state.pods[0].containers[0]
-    assert (one.memory, one.memory_peak) == (150.0, 300.0)
-    state.reset_memory_peaks()
-    assert one.memory_peak == 150.0
-    state.advance(30.0, 15.0, 12.0)
-    assert one.memory_peak == 160.0
-    state.scale(3, 45.0)
-    state.advance(45.0, 15.0, 0.0)
-    assert (one.memory, one.memory_peak) == (100.0, 160.0)
+    assert one.memory == 150.0
+    state.scale(3, 30.0)
+    state.advance(30.0, 15.0, 0.0)
+    assert one.memory == 100.0
 
 
 def test_above_the_limit_a_container_is_killed_and_started_again() -> None:
@@ -54,15 +50,8 @@ def test_above_the_limit_a_container_is_killed_and_started_again() -> None:
     assert state.changes > before
     pod = state.pods[0]
     one = pod.containers[0]
-    assert (one.oom_at, one.oom_memory, one.finished, one.started, one.restarts) == (
-        15.0,
-        400.0,
-        15.0,
-        15.0,
-        1,
-    )
+    assert (one.oom_at, one.oom_started, one.started, one.restarts) == (15.0, -3600.0, 15.0, 1)
     assert (pod.ready, pod.ready_changed, pod.ready_at, pod.phase) == (False, 15.0, 45.0, "Running")
-    assert (one.memory_peak, one.oom_started) == (400.0, -3600.0)
     assert (tick.used_memory, one.memory, tick.used_cpu) == (200.0, 100.0, 2.0)
     assert [(event.time, event.kind, event.reason, event.message) for event in state.events] == [
         (15.0, "OOM", "OOMKilled", "Container app of app-1 had 400 bytes of memory"),
@@ -79,8 +68,8 @@ def test_one_that_is_killed_leaves_its_load_to_the_others() -> None:
     run(state, 50.0, 100.0, load=20.0, step=10.0)
     assert [pod.containers[0].oom_at for pod in state.pods] == [99.0, None]
     assert [pod.ready for pod in state.pods] == [False, True]
-    state.advance(100.0, 10.0, 20.0)
-    assert [pod.containers[0].cpu for pod in state.pods] == [0.0, 20.0]
+    _, cpu = measured(state, 100.0, 10.0, 20.0)
+    assert list(cpu.values()) == [0.0, 20.0]
 
 
 def test_back_off_of_a_container_that_never_fits() -> None:
@@ -106,7 +95,7 @@ def test_a_leak_kills_at_its_exact_time(step: float) -> None:
     assert one.restart_at == pytest.approx(525.0)
     assert sum(tick.restarts for tick in ticks) == 4
     assert one.cpu_total == pytest.approx(8.0 * 375)
-    assert (one.running, one.memory, one.memory_peak) == (False, 0.0, 400.0)
+    assert (one.running, one.memory) == (False, 0.0)
     assert sum(tick.demand * step for tick in ticks) == pytest.approx(8.0 * 375)
 
 
@@ -142,11 +131,13 @@ def test_the_other_containers_of_a_pod_go_on_without_load() -> None:
     leaky = container("leaky", limits=bounds(None, 100), memory_leak=10.0, cpu_per_unit=5.0)
     sound = container("sound", cpu_base=3.0, cpu_per_unit=7.0, memory_base=11.0)
     state = workload(1, leaky, sound)
-    state.advance(0.0, 9.0, 1.0)
-    assert [one.cpu for one in state.pods[0].containers] == [5.0, 10.0]
-    run(state, 9.0, 22.0, load=1.0)
+    _, cpu = measured(state, 0.0, 9.0, 1.0)
+    assert list(cpu.values()) == [5.0, 10.0]
+    run(state, 9.0, 21.0, load=1.0)
+    _, cpu = measured(state, 21.0, 1.0, 1.0)
     first, second = state.pods[0].containers
-    assert (first.running, first.cpu, first.memory, second.cpu, second.memory) == (False, 0.0, 0.0, 3.0, 11.0)
+    assert list(cpu.values()) == [0.0, 3.0]
+    assert (first.running, first.memory, second.memory) == (False, 0.0, 11.0)
     assert (first.restarts, second.restarts, state.pods[0].most_restarts) == (1, 0, 1)
 
 
@@ -171,9 +162,10 @@ def test_more_than_a_node_has_kills_the_pod_with_most_beyond_its_request() -> No
     assert state.advance(0.0, 10.0, 700.0).ooms == 0
     tick = state.advance(10.0, 10.0, 750.0)
     assert (tick.ooms, tick.ready, tick.used_memory) == (3, 0, 300.0)
-    assert [event.message.split()[3] for event in state.events] == ["app-3", "app-2", "app-1"]
-    assert state.pods[2].containers[0].oom_memory == 350.0
-    assert state.pods[1].containers[0].oom_memory == 475.0
+    found = [event.message.removeprefix("Container app of ") for event in state.events]
+    assert found[0] == "app-3 had 350 bytes of memory"
+    assert found[1] == "app-2 had 475 bytes of memory"
+    assert found[2].startswith("app-1 had ")
 
 
 def test_a_leak_fills_a_node() -> None:

@@ -12,7 +12,7 @@ from hvpa.core.model import ContainerResources
 from hvpa.simulate.model import ContainerModel, NodeModel, Tick, WorkloadModel
 from hvpa.simulate.pods import Workload
 from hvpa.simulate.rollout import fenceposts
-from tests.unit.simulate.pods_build import bounds, container, workload
+from tests.unit.simulate.pods_build import bounds, container, measured, rolled_out, workload
 
 Action = tuple[str, int] | None
 Script = list[tuple[int, Action]]
@@ -121,10 +121,10 @@ def test_usage_keeps_to_its_bounds(model: WorkloadModel, nodes: NodeModel, scrip
     state = Workload(model, nodes)
     for index, (load, action) in enumerate(script):
         act(state, action, index * 15.0)
-        tick = state.advance(index * 15.0, 15.0, float(load))
+        tick, cpu = measured(state, index * 15.0, 15.0, float(load))
         used: dict[int, float] = {}
         for pod in state.pods:
-            pod_cpu = sum(one.cpu for one in pod.containers)
+            pod_cpu = sum(cpu[pod.serial, one.name] for one in pod.containers)
             if pod.node is None:
                 assert pod_cpu == 0.0
                 continue
@@ -132,8 +132,8 @@ def test_usage_keeps_to_its_bounds(model: WorkloadModel, nodes: NodeModel, scrip
             if nodes.headroom is not None:
                 assert pod_cpu <= (pod.cpu_request + nodes.headroom) * (1 + 1e-9)
             for one, shape in zip(pod.containers, pod.shapes, strict=True):
-                assert one.cpu <= shape.cpu_limit * (1 + 1e-9)
-                assert one.memory <= one.memory_peak <= shape.memory_limit * (1 + 1e-9)
+                assert cpu[pod.serial, one.name] <= shape.cpu_limit * (1 + 1e-9)
+                assert one.memory <= shape.memory_limit * (1 + 1e-9)
         if nodes.headroom is None and nodes.cpu is not None:
             assert all(cpu <= nodes.cpu * (1 + 1e-9) for cpu in used.values())
         if nodes.count is not None:
@@ -190,7 +190,7 @@ def test_a_rollout_keeps_to_its_limits(
         tick = state.advance(float(at), 1.0, 0.0)
         assert len(state.pods) == tick.pods <= replicas + most
         assert tick.ready >= replicas - missing
-    assert state.rollout_complete
+    assert rolled_out(state)
 
 
 @QUIET
@@ -203,4 +203,4 @@ def test_a_stateful_set_never_lacks_more_than_one_pod(replicas: int, second: int
         tick = state.advance(float(at), 1.0, 0.0)
         assert tick.pods == replicas
         assert tick.ready >= replicas - 1
-    assert state.rollout_complete
+    assert rolled_out(state)

@@ -10,7 +10,7 @@ from hvpa.core.model import ContainerResources
 from hvpa.simulate.model import NodeModel
 from hvpa.simulate.pods import Workload
 from hvpa.simulate.rollout import deletion_order, fenceposts
-from tests.unit.simulate.pods_build import bounds, container, names, run, template, workload
+from tests.unit.simulate.pods_build import bounds, container, names, rolled_out, run, template, workload
 
 APP = container(requests=bounds(100))
 
@@ -42,17 +42,17 @@ def test_a_rollout_step_by_step() -> None:
     state = workload(4, APP)
     state.set_template(template(cpu=200), 0.0)
     assert names(state) == ["app-1", "app-2", "app-3", "app-5", "app-6"]
-    assert (state.updated_replicas, state.ready_replicas, state.unavailable_replicas) == (2, 3, 2)
+    assert (state.updated_replicas, state.ready_replicas, len(state.pods)) == (2, 3, 5)
     tick = state.advance(0.0, 15.0, 0.0)
     assert (tick.pods, tick.ready, tick.restarts, tick.requested_cpu) == (5, 3, 1, 700)
     tick = state.advance(15.0, 15.0, 0.0)
-    assert (tick.pods, tick.ready, tick.restarts, state.rollout_complete) == (5, 3, 2, False)
+    assert (tick.pods, tick.ready, tick.restarts, rolled_out(state)) == (5, 3, 2, False)
     assert names(state) == ["app-1", "app-5", "app-6", "app-7", "app-8"]
     tick = state.advance(30.0, 30.0, 0.0)
     assert (tick.pods, tick.ready, tick.restarts, tick.requested_cpu) == (4, 4, 1, 800)
     assert names(state) == ["app-5", "app-6", "app-7", "app-8"]
-    assert state.rollout_complete
-    assert (state.available_replicas, state.revision) == (4, 2)
+    assert rolled_out(state)
+    assert (state.ready_replicas, state.revision) == (4, 2)
 
 
 def test_without_surge_the_old_pods_go_first() -> None:
@@ -73,7 +73,7 @@ def test_with_no_start_up_a_rollout_takes_no_time() -> None:
     state = workload(4, APP, start_up=0.0)
     state.set_template(template(cpu=200), 0.0)
     tick = state.advance(0.0, 1.0, 0.0)
-    assert (tick.pods, tick.ready, tick.restarts, state.rollout_complete) == (4, 4, 4, True)
+    assert (tick.pods, tick.ready, tick.restarts, rolled_out(state)) == (4, 4, 4, True)
 
 
 def test_the_same_template_again_is_no_rollout() -> None:
@@ -108,7 +108,7 @@ def test_a_second_template_during_a_rollout_replaces_what_is_not_ready_first() -
     state.set_template(template(cpu=300), 10.0)
     assert names(state) == ["app-1", "app-2", "app-3", "app-7", "app-8"]
     run(state, 10.0, 200.0, step=10.0)
-    assert state.rollout_complete
+    assert rolled_out(state)
     assert [pod.cpu_request for pod in state.pods] == [300] * 4
 
 
@@ -150,7 +150,7 @@ def test_a_scale_out_during_a_rollout_brings_pods_of_the_new_template() -> None:
     state.scale(8, 10.0)
     assert (len(state.pods), state.updated_replicas) == (10, 7)
     run(state, 10.0, 120.0, step=10.0)
-    assert state.rollout_complete
+    assert rolled_out(state)
     assert len(state.pods) == 8
 
 
@@ -164,7 +164,7 @@ def test_a_scale_in_during_a_rollout() -> None:
     state.scale(1, 40.0)
     assert all(pod.cpu_request == 200 or pod.ready for pod in state.pods)
     run(state, 40.0, 120.0, step=10.0)
-    assert state.rollout_complete
+    assert rolled_out(state)
     assert len(state.pods) == 1
 
 
@@ -181,7 +181,7 @@ def test_a_scale_in_when_all_new_pods_are_there_already() -> None:
     state.advance(0.0, 30.0, 0.0)
     assert (state.updated_replicas, len(state.pods)) == (6, 9)
     state.scale(2, 30.0)
-    assert (state.rollout_complete, state.updated_replicas, len(state.pods)) == (True, 2, 2)
+    assert (rolled_out(state), state.updated_replicas, len(state.pods)) == (True, 2, 2)
 
 
 def test_an_evicted_pod_is_replaced_with_what_admission_says() -> None:
@@ -192,7 +192,7 @@ def test_an_evicted_pod_is_replaced_with_what_admission_says() -> None:
     assert (first.deleted, names(state)) == (20.0, ["app-2", "app-3"])
     assert state.pods[1].resources["app"].requests == {"cpu": 700}
     assert state.pods[1].template == state.template
-    assert state.rollout_complete is False
+    assert rolled_out(state) is False
     assert state.updated_replicas == 2
     before = state.changes
     state.evict(first, 21.0)
@@ -226,7 +226,7 @@ def test_a_stateful_set_is_updated_from_the_highest_ordinal_one_at_a_time_in_pla
         tick = state.advance(float(at), 15.0, 0.0)
         assert (tick.pods, tick.ready) == (3, 3 if at == 75 else 2)
     assert updated == [[2], [2], [1, 2], [1, 2], [0, 1, 2], [0, 1, 2]]
-    assert state.rollout_complete
+    assert rolled_out(state)
     assert sorted(names(state)) == ["app-0", "app-1", "app-2"]
 
 
@@ -271,6 +271,7 @@ def test_a_stateful_set_replaces_an_evicted_pod_in_its_place() -> None:
     assert (new.name, new.ordinal, new.serial, new is lost) == ("app-1", 1, 4, False)
 
 
-def test_an_unsettled_stateful_set_starts_in_order() -> None:
-    state = stateful(2, settled=False)
+def test_a_stateful_set_starts_in_order() -> None:
+    state = stateful(0)
+    state.scale(2, 0.0)
     assert run(state, 0.0, 60.0, step=15.0) == [(1, 0), (2, 1), (2, 1), (2, 2)]

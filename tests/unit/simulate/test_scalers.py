@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from hvpa.reconcile.reconciler import Reconciler, Result
+from hvpa.simulate.engine import scaler
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import Policy
 from hvpa.simulate.pods import Workload
 from hvpa.simulate.recommenders import Every
-from hvpa.simulate.scalers import HvpaScaler, SimulationError, Surroundings, run_to_end, scaler
+from hvpa.simulate.scaler_hvpa import HvpaScaler, run_to_end
+from hvpa.simulate.scalers import SimulationError, Surroundings
 from tests.unit.simulate import build
 
 POLICIES = build.Policies()
