@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Final
 
-from hvpa.recommend.vpa_arithmetic import exp2, power
+from hvpa.recommend.go_numbers import exp2, power
 
 MAX_DECAY_EXPONENT: Final = 100
 """A weight may be scaled by at most 2 to this power before the reference time is moved."""

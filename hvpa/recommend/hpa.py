@@ -6,7 +6,7 @@ the scale and one HPA: failures to read or write the scale, and pods that severa
 
 The parts: hpa_inputs.py (what is given), hpa_plan.py (the spec), hpa_metrics.py, hpa_replicas.py, hpa_pods.py and
 hpa_requests.py (one metric's count), hpa_memory.py (windows and policies), hpa_status.py (what is written),
-hpa_numbers.py and hpa_selector.py (Go's numbers and selectors).
+hpa_selector.py (label selectors), go_numbers.py and go_quantities.py (Go's arithmetic and text).
 """
 
 from __future__ import annotations
@@ -101,8 +101,9 @@ class HorizontalAutoscaler:
     ) -> HpaOutcome:
         """Decide once (`reconcileAutoscaler`).
 
-        `pods` are the namespace's; only those that the scale's selector selects count. `now` is aware. Raises
-        `QuantityError` where the spec or a pod's request holds what is no quantity.
+        `pods` are the namespace's; only those that the scale's selector selects count. A tuple that is the same object
+        as last time is not sorted again. `now` is aware. Raises `QuantityError` where the spec or a pod's request holds
+        what is no quantity.
         """
         plan = self._plan_of(hpa)
         report = SyncReport()
@@ -118,18 +119,8 @@ class HorizontalAutoscaler:
         if current < plan.minimum:
             return self._rescale(hpa, plan, report, _Step(current, plan.minimum, _BELOW), now)
         try:
-            since = now - self._initialization
-            roster = self._rostered(report, scale.selector, pods, since)
-            here = Situation(
-                hpa.metadata.namespace,
-                scale,
-                roster.pods,
-                metrics,
-                plan.tolerance,
-                since,
-                self._readiness_delay,
-                roster,
-            )
+            roster = self._rostered(report, scale.selector, pods, now - self._initialization)
+            here = Situation(hpa.metadata.namespace, scale, roster, metrics, plan.tolerance)
             proposed = _propose(plan, report, here)
         except _NoCount as error:
             report.warn("FailedComputeMetricsReplicas", str(error))

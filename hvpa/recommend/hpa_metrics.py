@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from hvpa.api.autoscalers import Metric, MetricName, MetricSource, MetricValue, ObjectReference
+from hvpa.recommend.go_quantities import format_milli
 from hvpa.recommend.hpa_inputs import MetricsError
-from hvpa.recommend.hpa_numbers import format_milli
 from hvpa.recommend.hpa_plan import MetricPlan
 from hvpa.recommend.hpa_replicas import (
     Situation,

@@ -20,8 +20,8 @@ from hvpa.api.autoscalers import (
     ScalingRules,
 )
 from hvpa.api.meta import Quantity
+from hvpa.recommend.go_quantities import approximate_float, milli_value
 from hvpa.recommend.hpa_inputs import HpaSettings
-from hvpa.recommend.hpa_numbers import approximate_float, milli_value
 
 _DEFAULT_METRICS: Final = (
     Metric(

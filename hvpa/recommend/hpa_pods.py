@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from hvpa.api.meta import condition
 from hvpa.api.workloads import Pod
 from hvpa.recommend.hpa_inputs import MetricsError, PodReading
+from hvpa.recommend.hpa_requests import requests_of
 
 NO_PODS: Final = "no pods returned by selector while calculating replica count"
 _NO_READINGS: Final = "did not receive metrics for targeted pods (pods might be unready)"
@@ -46,6 +47,7 @@ class Roster:
         self._delay = readiness_delay
         self._settled: list[str] = []
         self._others: Sequence[Pod] = pods
+        self._requests: dict[tuple[str, str], Mapping[str, int]] = {}
         self._sort()
 
     def advance(self, starting_since: dt.datetime) -> None:
@@ -70,6 +72,13 @@ class Roster:
             return False
         started = pod.status.start_time
         return started is not None and started <= self._since and not self._was_never_ready(pod, started)
+
+    def requests(self, container: str, resource: str) -> Mapping[str, int]:
+        """What `requests_of` says of these pods, and raises."""
+        found = self._requests.get((container, resource))
+        if found is None:
+            found = self._requests[container, resource] = requests_of(self.pods, container, resource)
+        return found
 
     def group(self, readings: Mapping[str, PodReading], resource: str) -> Groups:
         """`groupPods`, and what follows it: unready and ignored pods' readings don't count. Raises `MetricsError`."""

@@ -6,33 +6,26 @@ float64. All functions raise `MetricsError` with Go's message where no count can
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hvpa.api.autoscalers import MetricName, ObjectReference
-from hvpa.api.workloads import Pod
+from hvpa.recommend.go_numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa_inputs import Metrics, MetricsError, PodReading, Scale
-from hvpa.recommend.hpa_numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa_plan import Tolerance
 from hvpa.recommend.hpa_pods import NO_PODS, Roster, is_ready
-from hvpa.recommend.hpa_requests import requests_of
 from hvpa.recommend.hpa_selector import SelectorError, check_selector, show_selector
 
 
 class Situation(NamedTuple):
-    """What all metrics of one sync are judged by. `pods` are those that the target's selector selects; one that started
-    after `starting_since` is still within the initialization period."""
+    """What all metrics of one sync are judged by."""
 
     namespace: str
     scale: Scale
-    pods: Sequence[Pod]
+    roster: Roster
+    """The pods that the target's selector selects."""
     metrics: Metrics
     tolerance: Tolerance
-    starting_since: dt.datetime
-    readiness_delay: dt.timedelta
-    roster: Roster | None = None
-    """The pods, where the caller keeps them from one sync to the next."""
 
 
 class Proposal(NamedTuple):
@@ -46,8 +39,8 @@ class Proposal(NamedTuple):
 def by_utilization(here: Situation, resource: str, container: str, target: int) -> Proposal:
     """For a target in percent of the requests (`GetResourceReplicas`)."""
     readings = _resource_readings(here, resource, container)
-    groups = _roster(here).group(readings, resource)
-    requests = requests_of(here.pods, container, resource)
+    groups = here.roster.group(readings, resource)
+    requests = here.roster.requests(container, resource)
     used = requested = 0
     for name in groups.ready:
         used += readings[name].value
@@ -134,7 +127,7 @@ def by_external_per_pod(here: Situation, metric: MetricName, target: int) -> Pro
 
 def _by_usage(here: Situation, readings: Mapping[str, PodReading], target: int, resource: str) -> Proposal:
     """For an amount per pod (`calcPlainMetricReplicas`)."""
-    groups = _roster(here).group(readings, resource)
+    groups = here.roster.group(readings, resource)
     measured = quotient(int64(groups.total), groups.left)
     usage = ratio(measured, target)
     current = here.scale.replicas
@@ -171,14 +164,10 @@ def _by_ratio(here: Situation, usage: float) -> int:
     """`getUsageRatioReplicaCount`; no metric is looked at while the target has no replicas."""
     if here.tolerance.covers(usage):
         return here.scale.replicas
-    if not here.pods:
+    if not here.roster.pods:
         raise MetricsError(f"unable to calculate ready pods: {NO_PODS}")
-    wanted = usage * sum(is_ready(pod) for pod in here.pods)
+    wanted = usage * sum(is_ready(pod) for pod in here.roster.pods)
     return MAX_INT32 if wanted > MAX_INT32 else ceil32(wanted)
-
-
-def _roster(here: Situation) -> Roster:
-    return here.roster or Roster(here.pods, here.starting_since, here.readiness_delay)
 
 
 def _resource_readings(here: Situation, resource: str, container: str) -> Mapping[str, PodReading]:

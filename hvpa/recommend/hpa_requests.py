@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hvpa.api.meta import ResourceList
 from hvpa.api.workloads import Container, Pod, PodSpec
+from hvpa.recommend.go_quantities import milli_value
 from hvpa.recommend.hpa_inputs import MetricsError
-from hvpa.recommend.hpa_numbers import milli_value
 
 
 def requests_of(pods: Sequence[Pod], container: str, resource: str) -> dict[str, int]:
@@ -16,15 +16,7 @@ def requests_of(pods: Sequence[Pod], container: str, resource: str) -> dict[str,
     Raises `MetricsError` for the first pod that lacks the container or one of the requests, `QuantityError` for a
     request that is no quantity.
     """
-    requests: dict[str, int] = {}
-    spec: PodSpec | None = None
-    request = 0
-    for pod in pods:
-        if pod.spec is not spec:  # pods made from one template may share it
-            request = _request(pod, container, resource)
-            spec = pod.spec
-        requests[pod.metadata.name] = request
-    return requests
+    return {pod.metadata.name: _request(pod, container, resource) for pod in pods}
 
 
 def _request(pod: Pod, container: str, resource: str) -> int:

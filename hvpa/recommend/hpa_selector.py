@@ -6,17 +6,20 @@ for what is wrong with a label's name or value.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
+
+from hvpa.recommend.go_numbers import MAX_INT64, MIN_INT64
 
 _TOKEN: Final = re.compile(r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!(),<>])|(?P<word>[^=!(),<> \t\r\n]+))")
 _NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
 _PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _MAX_NAME: Final = 63
 _MAX_PREFIX: Final = 253
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
 _OPERATORS: Final = {"=": "in", "==": "in", "in": "in", "!=": "notin", "notin": "notin", ">": "gt", "<": "lt"}
 _END: Final = ("end", "")
 
@@ -31,6 +34,7 @@ class _Requirement(NamedTuple):
     values: frozenset[str]
 
     def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet it (`Requirement.Matches`)."""
         value = labels.get(self.key)
         match self.operator:
             case "in":
@@ -41,10 +45,10 @@ class _Requirement(NamedTuple):
                 return value is not None
             case "!":
                 return value is None
-        (bound,) = self.values
-        if value is None or not _INTEGER.fullmatch(value):
+        bound, number = _integer(*self.values), _integer(value or "")
+        if bound is None or number is None:
             return False
-        return int(value) > int(bound) if self.operator == "gt" else int(value) < int(bound)
+        return number > bound if self.operator == "gt" else number < bound
 
 
 class LabelMatcher:
@@ -102,18 +106,31 @@ def show_selector(selector: Mapping[str, Any] | None) -> str:
 
 
 def _requirement(key: str, operator: str, values: Sequence[str]) -> _Requirement:
-    """Source: `labels.NewRequirement`."""
+    """Source: `labels.NewRequirement`; of several errors the first is told. Raises `SelectorError`."""
     _check_key(key)
     if operator in ("in", "notin") and not values:
-        raise SelectorError("for 'in', 'notin' operators, values set can't be empty")
+        raise _invalid("values", None, "for 'in', 'notin' operators, values set can't be empty")
     if operator in ("exists", "!") and values:
-        raise SelectorError("values set must be empty for exists and does not exist")
-    for value in values:
-        if operator in ("gt", "lt") and not _INTEGER.fullmatch(value):
-            raise SelectorError("for 'Gt', 'Lt' operators, the value must be an integer")
+        raise _invalid("values", list(values), "values set must be empty for exists and does not exist")
+    for index, value in enumerate(values):
+        if operator in ("gt", "lt") and _integer(value) is None:
+            text = "for 'Gt', 'Lt' operators, the value must be an integer"
+            raise _invalid(f"values[{index}]", value, text)
         if value and (len(value) > _MAX_NAME or not _NAME.fullmatch(value)):
             raise SelectorError(f"{value!r} is no value of a label")
     return _Requirement(key, operator, frozenset(values))
+
+
+def _invalid(field: str, value: object, text: str) -> SelectorError:
+    """The text of `field.Invalid`."""
+    shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return SelectorError(f"{field}: Invalid value: {shown}: {text}")
+
+
+def _integer(text: str) -> int | None:
+    """`strconv.ParseInt(text, 10, 64)`; None for its error."""
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if number is not None and MIN_INT64 <= number <= MAX_INT64 else None
 
 
 def _check_key(key: str) -> None:
@@ -146,6 +163,7 @@ class _Parser:
         return taken
 
     def parse(self) -> list[_Requirement]:
+        """All requirements of the text. Raises `SelectorError`."""
         requirements: list[_Requirement] = []
         while True:
             kind, token = self._look()

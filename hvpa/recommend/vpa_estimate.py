@@ -45,8 +45,9 @@ def lower_factor(confidence: float) -> float:
 
 
 class ResourceEstimator:
-    """The estimates of one resource. `ends` are the amounts at the buckets' ends; a percentile is one of these, so the
-    margin is added to them beforehand."""
+    """The estimates of one resource. `ends` are the amounts (millicores or bytes) at the buckets' ends; a percentile is
+    one of these, so the `margin`, a fraction, is added to them beforehand. `interval` is the confidence's, in seconds;
+    amounts are rounded up to multiples of `scale`."""
 
     def __init__(
         self, ends: tuple[int, ...], percentiles: Percentiles, margin: float, interval: float, scale: int
@@ -101,6 +102,7 @@ class PodEstimator:
             settings.confidence_interval_memory,
             settings.round_memory_bytes,
         )
+        # By way of cores, in the order of Go's operations.
         self._least_cpu = whole_amount(settings.pod_min_cpu_millicores * 0.001 * 1000.0)
         self._least_memory = whole_amount(settings.pod_min_memory_mb * MIB)
 

@@ -18,8 +18,11 @@ MAX_AMOUNT: Final = 10**14
 CPU_SAMPLE_WEIGHT: Final = 0.1
 """Weight of every CPU sample before its age counts (`minSampleWeight`); since 1.7 it does not depend on the request."""
 MEMORY_SAMPLE_WEIGHT: Final = 1.0
+"""Weight of every memory peak before its age counts."""
 BUCKET_GROWTH: Final = 0.05
+"""Each bucket is wider than the one before by this fraction."""
 EPSILON: Final = 0.001 * CPU_SAMPLE_WEIGHT
+"""Less weight than this is none."""
 NANOCORES: Final = 1e9
 NANOCORES_PER_MILLICORE: Final = 1_000_000
 MOST_CORES: Final = 1e11

@@ -30,7 +30,8 @@ class VpaSettings:
     upper_bound_memory_percentile: float = 0.95
     confidence_interval_cpu: float = _DAY
     confidence_interval_memory: float = _DAY
-    """Length of history at which bounds are believed once: the upper one is target-like × 2 then."""
+    """With a history of so many seconds, the upper bound is twice what its percentile says; it comes nearer to that as
+    the history grows."""
     pod_min_cpu_millicores: float = 25.0
     pod_min_memory_mb: float = 250.0
     """The least that is recommended for a whole pod, shared equally by its containers; memory in MiB, as the flag."""

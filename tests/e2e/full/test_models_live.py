@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple, TypeVar, cast
 
 import msgspec
@@ -22,6 +23,7 @@ from hvpa.api.meta import condition
 from hvpa.api.quantity import parse_quantity
 from hvpa.api.timestamp import parse_timestamp
 from hvpa.api.workloads import Pod
+from hvpa.recommend.go_quantities import milli_value
 from hvpa.recommend.hpa import HorizontalAutoscaler, HpaSettings, MetricsError, PodReading, Scale
 from hvpa.recommend.vpa import VerticalRecommender, VpaSettings
 from tests.e2e.world import samples
@@ -66,9 +68,7 @@ class Measured:
         assert container == ""
         return {
             pod["metadata"]["name"]: PodReading(
-                sum(
-                    -int(-parse_quantity(entry["usage"][resource]) * 1000 // 1) for entry in pod["containers"]
-                ),
+                sum(milli_value(entry["usage"][resource]) for entry in pod["containers"]),
                 parse_timestamp(pod["timestamp"]),
                 parse_duration(pod["window"]),
             )
@@ -110,35 +110,42 @@ def _average(status: HpaStatusRead) -> tuple[float, int | None]:
     return float(parse_quantity(source.current.average_value)), source.current.average_utilization
 
 
-def test_our_hpa_says_what_kube_controller_manager_says(workloads: KubeApi, namespace: str) -> None:
-    world = Settings()
-    settings = HpaSettings(
-        tolerance=world.hpa_tolerance,
-        cpu_initialization_period=parse_duration(world.hpa_cpu_initialization_period).total_seconds(),
-        initial_readiness_delay=parse_duration(world.hpa_initial_readiness_delay).total_seconds(),
-        downscale_stabilization=parse_duration(world.hpa_downscale_stabilization).total_seconds(),
-    )
+class Judged:
+    """HPAs of the cluster beside our model."""
 
-    def read(name: str) -> Json:
-        return workloads.get("HorizontalPodAutoscaler", name, namespace)
+    def __init__(self, api: KubeApi, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        world = Settings()
+        self._settings = HpaSettings(
+            tolerance=world.hpa_tolerance,
+            cpu_initialization_period=parse_duration(world.hpa_cpu_initialization_period).total_seconds(),
+            initial_readiness_delay=parse_duration(world.hpa_initial_readiness_delay).total_seconds(),
+            downscale_stabilization=parse_duration(world.hpa_downscale_stabilization).total_seconds(),
+        )
 
-    def settled(name: str) -> bool:
-        reasons = _reasons(_decoded(read(name), Hpa).status)
+    def _read(self, name: str) -> Json:
+        return self._api.get("HorizontalPodAutoscaler", name, self._namespace)
+
+    def settled(self, name: str) -> bool:
+        """Whether the HPA gives the reasons that WORKLOADS expects."""
+        reasons = _reasons(_decoded(self._read(name), Hpa).status)
         _, _, able, limited = WORKLOADS[name]
         found = tuple(reasons[kind][1] for kind in ("AbleToScale", "ScalingActive", "ScalingLimited"))
         return found == (able, "ValidMetricFound", limited)
 
-    def compare(name: str) -> bool:
-        before, selector = read(name), f"app={name}"
-        pods = [_decoded(pod, Pod) for pod in workloads.list("Pod", namespace, selector)]
-        measured = Measured(workloads, namespace, selector)
-        deployment = workloads.get("Deployment", name, namespace)
-        if read(name)["status"] != before["status"]:
-            return False  # not of one moment: again
+    def compare(self, name: str) -> bool:
+        """Assert that our model says the same; False where what it was given is not of one moment: again."""
+        before, selector = self._read(name), f"app={name}"
+        pods = [_decoded(pod, Pod) for pod in self._api.list("Pod", self._namespace, selector)]
+        measured = Measured(self._api, self._namespace, selector)
+        deployment = self._api.get("Deployment", name, self._namespace)
+        if self._read(name)["status"] != before["status"]:
+            return False
         real = _decoded(before, Hpa)
         scale = Scale(deployment["spec"]["replicas"], deployment["status"]["replicas"], selector)
         now = dt.datetime.now(dt.UTC)
-        outcome = HorizontalAutoscaler(settings).sync(real, scale, pods, measured, now)
+        outcome = HorizontalAutoscaler(self._settings).sync(real, scale, pods, measured, now)
         assert outcome.status.desired_replicas == real.status.desired_replicas
         assert outcome.replicas is None
         assert _reasons(outcome.status) == _reasons(real.status)
@@ -147,10 +154,13 @@ def test_our_hpa_says_what_kube_controller_manager_says(workloads: KubeApi, name
         assert our_percent == pytest.approx(percent, abs=1)
         return True
 
+
+def test_our_hpa_says_what_kube_controller_manager_says(workloads: KubeApi, namespace: str) -> None:
+    hpas = Judged(workloads, namespace)
     for name in WORKLOADS:
-        wait_for(lambda name=name: settled(name), PATIENCE, f"the HPA {name} has settled")  # type: ignore[misc]
+        wait_for(partial(hpas.settled, name), PATIENCE, f"the HPA {name} has settled")
     for name in WORKLOADS:
-        wait_for(lambda name=name: compare(name), 20, f"our model says of {name} what its HPA says")  # type: ignore[misc]
+        wait_for(partial(hpas.compare, name), 20, f"our model says of {name} what its HPA says")
 
 
 class Pair(NamedTuple):
@@ -192,10 +202,24 @@ def _amounts(recommendation: Json) -> dict[str, float]:
     }
 
 
+def _recommender_settings() -> VpaSettings:
+    """The flags that the world's recommender runs with."""
+    world = Settings()
+    return VpaSettings(
+        safety_margin=world.recommendation_margin,
+        cpu_half_life=parse_duration(world.cpu_half_life).total_seconds(),
+        memory_half_life=parse_duration(world.memory_half_life).total_seconds(),
+        memory_aggregation_interval=parse_duration(world.memory_aggregation_interval).total_seconds(),
+        memory_aggregation_interval_count=world.memory_aggregation_count,
+        pod_min_cpu_millicores=world.pod_min_cpu_millicores,
+        pod_min_memory_mb=world.pod_min_memory_megabytes,
+    )
+
+
 def test_our_recommender_goes_on_from_the_checkpoint_of_the_real_one(
     cluster: ControlPlane, namespace: str
 ) -> None:
-    api, world = cluster.api, Settings()
+    api = cluster.api
     usage = {CPU_ANNOTATION: "120m", MEMORY_ANNOTATION: "150Mi"}
     made = samples.deployment("db", namespace, replicas=3, annotations=usage)
     api.create(made)
@@ -205,25 +229,10 @@ def test_our_recommender_goes_on_from_the_checkpoint_of_the_real_one(
     # One pod uses much more than the others, so that the lower bound and the target come from different buckets.
     more = {"metadata": {"annotations": {CPU_ANNOTATION: "700m", MEMORY_ANNOTATION: "600Mi"}}}
     api.patch("Pod", pod, namespace, more)
-    pairs: list[Pair] = []
-
-    def settled() -> bool:
-        pairs.extend(filter(None, [_settled_pair(api, namespace)]))
-        return bool(pairs)
-
-    wait_for(settled, PATIENCE, "checkpoint and recommendation of the same samples")
-    pair = pairs[0]
-    ours = VerticalRecommender(
-        VpaSettings(
-            safety_margin=world.recommendation_margin,
-            cpu_half_life=parse_duration(world.cpu_half_life).total_seconds(),
-            memory_half_life=parse_duration(world.memory_half_life).total_seconds(),
-            memory_aggregation_interval=parse_duration(world.memory_aggregation_interval).total_seconds(),
-            memory_aggregation_interval_count=world.memory_aggregation_count,
-            pod_min_cpu_millicores=world.pod_min_cpu_millicores,
-            pod_min_memory_mb=world.pod_min_memory_megabytes,
-        )
-    )
+    found_pair = partial(_settled_pair, api, namespace)
+    pair = wait_for(found_pair, PATIENCE, "checkpoint and recommendation of the same samples")
+    assert pair is not None
+    ours = VerticalRecommender(_recommender_settings())
     ours.load_checkpoint("app", pair.checkpoint)
     ours.add_sample(pod, "app", 0.0, None, None)
     vpa = _decoded(pair.vpa, Vpa)

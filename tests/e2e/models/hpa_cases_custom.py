@@ -199,6 +199,26 @@ def requests_of_pods() -> list[Json]:
     ]
 
 
+def wrong_selectors() -> list[Json]:
+    """Selectors of metrics that the API server lets through and the controller refuses."""
+    made = []
+    for name, expression in (
+        ("without-operator", {"key": "a", "operator": ""}),
+        ("of-no-values", {"key": "a", "operator": "In"}),
+        ("of-values-too-many", {"key": "a", "operator": "Exists", "values": ["b", "c"]}),
+    ):
+        metrics = [
+            w.pods_metric("hits", "10"),
+            w.object_metric("hits", value="5"),
+            w.external("hits", value="5"),
+        ]
+        for metric, field in zip(metrics, ("pods", "object", "external"), strict=True):
+            metric[field]["metric"]["selector"] = {"matchExpressions": [expression]}
+        steps = [w.begin(3, w.pods(3), w.readings())]
+        made += [w.scenario(f"selector-{name}-{metric['type']}", [metric], steps) for metric in metrics]
+    return made
+
+
 def cases() -> list[Json]:
     """All of this file."""
-    return [*custom_metrics(), *requests_of_pods()]
+    return [*custom_metrics(), *requests_of_pods(), *wrong_selectors()]

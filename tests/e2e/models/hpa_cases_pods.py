@@ -116,6 +116,37 @@ def missing() -> list[Json]:
     return made
 
 
+# The text of a selector comes from whoever serves the scale subresource; for a custom resource that is anybody. What is
+# wrong with a label's name or value is not here: those errors have other words than Go's.
+_SELECTORS = (
+    *(
+        "app==web",
+        "app!=db",
+        "app in (web, db)",
+        "app notin (web)",
+        "app",
+        "!app",
+        "!gone",
+        " app = web , n ",
+    ),
+    *("n>5", "n<5", "n>9", "n<99", "app>5", "n>9223372036854775807", "n<9223372036854775808", "n>five", "n>"),
+    *("big>5", "app in ()", "app in (,web)", "app in (web,,db)", "app=", "app=,n", "in in (in)", "notin=in"),
+    *("=web", "!", "!=web", "app web", "app=web db", "!app=web", "app=web,", "app==)", "app in web"),
+    *("app in (=", "app in (web", "app in (web,(", "app in (web db)", "app notin", ",", "(", "app=web,,n"),
+)
+
+
+def selectors() -> Json:
+    """Selectors that can be read, and that can't, one in each sync."""
+    made = [w.pod(f"p{number}") for number in range(3)]
+    made[0]["metadata"]["labels"] |= {"n": "7", "in": "in"}
+    made[1]["metadata"]["labels"] |= {"n": "seven", "big": str(2**63), "notin": "in"}
+    made[2]["metadata"]["labels"] |= {"n": "-7", "app": ""}
+    steps = [w.begin(3, made, w.cpu(w.names(3, 100)))]
+    steps += [w.step(15 * number, selector=text) for number, text in enumerate(_SELECTORS, 2)]
+    return w.scenario("selectors-of-every-kind", [_CPU_80], steps, syncs=len(_SELECTORS) + 1)
+
+
 def target() -> list[Json]:
     """The target's scale: its replicas and selector; what people change meanwhile."""
     three = w.pods(3)
@@ -171,4 +202,4 @@ def target() -> list[Json]:
 
 def cases() -> list[Json]:
     """All of this file."""
-    return [*readiness(), *missing(), *target()]
+    return [*readiness(), *missing(), selectors(), *target()]

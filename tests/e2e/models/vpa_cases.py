@@ -37,6 +37,11 @@ def usage() -> list[Json]:
         v.sample(780, 4.0, None),
         v.sample(779, 5.0, 9e8),
     ]
+    # Requests, which our model is not told of, change nothing.
+    little = v.requesting(_day(), cpu=0.01, memory=1e7)
+    much = v.requesting(
+        v.samples((0, v.DAY, v.MINUTE), v.wave(0.2, 2), _USUAL, pods=("p1",)), cpu=8, memory=8 * v.GIBI
+    )
     silent = [v.sample(0, None, None), v.sample(600, None, None, pod="p1")]
     half_lives = {
         "CpuHistogramDecayHalfLife": v.HOUR * v.NANOSECONDS,
@@ -51,6 +56,7 @@ def usage() -> list[Json]:
         v.scenario("growing-over-days", [*moving, *v.ask_every(6 * v.HOUR, 9 * v.DAY)]),
         v.scenario("falling-over-days", [*falling, *v.ask_every(6 * v.HOUR, 9 * v.DAY)]),
         v.scenario("short-spikes", [*spiky, *v.ask_every(4 * v.HOUR, 4 * v.DAY)]),
+        v.scenario("requests-of-any-size", [*little, *much, *v.ask_every(2 * v.HOUR, v.DAY)]),
         v.scenario("smallest-and-largest-buckets", [*extreme, *v.ask_every(60, 600)]),
         v.scenario("samples-that-are-discarded", [*bad, *v.ask(*range(600, 900, 30))]),
         v.scenario(

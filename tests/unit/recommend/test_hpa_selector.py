@@ -43,6 +43,8 @@ from hvpa.recommend.hpa_selector import SelectorError, check_selector, parse_sel
         ("n<5", {"n": "4"}, True),
         ("n<5", {"n": "six"}, False),
         ("n<5", {}, False),
+        ("n>5", {"n": str(2**63 - 1)}, True),
+        ("n>5", {"n": str(2**63)}, False),  # no int64
         ("in in (in)", {"in": "in"}, True),
         ("notin=in", {"notin": "in"}, True),
         ("example.com/app=web", {"example.com/app": "web"}, True),
@@ -71,8 +73,21 @@ def test_selects(text: str, labels: dict[str, str], selected: bool) -> None:
         ("a/b/c", "unable to parse requirement: 'a/b/c' is no name of a label"),
         ("app=-", "unable to parse requirement: '-' is no value of a label"),
         (f"app={'a' * 64}", f"unable to parse requirement: '{'a' * 64}' is no value of a label"),
-        ("n>five", "unable to parse requirement: for 'Gt', 'Lt' operators, the value must be an integer"),
-        ("n>", "unable to parse requirement: for 'Gt', 'Lt' operators, the value must be an integer"),
+        (
+            "n>five",
+            'unable to parse requirement: values[0]: Invalid value: "five": '
+            + "for 'Gt', 'Lt' operators, the value must be an integer",
+        ),
+        (
+            f"n<{2**63}",
+            f'unable to parse requirement: values[0]: Invalid value: "{2**63}": '
+            + "for 'Gt', 'Lt' operators, the value must be an integer",
+        ),
+        (
+            "n>",
+            'unable to parse requirement: values[0]: Invalid value: "": '
+            + "for 'Gt', 'Lt' operators, the value must be an integer",
+        ),
     ],
 )
 def test_refuses(text: str, error: str) -> None:
@@ -116,11 +131,11 @@ def test_selectors_of_metrics(selector: dict[str, Any] | None) -> None:
         ({"matchExpressions": [{"key": "a"}]}, '"" is not a valid label selector operator'),
         (
             {"matchExpressions": [{"key": "a", "operator": "In"}]},
-            "for 'in', 'notin' operators, values set can't be empty",
+            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
         ),
         (
             {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]},
-            "values set must be empty for exists and does not exist",
+            'values: Invalid value: ["b"]: values set must be empty for exists and does not exist',
         ),
         ({"matchExpressions": [{"operator": "Exists"}]}, "'' is no name of a label"),
     ],

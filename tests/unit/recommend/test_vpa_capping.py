@@ -1,14 +1,11 @@
-"""Policies of containers, and quantities as Go prints them."""
+"""Policies of containers."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hvpa.api.objects import Quantity, ResourceList, VpaContainerPolicy
-from hvpa.api.quantity import parse_cpu, parse_memory
-from hvpa.recommend.vpa_capping import ContainerCap, cpu_text, memory_text, quantity_text
+from hvpa.recommend.vpa_capping import ContainerCap
 from hvpa.recommend.vpa_estimate import Amounts
 from hvpa.recommend.vpa_settings import VpaSettings
 
@@ -83,56 +80,3 @@ class TestCaps:
         ).recommendation("app", CPU, MEMORY)
         for amounts in (found.target, found.lower_bound, found.upper_bound, found.uncapped_target):
             assert set(amounts) == expected
-
-
-class TestQuantities:
-    @pytest.mark.parametrize(
-        ("amount", "text"),
-        [(0, "0"), (25, "25m"), (1500, "1500m"), (2000, "2"), (2_000_000, "2k"), (10**14, "100G")],
-    )
-    def test_cpu(self, amount: int, text: str) -> None:
-        assert cpu_text(amount) == text
-
-    @pytest.mark.parametrize(
-        ("amount", "text"),
-        [
-            (0, "0"),
-            (1000, "1k"),
-            (1023, "1023"),
-            (262_144_000, "250Mi"),
-            (274_357_142, "274357142"),
-            (10**14, "97656250000Ki"),
-            (2**70, "1024Ei"),
-        ],
-    )
-    def test_memory(self, amount: int, text: str) -> None:
-        assert memory_text(amount) == text
-
-    @pytest.mark.parametrize(
-        ("quantity", "text"),
-        [
-            ("1024Mi", "1Gi"),
-            ("1.5Gi", "1536Mi"),
-            ("0.5Ki", "512"),
-            ("0.5", "500m"),
-            (2, "2"),
-            (0.25, "250m"),
-            ("1000m", "1"),
-            ("1e3", "1e3"),
-            ("1E", "1E"),
-            ("100e-3", "100e-3"),
-            ("5e0", "5"),
-            ("1500M", "1500M"),
-            ("0.1n", "1n"),
-            ("1000E", "1000E"),
-            ("1000.0001Ki", "1024000102400u"),
-        ],
-    )
-    def test_what_somebody_wrote(self, quantity: Quantity, text: str) -> None:
-        assert quantity_text(quantity) == text
-
-    @given(st.integers(0, 10**14))
-    def test_nothing_is_lost(self, amount: int) -> None:
-        assert parse_cpu(cpu_text(amount)) == amount
-        assert parse_memory(memory_text(amount)) == amount
-        assert parse_memory(quantity_text(f"{amount}Ki")) == amount * 1024

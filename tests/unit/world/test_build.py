@@ -3,7 +3,9 @@ replay scenarios our source."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,8 +29,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def keys() -> dict[str, str]:
     """The cache folder of each group of programs."""
-    groups = {**build._CONTROL_PLANE, **build._REPLAYS}
-    return {name: build._key(name, group, GO) for name, group in groups.items()}
+    return {name: build._key(name, GO) for name in build._GROUPS}
 
 
 def changed(before: dict[str, str]) -> set[str]:
@@ -43,12 +44,43 @@ def test_our_source_moves_its_own_program_only(modules: Path) -> None:
     assert changed(before) == {"hpa-replay", "vpa-replay"}
 
 
+def test_so_does_source_in_a_folder_below(modules: Path) -> None:
+    before = keys()
+    (modules / "core" / "hpa-replay" / "world").mkdir()
+    (modules / "core" / "hpa-replay" / "world" / "pods.go").write_text("package world\n")
+    assert changed(before) == {"hpa-replay"}
+
+
 def test_versions_of_modules_move_all_that_is_built_of_them(modules: Path) -> None:
     before = keys()
     (modules / "core" / "go.sum").write_text("k8s.io/kubernetes v1.36.4 h1:…\n")
     assert changed(before) == {"core", "hpa-replay"}
     (modules / "addons" / "go.mod").write_text("module addons // changed\n")
     assert changed(before) == {"core", "hpa-replay", "addons", "vpa-replay"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"packages": {"kwok": "sigs.k8s.io/kwok/cmd/another"}},
+        {"shared": {"vpa-crd.yaml": ("k8s.io/autoscaler/vertical-pod-autoscaler", "deploy/another.yaml")}},
+    ],
+)
+def test_another_package_or_another_file_of_a_module_moves_its_group(
+    modules: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
+) -> None:
+    before = keys()
+    monkeypatch.setitem(build._GROUPS, "addons", replace(build._GROUPS["addons"], **other))
+    assert changed(before) == {"addons"}
+
+
+def test_a_go_of_another_minor_version_moves_all(modules: Path) -> None:
+    old, fixed, new = (
+        {build._key(name, Go(version, None)) for name in build._GROUPS}
+        for version in ((1, 26, 8), (1, 26, 9), (1, 27, 0))
+    )
+    assert old == fixed
+    assert not old & new
 
 
 def test_each_group_has_a_folder_of_its_own(modules: Path) -> None:
