@@ -18,6 +18,9 @@ MEMORY: Final = "memory"
 MAX_LENGTH: Final = 64
 """Longest text that is read as a quantity: far more than any that means something, few enough to parse at once."""
 
+CACHED: Final = 8192
+"""Quantities that each function here remembers: those in use; measured values are new all the time."""
+
 DECIMAL_SUFFIXES: Final = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
@@ -56,7 +59,7 @@ class QuantityError(ValueError):
     """A text or number that is no quantity, or one that is negative where none may be."""
 
 
-@lru_cache(maxsize=65536, typed=True)
+@lru_cache(maxsize=CACHED, typed=True)
 def parse_quantity(text: str | int | float) -> Fraction:
     """The exact value of a quantity, in its base unit (cores, bytes, things).
 
@@ -78,13 +81,13 @@ def parse_quantity(text: str | int | float) -> Fraction:
     return -value if match["sign"] == "-" else value
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=CACHED)
 def parse_cpu(quantity: str | int | float) -> int:
     """CPU in whole millicores, rounded up. Raises `QuantityError`, also for negative values."""
     return _whole_units(quantity, per_base_unit=1000)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=CACHED)
 def parse_memory(quantity: str | int | float) -> int:
     """Memory in whole bytes, rounded up. Raises `QuantityError`, also for negative values."""
     return _whole_units(quantity, per_base_unit=1)
@@ -100,7 +103,7 @@ def format_cpu(millicores: int) -> str:
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=CACHED)
 def format_memory(size: int) -> str:
     """Bytes with the suffix, binary or decimal, that needs the smallest number and stays exact: `1Gi`,
     `2147484k`.

@@ -305,7 +305,7 @@ def parse_status(raw: bytes) -> HvpaStatus:
     return read_status(raw)[0]
 
 
-@lru_cache(maxsize=256)  # serves the echo of a write; every write makes another key
+@lru_cache(maxsize=64)  # serves a change of the spec that follows soon on one of the status
 def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     """The status, and the names of the top-level fields that could not be read and are missing from it. Never
     raises."""

@@ -12,7 +12,7 @@ from hvpa.api.quantity import format_resource
 from hvpa.api.status import HorizontalAxis
 from hvpa.core.events import events_of
 from hvpa.core.gates import Moment
-from hvpa.core.horizontal import HorizontalOutcome, scale_horizontally
+from hvpa.core.horizontal import HorizontalOutcome, scale_horizontally, without_past_goal
 from hvpa.core.judgement import Judgement
 from hvpa.core.memo import Basis, remembered_while
 from hvpa.core.model import (
@@ -56,7 +56,7 @@ def decide(seen: Observation) -> Decision:
 
 
 def _basis(seen: Scene, wish: Wish, bounds: Bounds) -> Basis:
-    return Basis(seen.metadata.uid, _PARTS(seen), (wish, bounds))
+    return Basis((seen.metadata.namespace, seen.metadata.name), _PARTS(seen), (wish, bounds))
 
 
 @remembered_while(_basis)
@@ -93,6 +93,8 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds) -> Judgeme
     if current == 0:
         return Judgement(wish=wish, containers=resources, recommended=resources, scaled_to_zero=True)
     moment = Moment(present, spec, rollout_complete(seen.workload))
+    if (axis := without_past_goal(seen.horizontal, current, wish)) is not seen.horizontal:
+        seen = structs.replace(seen, horizontal=axis)
     vertical_only = seen.vpa.configured and not seen.hpa.configured
     weight = weight_at(spec, current, wish.replicas, bounds, vertical_only)
     horizontal = vertical = None

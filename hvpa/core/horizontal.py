@@ -65,13 +65,13 @@ def scale_horizontally(
         spent = SpentWish(
             replicas=full,
             wish=full if wish.replicas is None else wish.replicas,
-            weight=weight.percent,
+            weight=way.weight,
             goal=way.goal if way.goal > full else None,
         )
         return structs.replace(nothing, target=full, axis=_stepped(seen, moment.present, contest, spent))
     inside = bounds.clamp(current)
     if inside != current and first_hold(change, moment, OUTSIDE_BOUNDS) is None:
-        spent = SpentWish(replicas=inside, wish=inside, weight=weight.percent)
+        spent = _spent_inside(seen.horizontal.spent, inside, way, weight)
         nothing = structs.replace(
             nothing,
             target=inside,
@@ -83,6 +83,13 @@ def scale_horizontally(
             nothing, axis=seen.horizontal.model_copy(update={"set_back": contest.record})
         )
     return nothing if nothing.target == reported else _held(nothing, reported, hold)
+
+
+def _spent_inside(before: SpentWish | None, inside: int, way: _Way, weight: Weight) -> SpentWish:
+    """The record of a count that is brought inside its bounds. On a way to a goal beyond, it is a part of the way."""
+    if way.begun and before is not None and before.goal is not None and before.goal > inside:
+        return before.model_copy(update={"replicas": inside})
+    return SpentWish(replicas=inside, wish=inside, weight=weight.percent)
 
 
 def _held(outcome: HorizontalOutcome, wanted: int, hold: Hold) -> HorizontalOutcome:
@@ -102,12 +109,29 @@ def _contest(seen: Scene, moment: Moment, current: int) -> Contest:
     return judge_contest(undone, axis.set_back, axis.last_scale_time, moment.present)
 
 
+def begun(axis: HorizontalAxis, current: int) -> bool:
+    """Whether our last step, which stands, was part of a way that `maxStep` cut."""
+    spent = axis.spent
+    return spent is not None and spent.replicas == current and spent.goal is not None
+
+
+def without_past_goal(axis: HorizontalAxis, current: int, wish: Wish) -> HorizontalAxis:
+    """The axis without the goal of a way that has ended, since the HPA no longer wants out. What it wants later, the
+    same count included, is another wish."""
+    if wish.replicas is None or wish.replicas > current or axis.spent is None or not begun(axis, current):
+        return axis
+    spent = SpentWish(replicas=current, wish=current, weight=axis.spent.weight)
+    return axis.model_copy(update={"spent": spent})
+
+
 class _Way(Struct, frozen=True):
-    """Where the wish leads: to `goal`, and now to `step`, which is less where `maxStep` says so. `begun` tells that
-    earlier steps went part of the way, `look_again_at` when there is more to be known or done."""
+    """Where the wish leads: to `goal`, blended with the vertical `weight` (percent), and now to `step`, which is less
+    where `maxStep` says so. `begun` tells that earlier steps went part of the way, `look_again_at` when there is more
+    to be known or done."""
 
     goal: int
     step: int
+    weight: float
     begun: bool = False
     look_again_at: dt.datetime | None = None
 
@@ -129,7 +153,8 @@ def _way(seen: Scene, moment: Moment, wish: Wish, weight: Weight, current: int) 
     speak of the count that stands now (DESIGN 5.2). What `maxStep` has left of a step is still to be done.
     """
     if wish.replicas is None or wish.replicas == current:
-        return _Way(current, current)
+        return _Way(current, current, weight.percent)
+    is_begun = begun(seen.horizontal, current)
     spent, present = seen.horizontal.spent, moment.present
     if spent is not None and (spent.replicas, spent.wish) == (current, wish.replicas):
         changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
@@ -137,10 +162,10 @@ def _way(seen: Scene, moment: Moment, wish: Wish, weight: Weight, current: int) 
         if measured or not moment.rollout_complete:
             settles_at = max(measured) if moment.rollout_complete else None
             if spent.goal is not None and weight.horizontal_ppm > 0 and current < spent.goal:
-                return _Way(spent.goal, spent.goal, begun=True, look_again_at=settles_at)
-            return _Way(current, current, look_again_at=settles_at)
+                return _Way(spent.goal, spent.goal, spent.weight, is_begun, settles_at)
+            return _Way(current, current, weight.percent, look_again_at=settles_at)
     goal = blend_replicas(current, wish.replicas, weight.horizontal_ppm)
-    return _Way(goal, goal)
+    return _Way(goal, goal, weight.percent, is_begun)
 
 
 def _cut(seen: Scene, moment: Moment, way: _Way, bounds: Bounds) -> _Way:

@@ -10,15 +10,16 @@ from functools import lru_cache
 
 import msgspec
 
-from hvpa.api.hvpa import HvpaSpec
+from hvpa.api.hvpa import HvpaSpec, TemplateMeta
 from hvpa.api.objects import WORKLOAD_API_VERSION, Hpa, Meta, Vpa
 from hvpa.api.quantity import QuantityError, parse_quantity
+from hvpa.core.memo import Basis, latest
 from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind
 
 HPA_API_VERSION = "autoscaling/v2"
 VPA_API_VERSION = "autoscaling.k8s.io/v1"
-CACHED = 16_384
-"""Manifests and comparisons that are kept: two of each for some thousands of Hvpas."""
+COMPARED = 8192
+"""Comparisons that are kept: two for some thousands of Hvpas."""
 
 NEUTRAL_BEHAVIOR: Mapping[str, object] = {
     "scaleDown": {
@@ -47,37 +48,42 @@ class Manifest:
     spec_text: str
 
 
-class _Same:
-    """A spec as a key of a cache, by identity: specs are frozen and read once for the same bytes."""
-
-    __slots__ = ("spec",)
-
-    def __init__(self, spec: HvpaSpec) -> None:
-        self.spec = spec
-
-    def __hash__(self) -> int:
-        return id(self.spec)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.spec is self.spec
-
-
 def wanted(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
     """The manifest of the object `name` that the Hvpa `owner` wants. Treat it as frozen: it is shared."""
-    return _wanted(kind, name, owner.namespace, owner.name, owner.uid, _Same(spec))
+    return (_wanted_hpa if kind == "HorizontalPodAutoscaler" else _wanted_vpa)(name, owner, spec)
 
 
-@lru_cache(maxsize=CACHED)
-def _wanted(kind: OwnedKind, name: str, namespace: str, owner: str, uid: str, same: _Same) -> Manifest:
-    spec = same.spec
-    if kind == "HorizontalPodAutoscaler":
-        version, template, body = HPA_API_VERSION, spec.hpa.template.metadata, hpa_spec(owner, spec)
-    else:
-        version, template, body = VPA_API_VERSION, spec.vpa.template.metadata, vpa_spec(spec)
-    controller = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner, "uid": uid, "controller": True}
+def _basis(name: str, owner: Meta, spec: HvpaSpec) -> Basis:
+    return Basis((owner.namespace, owner.name), (spec,), (name, owner.uid))
+
+
+@latest(_basis)
+def _wanted_hpa(name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
+    body = hpa_spec(owner.name, spec)
+    return _manifest(
+        "HorizontalPodAutoscaler", HPA_API_VERSION, name, owner, spec.hpa.template.metadata, body
+    )
+
+
+@latest(_basis)
+def _wanted_vpa(name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
+    body = vpa_spec(spec)
+    return _manifest("VerticalPodAutoscaler", VPA_API_VERSION, name, owner, spec.vpa.template.metadata, body)
+
+
+def _manifest(
+    kind: OwnedKind, version: str, name: str, owner: Meta, template: TemplateMeta, body: Mapping[str, object]
+) -> Manifest:
+    controller = {
+        "apiVersion": API_VERSION,
+        "kind": "Hvpa",
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+    }
     metadata: dict[str, object] = {
         "name": name,
-        "namespace": namespace,
+        "namespace": owner.namespace,
         "labels": dict(template.labels),
         "annotations": dict(template.annotations),
         "ownerReferences": [controller],
@@ -128,7 +134,7 @@ def up_to_date(existing: Hpa | Vpa, manifest: Manifest, owner: Meta) -> bool:
     return _covers(bytes(existing.raw_spec), manifest.spec_text)
 
 
-@lru_cache(maxsize=CACHED)
+@lru_cache(maxsize=COMPARED)
 def _covers(have: bytes, spec_text: str) -> bool:
     return _contains(msgspec.json.decode(have), json.loads(spec_text))
 

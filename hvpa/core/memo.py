@@ -10,12 +10,13 @@ import datetime as dt
 from collections.abc import Callable, Hashable
 from functools import wraps
 from operator import is_
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
 from hvpa.core.present import Present
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 REMEMBERED = 512
 """Results that a function keeps, with the objects that they were made of. When there are more, it starts anew."""
@@ -23,38 +24,44 @@ HVPAS = 16_384
 """Hvpas of which the latest result is kept. When there are more, it starts anew."""
 
 _tables: list[dict[Any, Any]] = []
+_latest: list[dict[Hashable, Any]] = []
 
 
-def forget() -> None:
+def forget(slot: Hashable) -> None:
+    """Drop what is kept for an Hvpa that is gone: `slot` as in `Basis`."""
+    for table in _latest:
+        table.pop(slot, None)
+
+
+def forget_all() -> None:
     """Start anew, as in another process."""
-    for table in _tables:
+    for table in _tables + _latest:
         table.clear()
 
 
-def remembered(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, which must be pure, with its results kept by the identity of its positional arguments, which must be
-    frozen. Comparing them by value, or hashing them, would cost more than most of these functions do. The arguments
-    are kept as well, so that no other object can get the same identity."""
-    known: dict[tuple[int, ...], tuple[tuple[object, ...], R]] = {}
+def remembered(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
+    """`function`, which must be pure, with its results kept by the identity of its arguments, which must be frozen.
+    Comparing them by value, or hashing them, would cost more than most of these functions do. The arguments are kept
+    as well, so that no other object can get the same identity: for small objects only."""
+    known: dict[tuple[int, ...], tuple[tuple[*Ts], R]] = {}
     _tables.append(known)
 
     @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        assert not kwargs, "the key is made of positional arguments"
+    def call(*args: *Ts) -> R:
         key = tuple(map(id, args))
         found = known.get(key)
         if found is None:
             if len(known) >= REMEMBERED:
                 known.clear()
-            found = known[key] = (args, function(*args, **kwargs))
+            found = known[key] = (args, function(*args))
         return found[1]
 
     return call
 
 
 class Basis(NamedTuple):
-    """What a result is made of: whose it is (`slot`), objects that must be the very `same`, and what must be `equal`.
-    All of it must be frozen."""
+    """What a result is made of: whose it is (`slot`: namespace and name of the Hvpa), objects that must be the very
+    `same`, and what must be `equal`. All of it must be frozen."""
 
     slot: Hashable
     same: tuple[object, ...]
@@ -69,25 +76,47 @@ class _Kept(NamedTuple):
     result: object
 
 
+def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Keeps, for each Hvpa, the latest result of a pure function of what `basis` names of its arguments, for as long
+    as that is the same."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        table: dict[Hashable, tuple[tuple[object, ...], tuple[object, ...], R]] = {}
+        _latest.append(table)
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            slot, same, equal = basis(*args, **kwargs)
+            kept = table.get(slot)
+            if kept is not None and _are_same(kept[0], same) and kept[1] == equal:
+                return kept[2]
+            result = function(*args, **kwargs)
+            _keep(table, slot, (same, equal, result))
+            return result
+
+        return call
+
+    return decorate
+
+
 def remembered_while(
     basis: Callable[P, Basis],
 ) -> Callable[[Callable[Concatenate[Present, P], R]], Callable[Concatenate[Present, P], R]]:
-    """Keeps the latest result of a pure function of the present and of what `basis` names of its arguments, for as long
-    as that is the same and time alone changes nothing (`Present.until`)."""
+    """As `latest`, for a function of the present as well: the result is kept while time alone changes nothing
+    (`Present.until`)."""
 
     def decorate(function: Callable[Concatenate[Present, P], R]) -> Callable[Concatenate[Present, P], R]:
-        latest: dict[Hashable, _Kept] = {}
-        _tables.append(latest)
+        table: dict[Hashable, _Kept] = {}
+        _latest.append(table)
 
         @wraps(function)
         def call(present: Present, /, *args: P.args, **kwargs: P.kwargs) -> R:
             slot, same, equal = basis(*args, **kwargs)
-            kept = latest.get(slot)
+            kept = table.get(slot)
             if (
                 kept is not None
                 and kept.since <= present.now < kept.until
-                and len(kept.same) == len(same)
-                and all(map(is_, kept.same, same))
+                and _are_same(kept.same, same)
                 and kept.equal == equal
             ):
                 present.is_past(kept.until)
@@ -95,14 +124,23 @@ def remembered_while(
             own = Present(present.now)
             result = function(own, *args, **kwargs)
             if own.until > own.now:
-                if len(latest) >= HVPAS:
-                    latest.clear()
-                latest[slot] = _Kept(same, equal, own.now, own.until, result)
+                _keep(table, slot, _Kept(same, equal, own.now, own.until, result))
                 present.is_past(own.until)
             else:
+                table.pop(slot, None)
                 present.stamp()
             return result
 
         return call
 
     return decorate
+
+
+def _are_same(ones: tuple[object, ...], others: tuple[object, ...]) -> bool:
+    return len(ones) == len(others) and all(map(is_, ones, others))
+
+
+def _keep(table: dict[Hashable, Any], slot: Hashable, kept: object) -> None:
+    if slot not in table and len(table) >= HVPAS:
+        table.clear()
+    table[slot] = kept

@@ -79,7 +79,7 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...]) -> Basis:
     """All of them but the HPAs. Lists are made anew for each decision, their members are not."""
     hvpa = objects.hvpa
     return Basis(
-        hvpa.metadata.uid,
+        (hvpa.metadata.namespace, hvpa.metadata.name),
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload),
         (objects.pods, vpas, objects.vpa_served, objects.rivals, hvpa.problems),
     )
@@ -99,7 +99,7 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
     pods = PodsSeen()
     if spec is not None and workload is not None:
         vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas), objects)
-        pods = see_pods(objects.pods, workload, vertical.last_scale_time)
+        pods = see_pods(hvpa.metadata, objects.pods, workload, vertical.last_scale_time)
     return Scene(
         metadata=hvpa.metadata,
         spec=spec,

@@ -7,17 +7,16 @@ No status of an HPA or VPA has a say in it, so it is decided on objects without 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import structs
 
 from hvpa.api.hvpa import HvpaSpec, LabelSelector
 from hvpa.api.objects import Hpa, Meta, ObjectReference, OwnerReference, Vpa
 from hvpa.core import manifests
-from hvpa.core.memo import HVPAS, remembered
+from hvpa.core.memo import Basis, latest
 from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OwnedChange, OwnedKind, Recommender
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
@@ -105,32 +104,32 @@ def claim_vpa(owner: Meta, spec: HvpaSpec) -> Claim[Vpa]:
 
 def resolve_hpa(hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...]) -> Recommender[Hpa]:
     """The HPA to read, why it can't be used if so, and what is to be changed about owned ones."""
-    bare = [part for one in hpas for part in (one.metadata, one.raw_spec)]
-    return _with_status(_bare_hpa(_owner(hvpa.namespace, hvpa.name, hvpa.uid), spec, *bare), hpas)
+    return _with_status(_bare_hpa(hvpa, spec, hpas), hpas)
 
 
 def resolve_vpa(hvpa: Meta, spec: HvpaSpec, vpas: tuple[Vpa, ...]) -> Recommender[Vpa]:
     """The VPA to read, why it can't be used if so, and what is to be changed about owned ones."""
-    bare = [part for one in vpas for part in (one.metadata, one.raw_spec)]
-    return _with_status(_bare_vpa(_owner(hvpa.namespace, hvpa.name, hvpa.uid), spec, *bare), vpas)
+    return _with_status(_bare_vpa(hvpa, spec, vpas), vpas)
 
 
-@lru_cache(maxsize=HVPAS)
-def _owner(namespace: str, name: str, uid: str) -> Meta:
-    """What ownership needs of an Hvpa: the same object for as long as it is this one, whatever becomes of it."""
-    return Meta(name=name, namespace=namespace, uid=uid)
+def _basis(owner: Meta, spec: HvpaSpec, candidates: Sequence[O]) -> Basis:
+    """What ownership looks at: of the Hvpa's metadata who it is, of the candidates all but their status."""
+    parts: list[object] = [spec]
+    for one in candidates:
+        parts += (one.metadata, one.raw_spec)
+    return Basis((owner.namespace, owner.name), tuple(parts), (owner.uid,))
 
 
-@remembered
-def _bare_hpa(owner: Meta, spec: HvpaSpec, *bare: Any) -> Recommender[Hpa]:
-    candidates = tuple(Hpa(metadata, raw) for metadata, raw in zip(bare[::2], bare[1::2], strict=True))
-    return resolve(claim_hpa(owner, spec), owner, spec, candidates)
+@latest(_basis)
+def _bare_hpa(owner: Meta, spec: HvpaSpec, candidates: Sequence[Hpa]) -> Recommender[Hpa]:
+    bare = tuple([Hpa(one.metadata, one.raw_spec) for one in candidates])
+    return resolve(claim_hpa(owner, spec), owner, spec, bare)
 
 
-@remembered
-def _bare_vpa(owner: Meta, spec: HvpaSpec, *bare: Any) -> Recommender[Vpa]:
-    candidates = tuple(Vpa(metadata, raw) for metadata, raw in zip(bare[::2], bare[1::2], strict=True))
-    return resolve(claim_vpa(owner, spec), owner, spec, candidates)
+@latest(_basis)
+def _bare_vpa(owner: Meta, spec: HvpaSpec, candidates: Sequence[Vpa]) -> Recommender[Vpa]:
+    bare = tuple([Vpa(one.metadata, one.raw_spec) for one in candidates])
+    return resolve(claim_vpa(owner, spec), owner, spec, bare)
 
 
 def _with_status(bare: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:

@@ -6,8 +6,8 @@ import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
 
-from hvpa.api.objects import Container, ContainerStatus, Pod, Workload, condition
-from hvpa.core.memo import remembered
+from hvpa.api.objects import Container, ContainerStatus, Meta, Pod, Workload, condition
+from hvpa.core.memo import Basis, latest
 from hvpa.core.model import PodsSeen
 from hvpa.core.slots import RESOURCES, amount
 
@@ -40,14 +40,15 @@ def rollout_complete(workload: Workload) -> bool:
     return status.updated_replicas >= expected
 
 
-def see_pods(pods: Sequence[Pod], workload: Workload, since: dt.datetime | None) -> PodsSeen:
-    """Count pods by state and find the containers that starved for memory after `since`, the last vertical step."""
-    return _see_pods(pods, workload.spec.template.spec.containers, since)
+def _basis(hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None) -> Basis:
+    return Basis((hvpa.namespace, hvpa.name), (pods, workload.spec.template.spec.containers), (since,))
 
 
-@remembered
-def _see_pods(pods: Sequence[Pod], containers: list[Container], since: dt.datetime | None) -> PodsSeen:
-    template = {container.name: container for container in containers}
+@latest(_basis)
+def see_pods(hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None) -> PodsSeen:
+    """Count the pods of `hvpa` by state and find the containers that starved for memory after `since`, the last
+    vertical step."""
+    template = {container.name: container for container in workload.spec.template.spec.containers}
     ready = running = 0
     last_ready: dt.datetime | None = None
     starving: dict[str, dt.datetime] = {}

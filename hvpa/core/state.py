@@ -38,7 +38,7 @@ def recorded_axes(
     )
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)  # each step makes another key; it is read where something else has changed, too
 def _read(annotation: str | None) -> Axes | None:
     if not annotation:
         return None

@@ -7,19 +7,18 @@ from collections.abc import Mapping
 
 from hvpa.api.hvpa import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.objects import condition
-from hvpa.api.quantity import Resource, format_resource
-from hvpa.api.status import MemoryOverride, Pending, SpentTarget, VerticalAxis
+from hvpa.api.quantity import Resource
+from hvpa.api.status import Pending
 from hvpa.core.blend import scale_limit, threshold
-from hvpa.core.contest import Contest, judge_contest
-from hvpa.core.gates import CONTESTED, OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_hold
+from hvpa.core.gates import OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING
 from hvpa.core.memo import Basis, remembered_while
 from hvpa.core.model import ContainerResources, Scene
 from hvpa.core.present import Present, after
 from hvpa.core.slots import Slot, amount, present_resources, slots
 from hvpa.core.starving import OVERRIDE_EVERY, enough_memory
-from hvpa.core.state import step_time
 from hvpa.core.steps import Step, VerticalOutcome, blocked, note
+from hvpa.core.vertical_record import Record
 from hvpa.core.weights import FULL, Weight, percent
 
 DEFAULT_MIN_CHANGE: dict[Resource, int] = {"cpu": 200, "memory": 200_000_000}
@@ -40,7 +39,7 @@ def _basis(seen: Scene, moment: Moment, weight: Weight, wants_out: bool) -> Basi
     """What `VerticalScaling` looks at."""
     assert seen.workload is not None
     return Basis(
-        seen.metadata.uid,
+        (seen.metadata.namespace, seen.metadata.name),
         (seen.spec, seen.vpa.object, seen.workload.spec.template.spec.containers, seen.vertical),
         (
             moment.rollout_complete,
@@ -83,16 +82,15 @@ class VerticalScaling:
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
         self.slots = slots(seen.spec, seen.vpa.object, self.present)
-        self.spent = {(one.container, one.resource): one for one in seen.vertical.spent}
         self.pending = {
             (one.container, one.resource): one for one in seen.vertical.pending if one.direction == "up"
         }
-        self.overrides = {one.container: one for one in seen.vertical.overrides}
         self.starving = bool(seen.pods.starving) or seen.legacy_override
         self.young_until = history_until(seen, moment.present)
         self.is_young = False
         self.wakes: list[dt.datetime] = []
-        self.contest = self._contest()
+        self.record = Record(seen.vertical, self.present, moment)
+        self.contest = self.record.contest
 
     def outcome(self) -> VerticalOutcome:
         """Decide on every slot."""
@@ -108,7 +106,7 @@ class VerticalScaling:
             recommended=self._resources([step for step, _ in judged if not step.change.weightless]),
             changed=frozenset([step.slot.container for step in applied]),
             directions=tuple(sorted({step.direction for step in applied})),
-            axis=self._axis(judged, applied),
+            axis=self.record.after(judged, applied),
             blocked=tuple([blocked(step, hold) for step, hold in judged if hold is not None]),
             look_again_at=min(self.wakes, default=None),
             steps=tuple([note(step, hold) for step, hold in judged]),
@@ -168,13 +166,15 @@ class VerticalScaling:
         A step at full weight leaves nothing to be taken twice. A raise for a container that ran out of memory goes
         beyond its target, so that target is spent at every weight: it must not take the raise back.
         """
-        before = self.spent.get((slot.container, slot.resource))
+        before = self.record.spent.get((slot.container, slot.resource))
         if before is None or amount({slot.resource: before.request}, slot.resource) != slot.current:
             return False, False
         target = amount({slot.resource: before.target}, slot.resource)
         if target is None or ppm == 0 or abs(slot.target - target) >= max(1, least):
             return False, False
-        raised = slot.resource == "memory" and slot.container in self.overrides and slot.current > target
+        raised = (
+            slot.resource == "memory" and slot.container in self.record.overrides and slot.current > target
+        )
         if not raised and (ppm == FULL or before.weight != percent(ppm)):
             return False, False
         return True, slot.target > target if up else slot.target < target
@@ -199,7 +199,7 @@ class VerticalScaling:
 
     def _override(self, slot: Slot) -> Step | None:
         """The raise of a starving container's memory; None where it had one lately, or has all that it may have."""
-        before = self.overrides.get(slot.container)
+        before = self.record.overrides.get(slot.container)
         until = self.now.held_until(before.time if before is not None else None, OVERRIDE_EVERY)
         if until is not None:
             self.wakes.append(until)
@@ -210,74 +210,6 @@ class VerticalScaling:
         last, contested = self.seen.vertical.last_scale_time, self.contest.until
         change = Change(self.spec.scale_up, last, contested_until=contested, disruptive=True)
         return Step(slot, wanted, FULL, change, OVERRIDDEN, override=True)
-
-    # --- what is remembered ------------------------------------------------------------------------------------------
-    def _contest(self) -> Contest:
-        axis = self.seen.vertical
-        undone = self.moment.applies and any(self._undone(one) for one in axis.spent)
-        return judge_contest(undone, axis.set_back, axis.last_scale_time, self.now)
-
-    def _undone(self, one: SpentTarget) -> bool:
-        """Whether a request that we set stands at another value now."""
-        resources = self.present.get(one.container)
-        resource: Resource = "cpu" if one.resource == "cpu" else "memory"
-        return resources is not None and resources.requests.get(resource) != amount(
-            {resource: one.request}, resource
-        )
-
-    def _axis(self, judged: list[tuple[Step, Hold | None]], applied: list[Step]) -> VerticalAxis:
-        """The axis's record after this decision. What only waits stays pending, also where nothing may be applied."""
-        done = applied if self.moment.applies else []
-        waiting = [
-            step.pending
-            for step, hold in judged
-            if step.pending is not None and not (hold is None and self.moment.applies)
-        ]
-        update: dict[str, object] = {}
-        if tuple(waiting) != self.seen.vertical.pending:
-            update["pending"] = tuple(waiting)
-        if done:
-            when = step_time(self.seen.vertical.last_scale_time, self.now)
-            update |= {
-                "last_scale_time": when,
-                "spent": self._spent_after(done),
-                "overrides": self._overrides_after(done),
-                "set_back": self.contest.after_step(when),
-            }
-        elif any(hold is not None and hold.reason == CONTESTED for _, hold in judged):
-            update["set_back"] = self.contest.record
-        return self.seen.vertical.model_copy(update=update) if update else self.seen.vertical
-
-    def _spent_after(self, applied: list[Step]) -> tuple[SpentTarget, ...]:
-        """What requests were blended from; forgotten where the container is gone or somebody set another request."""
-        spent = {
-            key: one
-            for key, one in self.spent.items()
-            if one.container in self.present and not self._undone(one)
-        }
-        for step in applied:
-            slot = step.slot
-            spent[slot.container, slot.resource] = SpentTarget(
-                container=slot.container,
-                resource=slot.resource,
-                target=format_resource(slot.resource, slot.target),
-                weight=percent(step.weight_ppm),
-                request=format_resource(slot.resource, step.request),
-            )
-        return tuple(spent[key] for key in sorted(spent))
-
-    def _overrides_after(self, applied: list[Step]) -> tuple[MemoryOverride, ...]:
-        """Raises of starving containers: remembered until their ten minutes are over and the memory is set anew."""
-        anew = {step.slot.container for step in applied if step.slot.resource == "memory"}
-        kept = {
-            name: one
-            for name, one in self.overrides.items()
-            if name in self.present
-            and (name not in anew or self.now.held_until(one.time, OVERRIDE_EVERY) is not None)
-        }
-        raised = {step.slot.container for step in applied if step.override}
-        kept |= {name: MemoryOverride(container=name, time=self.now.stamp()) for name in raised}
-        return tuple(kept[name] for name in sorted(kept))
 
     # --- requests and limits -----------------------------------------------------------------------------------------
     def _resources(self, steps: list[Step]) -> Mapping[str, ContainerResources]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
-
-from hvpa.api.hvpa import read_hvpa
-from hvpa.api.objects import Hpa, Meta, ObjectReference, Pod, RawHvpa, Vpa, Workload
+from hvpa.api.objects import Hpa, Meta, ObjectReference, Pod, RawHvpa, Selector, Vpa, Workload
 from hvpa.core.model import Objects
 from hvpa.kube import changes
 from hvpa.kube.cache import Store
 from hvpa.kube.indexes import Index, PodIndex, SelectorIndex
+from hvpa.kube.parsed import NamedRecommender, ParsedHvpas, links_of
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
 from hvpa.reconcile.ports import Key
 
@@ -27,31 +25,9 @@ class Target(NamedTuple):
     name: str
 
 
-class _Recommender(msgspec.Struct, frozen=True):
-    name: str | None = None
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    """What of an Hvpa's spec the indexes need; readable where the rest of the spec is not."""
-
-    target_ref: ObjectReference = ObjectReference()
-    hpa: _Recommender | None = None
-    vpa: _Recommender | None = None
-
-
-_decode_spec = msgspec.json.Decoder(_Spec).decode
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
 RefToken = tuple[str, ...]
 """Namespace and owner uid, or namespace, kind and name of a target."""
-
-
-def _spec_of(hvpa: RawHvpa | None) -> _Spec:
-    if hvpa is None:
-        return _Spec()
-    try:
-        return _decode_spec(hvpa.spec)
-    except msgspec.MsgspecError:
-        return _Spec()
 
 
 class LocalCluster:
@@ -75,6 +51,9 @@ class LocalCluster:
         self._pod_index = PodIndex()
         self._selectors: SelectorIndex[Target] = SelectorIndex()
         self._status_writes: set[Key] = set()
+        self._parsed = ParsedHvpas()
+        self._pods: dict[Target, tuple[Pod, ...]] = {}
+        """The pods of targets that were asked for: the same tuple for as long as they are the same pods."""
 
     def store(self, resource: Resource[Any]) -> Store[Any]:
         """The store of a watched resource."""
@@ -107,21 +86,26 @@ class LocalCluster:
         raw = self.hvpas.get(key)
         if raw is None:
             return None
-        namespace, meta, spec = key.namespace, raw.metadata, _spec_of(raw)
+        parsed = self._parsed.get(key, raw)
+        namespace, meta, spec = key.namespace, raw.metadata, parsed.links
         target = Target(namespace, spec.target_ref.kind, spec.target_ref.name)
         store = self.workloads.get(target.kind)
         workload = store.get(Key(namespace, target.name)) if store is not None else None
         return Objects(
-            hvpa=read_hvpa(raw),
+            hvpa=parsed.hvpa,
             workload=workload,
             rivals=tuple(sorted(self._rivals(key, target))),
             hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa)),
             vpas=tuple(self._related(self.vpas, self._vpa_refs, meta, target, spec.vpa)),
-            pods=tuple(self._pod_index.select(namespace, workload.spec.selector))
-            if workload is not None
-            else (),
+            pods=self._pods_of(target, workload.spec.selector) if workload is not None else (),
             vpa_served=self.vpa_served,
         )
+
+    def _pods_of(self, target: Target, selector: Selector) -> tuple[Pod, ...]:
+        pods = self._pods.get(target)
+        if pods is None:
+            pods = self._pods[target] = tuple(self._pod_index.select(target.namespace, selector))
+        return pods
 
     def _rivals(self, key: Key, target: Target) -> Iterable[str]:
         if not target.name:
@@ -132,7 +116,12 @@ class LocalCluster:
                 yield name
 
     def _related(
-        self, store: Store[O], refs: Index[RefToken], owner: Meta, target: Target, named: _Recommender | None
+        self,
+        store: Store[O],
+        refs: Index[RefToken],
+        owner: Meta,
+        target: Target,
+        named: NamedRecommender | None,
     ) -> list[O]:
         """HPAs or VPAs that are owned, targeting, named, or in the way of a name that we would give."""
         namespace = owner.namespace
@@ -160,7 +149,9 @@ class LocalCluster:
             if not expected and changes.hvpa_status_changed(old, new):
                 self._enqueue(key)
             return
-        before, after = _spec_of(old), _spec_of(new)
+        if new is None:
+            self._parsed.forget(key)
+        before, after = links_of(old), links_of(new)
         left = (
             Target(key.namespace, before.target_ref.kind, before.target_ref.name) if old is not None else None
         )
@@ -178,7 +169,9 @@ class LocalCluster:
             if target is not None:
                 self._wake(key.namespace, (name for name in self._targeting.get(target) if name != key.name))
 
-    def _rename(self, kind: str, key: Key, before: _Recommender | None, after: _Recommender | None) -> None:
+    def _rename(
+        self, kind: str, key: Key, before: NamedRecommender | None, after: NamedRecommender | None
+    ) -> None:
         old, new = before.name if before else None, after.name if after else None
         if old == new:
             return
@@ -192,6 +185,7 @@ class LocalCluster:
             self._targeting.remove(left, key.name)
             if not self._targeting.get(left):
                 self._selectors.remove(left)
+                self._pods.pop(left, None)
         if joined is not None:
             self._targeting.add(joined, key.name)
             store = self.workloads.get(joined.kind)
@@ -209,6 +203,8 @@ class LocalCluster:
             self._selectors.remove(target)
         else:
             self._selectors.put(target, target.namespace, new.spec.selector)
+        if old is None or new is None or old.spec.selector != new.spec.selector:
+            self._pods.pop(target, None)
         if old is None or new is None or changes.workload_changed(old, new):
             self._wake(target.namespace, names)
 
@@ -255,14 +251,15 @@ class LocalCluster:
             self._pod_index.remove(old)
         if new is not None:
             self._pod_index.put(new)
-        if not changes.pod_changed(old, new):
-            return
+        is_news = changes.pod_changed(old, new)
         targets: set[Target] = set()
         for pod in (old, new):
             if pod is not None:
                 targets.update(self._selectors.owners(pod.metadata.namespace, pod.metadata.labels))
         for target in targets:
-            self._wake(target.namespace, self._targeting.get(target))
+            self._pods.pop(target, None)
+            if is_news:
+                self._wake(target.namespace, self._targeting.get(target))
 
 
 Either = TypeVar("Either")

@@ -18,6 +18,7 @@ from hvpa.api.objects import Workload
 from hvpa.api.quantity import format_resource, parse_resource
 from hvpa.api.status import HvpaStatus
 from hvpa.core import decide, observe
+from hvpa.core.memo import forget
 from hvpa.core.model import Decision, Event, Settings
 from hvpa.core.report import failed_status, still_failing
 from hvpa.reconcile.patch import StatusPatch
@@ -67,6 +68,7 @@ class Reconciler:
     async def _reconcile(self, key: Key) -> Result:
         objects = self._cluster.objects(key)
         if objects is None:
+            forget((key.namespace, key.name))
             self._telemetry.forgotten(key)
             return Result("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from hvpa.api.hvpa import MaxStep
 from hvpa.core import Decision, Objects
@@ -210,6 +212,94 @@ def test_min_change_judges_the_whole_way() -> None:
     assert counts(seen(20, 1, PLAIN, spec=spec), 5) == [4, 8, 16, 20]
     (entry,) = build.decided(seen(10, 1, PLAIN, spec=spec)).blocked
     assert (entry.reason, entry.wanted) == ("MinChange", 4)
+
+
+@pytest.mark.parametrize("least", [{"value": 10}, {"percentage": 50}])
+def test_min_change_does_not_judge_the_rest_though_the_wish_moves(least: dict[str, int]) -> None:
+    spec = {"hpa": {"scaleUp": {"minChange": {"replicas": least}}}}
+    now = seen(20, 1, PLAIN, spec=spec)
+    found = []
+    for index, wish in enumerate((20, 19, 21, 22, 30)):
+        assert now.workload is not None
+        count = now.workload.spec.replicas
+        pods = tuple(build.pod(f"web-{number}") for number in range(count))
+        now = replace(now, hpas=seen(wish, count, PLAIN).hpas, pods=pods)
+        decision = build.decided(now, NOW + index * PERIOD)
+        now = build.apply(now, decision)
+        found.append((target(decision), [entry.reason for entry in decision.blocked]))
+    # The way ends at 22; what the HPA wants after that is judged.
+    assert found == [(4, []), (8, []), (16, []), (22, []), (22, ["MinChange"])]
+
+
+def test_min_change_does_not_judge_the_rest_though_the_pods_have_settled() -> None:
+    least = {"minChange": {"replicas": {"value": 10}}, "stabilizationDuration": "3m"}
+    now = seen(20, 1, PLAIN, spec={"hpa": {"scaleUp": least}})
+    found = []
+    for index in range(4):
+        decision = build.decided(now, at(minutes=3 * index))
+        now = build.apply(now, decision)
+        found.append(target(decision))
+    assert found == [4, 8, 16, 20]
+
+
+# --- the goal --------------------------------------------------------------------------------------------------------
+def spent(decision: Decision) -> dict[str, Any]:
+    return dict(_axes(decision)["horizontal"]["spent"])
+
+
+def starting(now: Objects) -> Objects:
+    """While the last pods are not yet available: the same wish is not blended anew."""
+    assert now.workload is not None
+    status = structs.replace(now.workload.status, available_replicas=1)
+    return replace(now, workload=structs.replace(now.workload, status=status))
+
+
+@pytest.mark.parametrize("mode", ["Apply", "Paused"])
+def test_a_goal_ends_when_the_hpa_no_longer_wants_out(mode: str) -> None:
+    first = build.decided(seen(44, 4, PLAIN, 50))
+    assert spent(first) == {"replicas": 8, "wish": 44, "weight": 50, "goal": 24}
+    enough = build.decided(seen(8, 8, PLAIN, 50, {"mode": mode}, {"axes": _axes(first)}), at(seconds=20))
+    assert spent(enough) == {"replicas": 8, "wish": 8, "weight": 50}
+    # An hour later the same count is wanted, at another weight.
+    later = starting(seen(44, 8, PLAIN, 0, status={"axes": _axes(enough)}))
+    decision = build.decided(later, at(hours=1))
+    assert spent(decision) == {"replicas": 16, "wish": 44, "weight": 0, "goal": 44}
+
+
+def test_a_goal_outlasts_a_time_without_a_wish() -> None:
+    before = seen(44, 4, PLAIN, 50)
+    after = build.apply(before, build.decided(before))
+    failed = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}
+    silent = build.hpa(
+        44, 550, {"status": {"conditions": [failed]}, "spec": {"maxReplicas": 100}}, replicas=4
+    )
+    assert spent(build.decided(replace(after, hpas=(silent,)), at(seconds=20)))["goal"] == 24
+
+
+def test_the_weight_that_is_recorded_is_the_one_that_the_goal_was_blended_with() -> None:
+    first = build.decided(seen(44, 4, PLAIN, 0))
+    edited = build.decided(seen(44, 8, PLAIN, 90, status={"axes": _axes(first)}), at(seconds=15))
+    assert spent(edited) == {"replicas": 16, "wish": 44, "weight": 0, "goal": 44}
+
+
+@pytest.mark.parametrize(
+    ("lowest", "left"), [(12, {"wish": 44, "weight": 50, "goal": 24}), (30, {"wish": 30, "weight": 0})]
+)
+def test_min_replicas_that_are_raised_leave_the_goal(lowest: int, left: dict[str, int]) -> None:
+    window = {"scaleUp": {"stabilizationDuration": "30s"}}
+    first = build.decided(seen(44, 4, PLAIN, 50, {"hpa": window}))
+    raised = {"hpa": {**window, "template": {"spec": {"minReplicas": lowest}}}}
+    for seconds in (5, 20):
+        inside = build.decided(seen(44, 8, PLAIN, 50, raised, {"axes": _axes(first)}), at(seconds=seconds))
+        assert target(inside) == lowest
+        assert spent(inside) == {"replicas": lowest, **left}
+
+
+def test_min_replicas_that_are_raised_before_the_first_step_begin_no_way() -> None:
+    just_stepped = {"axes": {"horizontal": {"lastScaleTime": stamp(NOW)}}}
+    raised = {"hpa": {"scaleUp": {"stabilizationDuration": "30s"}, "template": {"spec": {"minReplicas": 12}}}}
+    decision = build.decided(seen(44, 8, PLAIN, 50, raised, just_stepped), at(seconds=20))
+    assert spent(decision) == {"replicas": 12, "wish": 12, "weight": 0}
 
 
 def test_an_interval_without_horizontal_weight_holds_the_rest() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import sys
 
 import pytest
 
 from hvpa.core import memo
-from hvpa.core.memo import Basis, forget, remembered, remembered_while
+from hvpa.core.memo import Basis, forget, forget_all, latest, remembered, remembered_while
 from hvpa.core.present import Present
 from tests.unit.core.build import NOW
 
@@ -64,8 +65,8 @@ def test_arguments_are_positional() -> None:
     def look(thing: Thing) -> Thing:
         return thing
 
-    with pytest.raises(AssertionError, match="positional"):
-        look(thing=Thing())
+    with pytest.raises(TypeError, match="keyword"):
+        look(thing=Thing())  # type: ignore[call-arg]
 
 
 # --- for as long as time changes nothing ------------------------------------------------------------------------------
@@ -74,11 +75,14 @@ class Clock:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.stamps = False
         remember = remembered_while(lambda who, thing, count: Basis(who, (thing,), (count,)))
         self.ask = remember(self._ask)
 
     def _ask(self, present: Present, who: str, thing: Thing, count: int) -> tuple[bool, int]:
         self.calls += 1
+        if self.stamps:
+            present.stamp()
         return present.is_past(NOON), self.calls
 
 
@@ -128,5 +132,48 @@ def test_the_latest_of_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
 def test_all_can_be_forgotten() -> None:
     clock = Clock()
     clock.ask(Present(NOW), "a", THING, 1)
-    forget()
+    forget_all()
     assert clock.ask(Present(NOW), "a", THING, 1) == (False, 2)
+
+
+def test_one_that_is_gone_is_forgotten_with_what_it_was_made_of() -> None:
+    clock, thing = Clock(), Thing()
+    for who in "ab":
+        clock.ask(Present(NOW), who, thing, 1)
+    kept = sys.getrefcount(thing)
+    forget("a")
+    forget("c")
+    assert sys.getrefcount(thing) == kept - 1
+    assert [clock.ask(Present(NOW), who, thing, 1)[1] for who in "ba"] == [2, 3]
+
+
+def test_what_is_not_kept_any_more_is_dropped() -> None:
+    clock, thing = Clock(), Thing()
+    free = sys.getrefcount(thing)
+    clock.ask(Present(NOW), "a", thing, 1)
+    assert sys.getrefcount(thing) == free + 1
+    clock.stamps = True
+    clock.ask(Present(NOW), "a", thing, 2)
+    assert sys.getrefcount(thing) == free
+
+
+# --- without the present ----------------------------------------------------------------------------------------------
+def test_the_latest_result_is_kept_for_each() -> None:
+    calls: list[str] = []
+
+    @latest(lambda who, thing, count: Basis(who, (thing,), (count,)))
+    def look(who: str, thing: Thing, count: int) -> int:
+        calls.append(who)
+        return len(calls)
+
+    other = Thing()
+    asked = [
+        ("a", THING, 1),
+        ("b", THING, 1),
+        ("a", THING, 1),
+        ("a", other, 1),
+        ("a", other, 2),
+        ("b", THING, 1),
+    ]
+    assert [look(*one) for one in asked] == [1, 2, 1, 3, 4, 2]
+    assert look("a", THING, 1) == 5, "only the latest"

@@ -17,7 +17,7 @@ from hvpa.api.hvpa import HvpaObject, ScaleParams
 from hvpa.api.objects import Container
 from hvpa.api.status import parse_status, to_wire
 from hvpa.core import Decision, Objects, Settings, observe
-from hvpa.core.memo import forget
+from hvpa.core.memo import forget_all
 from hvpa.core.model import LAST_APPLIED
 from hvpa.core.slots import RESOURCES, amount, policies, policy_of, present_resources
 from tests.unit.core import build
@@ -67,10 +67,10 @@ def test_what_is_remembered_changes_no_decision(
         seen = build.settled(seen)
     turns = [seen, replace(seen, hpas=other.hpas), replace(seen, vpas=other.vpas), seen]
     instants = [NOW, *(NOW + dt.timedelta(seconds=one) for one in seconds)]
-    forget()
+    forget_all()
     found = [build.decided(turn, instant) for instant in instants for turn in turns]
     for index, decision in enumerate(found):
-        forget()
+        forget_all()
         assert decision == build.decided(turns[index % len(turns)], instants[index // len(turns)])
 
 

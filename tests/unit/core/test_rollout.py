@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from hvpa.api.objects import Pod
+from hvpa.api.objects import Meta, Pod
 from hvpa.core.rollout import rollout_complete, see_pods
 from tests.unit.core import build
 from tests.unit.core.build import LONG_AGO, at, stamp
 
 COMPLETE: dict[str, Any] = {}
+HVPA = Meta(name="web", namespace="default")
 
 
 @pytest.mark.parametrize(
@@ -88,10 +89,10 @@ def test_pods_are_counted_by_state() -> None:
             },
         ),
     ]
-    seen = see_pods(pods, build.workload(), None)
+    seen = see_pods(HVPA, pods, build.workload(), None)
     assert (seen.ready, seen.running) == (3, 4)
     assert seen.last_ready_at == at()
-    assert see_pods([], build.workload(), None).last_ready_at is None
+    assert see_pods(HVPA, [], build.workload(), None).last_ready_at is None
 
 
 def terminated(reason: str, at_: str | None) -> dict[str, Any]:
@@ -163,34 +164,34 @@ def test_containers_that_starve(
             {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T09:55:00Z"}
         ]
     }
-    found = see_pods([pod({**ended, **status}, containers)], build.workload(), since=at(minutes=-20))
+    found = see_pods(HVPA, [pod({**ended, **status}, containers)], build.workload(), since=at(minutes=-20))
     assert set(found.starving) == expected
 
 
 def test_when_it_was_is_the_latest_that_is_known() -> None:
     early, late = killed(when="2026-11-21T09:50:00Z"), killed(when="2026-11-21T09:55:00Z")
     for pods in ([pod(early), pod(late)], [pod(late), pod(early)]):
-        assert see_pods(pods, build.workload(), None).starving == {"app": at(minutes=-5)}
+        assert see_pods(HVPA, pods, build.workload(), None).starving == {"app": at(minutes=-5)}
 
 
 def test_an_evicted_pod_ended_when_its_containers_did_or_else_when_it_started() -> None:
     status = evicted(
         LOW, conditions=[], containerStatuses=[{"name": "app", "state": terminated("Error", stamp(at()))}]
     )
-    assert see_pods([pod(status)], build.workload(), None).starving == {"app": at()}
+    assert see_pods(HVPA, [pod(status)], build.workload(), None).starving == {"app": at()}
     running = evicted(LOW, conditions=[], containerStatuses=[{"name": "app"}], startTime=stamp(at(hours=-3)))
-    assert see_pods([pod(running)], build.workload(), None).starving == {"app": at(hours=-3)}
+    assert see_pods(HVPA, [pod(running)], build.workload(), None).starving == {"app": at(hours=-3)}
     started = evicted(LOW, conditions=[], startTime=stamp(at(hours=-1)))
-    assert see_pods([pod(started)], build.workload(), None).starving == {"app": at(hours=-1)}
+    assert see_pods(HVPA, [pod(started)], build.workload(), None).starving == {"app": at(hours=-1)}
     created = build.pod(
         change={
             "metadata": {"creationTimestamp": stamp(at(hours=-2))},
             "status": {**evicted(LOW, conditions=[]), "startTime": None},
         }
     )
-    assert see_pods([created], build.workload(), None).starving == {"app": at(hours=-2)}
+    assert see_pods(HVPA, [created], build.workload(), None).starving == {"app": at(hours=-2)}
     unknown = build.pod(change={"status": {**evicted(LOW, conditions=[]), "startTime": None}})
-    assert see_pods([unknown], build.workload(), None).starving == {}
+    assert see_pods(HVPA, [unknown], build.workload(), None).starving == {}
 
 
 @pytest.mark.parametrize(
@@ -234,5 +235,5 @@ def test_whether_a_pod_runs_the_templates_resources(
     template: dict[str, Any], own: dict[str, Any], expected: bool
 ) -> None:
     workload = build.workload(containers=[{"name": "app", "resources": template}])
-    found = see_pods([pod(killed(), [{"name": "app", "resources": own}])], workload, None)
+    found = see_pods(HVPA, [pod(killed(), [{"name": "app", "resources": own}])], workload, None)
     assert ("app" in found.starving) is expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +47,17 @@ def test_an_hvpa_that_is_gone_is_forgotten() -> None:
     world = World(None)
     assert world.reconcile() == Result("gone")
     assert world.telemetry.told == [("forgotten", KEY)]
+
+
+def test_nothing_is_kept_of_an_hvpa_that_is_gone() -> None:
+    world = World(settled(scaling_out()))
+    world.reconcile()
+    assert world.cluster.one is not None
+    pods = world.cluster.one.pods
+    kept = sys.getrefcount(pods)
+    world.cluster.one = None
+    assert world.reconcile() == Result("gone")
+    assert sys.getrefcount(pods) < kept - 1, "one of them was the cluster's"
 
 
 def test_an_hvpa_that_is_being_deleted_is_left_alone() -> None:
