@@ -89,7 +89,7 @@ lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--u
 	@PYTHON="$(PYTHON)" tools/lock.sh $(LOCK_ARGS)
 
 .PHONY: bench
-bench: venv ## measure how fast and how quiet the operator is
+bench: venv ## measure the operator's speed and rest, and the simulator (BENCH_ARGS="simulation": a month)
 	@$(PY) -m benchmarks $(BENCH_ARGS)
 
 .PHONY: page-check
