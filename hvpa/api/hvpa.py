@@ -135,7 +135,7 @@ def parse_spec(document: object) -> tuple[HvpaSpec | None, tuple[FieldError, ...
         return None, field_errors(error, "spec")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)  # serves counts that come back to `spec.replicas`; `hvpa.kube` keeps what is in use
 def _read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
     try:
         document = msgspec.json.decode(raw)

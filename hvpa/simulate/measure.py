@@ -117,7 +117,7 @@ class Recorder:
         means: list[float] = []
         for container, resource in self._governed():
             amounts = [pod.resources[container].requests.get(resource, 0) for pod in state.pods]
-            own = state.template[container].requests.get(resource, 0)
+            own = state.pod_resources[container].requests.get(resource, 0)
             means.append(sum(amounts) / len(amounts) if amounts else own)
         if not self._resized or self._resized[-1][1] != means:
             self._resized.append((len(self._replicas) - 1, means))

@@ -95,6 +95,11 @@ class Workload:
         return self._fleet.count
 
     @property
+    def pod_resources(self) -> Template:
+        """Resources of a new pod, before any webhook: the template's, with the requests that it leaves out."""
+        return with_default_requests(self.template)
+
+    @property
     def updated_replicas(self) -> int:
         """Pods of the present template."""
         return sum(pod.revision == self.revision for pod in self.pods)
@@ -109,7 +114,7 @@ class Workload:
     def create(self, now: float, ordinal: int | None = None) -> None:
         """A new pod from the present template, not scheduled yet; with its ordinal in a StatefulSet."""
         self._serial += 1
-        resources = with_default_requests(self.template)
+        resources = self.pod_resources
         if self.admission is not None:
             resources = self.admission(resources)
         if list(resources) != list(self._models):

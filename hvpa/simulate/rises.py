@@ -77,14 +77,15 @@ def _noise(load: array[float]) -> float:
 def cpu_target(hpa: Hpa, state: physics.Workload) -> float | None:
     """The CPU in millicores per pod above which the HPA sees its first CPU metric beyond the target; None without a
     CPU metric, or without a request where it needs one."""
+    given = state.pod_resources
     for metric in hpa.spec.metrics:
         source = metric.resource or metric.container_resource
         if source is None or source.name != "cpu":
             continue
         if source.target.average_value is not None:
             return parse_cpu(source.target.average_value)
-        names = [source.container] if metric.container_resource else list(state.template)
-        requests = [state.template[name].requests.get("cpu") for name in names if name in state.template]
+        names = [source.container] if metric.container_resource else list(given)
+        requests = [given[name].requests.get("cpu") for name in names if name in given]
         if source.target.average_utilization and requests and None not in requests:
             return sum(one or 0 for one in requests) * source.target.average_utilization / 100
     return None

@@ -38,7 +38,7 @@ class ActingScaler:
         self._pods = PodObjects(around.state, around.instants)
         self._target = CpuTarget(around.state)
         self._acts = self._vpa is not None and update_mode(self._vpa) != "Off"
-        self._admitted: Mapping[str, ContainerResources] = around.state.template
+        self._admitted: Mapping[str, ContainerResources] = around.state.pod_resources
         if self._acts:
             around.state.admission = self._admit
 

@@ -186,7 +186,8 @@ def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, 
     (folder / "bin").mkdir(parents=True, exist_ok=True)
     if missing:
         report(f"building {', '.join(missing)} with {program}")
-        report("(once; the whole control plane takes about six minutes on two cores)")
+        if not group.sources:
+            report("(once; the whole control plane takes six to eight minutes on two cores)")
     for name, package in missing.items():
         temporary = folder / f"{name}.{os.getpid()}.tmp"
         argv = [str(program), "build", *_FLAGS, "-o", str(temporary), package]

@@ -226,6 +226,17 @@ def test_a_limit_without_a_request_is_the_request() -> None:
     assert set(result.series.requests["app", "cpu"]) == {500.0}
 
 
+def test_a_vpa_that_resizes_no_pod_changes_no_request() -> None:
+    """The first pod that is made anew, by a scale-out, gets what the others have."""
+    limited = build.container(requests={}, limits={"cpu": 500, "memory": 1024 * build.MIB})
+    none = {"resourcePolicy": {"containerPolicies": [{"containerName": "*", "mode": "Off"}]}}
+    policy = Policy("both", "HPA+VPA", hpa={"maxReplicas": 10, "metrics": [UTILIZATION]}, vpa=none)
+    result = run(policy, workload=build.workload(limited), load=build.step(60.0, 600.0, 200.0))
+    assert result.totals.replica_changes > 0
+    assert result.totals.request_changes == 0
+    assert result.reactions[0].metric_age is not None, "a limit says what the target is of, too"
+
+
 def test_a_workload_that_only_crashes_is_not_scaled_in() -> None:
     """Containers that don't run have no metrics, rather than none used."""
     crashing = build.container(
