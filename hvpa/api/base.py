@@ -68,6 +68,23 @@ class SpecModel(BaseModel):
         return without_nulls(data, _aliases(cls)) if isinstance(data, dict) else data
 
 
+class StatusModel(BaseModel):
+    """Base of the parts of a status: frozen, camelCase on the wire, unknown fields skipped, null is absent."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:
+        return without_nulls(data)
+
+
 def without_nulls(data: Any, among: frozenset[str] | None = None) -> Any:
     """The mapping without the entries (`among` these keys) that are null; anything else as it is."""
     if not isinstance(data, dict):

@@ -137,8 +137,6 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
     result = {key: value for key, value in schema.items() if key not in _UNWANTED}
     _place_bounds(result)
     _drop_defaults_that_are_no_scalars(result)
-    if "const" in result:
-        result["enum"] = [result.pop("const")]
     if result.get("additionalProperties") is False:
         del result["additionalProperties"]
     if "description" in result:

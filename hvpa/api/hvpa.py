@@ -42,7 +42,7 @@ from hvpa.api.scaling import (
     VpaScaleUp,
 )
 from hvpa.api.selector import LabelSelector, LabelSelectorRequirement, TemplateMeta
-from hvpa.api.spec import HpaSpec, HvpaSpec, Mode, TargetRef, VpaSpec
+from hvpa.api.spec import Blend, HpaSpec, HvpaSpec, Mode, TargetRef, VpaSpec
 from hvpa.api.status import HvpaStatus, read_status
 from hvpa.api.templates import (
     Behavior,
@@ -53,12 +53,14 @@ from hvpa.api.templates import (
     VpaTemplate,
     VpaTemplateSpec,
 )
+from hvpa.api.trajectory import MaxResources, ResourceMargins, Trajectory, TrajectoryInterval
 from hvpa.api.windows import MaintenanceTimeWindow, MaintenanceWindow
 
 __all__ = [
     "API_VERSION",
     "KIND",
     "Behavior",
+    "Blend",
     "ContainerPolicy",
     "CpuParams",
     "FieldError",
@@ -72,17 +74,21 @@ __all__ = [
     "LabelSelectorRequirement",
     "MaintenanceTimeWindow",
     "MaintenanceWindow",
+    "MaxResources",
     "MaxStep",
     "MemoryParams",
     "MetricSpec",
     "Mode",
     "ReplicasParams",
+    "ResourceMargins",
     "ResourcePolicy",
     "ScaleParams",
     "ScaleType",
     "ScalingInterval",
     "TargetRef",
     "TemplateMeta",
+    "Trajectory",
+    "TrajectoryInterval",
     "UpdateMode",
     "UpdatePolicy",
     "VpaScaleDown",

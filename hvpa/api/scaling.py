@@ -36,7 +36,7 @@ class CpuParams(SpecModel):
     value: Millicores | None = None
     """Amount, as a quantity."""
     percentage: Count | None = None
-    """Amount, as a percentage of the present one."""
+    """Amount, as a percentage: of the present amount, where the field does not say of what."""
 
 
 class MemoryParams(SpecModel):
@@ -45,7 +45,7 @@ class MemoryParams(SpecModel):
     value: Bytes | None = None
     """Amount, as a quantity."""
     percentage: Count | None = None
-    """Amount, as a percentage of the present one."""
+    """Amount, as a percentage: of the present amount, where the field does not say of what."""
 
 
 class ReplicasParams(SpecModel):

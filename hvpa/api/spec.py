@@ -34,13 +34,19 @@ from hvpa.api.intervals import (
 from hvpa.api.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
 from hvpa.api.selector import LabelSelector
 from hvpa.api.templates import HpaTemplate, VpaTemplate
+from hvpa.api.trajectory import Trajectory
 from hvpa.api.windows import MaintenanceTimeWindow, MaintenanceWindow
 
 Mode = Literal["Apply", "Recommend", "Paused"]
+Blend = Literal["Additive", "Trajectory"]
 
 _NAME_OR_DEPLOY = "name an existing object, or deploy one: not both"
 _NAME_RULE = cel("!has(self.name) || !has(self.deploy) || !self.deploy", _NAME_OR_DEPLOY, ".name")
 _MAX_REPLICAS = "is required where deploy is true, and greater than 0"
+_ADDITIVE = "must not be Additive where trajectory is set"
+_TWO_PATHS = (
+    "must not be set beside weightBasedScalingIntervals: the path is either written out or drawn by weights"
+)
 
 
 class TargetRef(SpecModel):
@@ -120,6 +126,16 @@ class VpaSpec(SpecModel):
 class HvpaSpec(SpecModel):
     """How a workload is scaled horizontally and vertically."""
 
+    model_config = rules(
+        cel("!has(self.trajectory) || !has(self.blend) || self.blend != 'Additive'", _ADDITIVE, ".blend"),
+        cel(
+            "!has(self.trajectory) || !has(self.trajectory.intervals) || self.trajectory.intervals.size() == 0"
+            " || !has(self.weightBasedScalingIntervals) || self.weightBasedScalingIntervals.size() == 0",
+            _TWO_PATHS,
+            ".trajectory.intervals",
+        ),
+    )
+
     replicas: Count | None = None
     """Where the HorizontalPodAutoscaler writes the number of replicas that it wants, through the scale
     subresource. Kept by the operator; not the number of replicas of the workload."""
@@ -142,14 +158,31 @@ class HvpaSpec(SpecModel):
     mode: Mode = "Apply"
     """Apply scales the workload; Recommend computes and shows all, and changes nothing; Paused does so too,
     and is reported as an incident stop."""
-    blend: Literal["Additive"] | None = None
-    """How two recommendations become one change. Additive: each axis takes its share of its recommender's step."""
+    blend: Blend | None = None
+    """How two recommendations become one change. Additive: each axis takes its share of its recommender's step.
+    Trajectory: total demand has one place on a path of replicas and requests. Where it is missing: Trajectory if
+    trajectory is set, else Additive."""
+    trajectory: Trajectory | None = None
+    """The path that both axes are scaled along together."""
 
     @field_validator("weight_based_scaling_intervals", mode="after")
     @classmethod
     def _intervals_in_order(cls, intervals: tuple[ScalingInterval, ...]) -> tuple[ScalingInterval, ...]:
         check_intervals(intervals)
         return intervals
+
+    @model_validator(mode="after")
+    def _one_path(self) -> Self:
+        if self.trajectory is not None and self.blend == "Additive":
+            raise fault(_ADDITIVE, "blend")
+        if self.trajectory is not None and self.trajectory.intervals and self.weight_based_scaling_intervals:
+            raise fault(_TWO_PATHS, "trajectory", "intervals")
+        return self
+
+    @cached_property
+    def joint(self) -> bool:
+        """Whether both axes are solved together, on a path (`Trajectory`)."""
+        return self.blend == "Trajectory" or (self.blend is None and self.trajectory is not None)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

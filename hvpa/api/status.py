@@ -9,32 +9,57 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, ValidationError, WithJsonSchema, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, Field, ValidationError, WithJsonSchema
 
-from hvpa.api.base import without_nulls
+from hvpa.api.axes import (
+    Axes,
+    HorizontalAxis,
+    MailboxCorrection,
+    MemoryOverride,
+    Pending,
+    SetBack,
+    SpentTarget,
+    SpentWish,
+    UsualReplicas,
+    VerticalAxis,
+)
+from hvpa.api.base import StatusModel
 from hvpa.api.fields import Timestamp
+
+__all__ = [
+    "Axes",
+    "Axis",
+    "BlockedScaling",
+    "ContainerTarget",
+    "Direction",
+    "HorizontalAxis",
+    "HpaScalingStatus",
+    "HvpaStatus",
+    "LastError",
+    "LastScaling",
+    "MailboxCorrection",
+    "MemoryOverride",
+    "Pending",
+    "Recommended",
+    "RecommendedContainer",
+    "SetBack",
+    "SpentTarget",
+    "SpentWish",
+    "StatusCondition",
+    "StatusModel",
+    "StatusUpdatePolicy",
+    "UsualReplicas",
+    "VerticalAxis",
+    "VpaRecommendationStatus",
+    "VpaScalingStatus",
+    "parse_status",
+    "read_status",
+    "to_wire",
+]
 
 Axis = Literal["horizontal", "vertical"]
 Direction = Literal["up", "down"]
 _NUMBER = WithJsonSchema({"type": "number"})
-
-
-class StatusModel(BaseModel):
-    """Base of the parts of a status: frozen, camelCase on the wire, unknown fields skipped, null is absent."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="ignore",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        use_attribute_docstrings=True,
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, data: Any) -> Any:
-        return without_nulls(data)
 
 
 class StatusUpdatePolicy(StatusModel):
@@ -58,7 +83,7 @@ class ContainerTarget(StatusModel):
 
     container_name: str = ""
     """The container's name."""
-    target: dict[str, str] = {}
+    target: dict[str, str] = Field(default_factory=dict)
     """Requests by resource."""
 
 
@@ -145,9 +170,9 @@ class RecommendedContainer(StatusModel):
 
     name: str
     """The container's name."""
-    requests: dict[str, str] = {}
+    requests: dict[str, str] = Field(default_factory=dict)
     """Requests by resource."""
-    limits: dict[str, str] = {}
+    limits: dict[str, str] = Field(default_factory=dict)
     """Limits by resource."""
 
 
@@ -158,111 +183,6 @@ class Recommended(StatusModel):
     """Number of replicas."""
     containers: tuple[RecommendedContainer, ...] = ()
     """Resources by container."""
-
-
-class SpentWish(StatusModel):
-    """The wish that the last horizontal step was blended from."""
-
-    replicas: int
-    """The count that was set."""
-    wish: int
-    """The count that the HorizontalPodAutoscaler wanted."""
-    weight: float
-    """The vertical weight in percent that it was blended with."""
-    goal: int | None = None
-    """The count that the wish was blended to, where `maxStep` cut the step short: the rest is still to come."""
-
-
-class SetBack(StatusModel):
-    """How often somebody undid a change of the operator."""
-
-    count: int
-    """How often."""
-    time: Timestamp
-    """When the change was last made again."""
-
-
-class MailboxCorrection(StatusModel):
-    """How often the mailbox was corrected for one status of the HorizontalPodAutoscaler."""
-
-    hpa_status: str
-    """Which status: the count it asks for, and the operator's own estimate from its metrics, as `asked/estimated`."""
-    count: int
-    """How often."""
-
-
-class HorizontalAxis(StatusModel):
-    """What the operator remembers of horizontal scaling."""
-
-    last_scale_time: Timestamp | None = None
-    """When replicas were last changed."""
-    spent: SpentWish | None = None
-    """What the last step was blended from."""
-    set_back: SetBack | None = None
-    """Changes that somebody undid."""
-    mailbox: MailboxCorrection | None = None
-    """Corrections of the mailbox."""
-
-
-class SpentTarget(StatusModel):
-    """The target that the last step of a request was blended from."""
-
-    container: str
-    """The container's name."""
-    resource: str
-    """The resource: cpu or memory."""
-    target: str
-    """The request that the VerticalPodAutoscaler recommended."""
-    weight: float
-    """The vertical weight in percent that it was blended with."""
-    request: str
-    """The request that was set."""
-
-
-class Pending(StatusModel):
-    """A change that has been wanted without interruption."""
-
-    container: str
-    """The container's name."""
-    resource: str
-    """The resource: cpu or memory."""
-    direction: str
-    """Up or down."""
-    since: Timestamp
-    """Since when."""
-
-
-class MemoryOverride(StatusModel):
-    """When a container's memory was last raised because it ran out of it."""
-
-    container: str
-    """The container's name."""
-    time: Timestamp
-    """When it was."""
-
-
-class VerticalAxis(StatusModel):
-    """What the operator remembers of vertical scaling."""
-
-    last_scale_time: Timestamp | None = None
-    """When requests were last changed."""
-    spent: tuple[SpentTarget, ...] = ()
-    """What the last steps were blended from."""
-    pending: tuple[Pending, ...] = ()
-    """Changes that wait."""
-    overrides: tuple[MemoryOverride, ...] = ()
-    """Raises for containers that ran out of memory."""
-    set_back: SetBack | None = None
-    """Changes that somebody undid."""
-
-
-class Axes(StatusModel):
-    """What the operator remembers, by axis."""
-
-    horizontal: HorizontalAxis | None = None
-    """Horizontal scaling."""
-    vertical: VerticalAxis | None = None
-    """Vertical scaling."""
 
 
 class HvpaStatus(StatusModel):

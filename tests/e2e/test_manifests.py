@@ -11,10 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hvpa.api.fields import LIST_LENGTH
 from hvpa.api.hvpa import parse_spec, read_hvpa
 from hvpa.api.objects import RawHvpa
 from tests.e2e.world.controlplane import ControlPlane
-from tests.manifests import Case, Manifest, bad, base, good
+from tests.manifests import Case, Manifest, bad, base, changed, good
 
 CRD = Path(__file__).parents[2] / "config" / "crd"
 GOOD = {case.name: case for case in good()}
@@ -55,6 +56,19 @@ def test_a_bad_manifest_is_refused_with_the_path_of_its_field(server: ControlPla
     code, _, refusal = create(server, case.manifest)
     assert code != 0
     assert case.path in refusal
+    if case.message:
+        assert f"{case.path}: " in refusal
+        assert case.message in refusal
+
+
+def test_the_longest_path_is_not_too_costly_to_check(server: ControlPlane) -> None:
+    intervals = [
+        {"maxReplicas": count, "maxResources": {"cpu": f"{count:064}", "memory": f"{count:063}G"}}
+        for count in range(1, LIST_LENGTH + 1)
+    ]
+    manifest = changed(base(), {"spec.trajectory.intervals": intervals}, ["spec.weightBasedScalingIntervals"])
+    code, _, refusal = create(server, manifest)
+    assert code == 0, refusal
 
 
 def test_every_field_is_explained(server: ControlPlane) -> None:
@@ -65,6 +79,7 @@ def test_every_field_is_explained(server: ControlPlane) -> None:
         "weightBasedScalingIntervals",
         "targetAverageUtilization",
         "minChangeTimeout",
+        "baseResourcesPerReplica",
         "observedGeneration",
     ):
         assert field in recursive

@@ -18,11 +18,15 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A manifest with a sentence about it; `path` is the field that is wrong, and empty where none is."""
+    """A manifest with a sentence about it; `path` is the field that is wrong, and empty where none is.
+
+    `message` is what the model and the API server both say of it, where they use the same words.
+    """
 
     name: str
     manifest: Manifest
     path: str = ""
+    message: str = ""
 
 
 def base() -> Manifest:
@@ -61,7 +65,7 @@ def changed(manifest: Manifest, values: dict[str, Any], removed: Sequence[str] =
 
 def _case(entry: Manifest) -> Case:
     manifest = entry.get("manifest") or changed(base(), entry.get("set", {}), entry.get("remove", []))
-    return Case(entry["name"], manifest, entry.get("path", ""))
+    return Case(entry["name"], manifest, entry.get("path", ""), entry.get("message", ""))
 
 
 def _load(name: str) -> Any:

@@ -10,13 +10,13 @@ from typing import get_args
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
+from pydantic.alias_generators import to_camel
 
-from hvpa.api.hvpa import validate_manifest
+from hvpa.api.hvpa import HvpaSpec, validate_manifest
 from hvpa.cli.settings import add_run_arguments
 from hvpa.core import gates
 from hvpa.kube.metrics import Metrics
 from hvpa.reconcile.telemetry import Operation
-from tests.manifests import bad
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
@@ -84,6 +84,7 @@ def test_every_target_of_make_that_is_named_is_there(page: Path) -> None:
     assert named <= targets
 
 
-def test_what_the_roadmap_says_is_not_in_the_schema_is_refused() -> None:
-    refused = {one.path for one in bad()}
-    assert {"spec.blend", "spec.trajectory"} <= refused
+def test_every_field_of_the_spec_is_on_the_page_about_gardeners_and_no_other() -> None:
+    text = (ROOT / "docs/migrating-from-gardener.md").read_text().partition("## Field by field")[2]
+    told = {name.partition(".")[0] for name in re.findall(r"`spec\.([\w.]+)`", text.partition("\n## ")[0])}
+    assert told == {to_camel(field) for field in HvpaSpec.model_fields}

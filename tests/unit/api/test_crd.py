@@ -125,6 +125,7 @@ DEFAULTS = {
     ".spec.vpa.scaleUp.minChangeTimeout": "15m",
     ".spec.vpa.scaleDown.minHistory": "1h",
     ".spec.maintenanceWindows[].timeZone": "UTC",
+    ".spec.trajectory.intervals[].extrapolation": "linear",
 }
 
 
@@ -133,6 +134,15 @@ def test_defaults_are_stated(path: str, value: object) -> None:
     assert ALL[path]["default"] == value
 
 
-@pytest.mark.parametrize("path", [".spec.blend", ".spec.hpa.template.spec.maxReplicas", ".spec.hpa"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".spec.blend",
+        ".spec.trajectory",
+        ".spec.trajectory.overlap",
+        ".spec.hpa.template.spec.maxReplicas",
+        ".spec.hpa",
+    ],
+)
 def test_what_is_computed_has_no_default(path: str) -> None:
     assert "default" not in ALL[path]

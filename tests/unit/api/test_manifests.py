@@ -28,9 +28,11 @@ def test_a_good_manifest_is_accepted(case: Case) -> None:
 
 @pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
 def test_a_bad_manifest_is_refused_with_the_path_of_its_field(case: Case) -> None:
-    paths = [error.path for error in validate_manifest(case.manifest)]
+    errors = validate_manifest(case.manifest)
+    paths = [error.path for error in errors]
     # An entry of a map is named `labels[a]` here and `labels.a` by the API server; the table names the map.
     assert case.path in paths or any(path.startswith(f"{case.path}[") for path in paths), paths
+    assert not case.message or FieldError(case.path, case.message) in errors
 
 
 @pytest.mark.parametrize("case", GOOD.values(), ids=GOOD.keys())

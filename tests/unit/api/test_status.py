@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.status import HvpaStatus, StatusCondition, parse_status, read_status, to_wire
+from hvpa.api.status import (
+    Axes,
+    HvpaStatus,
+    StatusCondition,
+    VerticalAxis,
+    parse_status,
+    read_status,
+    to_wire,
+)
 
 NOW = "2026-11-21T10:15:00Z"
 
@@ -76,6 +84,8 @@ WIRE: dict[str, Any] = {
             ],
             "pending": [{"container": "app", "resource": "cpu", "direction": "up", "since": NOW}],
             "overrides": [{"container": "app", "time": NOW}],
+            "base": {"app": {"cpu": "500m", "memory": "1Gi"}, "helper": {}},
+            "usualReplicas": {"mean": 2.5, "weight": 216000.0, "time": NOW, "replicas": 3},
         },
     },
 }
@@ -132,6 +142,11 @@ def test_an_empty_status_is_written_as_nothing() -> None:
     assert to_wire(parse_status(b"{}")) == {}
 
 
+def test_a_base_that_is_not_known_is_not_written() -> None:
+    assert to_wire(HvpaStatus(axes=Axes(vertical=VerticalAxis()))) == {"axes": {"vertical": {}}}
+    assert to_wire(VerticalAxis(base={"app": {"cpu": "1"}})) == {"base": {"app": {"cpu": "1"}}}
+
+
 def test_timestamps_are_read_as_instants() -> None:
     status = parse_status(encode(WIRE))
     assert status.last_scaling is not None
@@ -158,6 +173,8 @@ UNREADABLE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a list that is none": ({"conditions": {}}, ("conditions",)),
     "two fields": ({"axes": 1, "recommended": {"containers": [{}]}, "x": 1}, ("axes", "recommended")),
     "null": ({"axes": None}, ()),
+    "a base that is none": ({"axes": {"vertical": {"base": {"app": "1"}}}}, ("axes",)),
+    "a mean that is none": ({"axes": {"vertical": {"usualReplicas": {"mean": "many"}}}}, ("axes",)),
 }
 
 

@@ -1,0 +1,139 @@
+"""What the operator must remember between two decisions, by axis: `status.axes` (DESIGN 3 and 8).
+
+What belongs here: what a restart must not lose, and no more. A copy of it stands in an annotation of the workload. The
+rest of the status is in `hvpa.api.status`.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from hvpa.api.base import StatusModel
+from hvpa.api.fields import Timestamp
+
+
+class SpentWish(StatusModel):
+    """The wish that the last horizontal step was blended from."""
+
+    replicas: int
+    """The count that was set."""
+    wish: int
+    """The count that the HorizontalPodAutoscaler wanted."""
+    weight: float
+    """The vertical weight in percent that it was blended with."""
+    goal: int | None = None
+    """The count that the wish was blended to, where `maxStep` cut the step short: the rest is still to come."""
+
+
+class SetBack(StatusModel):
+    """How often somebody undid a change of the operator."""
+
+    count: int
+    """How often."""
+    time: Timestamp
+    """When the change was last made again."""
+
+
+class MailboxCorrection(StatusModel):
+    """How often the mailbox was corrected for one status of the HorizontalPodAutoscaler."""
+
+    hpa_status: str
+    """Which status: the count it asks for, and the operator's own estimate from its metrics, as `asked/estimated`."""
+    count: int
+    """How often."""
+
+
+class HorizontalAxis(StatusModel):
+    """What the operator remembers of horizontal scaling."""
+
+    last_scale_time: Timestamp | None = None
+    """When replicas were last changed."""
+    spent: SpentWish | None = None
+    """What the last step was blended from."""
+    set_back: SetBack | None = None
+    """Changes that somebody undid."""
+    mailbox: MailboxCorrection | None = None
+    """Corrections of the mailbox."""
+
+
+class SpentTarget(StatusModel):
+    """The target that the last step of a request was blended from."""
+
+    container: str
+    """The container's name."""
+    resource: str
+    """The resource: cpu or memory."""
+    target: str
+    """The request that the VerticalPodAutoscaler recommended."""
+    weight: float
+    """The vertical weight in percent that it was blended with."""
+    request: str
+    """The request that was set."""
+
+
+class Pending(StatusModel):
+    """A change that has been wanted without interruption."""
+
+    container: str
+    """The container's name."""
+    resource: str
+    """The resource: cpu or memory."""
+    direction: str
+    """Up or down."""
+    since: Timestamp
+    """Since when."""
+
+
+class MemoryOverride(StatusModel):
+    """When a container's memory was last raised because it ran out of it."""
+
+    container: str
+    """The container's name."""
+    time: Timestamp
+    """When it was."""
+
+
+def _is_empty(value: dict[str, dict[str, str]]) -> bool:
+    return not value
+
+
+class UsualReplicas(StatusModel):
+    """The mean of the replica counts that the usual demand speaks of (DESIGN 5.4). Each count weighs as much as its
+    pods had time to show what they use, and half of that a day later."""
+
+    mean: float
+    """The mean count at `time`."""
+    weight: float
+    """What the mean weighs at `time`, in replicas times seconds."""
+    time: Timestamp
+    """Up to when counts are in the mean."""
+    replicas: int
+    """The count since then."""
+
+
+class VerticalAxis(StatusModel):
+    """What the operator remembers of vertical scaling."""
+
+    last_scale_time: Timestamp | None = None
+    """When requests were last changed."""
+    spent: tuple[SpentTarget, ...] = ()
+    """What the last steps were blended from."""
+    pending: tuple[Pending, ...] = ()
+    """Changes that wait."""
+    overrides: tuple[MemoryOverride, ...] = ()
+    """Raises for containers that ran out of memory."""
+    set_back: SetBack | None = None
+    """Changes that somebody undid."""
+    base: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=_is_empty)
+    """Requests by container and resource where the path begins, as they were when the target was first seen."""
+    usual_replicas: UsualReplicas | None = None
+    """The replica counts that the usual demand speaks of."""
+
+
+class Axes(StatusModel):
+    """What the operator remembers, by axis."""
+
+    horizontal: HorizontalAxis | None = None
+    """Horizontal scaling."""
+    vertical: VerticalAxis | None = None
+    """Vertical scaling."""
