@@ -8,9 +8,11 @@ A scenario's file becomes plain values, the engine runs each policy on them step
 - Running: `parallel` (several policies at once, each in a process), `engine` (one policy, step by step).
 - What scales: `scalers` (what is common), `scaler_hvpa` (the operator itself, on `cluster`, its port in memory, and
   `objects`, what it reads there), `scaler_acting` (HPA and VPA by themselves); `recommenders` (when and at what HPA and
-  VPA look), `metrics_server` (what they see), `updater` and `admission` (what a VPA does with pods).
+  VPA look), `metrics_server` (what they see), `updater`, `updater_in_place` and `admission` (what a VPA does with
+  pods).
 - What is scaled: `pods` (the workload moved through time), `pods_state` (a pod and its containers), `pods_usage`,
-  `pods_groups` and `pods_meters` (what pods use under a load), `rollout` (which come and go), `nodes` (where they run).
+  `pods_groups` and `pods_meters` (what pods use under a load), `rollout` (which come and go), `resizes` (which are
+  resized in place), `nodes` (where they run).
 - Recording: `measure` (each step, and the totals), `rises` (how fast a rise of the load was answered).
 - Reports: `table`, `wire` (the JSON), `page` (HTML) and `picture` (PNG), of `figures`, `plots` and `text`.
 """

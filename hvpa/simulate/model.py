@@ -19,6 +19,7 @@ from hvpa.recommend.hpa import HpaSettings
 from hvpa.recommend.vpa import VpaSettings
 
 PolicyKind = Literal["Hvpa", "HPA", "VPA", "HPA+VPA", "Fixed"]
+ResizeMode = Literal["Recreate", "InPlace"]
 
 
 class Load(Protocol):
@@ -52,7 +53,8 @@ class ContainerModel:
 class WorkloadModel:
     """The workload as the scenario sets it up. `max_surge` and `max_unavailable` are counts or percentages ("25%"),
     as a Deployment's; a StatefulSet replaces one pod at a time. `start_up` is the time in seconds from a container's
-    start until it is ready."""
+    start until it is ready. `resize` is how pods come to the resources of a changed template: others take their place,
+    or they are resized in place, as far as that can be done."""
 
     kind: Literal["Deployment", "StatefulSet"]
     name: str
@@ -62,6 +64,7 @@ class WorkloadModel:
     start_up: float = 0.0
     max_surge: int | str = "25%"
     max_unavailable: int | str = "25%"
+    resize: ResizeMode = "Recreate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ UNNEEDED: Final = 600.0
 
 class Node:
     """A node: `ready_at` is when it can be used (seconds), `empty_since` when it lost its last pod (None: it has
-    some); `free_cpu` and `free_memory` are what its pods' requests leave, in millicores and bytes."""
+    some); `free_cpu` and `free_memory` are what its pods' requests leave, in millicores and bytes, as the scheduler
+    sees them: what resizes wait for counts as taken (`PodRequests` with `UseStatusResources`), so that less than
+    nothing may be free."""
 
     __slots__ = ("cpu", "empty_since", "free_cpu", "free_memory", "number", "pods", "ready_at")
 
@@ -35,10 +37,18 @@ class Node:
     def bind(self, pod: SimPod) -> None:
         """Place the pod here."""
         pod.node = self.number
-        self.free_cpu -= pod.cpu_request
-        self.free_memory -= pod.memory_request
+        self.take(pod.cpu_request, pod.memory_request)
         self.pods += 1
         self.empty_since = None
+
+    def take(self, cpu: int, memory: int) -> None:
+        """Less is free by this; more where it is negative."""
+        self.free_cpu -= cpu
+        self.free_memory -= memory
+
+    def fits(self, cpu: int, memory: int) -> bool:
+        """Whether so much is free. Nothing always fits, also on a node that resizes have promised away."""
+        return (cpu <= self.free_cpu or cpu <= 0) and (memory <= self.free_memory or memory <= 0)
 
     @property
     def unneeded_at(self) -> float:
@@ -114,13 +124,26 @@ class Fleet:
 
     def release(self, pod: SimPod, now: float) -> None:
         """The pod is gone: its node has room again."""
+        node = self.node_of(pod)
+        if node is None:
+            return
+        node.take(-pod.cpu_request, -pod.memory_request)
+        if pod.resize is not None:
+            node.take(-pod.resize.held_cpu, -pod.resize.held_memory)
+        node.pods -= 1
+        if node.pods == 0:
+            node.empty_since = now
+
+    def node_of(self, pod: SimPod) -> Node | None:
+        """The pod's node; None where nodes have no size."""
         for node in self.nodes:
             if node.number == pod.node:
-                node.free_cpu += pod.cpu_request
-                node.free_memory += pod.memory_request
-                node.pods -= 1
-                if node.pods == 0:
-                    node.empty_since = now
+                return node
+        return None
+
+    def exceeds(self, cpu: int, memory: int) -> bool:
+        """Whether this is more than a node has."""
+        return cpu > self._cpu or memory > self._memory
 
     def expire(self, now: float) -> None:
         """Take the nodes away that have been empty for long enough."""
@@ -135,14 +158,13 @@ class Fleet:
         if not self._sized:
             return Node(0, math.inf, math.inf, now)
         for node in self.nodes:
-            fits = pod.cpu_request <= node.free_cpu and pod.memory_request <= node.free_memory
-            if fits and node.ready_at <= now + INSTANT:
+            if node.fits(pod.cpu_request, pod.memory_request) and node.ready_at <= now + INSTANT:
                 return node
         return None
 
     def _refusal(self, pod: SimPod) -> str | None:
         """Why no node can be added for the pod; None where one can."""
-        if pod.cpu_request > self._cpu or pod.memory_request > self._memory:
+        if self.exceeds(pod.cpu_request, pod.memory_request):
             return f"Pod {pod.name} requests more than a node has"
         limit = self._model.count
         if limit is not None and len(self.nodes) >= limit:

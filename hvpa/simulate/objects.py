@@ -178,7 +178,7 @@ class PodObjects:
             conditions=[ready],
             container_statuses=[self._container(one) for one in pod.containers],
         )
-        return Pod(metadata=metadata, spec=pod_spec(pod.resources), status=status)
+        return Pod(metadata=metadata, spec=pod_spec(pod.asked_resources), status=status)
 
     def _container(self, container: physics.SimContainer) -> ContainerStatus:
         if container.oom_at is None:

@@ -16,7 +16,8 @@ from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
 from hvpa.simulate.nodes import Fleet
 from hvpa.simulate.pods_state import INSTANT, NOTHING, SimContainer, SimPod, Template, with_default_requests
 from hvpa.simulate.pods_usage import Arrangement
-from hvpa.simulate.rollout import roll_deployment, roll_stateful_set
+from hvpa.simulate.resizes import Resizes
+from hvpa.simulate.rollout import replace_failed, roll_deployment, roll_stateful_set
 
 __all__ = ["SimContainer", "SimPod", "Template", "Workload"]
 
@@ -34,11 +35,12 @@ class Workload:
     are those that exist, oldest first. `changes` grows whenever a pod comes or goes, gets a node, becomes ready or
     not ready, or has a container killed or started again. `on_oom` hears of each container that is OOMKilled, and when.
     `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from when they were added
-    (nothing where nodes have no size).
+    (nothing where nodes have no size). `in_place` says that a changed template resizes the pods that there are.
     """
 
     def __init__(self, model: WorkloadModel, nodes: NodeModel) -> None:
         self.model = model
+        self.in_place = model.resize == "InPlace"
         self.replicas = model.replicas
         self.template: Template = {
             one.name: ContainerResources(dict(one.requests), dict(one.limits)) for one in model.containers
@@ -52,6 +54,7 @@ class Workload:
         self.node_seconds = 0.0
         self._nodes = nodes
         self._fleet = Fleet(nodes)
+        self._resizes = Resizes(self._fleet, self.events)
         self._models = {one.name: one for one in model.containers}
         self._serial = 0
         self._ooms = self._restarts = 0
@@ -71,14 +74,25 @@ class Workload:
 
     def set_template(self, template: Template, now: float) -> None:
         """Set the resources of new pods; a rollout begins where they differ. Pods that were made from an equal template
-        (a rollout that is taken back) count as updated."""
+        (a rollout that is taken back) count as updated. Where pods are resized in place, all that exist are to have
+        the new resources, and count as updated from now on."""
         if template == self.template:
             return
         self.template = template
         self.revision += 1
+        if self.in_place:
+            resources = self._new_resources()
+            for pod in self.pods:
+                pod.template = template
+                self._resizes.ask(pod, resources, now, replace=True)
         for pod in self.pods:
             if pod.template == template:
                 pod.revision = self.revision
+        self._react(now)
+
+    def resize(self, pod: SimPod, resources: Template, now: float) -> None:
+        """Ask for other resources of this one pod (`/resize`); it has them as soon as its node allows it."""
+        self._resizes.ask(pod, resources, now, replace=False)
         self._react(now)
 
     def evict(self, pod: SimPod, now: float) -> None:
@@ -114,11 +128,7 @@ class Workload:
     def create(self, now: float, ordinal: int | None = None) -> None:
         """A new pod from the present template, not scheduled yet; with its ordinal in a StatefulSet."""
         self._serial += 1
-        resources = self.pod_resources
-        if self.admission is not None:
-            resources = self.admission(resources)
-        if list(resources) != list(self._models):
-            resources = {name: resources.get(name, NOTHING) for name in self._models}
+        resources = self._new_resources()
         name = f"{self.model.name}-{self._serial if ordinal is None else ordinal}"
         pod = SimPod(name, self._serial, self.template, resources, now)
         pod.revision = self.revision
@@ -126,6 +136,15 @@ class Workload:
         if ordinal is not None:
             pod.ordinal = ordinal
         self.pods.append(pod)
+
+    def _new_resources(self) -> Template:
+        """What a new pod gets, containers in their order."""
+        resources = self.pod_resources
+        if self.admission is not None:
+            resources = self.admission(resources)
+        if list(resources) != list(self._models):
+            resources = {name: resources.get(name, NOTHING) for name in self._models}
+        return resources
 
     def remove(self, pod: SimPod, now: float, replaced: bool = False) -> None:
         """Delete the pod; `replaced` pods count as restarts."""
@@ -141,7 +160,7 @@ class Workload:
         """Let `step` seconds (more than 0) go by from `now` (where the last step ended), with this load."""
         end = now + step
         arrangement = self._arrangement
-        if arrangement is None or self._next <= end + INSTANT:
+        if arrangement is None or self._next <= end + INSTANT or self._resizes.blocked:
             return self._by_parts(now, step, load)
         if load != self._load or self._tick is None or arrangement.leaks:
             arrangement.measure(load, end)
@@ -175,6 +194,8 @@ class Workload:
             self._catch_up(at)
             if at >= end - INSTANT:
                 break
+            if self._resizes.blocked and self._unblock(at, load):
+                continue
             until, arrangement = self._until(at, end, load)
             if until <= at:
                 self._kill(arrangement, at)
@@ -197,11 +218,7 @@ class Workload:
 
     def _until(self, at: float, end: float, load: float) -> tuple[float, Arrangement]:
         """Measure from now until the next event, or the end; not later than now where memory does not suffice."""
-        if self._arrangement is None:
-            self._arrangement = Arrangement(self.pods, self._models, self._nodes)
-        self._tick = None
-        arrangement = self._arrangement
-        arrangement.measure(load, at)
+        arrangement = self._measure(at, load)
         overflow = arrangement.first_overflow(at)
         if overflow <= at + INSTANT:
             return at, arrangement
@@ -209,6 +226,22 @@ class Workload:
         if arrangement.leaks:
             arrangement.measure(load, until)
         return until, arrangement
+
+    def _measure(self, at: float, load: float) -> Arrangement:
+        """What the pods use now."""
+        if self._arrangement is None:
+            self._arrangement = Arrangement(self.pods, self._models, self._nodes)
+        self._tick = None
+        self._arrangement.measure(load, at)
+        return self._arrangement
+
+    def _unblock(self, at: float, load: float) -> bool:
+        """Resizes that waited for memory to become free are done where it has; whether any was."""
+        self._measure(at, load)
+        unblocked = self._resizes.is_unblocked(self.pods)
+        if unblocked:
+            self._react(at)
+        return unblocked
 
     def _kill(self, arrangement: Arrangement, now: float) -> None:
         """Containers with too much memory are OOMKilled."""
@@ -229,14 +262,23 @@ class Workload:
             self._react(now)
 
     def _react(self, now: float) -> None:
-        """Something changed: the controller acts, then the scheduler."""
+        """Something changed: the controller acts, then the kubelets (on resizes), then the scheduler."""
         self.changes += 1
         self._arrangement = None
+        self._roll(now)
+        if self.in_place:
+            self._resizes.settle(self.pods, now)
+            while replace_failed(self, self.model, self._resizes.failed(self.pods, now), now):
+                self._roll(now)
+                self._resizes.settle(self.pods, now)
+        self._schedule(now)
+
+    def _roll(self, now: float) -> None:
+        """The controller creates and deletes pods."""
         if self.model.kind == "Deployment":
             roll_deployment(self, self.model.max_surge, self.model.max_unavailable, now)
         else:
             roll_stateful_set(self, now)
-        self._schedule(now)
 
     def _schedule(self, now: float, at_once: bool = False) -> None:
         """Pods get nodes, and start there."""
@@ -250,6 +292,8 @@ class Workload:
                 self.events.append(SimulationEvent(max(0.0, now), "Unschedulable", "Unschedulable", reason))
         self._next = min((pod.next_event for pod in self.pods), default=math.inf)
         self._next = min(self._next, self._fleet.next_event(now))
+        if self.in_place:
+            self._next = min(self._next, self._resizes.next_event(self.pods, now))
 
     def _settle(self) -> None:
         """All pods, ready for long."""

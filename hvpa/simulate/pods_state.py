@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hvpa.api.quantity import CPU, MEMORY, Resource
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.pods_meters import IDLE, Meter
+
+if TYPE_CHECKING:
+    from hvpa.simulate.resizes import Resize
 
 INSTANT: Final = 1e-6
 """Seconds that count as the same instant: far more than the rounding of times, far less than anything that happens."""
@@ -134,14 +137,15 @@ class SimPod:
 
     `serial` counts all pods that the workload ever had (a StatefulSet's pods share names, never this), `ordinal` is a
     StatefulSet's. `revision` is the workload's when the pod was made or last agreed with its template. `resources` are
-    the pod's own, which an admission webhook may have changed. `node` is its node's number, None while unscheduled;
-    `started` is when it got one, and its containers first started; `ready_at` when it became or becomes ready (None:
-    not known), `ready_changed` when `ready` last changed; `deleted` when it was deleted.
+    the pod's own, which an admission webhook may have changed; `resize` is what waits to become of them. `node` is its
+    node's number, None while unscheduled; `started` is when it got one, and its containers first started; `ready_at`
+    when it became or becomes ready (None: not known), `ready_changed` when `ready` last changed; `deleted` when it was
+    deleted.
     """
 
     __slots__ = (
         "containers", "cpu_request", "created", "deleted", "memory_request", "name", "node", "ordinal", "ready",
-        "ready_at", "ready_changed", "refused", "resources", "revision", "serial", "shapes", "start_up",
+        "ready_at", "ready_changed", "refused", "resize", "resources", "revision", "serial", "shapes", "start_up",
         "started", "template",
     )  # fmt: skip
 
@@ -152,13 +156,11 @@ class SimPod:
         self.serial = serial
         self.ordinal = serial
         self.template = template
-        self.resources = resources
         self.created = created
         self.revision = 0
         self.start_up = 0.0
-        self.shapes = tuple(shape_of(one) for one in resources.values())
-        self.cpu_request = sum(shape.cpu_request for shape in self.shapes)
-        self.memory_request = sum(shape.memory_request for shape in self.shapes)
+        self.resize: Resize | None = None
+        self.take(resources)
         self.containers = [SimContainer(one) for one in resources]
         self.node: int | None = None
         self.started: float | None = None
@@ -167,6 +169,18 @@ class SimPod:
         self.ready_changed = created
         self.deleted: float | None = None
         self.refused = False
+
+    def take(self, resources: Template) -> None:
+        """These are the pod's resources from now on; containers in their order, running ones go on."""
+        self.resources = resources
+        self.shapes = tuple(shape_of(one) for one in resources.values())
+        self.cpu_request = sum(shape.cpu_request for shape in self.shapes)
+        self.memory_request = sum(shape.memory_request for shape in self.shapes)
+
+    @property
+    def asked_resources(self) -> Template:
+        """What the pod's spec says: its resources, or those that a resize which waits asks for."""
+        return self.resources if self.resize is None else self.resize.resources
 
     @property
     def phase(self) -> Literal["Pending", "Running"]:

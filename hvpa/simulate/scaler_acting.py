@@ -15,9 +15,12 @@ from hvpa.recommend.hpa import Scale
 from hvpa.simulate.admission import admitted, update_mode
 from hvpa.simulate.model import Policy, Scenario
 from hvpa.simulate.objects import PodObjects, raw, selector_text
+from hvpa.simulate.pods_state import SimPod
 from hvpa.simulate.recommenders import Every, HpaController, VpaController
+from hvpa.simulate.resizes import is_refused
 from hvpa.simulate.scalers import CpuTarget, Surroundings
 from hvpa.simulate.updater import to_evict
+from hvpa.simulate.updater_in_place import IN_PLACE_OR_RECREATE, InPlaceUpdater
 
 SCALING_ACTIVE: Final = "ScalingActive"
 
@@ -37,6 +40,7 @@ class ActingScaler:
         self._updater = Every(scenario.controllers.updater_period, scenario.controllers.updater_period)
         self._pods = PodObjects(around.state, around.instants)
         self._target = CpuTarget(around.state)
+        self._in_place = InPlaceUpdater()
         self._acts = self._vpa is not None and update_mode(self._vpa) != "Off"
         self._admitted: Mapping[str, ContainerResources] = around.state.pod_resources
         if self._acts:
@@ -55,7 +59,7 @@ class ActingScaler:
                 if status is not self._vpa.status:
                     self._vpa = msgspec.structs.replace(self._vpa, status=status)
             if self._acts and self._updater.due(now):
-                self._evict(self._vpa, now)
+                self._update(self._vpa, now)
 
     def cpu_target(self) -> float | None:
         """See the protocol."""
@@ -101,11 +105,38 @@ class ActingScaler:
             self._admitted = given
         return self._admitted
 
-    def _evict(self, vpa: Vpa, now: float) -> None:
-        state = self._around.state
-        for pod in to_evict(state.pods, vpa, state.replicas, now):
+    def _update(self, vpa: Vpa, now: float) -> None:
+        """One loop of the updater."""
+        state, tell = self._around.state, self._around.recorder.tell
+        if update_mode(vpa) == IN_PLACE_OR_RECREATE:
+            evicted = self._resize(vpa, now)
+        else:
+            evicted = to_evict(state.pods, vpa, state.replicas, now)
+        for pod in evicted:
             state.evict(pod, now)
-            self._around.recorder.tell("Evicted", "EvictedByVPA", f"{pod.name} was evicted to be resized")
+            tell("Evicted", "EvictedByVPA", f"{pod.name} was evicted to be resized")
+
+    def _resize(self, vpa: Vpa, now: float) -> list[SimPod]:
+        """Resize pods in place; those that have to be evicted instead."""
+        state = self._around.state
+        wanted: dict[int, Mapping[str, ContainerResources]] = {}  # of pods that share their resources
+
+        def resources(pod: SimPod) -> Mapping[str, ContainerResources]:
+            if id(pod.resources) not in wanted:
+                wanted[id(pod.resources)] = admitted(pod.resources, vpa)
+            return wanted[id(pod.resources)]
+
+        updates = self._in_place.loop(
+            state.pods, vpa, state.replicas, now, lambda pod: is_refused(pod.resources, resources(pod))
+        )
+        changes = [(pod, resources(pod)) for pod in updates.resize]
+        if changes:
+            self._admit(state.pod_resources)
+        for pod, given in changes:
+            state.resize(pod, given, now)
+            text = f"{pod.name} is to be resized in place"
+            self._around.recorder.tell("Requests", "InPlaceResizedByVPA", text)
+        return updates.evict
 
 
 def _hpa(spec: Mapping[str, object], scenario: Scenario) -> Hpa:

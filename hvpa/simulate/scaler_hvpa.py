@@ -65,7 +65,10 @@ class HvpaScaler:
         self._around = around
         self._clock = VirtualClock(scenario.start)
         self._cluster = SimulatedCluster(spec, metadata, around.state, around.instants, self._tell)
-        settings = Settings(hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000))
+        settings = Settings(
+            hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000),
+            in_place=workload.resize == "InPlace",
+        )
         self._reconciler = Reconciler(self._cluster, self._clock, settings, _Heard(around.recorder))
         self._hpa = HpaController(scenario.controllers, around.metrics)
         self._vpa = VpaController(scenario.controllers, around.metrics, around.state, scenario.start)

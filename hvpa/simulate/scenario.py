@@ -206,6 +206,7 @@ def _workload(model: ScenarioWorkload) -> WorkloadModel:
         start_up=model.start_up,
         max_surge=model.max_surge,
         max_unavailable=model.max_unavailable,
+        resize=model.resize,
     )
 
 

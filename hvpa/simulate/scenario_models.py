@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hvpa.api.base import SpecModel, fault
 from hvpa.api.fields import LIST_LENGTH, Flag, PositiveCount, Timestamp
+from hvpa.simulate.model import ResizeMode
 from hvpa.simulate.scenario_fields import (
     Amounts,
     Bytes,
@@ -130,6 +131,7 @@ class ScenarioWorkload(SpecModel):
     start_up: Seconds = 0.0
     max_surge: SomePods = "25%"
     max_unavailable: SomePods = "25%"
+    resize: ResizeMode = "Recreate"
     containers: Annotated[tuple[ScenarioContainer, ...], Field(min_length=1, max_length=LIST_LENGTH)]
 
     @model_validator(mode="after")

@@ -16,6 +16,7 @@ from hvpa.simulate.scenario_files import Unreadable, read_text
 from hvpa.simulate.scenario_policy_models import FixedContainer, FixedSize, HpaAlone, PolicyModel, VpaAlone
 from hvpa.simulate.scenario_recommenders import check_hpa, vpa_notes
 from hvpa.simulate.scenario_yaml import Source, read_documents
+from hvpa.simulate.updater_in_place import IN_PLACE_OR_RECREATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,11 @@ class _Reader:
 
     def _vpa(self, path: str, spec: VpaAlone) -> Mapping[str, object]:
         self.notes += vpa_notes(self._source, path, spec, self._workload)
+        mode = spec.update_policy.update_mode
+        if mode == IN_PLACE_OR_RECREATE and self._workload.resize != "InPlace":
+            raise self._source.refuse(
+                f"{path}.updatePolicy.updateMode", f"{mode} needs workload.resize: InPlace"
+            )
         return spec.to_wire()
 
     def _fixed(self, path: str, name: str, fixed: FixedSize) -> Policy:

@@ -23,15 +23,17 @@ class HpaAlone(HpaTemplateSpec):
 
 
 def _mode(value: object) -> object:
-    if value not in ("Recreate", "Off"):
-        raise ValueError("must be Recreate or Off: what others do is not simulated")
+    if value not in ("Recreate", "InPlaceOrRecreate", "Off"):
+        raise ValueError("must be Recreate, InPlaceOrRecreate or Off: what others do is not simulated")
     return value
 
 
 class VpaUpdates(SpecModel):
     """What the VPA's updater does."""
 
-    update_mode: Annotated[Literal["Recreate", "Off"], BeforeValidator(_mode)] = "Recreate"
+    update_mode: Annotated[Literal["Recreate", "InPlaceOrRecreate", "Off"], BeforeValidator(_mode)] = (
+        "Recreate"
+    )
 
 
 class VpaAlone(VpaTemplateSpec):

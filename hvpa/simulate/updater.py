@@ -1,12 +1,13 @@
 """The VPA's updater in mode Recreate: which pods it evicts in one loop, so that the webhook can give their successors
-other resources (vertical-pod-autoscaler 1.7.3, `pkg/updater/{logic,priority,restriction}`).
+other resources (vertical-pod-autoscaler 1.7.3, `pkg/updater/{logic,priority,restriction}`). `updater_in_place` has the
+mode that resizes pods instead.
 
 Times in seconds of the simulation, CPU in millicores, memory in bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar
 
@@ -117,13 +118,28 @@ def to_evict(
     """
     if update_mode(vpa) not in ACTING_MODES:
         return []
-    live = [pod for pod in pods if pod.node is not None and pod.deleted is None and pod.phase not in FINISHED]
+    live = live_pods(pods)
     if len(live) < settings.min_replicas or replicas == 0:
         return []
     budget = Budget(live, replicas, settings.eviction_tolerance)
+    evicted: list[P] = []
+    for pod in by_priority(filter(budget.allows, live), vpa, now, settings):
+        if budget.allows(pod):
+            budget.spend(pod)
+            evicted.append(pod)
+    return evicted
+
+
+def live_pods(pods: Iterable[P]) -> list[P]:
+    """Those that count: with a node, not finished, and not being deleted."""
+    return [pod for pod in pods if pod.node is not None and pod.deleted is None and pod.phase not in FINISHED]
+
+
+def by_priority(pods: Iterable[P], vpa: Vpa, now: float, settings: UpdaterSettings) -> list[P]:
+    """Those of the pods that need other resources, by priority (`getPodsUpdateOrder`). Raises `QuantityError`."""
     priorities: dict[int, Priority] = {}  # of pods that share their resources, as those of one template do
     wanted: list[tuple[Priority, P]] = []
-    for pod in filter(budget.allows, live):
+    for pod in pods:
         priority = priorities.get(id(pod.resources))
         if priority is None:
             priority = priority_of(pod.resources, recommended(pod.resources, vpa))
@@ -131,39 +147,35 @@ def to_evict(
         if _is_due(pod, priority, vpa, now, settings):
             wanted.append((priority, pod))
     wanted.sort(key=lambda one: one[0][:2], reverse=True)
-    evicted: list[P] = []
-    for _, pod in wanted:
-        if budget.allows(pod):
-            budget.spend(pod)
-            evicted.append(pod)
-    return evicted
+    return [pod for _, pod in wanted]
 
 
 class Budget:
-    """How many of a workload's pods may still be taken away (`restriction.singleGroupStats`)."""
+    """How many of a workload's pods may still be taken away, or resized (`restriction.singleGroupStats`)."""
 
     def __init__(self, live: Sequence[PodSeen], replicas: int, tolerance: float) -> None:
         self._replicas = replicas
         self._tolerance = int(replicas * tolerance)
-        self._running = sum(not _is_pending(pod) for pod in live)
+        self._running = sum(not is_pending(pod) for pod in live)
         self._evicted = 0
 
     def allows(self, pod: PodSeen) -> bool:
-        """Whether this pod may be evicted: a pending one always, else as long as enough stay; where the tolerance is
-        less than one pod, one of them while all run."""
-        if _is_pending(pod):
+        """Whether this pod may be evicted (or resized): a pending one always, else as long as enough stay; where the
+        tolerance is less than one pod, one of them while all run."""
+        if is_pending(pod):
             return True
         if self._running - self._evicted > self._replicas - self._tolerance:
             return True
         return self._tolerance == 0 and self._evicted == 0 and self._running == self._replicas
 
     def spend(self, pod: PodSeen) -> None:
-        """Count an eviction."""
-        if not _is_pending(pod):
+        """Count an eviction, or a resize."""
+        if not is_pending(pod):
             self._evicted += 1
 
 
-def _is_pending(pod: PodSeen) -> bool:
+def is_pending(pod: PodSeen) -> bool:
+    """Whether its containers have not started yet."""
     return pod.phase == "Pending"
 
 

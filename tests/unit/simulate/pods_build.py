@@ -39,6 +39,10 @@ def workload(
     return Workload(model, nodes)
 
 
+def in_place(replicas: int, *containers: Any, **fields: Any) -> Workload:
+    return workload(replicas, *containers, resize="InPlace", **fields)
+
+
 def template(
     cpu: int | None = None, memory: int | None = None, name: str = "app"
 ) -> dict[str, ContainerResources]:
@@ -52,6 +56,18 @@ def rolled_out(state: Workload) -> bool:
 
 def names(state: Workload) -> list[str]:
     return [pod.name for pod in state.pods]
+
+
+def cpus(state: Workload) -> list[int]:
+    return [pod.cpu_request for pod in state.pods]
+
+
+def states(state: Workload) -> list[str | None]:
+    return [None if pod.resize is None else pod.resize.state for pod in state.pods]
+
+
+def reasons(state: Workload) -> list[tuple[float, str]]:
+    return [(event.time, event.reason) for event in state.events]
 
 
 def measured(

@@ -21,7 +21,7 @@ from hvpa.core.model import ContainerResources, Event, OwnedChange, WorkloadPatc
 from hvpa.reconcile.ports import WriteError
 from hvpa.simulate.cluster import SimulatedCluster, VirtualClock
 from hvpa.simulate.model import NodeModel
-from hvpa.simulate.objects import Instants
+from hvpa.simulate.objects import Instants, PodObjects
 from hvpa.simulate.pods import Workload
 from hvpa.simulate.scaler_hvpa import run_to_end
 from tests.unit.simulate import build
@@ -180,3 +180,17 @@ def test_events_are_handed_on() -> None:
 def test_a_virtual_clock_stands_still_until_it_is_set() -> None:
     clock = VirtualClock(build.START)
     assert clock.now() == clock.now() == build.START
+
+
+def test_a_pods_spec_says_what_a_resize_that_waits_asks_for() -> None:
+    state = Workload(build.workload(replicas=2, resize="InPlace"), NodeModel(cpu=1000))
+    pods = PodObjects(state, Instants(build.START))
+    assert cpus(pods) == ["500m", "500m"]
+    grown = ContainerResources({"cpu": 600, "memory": 512 * build.MIB}, {})
+    state.resize(state.pods[0], {"app": grown}, 0.0)
+    assert state.pods[0].resources["app"].requests["cpu"] == 500
+    assert cpus(pods) == ["600m", "500m"]
+
+
+def cpus(pods: PodObjects) -> list[object]:
+    return [pod.spec.containers[0].resources.requests["cpu"] for pod in pods.read()]

@@ -10,7 +10,7 @@ import pytest
 
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.engine import simulate
-from hvpa.simulate.model import Policy, PolicyResult, Scenario, WorkloadModel
+from hvpa.simulate.model import NodeModel, Policy, PolicyResult, Scenario, WorkloadModel
 from hvpa.simulate.scalers import SimulationError
 from tests.unit.simulate import build
 
@@ -92,6 +92,41 @@ def test_an_hpa_and_a_vpa_side_by_side_do_both() -> None:
     assert result.totals.request_changes >= 1
 
 
+def test_a_vpa_that_may_resizes_pods_in_place() -> None:
+    policy = Policy("in place", "VPA", vpa={"updatePolicy": {"updateMode": "InPlaceOrRecreate"}})
+    workload = build.workload(resize="InPlace")
+    result = run(policy, workload=workload, load=build.constant(240.0), duration=4 * HOUR)
+    assert {(event.kind, event.reason) for event in result.events} == {("Requests", "InPlaceResizedByVPA")}
+    assert len(result.events) >= 3
+    assert (result.totals.restarts, set(result.series.ready)) == (0, {3})
+    assert 1 <= result.totals.request_changes <= len(result.events) / 3
+    assert result.series.requests["app", "cpu"][-1] > 800, "they use 820m"
+
+
+def test_it_evicts_a_pod_whose_node_has_no_room_for_five_minutes() -> None:
+    """Of two pods on a node one grows, at the expense of nobody; the other waits, and then goes elsewhere."""
+    policy = Policy("in place", "VPA", vpa={"updatePolicy": {"updateMode": "InPlaceOrRecreate"}})
+    workload = build.workload(resize="InPlace", replicas=2)
+    nodes = NodeModel(cpu=1300)
+    result = run(policy, workload=workload, nodes=nodes, load=build.constant(160.0), duration=4 * HOUR)
+    told = [(event.time, event.reason) for event in result.events]
+    at = {reason: time for time, reason in reversed(told)}
+    assert at["EvictedByVPA"] - at["ResizeDeferred"] == 420.0, (
+        "seen a loop later, and more than five minutes then"
+    )
+    assert result.totals.restarts == 1
+    assert result.series.requests["app", "cpu"][-1] > 800
+
+
+def test_where_the_api_server_refuses_a_resize_the_pod_is_evicted() -> None:
+    """Without requests a pod is BestEffort, and has to stay so."""
+    policy = Policy("in place", "VPA", vpa={"updatePolicy": {"updateMode": "InPlaceOrRecreate"}})
+    workload = build.workload(build.container(requests={}), resize="InPlace")
+    result = run(policy, workload=workload)
+    assert {event.reason for event in result.events} == {"EvictedByVPA"}
+    assert result.totals.restarts == 3
+
+
 def test_a_vpa_that_is_off_recommends_and_changes_nothing() -> None:
     policy = Policy("off", "VPA", vpa={"updatePolicy": {"updateMode": "Off"}})
     result = run(policy, load=build.constant(240.0), duration=4 * HOUR)
@@ -105,6 +140,14 @@ def test_an_hvpa_scales_both_ways_by_the_operators_own_decision() -> None:
     assert result.totals.replica_changes >= 1
     assert result.totals.request_changes >= 1
     assert 3 < result.series.replicas[-1] < 9, "half of the way is gone by larger pods"
+    assert result.series.requests["app", "cpu"][-1] > 500
+
+
+def test_an_hvpa_whose_pods_are_resized_in_place_restarts_none() -> None:
+    options: dict[str, Any] = {"load": build.step(90.0, 600, 300.0), "duration": 4 * HOUR}
+    result = run(POLICIES.hvpa, workload=build.workload(resize="InPlace"), **options)
+    assert result.totals.request_changes >= 1
+    assert result.totals.restarts == 0 < run(POLICIES.hvpa, **options).totals.restarts
     assert result.series.requests["app", "cpu"][-1] > 500
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -63,6 +64,7 @@ def workloads(draw: st.DrawFn) -> WorkloadModel:
         start_up=draw(st.sampled_from([0.0, 7.0, 30.0])),
         max_surge=draw(FENCES),
         max_unavailable=draw(FENCES),
+        resize=draw(st.sampled_from(["Recreate", "InPlace"])),
     )
 
 
@@ -76,6 +78,12 @@ actions = st.lists(
 )
 
 
+def resources(number: int, before: ContainerResources) -> ContainerResources:
+    """Requests by this number; every other one takes the limits away, which can't be done in place."""
+    limits = {resource: 100 * number + 120 for resource in before.limits} if number % 2 else {}
+    return ContainerResources(bounds(100 * number, 50 * (1 + number % 3)), limits)
+
+
 def act(state: Workload, action: Action, now: float) -> None:
     if action is None:
         return
@@ -83,8 +91,7 @@ def act(state: Workload, action: Action, now: float) -> None:
     if what == "scale":
         state.scale(number, now)
     elif what == "template":
-        resources = {name: ContainerResources(bounds(100 * number, 50), {}) for name in state.template}
-        state.set_template(resources, now)
+        state.set_template({name: resources(number, one) for name, one in state.template.items()}, now)
     elif number < len(state.pods):
         state.evict(state.pods[number], now)
 
@@ -138,7 +145,12 @@ def test_usage_keeps_to_its_bounds(model: WorkloadModel, nodes: NodeModel, scrip
             assert all(cpu <= nodes.cpu * (1 + 1e-9) for cpu in used.values())
         if nodes.count is not None:
             assert state.node_count <= nodes.count
-        assert tick.requested_cpu == sum(pod.cpu_request for pod in state.pods if pod.node is not None)
+        placed = [pod for pod in state.pods if pod.node is not None]
+        assert tick.requested_cpu == sum(pod.cpu_request for pod in placed)
+        for node in {pod.node for pod in placed}:
+            own = [pod for pod in placed if pod.node == node]
+            assert sum(pod.cpu_request for pod in own) <= (nodes.cpu or math.inf)
+            assert sum(pod.memory_request for pod in own) <= (nodes.memory or math.inf)
 
 
 @QUIET
@@ -204,3 +216,21 @@ def test_a_stateful_set_never_lacks_more_than_one_pod(replicas: int, second: int
         assert tick.pods == replicas
         assert tick.ready >= replicas - 1
     assert rolled_out(state)
+
+
+@QUIET
+@given(workloads(), node_models, actions)
+def test_in_place_every_pod_is_of_the_present_template_and_waits_no_longer_than_its_time(
+    model: WorkloadModel, nodes: NodeModel, script: Script
+) -> None:
+    state = Workload(replace(model, resize="InPlace"), nodes)
+    for index, (load, action) in enumerate([*script, *[(0, None)] * 25]):
+        act(state, action, index * 15.0)
+        state.advance(index * 15.0, 15.0, float(load))
+        assert state.updated_replicas == len(state.pods)
+        for pod in state.pods:
+            assert pod.asked_resources == state.pod_resources
+            assert pod.resize is None or pod.node is not None
+    if all(pod.ready for pod in state.pods) and len(state.pods) >= state.replicas:
+        waiting = {pod.resize.state for pod in state.pods if pod.resize is not None}
+        assert waiting <= {"Error"}, "what can be replaced is, six minutes later"

@@ -21,8 +21,8 @@ from tests.unit.simulate import build
 POLICIES = build.Policies()
 
 
-def at_work(policy: Policy) -> tuple[Any, Surroundings]:
-    scenario = build.scenario()
+def at_work(policy: Policy, **changes: Any) -> tuple[Any, Surroundings]:
+    scenario = build.scenario(**changes)
     state = Workload(scenario.workload, scenario.nodes)
     around = Surroundings(scenario, state, Recorder(scenario, state, array("d", [90.0])))
     return scaler(policy, around), around
@@ -64,6 +64,22 @@ def test_an_hvpa_that_never_comes_to_rest_ends_the_simulation(monkeypatch: pytes
     monkeypatch.setattr(Reconciler, "reconcile", changes_again)
     with pytest.raises(SimulationError, match="does not come to rest"):
         one.step(0.0)
+
+
+@pytest.mark.parametrize(("resize", "in_place"), [("Recreate", False), ("InPlace", True)])
+def test_the_operator_is_told_how_pods_are_resized(
+    monkeypatch: pytest.MonkeyPatch, resize: str, in_place: bool
+) -> None:
+    given: list[bool] = []
+
+    class Watched(Reconciler):
+        def __init__(self, *parts: Any) -> None:
+            given.append(parts[2].in_place)
+            super().__init__(*parts)
+
+    monkeypatch.setattr("hvpa.simulate.scaler_hvpa.Reconciler", Watched)
+    at_work(POLICIES.hvpa, workload=build.workload(resize=resize))
+    assert given == [in_place]
 
 
 def test_the_cpu_that_an_hpa_keeps_to_follows_the_template() -> None:
