@@ -98,8 +98,8 @@ def _is_empty(value: dict[str, dict[str, str]]) -> bool:
 
 
 class UsualReplicas(StatusModel):
-    """The mean of the replica counts that the usual demand speaks of (DESIGN 5.4). Each count weighs as much as its
-    pods had time to show what they use, and half of that a day later."""
+    """The mean of the replica counts that a VerticalPodAutoscaler's targets speak of (DESIGN 5.4). Each count weighs as
+    much as its pods had time to show what they use, and half of that a day later."""
 
     mean: float
     """The mean count at `time`."""
@@ -109,6 +109,24 @@ class UsualReplicas(StatusModel):
     """Up to when counts are in the mean."""
     replicas: int
     """The count since then."""
+
+
+class UsualDemand(StatusModel):
+    """The mean over time of what the HorizontalPodAutoscaler measured of one container's one resource, all pods
+    together. What was a day ago weighs half."""
+
+    container: str
+    """The container's name."""
+    resource: str
+    """The resource: cpu or memory."""
+    mean: float
+    """The mean demand at `time`, in millicores or bytes of requests."""
+    weight: float
+    """What the mean weighs at `time`, in seconds."""
+    time: Timestamp
+    """Up to when demand is in the mean."""
+    present: int
+    """The demand since then."""
 
 
 class VerticalAxis(StatusModel):
@@ -127,7 +145,9 @@ class VerticalAxis(StatusModel):
     base: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=_is_empty)
     """Requests by container and resource where the path begins, as they were when the target was first seen."""
     usual_replicas: UsualReplicas | None = None
-    """The replica counts that the usual demand speaks of."""
+    """The replica counts that targets speak of, where no metric measures what they are about."""
+    usual_demand: tuple[UsualDemand, ...] = ()
+    """What was measured, over time."""
 
 
 class Axes(StatusModel):

@@ -20,6 +20,7 @@ from hvpa.api.axes import (
     SetBack,
     SpentTarget,
     SpentWish,
+    UsualDemand,
     UsualReplicas,
     VerticalAxis,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "StatusCondition",
     "StatusModel",
     "StatusUpdatePolicy",
+    "UsualDemand",
     "UsualReplicas",
     "VerticalAxis",
     "VpaRecommendationStatus",

@@ -15,13 +15,13 @@ from hvpa.api.hvpa import ScaleType
 from hvpa.api.objects import Hpa, MetricSource, MetricValue, ResourceList, Vpa, condition
 from hvpa.api.quantity import Resource, format_resource, parse_resource
 from hvpa.api.timestamp import format_timestamp
+from hvpa.core.estimate import estimate_replicas
 from hvpa.core.model import Blocked, Decision, Observation, Recommender
 from hvpa.core.rollout import rollout_complete
 from hvpa.core.state import held_until
 from hvpa.core.vertical import DEFAULT_MIN_CHANGE
 from hvpa.core.weights import FULL, percent
 from hvpa.core.windows import window_state
-from hvpa.core.wish import estimate_replicas
 
 RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
 NOTHING = "(nothing)"
@@ -98,7 +98,7 @@ def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
     yield f"HPA {hpa.metadata.name}: wants {hpa.status.desired_replicas} replicas"
     for line in _metrics(hpa):
         yield f"  {line}"
-    estimate = estimate_replicas(hpa, seen.workload, seen.pods, seen.settings)
+    estimate = estimate_replicas(seen, hpa)
     trusted = decision.replicas.hpa if decision.replicas is not None else None
     measured = "these metrics tell nothing" if estimate is None else f"these metrics call for {estimate}"
     wish = "no wish is trusted" if trusted is None else f"the trusted wish is {trusted}"

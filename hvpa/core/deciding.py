@@ -13,6 +13,7 @@ from hvpa.api.status import HorizontalAxis
 from hvpa.core.events import events_of
 from hvpa.core.gates import Moment
 from hvpa.core.horizontal import HorizontalOutcome, scale_horizontally, without_past_goal
+from hvpa.core.joint_step import JointScaling
 from hvpa.core.judgement import Judgement
 from hvpa.core.memo import Basis, remembered_while
 from hvpa.core.model import (
@@ -49,24 +50,24 @@ def decide(seen: Observation) -> Decision:
     if seen.metadata.deletion_timestamp is not None:
         return Decision(status=seen.status)
     present = Present(seen.now)
-    decision, look_again_at = _decided(present, seen, *_wish(seen))
+    decision, look_again_at = _decided(present, seen, *_wish(seen), seen.settings.in_place)
     if look_again_at is None:
         return decision
     return structs.replace(decision, recheck_after=look_again_at - seen.now)
 
 
-def _basis(seen: Scene, wish: Wish, bounds: Bounds) -> Basis:
-    return Basis((seen.metadata.namespace, seen.metadata.name), _PARTS(seen), (wish, bounds))
+def _basis(seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Basis:
+    return Basis((seen.metadata.namespace, seen.metadata.name), _PARTS(seen), (wish, bounds, in_place))
 
 
 @remembered_while(_basis)
 def _decided(
-    present: Present, seen: Scene, wish: Wish, bounds: Bounds
+    present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: bool
 ) -> tuple[Decision, dt.datetime | None]:
     """The decision, but for when to look again, which is beside it."""
     judgement = Judgement()
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
-        judgement = _judge(present, seen, wish, bounds)
+        judgement = _judge(present, seen, wish, bounds, in_place)
     status = next_status(seen, present, judgement)
     decision = Decision(
         status=status,
@@ -81,11 +82,12 @@ def _decided(
         blocked=judgement.blocked,
         steps=judgement.steps,
         applied=judgement.applied,
+        joint=judgement.joint,
     )
     return decision, judgement.look_again_at
 
 
-def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds) -> Judgement:
+def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Judgement:
     """Both axes of a workload that is there."""
     assert seen.spec is not None and seen.workload is not None
     spec, current = seen.spec, seen.workload.spec.replicas
@@ -95,6 +97,8 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds) -> Judgeme
     moment = Moment(present, spec, rollout_complete(seen.workload))
     if (axis := without_past_goal(seen.horizontal, current, wish)) is not seen.horizontal:
         seen = structs.replace(seen, horizontal=axis)
+    if spec.joint:
+        return _judge_jointly(seen, moment, wish, bounds, in_place)
     vertical_only = seen.vpa.configured and not seen.hpa.configured
     weight = weight_at(spec, current, wish.replicas, bounds, vertical_only)
     horizontal = vertical = None
@@ -107,10 +111,28 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds) -> Judgeme
     return _joined(seen, wish, weight, horizontal, vertical, resources)
 
 
+def _judge_jointly(seen: Scene, moment: Moment, wish: Wish, bounds: Bounds, in_place: bool) -> Judgement:
+    """Both axes, solved together."""
+    assert seen.workload is not None and seen.spec is not None
+    resources = present_resources(seen.workload.spec.template.spec.containers)
+    scaling = JointScaling(seen, moment, wish, bounds, in_place)
+    found = scaling.outcome()
+    weight = scaling.weight()
+    judged = _joined(seen, wish, weight, found.horizontal, found.vertical, resources)
+    wakes = [when for when in (judged.look_again_at, found.look_again_at) if when is not None]
+    return structs.replace(
+        judged,
+        recommended_replicas=found.view.wanted.replicas,
+        vertical=scaling.known.kept(judged.vertical or seen.vertical),
+        look_again_at=min(wakes, default=None),
+        joint=found.view,
+    )
+
+
 def _joined(
     seen: Scene,
     wish: Wish,
-    weight: Weight,
+    weight: Weight | None,
     horizontal: HorizontalOutcome | None,
     vertical: VerticalOutcome | None,
     resources: Mapping[str, ContainerResources],
@@ -140,13 +162,17 @@ def _joined(
         blocked=blocked,
         look_again_at=min([when for when in wakes if when is not None], default=None),
         steps=(
-            f"weight: {weight.percent} percent vertical, {weight.why}",
+            *_weight_told(weight),
             *[text for one in outcomes for text in one.steps],
         ),
         applied=tuple(applied),
         young_until=vertical.young_until if vertical is not None else None,
         without_request=vertical.without_request if vertical is not None else (),
     )
+
+
+def _weight_told(weight: Weight | None) -> tuple[str, ...]:
+    return () if weight is None else (f"weight: {weight.percent} percent vertical, {weight.why}",)
 
 
 def _horizontal_axis(seen: Scene, wish: Wish, outcome: HorizontalOutcome | None) -> HorizontalAxis:

@@ -47,14 +47,33 @@ def scale_horizontally(
 ) -> HorizontalOutcome:
     """Decide on the replica count of a workload that has an HPA."""
     assert seen.workload is not None
+    way = _way(seen, moment, wish, weight, seen.workload.spec.replicas)
+    return _go(seen, moment, wish, way, bounds, starving)
+
+
+def scale_to(
+    seen: Scene, moment: Moment, wish: Wish, goal: int, bounds: Bounds, starving: bool
+) -> HorizontalOutcome:
+    """Decide on the replica count where it is known which one serves the demand: `goal`."""
+    assert seen.workload is not None
+    is_begun = begun(seen.horizontal, seen.workload.spec.replicas)
+    way = _Way(goal, goal, 0, 0, is_begun, how="needed")
+    return _go(seen, moment, wish, way, bounds, starving)
+
+
+def _go(
+    seen: Scene, moment: Moment, wish: Wish, way: _Way, bounds: Bounds, starving: bool
+) -> HorizontalOutcome:
+    """As far on the way as `maxStep`, the bounds and the gates let it."""
+    assert seen.workload is not None
     current = seen.workload.spec.replicas
     contest = _contest(seen, moment, current)
-    way = _cut(seen, moment, _way(seen, moment, wish, weight, current), bounds)
+    way = _cut(seen, moment, way, bounds)
     full = way.step
     note = way.told(current, wish)
     nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), way.look_again_at, (note,))
     reported = full
-    if weight.horizontal_ppm == 0 and wish.replicas is not None and full == current:
+    if way.weight_now == 100 and wish.replicas is not None and full == current:
         reported = wish.replicas
     if reported == current:
         return nothing
@@ -71,7 +90,7 @@ def scale_horizontally(
         return structs.replace(nothing, target=full, axis=_stepped(seen, moment.present, contest, spent))
     inside = bounds.clamp(current)
     if inside != current and first_hold(change, moment, OUTSIDE_BOUNDS) is None:
-        spent = _spent_inside(seen.horizontal.spent, inside, way, weight)
+        spent = _spent_inside(seen.horizontal.spent, inside, way)
         nothing = structs.replace(
             nothing,
             target=inside,
@@ -85,11 +104,11 @@ def scale_horizontally(
     return nothing if nothing.target == reported else _held(nothing, reported, hold)
 
 
-def _spent_inside(before: SpentWish | None, inside: int, way: _Way, weight: Weight) -> SpentWish:
+def _spent_inside(before: SpentWish | None, inside: int, way: _Way) -> SpentWish:
     """The record of a count that is brought inside its bounds. On a way to a goal beyond, it is a part of the way."""
     if way.begun and before is not None and before.goal is not None and before.goal > inside:
         return before.model_copy(update={"replicas": inside})
-    return SpentWish(replicas=inside, wish=inside, weight=weight.percent)
+    return SpentWish(replicas=inside, wish=inside, weight=way.weight_now)
 
 
 def _held(outcome: HorizontalOutcome, wanted: int, hold: Hold) -> HorizontalOutcome:
@@ -126,19 +145,22 @@ def without_past_goal(axis: HorizontalAxis, current: int, wish: Wish) -> Horizon
 
 class _Way(Struct, frozen=True):
     """Where the wish leads: to `goal`, blended with the vertical `weight` (percent), and now to `step`, which is less
-    where `maxStep` says so. `begun` tells that earlier steps went part of the way, `look_again_at` when there is more
-    to be known or done."""
+    where `maxStep` says so. `weight_now` is the weight at the present count, which may be another. `begun` tells that
+    earlier steps went part of the way, `look_again_at` when there is more to be known or done, `how` what was done
+    with the wish."""
 
     goal: int
     step: int
     weight: float
+    weight_now: float
     begun: bool = False
     look_again_at: dt.datetime | None = None
+    how: str = "blended"
 
     def told(self, current: int, wish: Wish) -> str:
         """The way in words."""
         wished = "no say" if wish.replicas is None else str(wish.replicas)
-        text = f"replicas: {current} now, {wished} wished, {self.goal} blended"
+        text = f"replicas: {current} now, {wished} wished, {self.goal} {self.how}"
         if self.step == self.goal:
             return text
         if self.step == current and self.look_again_at is not None:
@@ -153,7 +175,7 @@ def _way(seen: Scene, moment: Moment, wish: Wish, weight: Weight, current: int) 
     speak of the count that stands now (DESIGN 5.2). What `maxStep` has left of a step is still to be done.
     """
     if wish.replicas is None or wish.replicas == current:
-        return _Way(current, current, weight.percent)
+        return _Way(current, current, weight.percent, weight.percent)
     is_begun = begun(seen.horizontal, current)
     spent, present = seen.horizontal.spent, moment.present
     if spent is not None and (spent.replicas, spent.wish) == (current, wish.replicas):
@@ -162,10 +184,10 @@ def _way(seen: Scene, moment: Moment, wish: Wish, weight: Weight, current: int) 
         if measured or not moment.rollout_complete:
             settles_at = max(measured) if moment.rollout_complete else None
             if spent.goal is not None and weight.horizontal_ppm > 0 and current < spent.goal:
-                return _Way(spent.goal, spent.goal, spent.weight, is_begun, settles_at)
-            return _Way(current, current, weight.percent, look_again_at=settles_at)
+                return _Way(spent.goal, spent.goal, spent.weight, weight.percent, is_begun, settles_at)
+            return _Way(current, current, weight.percent, weight.percent, look_again_at=settles_at)
     goal = blend_replicas(current, wish.replicas, weight.horizontal_ppm)
-    return _Way(goal, goal, weight.percent, is_begun)
+    return _Way(goal, goal, weight.percent, weight.percent, is_begun)
 
 
 def _cut(seen: Scene, moment: Moment, way: _Way, bounds: Bounds) -> _Way:

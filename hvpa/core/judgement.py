@@ -10,7 +10,7 @@ import msgspec
 from hvpa.api.quantity import Resource, format_resource
 from hvpa.api.status import HorizontalAxis, VerticalAxis
 from hvpa.api.timestamp import format_timestamp
-from hvpa.core.model import Axis, Blocked, ContainerResources, Direction
+from hvpa.core.model import Axis, Blocked, ContainerResources, Direction, JointView
 from hvpa.core.weights import Weight
 from hvpa.core.wish import Wish
 
@@ -34,6 +34,7 @@ class Judgement(msgspec.Struct, frozen=True):
     scaled_to_zero: bool = False
     young_until: dt.datetime | None = None
     without_request: tuple[str, ...] = ()
+    joint: JointView | None = None
 
 
 def amount(entry: Blocked, value: int) -> str:

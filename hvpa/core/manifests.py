@@ -21,7 +21,7 @@ VPA_API_VERSION = "autoscaling.k8s.io/v1"
 COMPARED = 8192
 """Comparisons that are kept: two for some thousands of Hvpas."""
 
-NEUTRAL_BEHAVIOR: Mapping[str, object] = {
+NEUTRAL_BEHAVIOR: Mapping[str, Mapping[str, object]] = {
     "scaleDown": {
         "stabilizationWindowSeconds": 0,
         "selectPolicy": "Max",
@@ -34,6 +34,11 @@ NEUTRAL_BEHAVIOR: Mapping[str, object] = {
     },
 }
 """Switches the HPA's own memory off, so that stabilization happens once, in the Hvpa (DESIGN 4)."""
+HPA_WINDOW = 300
+"""Seconds for which an HPA remembers what it wanted before it scales in (`--horizontal-pod-autoscaler-downscale-
+stabilization`)."""
+LONGEST_WINDOW = 3600
+"""The longest that an HPA takes (`MaxStabilizationWindowSeconds` in pkg/apis/autoscaling/validation)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +105,20 @@ def hpa_spec(owner: str, spec: HvpaSpec) -> dict[str, object]:
     template = spec.hpa.template.spec
     body = dict(template.to_v2()) if template is not None else {}
     body["scaleTargetRef"] = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner}
-    body.setdefault("behavior", NEUTRAL_BEHAVIOR)
+    body.setdefault("behavior", behavior(spec))
     return body
+
+
+def behavior(spec: HvpaSpec) -> Mapping[str, object]:
+    """The owned HPA's behaviour where the template sets none: no memory. But in a joint decision an HPA counts as many
+    pods as it takes at the present, not one step of them, so that one quiet quarter of a minute would take replicas
+    away: there it remembers the largest wish for as long as the Hvpa waits before it scales in."""
+    if not spec.joint:
+        return NEUTRAL_BEHAVIOR
+    wait = int(spec.hpa.scale_down.stabilization_duration.total_seconds())
+    window = min(wait, LONGEST_WINDOW) if wait else HPA_WINDOW
+    inward = {**NEUTRAL_BEHAVIOR["scaleDown"], "stabilizationWindowSeconds": window}
+    return {**NEUTRAL_BEHAVIOR, "scaleDown": inward}
 
 
 def vpa_spec(spec: HvpaSpec) -> dict[str, object]:

@@ -17,6 +17,7 @@ from hvpa.api.hvpa import HvpaObject, HvpaSpec
 from hvpa.api.objects import Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.quantity import Resource
 from hvpa.api.status import HorizontalAxis, HvpaStatus, VerticalAxis
+from hvpa.core.path import Path, Point, SlotKey
 
 Axis = Literal["horizontal", "vertical"]
 Direction = Literal["up", "down"]
@@ -37,10 +38,11 @@ class Settings:
     """What is the same for every Hvpa of an operator.
 
     `hpa_tolerance`: kube-controller-manager's `--horizontal-pod-autoscaler-tolerance` (its default is 0.1), in parts
-    per million.
+    per million. `in_place`: whether a changed template changes running pods without replacing them.
     """
 
     hpa_tolerance_ppm: int = 100_000
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,14 @@ class Recommender(msgspec.Struct, Generic[T], frozen=True):
     not configured, not found, refused or a foreign one acts."""
 
 
+class PodSize(msgspec.Struct, frozen=True):
+    """What the pods that there are request of one container's one resource, in millicores or bytes: the least, and the
+    mean of the ready ones, rounded up."""
+
+    least: int
+    mean: int
+
+
 class PodsSeen(msgspec.Struct, frozen=True):
     """What a decision needs of the pods: counts by state, who starves, and when the last one became ready."""
 
@@ -104,6 +114,10 @@ class PodsSeen(msgspec.Struct, frozen=True):
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
     and when that was last seen."""
+    sizes: Mapping[SlotKey, PodSize] = msgspec.field(default_factory=dict)
+    """What they request (for joint decisions only)."""
+    ready_since: tuple[dt.datetime, ...] = ()
+    """Since when the ready ones are ready (for joint decisions only)."""
 
 
 class Standing(Protocol):
@@ -202,6 +216,41 @@ class ReplicaView(msgspec.Struct, frozen=True):
     recommended: int
 
 
+class JointSlot(msgspec.Struct, frozen=True):
+    """One container's one resource in a joint decision (DESIGN 5.4), in millicores or bytes.
+
+    `base` is its size where the path begins, `usual` and `present` are the demand of all pods together without their
+    base usage (None: nobody tells), `usual_from` and `present_from` who told it, in words, `usual_replicas` and
+    `present_replicas` the counts that it asks for. `current` is the request now, `size` the one that is wanted.
+    """
+
+    key: SlotKey
+    base: int
+    current: int
+    size: int
+    usual: int | None = None
+    usual_from: str = ""
+    usual_replicas: int | None = None
+    present: int | None = None
+    present_from: str = ""
+    present_replicas: int | None = None
+
+
+class JointView(msgspec.Struct, frozen=True):
+    """A joint decision's way: the path, the point on it that serves the usual demand, and what is wanted.
+
+    `mean_replicas` is the mean of the counts that the usual demand speaks of. `usual` is None where no slot has a usual
+    demand. `wanted` is where the path leads when nothing is blocked, `because` what bound it, in words.
+    """
+
+    path: Path
+    mean_replicas: float
+    slots: tuple[JointSlot, ...]
+    usual: Point | None
+    wanted: Point
+    because: str
+
+
 class Decision(msgspec.Struct, frozen=True):
     """What to write, in this order: workload, status, mailbox, owned objects, events; and when to look again.
 
@@ -224,3 +273,5 @@ class Decision(msgspec.Struct, frozen=True):
     steps: tuple[str, ...] = ()
     applied: tuple[tuple[Axis, Direction], ...] = ()
     """The axes and directions in which this decision changes the workload (for metrics and events)."""
+    joint: JointView | None = None
+    """How both axes were solved together (`Trajectory` only)."""

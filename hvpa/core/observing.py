@@ -41,7 +41,8 @@ _NO_HPA: Recommender[Hpa] = Recommender(False)
 def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observation:
     """Resolve `objects` as seen at `now` (timezone-aware) into what a decision depends on."""
     present = Present(now.astimezone(dt.UTC))
-    scene = _scene(present, objects, tuple([_without_bounds(one) for one in objects.vpas]))
+    uncapped = objects.hvpa.spec is not None and objects.hvpa.spec.joint
+    scene = _scene(present, objects, tuple([_said(one, uncapped) for one in objects.vpas]))
     hpa = _NO_HPA
     if scene.spec is not None and scene.workload is not None:
         hpa = resolve_hpa(scene.metadata, scene.spec, objects.hpas)
@@ -63,13 +64,15 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
 
 
 @remembered
-def _without_bounds(vpa: Vpa) -> Vpa:
-    """The VPA as far as a decision looks at it: the bounds, which move all the time, have no say."""
+def _said(vpa: Vpa, uncapped: bool) -> Vpa:
+    """The VPA as far as a decision looks at it: the bounds, which move all the time, have no say. A joint decision goes
+    by what the pods use (`uncapped`): a capped target would hold demand up at minAllowed (DESIGN 5.4)."""
     said = vpa.status.recommendation
     if said is None or said.container_recommendations is None:
         return vpa
     targets = [
-        ContainerRecommendation(one.container_name, one.target) for one in said.container_recommendations
+        ContainerRecommendation(one.container_name, (uncapped and one.uncapped_target) or one.target)
+        for one in said.container_recommendations
     ]
     status = VpaStatusRead(Recommendation(targets), vpa.status.conditions)
     return Vpa(vpa.metadata, vpa.raw_spec, status)
@@ -99,7 +102,7 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
     pods = PodsSeen()
     if spec is not None and workload is not None:
         vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas), objects)
-        pods = see_pods(hvpa.metadata, objects.pods, workload, vertical.last_scale_time)
+        pods = see_pods(hvpa.metadata, objects.pods, workload, vertical.last_scale_time, spec.joint)
     return Scene(
         metadata=hvpa.metadata,
         spec=spec,

@@ -13,7 +13,7 @@ from typing import Final
 
 from hvpa.api.hvpa import HvpaSpec
 from hvpa.core.path import Path, SlotKey
-from hvpa.core.path_curve import Extent, Lane, Level, Line, Piece, Power
+from hvpa.core.path_curve import Extent, Flat, Lane, Level, Line, Piece, Power
 from hvpa.core.weights import FULL, Bounds
 
 _PATHS: Final = 1024
@@ -107,7 +107,8 @@ def path_of_weights(
 def _weight_lane(parts: tuple[Stretch, ...], counts: Bounds, extent: Extent) -> Lane:
     size = extent.clamp(extent.base)
     pieces: list[Piece] = [Level(counts.lower, size)]
-    walls = [counts.lower]
+    walls: list[int] = []
+    flats: list[Flat] = []
     for part in parts:
         if part.weight_ppm == FULL or not size:
             pieces.append(Level(part.start, extent.upper))
@@ -115,27 +116,39 @@ def _weight_lane(parts: tuple[Stretch, ...], counts: Bounds, extent: Extent) -> 
             break
         if part.weight_ppm == 0 or size == extent.upper:
             pieces.append(Level(part.start + 1, size))
+            if part.weight_ppm == 0:
+                flats.append(Flat(part.start, part.last, size))
             continue
         power = Power(part.start + 1, part.start, size, part.weight_ppm, extent.unit)
         pieces.append(power)
         reached = None if part.last is None else power.top(part.last)
         size = extent.clamp(reached) if reached is not None else extent.upper or 0
-    return _lane(counts, extent, pieces, walls)
+    return _lane(counts, extent, pieces, walls, flats)
 
 
 @lru_cache(maxsize=_PATHS)
 def path_of_intervals(
     counts: Bounds, slots: tuple[tuple[SlotKey, Extent, tuple[ResourceInterval, ...]], ...]
 ) -> Path:
-    """The path that is written out, the intervals of its resource for each slot (DESIGN 5.5); one without any has no
-    path, and no say.
+    """The path that is written out, the intervals of its resource for each slot (DESIGN 5.5); one without any is all
+    vertical, and has a say at its upper bound only.
 
     The first interval begins at no replicas and no resources, so that minReplicas moves no boundary. The last size is
     the path's end, like `upper` (whichever is smaller). From there the rest is horizontal, and at the last replica
     count the rest is vertical up to there. Raises ValueError where counts do not rise or sizes fall.
     """
     counts = _usable(counts)
-    return Path(counts, {key: _interval_lane(parts, counts, extent) for key, extent, parts in slots if parts})
+    return Path(
+        counts,
+        {
+            key: _interval_lane(parts, counts, extent) if parts else _vertical_lane(counts, _sound(extent))
+            for key, extent, parts in slots
+        },
+    )
+
+
+def _vertical_lane(counts: Bounds, extent: Extent) -> Lane:
+    return _lane(counts, extent, [Level(counts.lower, extent.upper)], [counts.lower], [])
 
 
 def _interval_lane(parts: tuple[ResourceInterval, ...], counts: Bounds, extent: Extent) -> Lane:
@@ -144,9 +157,13 @@ def _interval_lane(parts: tuple[ResourceInterval, ...], counts: Bounds, extent: 
             raise ValueError(f"replicas must rise and sizes must not fall: {before} is followed by {after}")
     end = parts[-1]
     extent = _sound(replace(extent, upper=extent.clamp(end.size)))
-    return _lane(
-        counts, extent, [*_written(parts, extent.unit), Level(end.replicas + 1, end.size)], [counts.lower]
-    )
+    flats = [
+        Flat(before.replicas + 1, after.replicas, after.size)
+        for before, after in pairwise((ResourceInterval(0, 0), *parts))
+        if after.horizontal_only
+    ]
+    pieces = [*_written(parts, extent.unit), Level(end.replicas + 1, end.size)]
+    return _lane(counts, extent, pieces, [], flats)
 
 
 def _written(parts: tuple[ResourceInterval, ...], unit: int) -> Iterator[Piece]:
@@ -158,12 +175,12 @@ def _written(parts: tuple[ResourceInterval, ...], unit: int) -> Iterator[Piece]:
             yield Line(first, before.replicas, before.size, after.replicas, after.size, unit)
 
 
-def _lane(counts: Bounds, extent: Extent, pieces: list[Piece], walls: list[int]) -> Lane:
+def _lane(counts: Bounds, extent: Extent, pieces: list[Piece], walls: list[int], flats: list[Flat]) -> Lane:
     """The lane, with the rest: at the last replica count it is vertical."""
     if counts.upper is not None:
         pieces.append(Level(counts.upper, extent.upper))
         walls.append(counts.upper)
-    return Lane(counts, extent, tuple(pieces), tuple(sorted(set(walls))))
+    return Lane(counts, extent, tuple(pieces), tuple(sorted(set(walls))), tuple(flats))
 
 
 def _usable(counts: Bounds) -> Bounds:

@@ -145,6 +145,15 @@ class Line:
 Piece = Level | Power | Line
 
 
+class Flat(NamedTuple):
+    """A stretch of the path, from count `first` to `last` (None: without an end), on which only the count grows: pods
+    keep this `size`, whatever the demand (weight 0, `horizontalOnly`)."""
+
+    first: int
+    last: int | None
+    size: int
+
+
 class Edge(NamedTuple):
     """The largest size of the path at a replica count, and the largest demand that so many serve; None: no end."""
 
@@ -155,13 +164,14 @@ class Edge(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Lane:
     """One slot's path: for each replica count of `counts` the largest size, of which the last piece that begins at or
-    before the count speaks. `walls` are the counts, in order, at which the path goes straight up to its top there.
-    Demand is what the pods do together, without `extent.reserve`."""
+    before the count speaks. `walls` are the counts, in order, at which the path goes straight up to its top there,
+    `flats` the stretches with one size. Demand is what the pods do together, without `extent.reserve`."""
 
     counts: Bounds
     extent: Extent
     pieces: tuple[Piece, ...]
     walls: tuple[int, ...]
+    flats: tuple[Flat, ...] = ()
     _edges: dict[int, Edge] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def edge(self, count: int) -> Edge:
@@ -212,9 +222,9 @@ class Lane:
 
     def size(self, count: int, demand: int) -> int:
         """The size with which `count` replicas serve `demand`: demand / count and the base usage, rounded up to whole
-        units, inside the bounds. Where the path has fewer pods for that demand it is below the curve, and where
-        `count` is fewer than the path has (they are held), above it."""
-        wanted = self.extent.reserve.size(ceil_div(demand, count))
+        units, inside the bounds, and not below that of a flat stretch. Where the path has fewer pods for that demand it
+        is below the curve, and where `count` is fewer than the path has (they are held), above it."""
+        wanted = max(self.extent.reserve.size(ceil_div(demand, count)), self.flat(count))
         if wanted <= self.extent.lower:
             return self.extent.clamp(self.extent.lower)
         top = self.top(count)
@@ -222,6 +232,13 @@ class Lane:
         if top is not None and wanted <= top:
             rounded = min(rounded, top)
         return self.extent.clamp(rounded)
+
+    def flat(self, count: int) -> int:
+        """The size that pods keep at `count` replicas; 0 where it follows the demand."""
+        for one in self.flats:
+            if one.first <= count and (one.last is None or count <= one.last):
+                return one.size
+        return 0
 
     def fits(self, count: int, demand: int) -> bool:
         """Whether `count` replicas can serve `demand` at all, with pods as large as the bounds allow."""

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from hvpa.api.objects import Container, ContainerStatus, Meta, Pod, Workload, condition
+from hvpa.core.blend import ceil_div
 from hvpa.core.memo import Basis, latest
-from hvpa.core.model import PodsSeen
+from hvpa.core.model import PodSize, PodsSeen
+from hvpa.core.path import SlotKey
 from hvpa.core.slots import RESOURCES, amount
 
 OOM_KILLED = "OOMKilled"
@@ -40,17 +42,23 @@ def rollout_complete(workload: Workload) -> bool:
     return status.updated_replicas >= expected
 
 
-def _basis(hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None) -> Basis:
-    return Basis((hvpa.namespace, hvpa.name), (pods, workload.spec.template.spec.containers), (since,))
+def _basis(
+    hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None, sized: bool = False
+) -> Basis:
+    containers = workload.spec.template.spec.containers
+    return Basis((hvpa.namespace, hvpa.name), (pods, containers), (since, sized))
 
 
 @latest(_basis)
-def see_pods(hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None) -> PodsSeen:
+def see_pods(
+    hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None, sized: bool = False
+) -> PodsSeen:
     """Count the pods of `hvpa` by state and find the containers that starved for memory after `since`, the last
-    vertical step."""
+    vertical step; and what they request, where they are to be `sized`."""
     template = {container.name: container for container in workload.spec.template.spec.containers}
     ready = running = 0
     last_ready: dt.datetime | None = None
+    ready_since: list[dt.datetime] = []
     starving: dict[str, dt.datetime] = {}
     for pod in pods:
         if pod.metadata.deletion_timestamp is not None:
@@ -60,10 +68,40 @@ def see_pods(hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.date
         if is_ready is not None and is_ready.status == "True":
             ready += 1
             last_ready = _latest(last_ready, is_ready.last_transition_time)
+            if is_ready.last_transition_time is not None:
+                ready_since.append(is_ready.last_transition_time)
         if pod.status.container_statuses or pod.status.phase == "Failed":
             for name, when in _starved(pod, template, since):
                 starving[name] = max(when, starving.get(name, when))
-    return PodsSeen(ready=ready, running=running, last_ready_at=last_ready, starving=starving)
+    return PodsSeen(
+        ready=ready,
+        running=running,
+        last_ready_at=last_ready,
+        starving=starving,
+        sizes=_sizes(pods) if sized else {},
+        ready_since=tuple(ready_since) if sized else (),
+    )
+
+
+def _sizes(pods: Sequence[Pod]) -> dict[SlotKey, PodSize]:
+    """What the pods that run or will run request."""
+    amounts: dict[SlotKey, list[tuple[int, bool]]] = {}
+    for pod in pods:
+        if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Failed", "Succeeded"):
+            continue
+        is_ready = condition(pod.status.conditions, "Ready")
+        ready = is_ready is not None and is_ready.status == "True"
+        for container in pod.spec.containers:
+            requested = container.resources.limits | container.resources.requests
+            for resource in RESOURCES:
+                if (size := amount(requested, resource)) is not None:
+                    amounts.setdefault(SlotKey(container.name, resource), []).append((size, ready))
+    return {key: _size(found) for key, found in amounts.items()}
+
+
+def _size(found: Sequence[tuple[int, bool]]) -> PodSize:
+    counted = [size for size, ready in found if ready] or [size for size, _ in found]
+    return PodSize(min(size for size, _ in found), ceil_div(sum(counted), len(counted)))
 
 
 def _latest(one: dt.datetime | None, other: dt.datetime | None) -> dt.datetime | None:

@@ -65,6 +65,12 @@ def _scaled(
     return VerticalScaling(seen, own, weight, wants_out).outcome()
 
 
+def governed(seen: Scene) -> tuple[Slot, ...]:
+    """What a usable VPA has targets for."""
+    assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
+    return slots(seen.spec, seen.vpa.object, present_resources(seen.workload.spec.template.spec.containers))
+
+
 class VerticalScaling:
     """One decision's vertical axis: what is the same for all slots, and the way from slot to outcome.
 
@@ -81,7 +87,7 @@ class VerticalScaling:
         self.wants_out = wants_out
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
-        self.slots = slots(seen.spec, seen.vpa.object, self.present)
+        self.slots = governed(seen)
         self.pending = {
             (one.container, one.resource): one for one in seen.vertical.pending if one.direction == "up"
         }
@@ -89,16 +95,13 @@ class VerticalScaling:
         self.young_until = history_until(seen, moment.present)
         self.is_young = False
         self.wakes: list[dt.datetime] = []
+        self.disruptive = True
         self.record = Record(seen.vertical, self.present, moment)
         self.contest = self.record.contest
 
     def outcome(self) -> VerticalOutcome:
         """Decide on every slot."""
-        judged: list[tuple[Step, Hold | None]] = []
-        for slot in self.slots:
-            step = self._step(slot)
-            if step is not None:
-                judged.append((step, first_hold(step.change, self.moment, step.passes)))
+        judged = self.judged()
         without_request = [f"{one.container} {one.resource}" for one in self.slots if one.request is None]
         applied = [step for step, hold in judged if hold is None]
         return VerticalOutcome(
@@ -115,7 +118,12 @@ class VerticalScaling:
         )
 
     # --- what is wanted ----------------------------------------------------------------------------------------------
-    def _step(self, slot: Slot) -> Step | None:
+    def judged(self) -> list[tuple[Step, Hold | None]]:
+        """The changes that are wanted, and what holds each of them back."""
+        steps = [step for slot in self.slots if (step := self.step(slot)) is not None]
+        return [(step, first_hold(step.change, self.moment, step.passes)) for step in steps]
+
+    def step(self, slot: Slot) -> Step | None:
         """The change that is wanted of one slot; None where there is none."""
         starves = self._starves(slot)
         if starves and (override := self._override(slot)) is not None:
@@ -135,7 +143,7 @@ class VerticalScaling:
             last_scale_time=self.seen.vertical.last_scale_time,
             contested_until=self.contest.until,
             weightless=ppm == 0,
-            disruptive=True,
+            disruptive=self.disruptive,
             too_small=spent or abs(wanted - slot.current) < least,
             small_until=None
             if pending is None
@@ -208,7 +216,7 @@ class VerticalScaling:
         if wanted <= slot.current:
             return None
         last, contested = self.seen.vertical.last_scale_time, self.contest.until
-        change = Change(self.spec.scale_up, last, contested_until=contested, disruptive=True)
+        change = Change(self.spec.scale_up, last, contested_until=contested, disruptive=self.disruptive)
         return Step(slot, wanted, FULL, change, OVERRIDDEN, override=True)
 
     # --- requests and limits -----------------------------------------------------------------------------------------

@@ -7,34 +7,18 @@ between the workload's count and the operator's own estimate from the same measu
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import lru_cache
-
 from msgspec import Struct, structs
 
-from hvpa.api.objects import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue, Workload, condition
-from hvpa.api.quantity import QuantityError, parse_quantity
+from hvpa.api.objects import Hpa, condition
 from hvpa.api.status import MailboxCorrection
-from hvpa.core.blend import ceil_div
-from hvpa.core.memo import remembered
-from hvpa.core.model import Finding, Observation, PodsSeen, Settings
-from hvpa.core.weights import FULL, Bounds
+from hvpa.core.estimate import MICRO, MetricDemand, estimate_replicas, metric_demands
+from hvpa.core.model import Finding, Observation
+from hvpa.core.weights import Bounds
 
 MAX_CORRECTIONS = 2
 """How often in a row the mailbox is set right for one and the same HPA status (DESIGN 4)."""
 TOO_MANY_REPLICAS = "TooManyReplicas"
 """Reason of the HPA's `ScalingLimited` where it wants more than maxReplicas (podautoscaler/horizontal.go)."""
-
-_DEFAULT_METRICS = (
-    Metric(
-        type="Resource",
-        resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
-    ),
-)
-"""What the API server fills in where an HPA names no metric (`SetDefaults_HorizontalPodAutoscaler`)."""
-
-
-_NO_SOURCE = MetricSource()
 
 
 class Wish(Struct, frozen=True):
@@ -42,7 +26,8 @@ class Wish(Struct, frozen=True):
 
     `replicas` is the trusted wish (None: the HPA has no say), `beyond_max` whether it would go out further than
     maxReplicas. `mailbox` is the count to be written to `spec.replicas`, `correction` the record of that write where it
-    corrects the HPA.
+    corrects the HPA. For a joint decision: `measured` is what each metric calls for, in fractions of pods, `demands`
+    the same as far as the HPA stands by it, and `unmeasured` tells that a metric has no value.
     """
 
     replicas: int | None
@@ -50,14 +35,37 @@ class Wish(Struct, frozen=True):
     mailbox: int | None = None
     correction: MailboxCorrection | None = None
     problem: Finding | None = None
+    measured: tuple[MetricDemand, ...] = ()
+    demands: tuple[MetricDemand, ...] = ()
+    unmeasured: bool = False
 
 
 def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     """The wish of an HPA that only recommends, given the mailbox's content and its last correction."""
+    wish = _whole_wish(hpa, seen, bounds)
+    if wish.replicas is None or seen.spec is None or seen.workload is None or not seen.spec.joint:
+        return wish
+    measured, unmeasured = metric_demands(seen, hpa)
+    demands = measured
+    estimate = estimate_replicas(seen, hpa)
+    if estimate is None or bounds.clamp(estimate) != wish.replicas:
+        demands = _as_wished(measured, wish.replicas * MICRO)
+    return structs.replace(wish, measured=measured, demands=demands, unmeasured=unmeasured)
+
+
+def _as_wished(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDemand, ...]:
+    """Demands of which the largest is the wish itself, since the HPA knows better (DESIGN 4)."""
+    largest = max(range(len(demands)), key=lambda index: demands[index].pods)
+    return tuple(
+        one.scaled(pods) if index == largest else one.limited(pods) for index, one in enumerate(demands)
+    )
+
+
+def _whole_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     assert seen.spec is not None and seen.workload is not None
     present, mailbox, corrected = seen.workload.spec.replicas, seen.spec.replicas, seen.horizontal.mailbox
     problem = _unusable(hpa)
-    reckoned = None if problem else estimate_replicas(hpa, seen.workload, seen.pods, seen.settings)
+    reckoned = None if problem else estimate_replicas(seen, hpa)
     if reckoned is None:
         problem = problem or Finding("NoMetrics", "the HPA has measured none of its metrics yet")
         return Wish(None, mailbox=put_inside(mailbox, present, bounds), correction=corrected, problem=problem)
@@ -110,126 +118,3 @@ def _unusable(hpa: Hpa) -> Finding | None:
     if active is not None and active.status != "True":
         return Finding(active.reason or "ScalingInactive", active.message or "the HPA is not active")
     return None
-
-
-class _Asked(Struct, frozen=True):
-    """A metric of an HPA's spec, made ready: whose it is, and from where it is to be counted as another load."""
-
-    metric: Metric
-    source: MetricSource
-    identity: tuple[object, ...]
-    up: Fraction
-    down: Fraction
-
-
-def estimate_replicas(hpa: Hpa, workload: Workload, pods: PodsSeen, settings: Settings) -> int | None:
-    """The largest count that a measured metric calls for: the present one within tolerance, else ratio times counted
-    pods, rounded up. Not below the present count while a metric has no value; None when none has one.
-
-    Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
-    """
-    present = workload.spec.replicas
-    proposals: list[int] = []
-    missing = False
-    for index, asked in enumerate(_asked(hpa.spec, settings)):
-        proposal = _proposal(asked, _measurement(index, asked, hpa), hpa, workload, pods)
-        if proposal is None:
-            missing = True
-        else:
-            proposals.append(proposal)
-    if not proposals:
-        return None
-    return max(*proposals, present) if missing else max(proposals)
-
-
-@remembered
-def _asked(spec: HpaSpecRead, settings: Settings) -> tuple[_Asked, ...]:
-    up, down = _tolerance(spec, settings, up=True), _tolerance(spec, settings, up=False)
-    return tuple(
-        _Asked(metric, metric.source() or _NO_SOURCE, _identity(metric), up, down)
-        for metric in spec.metrics or _DEFAULT_METRICS
-    )
-
-
-def _proposal(
-    asked: _Asked, measured: MetricSource | None, hpa: Hpa, workload: Workload, pods: PodsSeen
-) -> int | None:
-    """The count that one metric calls for; None where it has no value."""
-    if measured is None:
-        return None
-    ratio = _ratio(asked.source.target, measured.current)
-    if ratio is None:
-        return None
-    have, wanted = ratio
-    tolerance = asked.up if have > wanted else asked.down
-    if abs(have - wanted) * tolerance.denominator <= wanted * tolerance.numerator:
-        return workload.spec.replicas
-    counted = _counted_pods(asked.metric, asked.source, hpa, workload, pods)
-    return ceil_div(have * counted, wanted)
-
-
-def _identity(metric: Metric) -> tuple[object, ...]:
-    source = metric.source() or _NO_SOURCE
-    return (metric.type, source.name, source.container, source.metric.name, source.described_object)
-
-
-def _measurement(index: int, asked: _Asked, hpa: Hpa) -> MetricSource | None:
-    """What was measured of a metric. The status lists the metrics in the order of the spec (`computeReplicasForMetrics`
-    in podautoscaler/horizontal.go), which tells those apart that differ by their label selector alone."""
-    measured = hpa.status.current_metrics or []
-    if index < len(measured) and _identity(measured[index]) == asked.identity:
-        return measured[index].source()
-    for candidate in measured:
-        if _identity(candidate) == asked.identity:
-            return candidate.source()
-    return None
-
-
-def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
-    """Measured over wanted, as numerator and denominator; None when either is missing or does not parse."""
-    try:
-        if target.average_utilization:
-            if current.average_utilization is None:
-                return None
-            return current.average_utilization, target.average_utilization
-        for wanted, have in ((target.average_value, current.average_value), (target.value, current.value)):
-            if wanted is not None and have is not None and (divisor := parse_quantity(wanted)) > 0:
-                measured = parse_quantity(have)
-                return measured.numerator * divisor.denominator, measured.denominator * divisor.numerator
-    except QuantityError:
-        return None
-    return None
-
-
-def _tolerance(spec: HpaSpecRead, settings: Settings, *, up: bool) -> Fraction:
-    rules = None
-    if spec.behavior is not None:
-        rules = spec.behavior.scale_up if up else spec.behavior.scale_down
-    if rules is not None and rules.tolerance is not None:
-        try:
-            return parse_quantity(rules.tolerance)
-        except QuantityError:
-            pass
-    return _parts_per_million(settings.hpa_tolerance_ppm)
-
-
-@lru_cache
-def _parts_per_million(ppm: int) -> Fraction:
-    return Fraction(ppm, FULL)
-
-
-def _counted_pods(metric: Metric, source: MetricSource, hpa: Hpa, workload: Workload, pods: PodsSeen) -> int:
-    """The pods the HPA counted: for CPU and for `Value` targets the ready ones, for other pod metrics the running ones,
-    for `AverageValue` of Object and External `status.replicas`. Not more than there were when it measured; where no pod
-    is known, as many."""
-    status = workload.status
-    seen = hpa.status.current_replicas or status.replicas or workload.spec.replicas
-    if metric.type in ("Object", "External"):
-        if source.target.average_value is not None:
-            return seen
-        counted = pods.ready or status.ready_replicas
-    elif source.name == "cpu":
-        counted = pods.ready or status.ready_replicas
-    else:
-        counted = pods.running or status.replicas
-    return min(counted or seen, seen)

@@ -1,0 +1,262 @@
+"""What an HPA calls for by its measurements: the operator's own estimate, whole and metric by metric (DESIGN 4)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+from functools import lru_cache
+
+from msgspec import Struct, structs
+
+from hvpa.api.objects import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue, Workload
+from hvpa.api.quantity import QuantityError, Resource, parse_quantity, parse_resource
+from hvpa.core.blend import ceil_div
+from hvpa.core.memo import remembered
+from hvpa.core.model import Observation, PodsSeen, Settings
+from hvpa.core.weights import FULL
+
+_DEFAULT_METRICS = (
+    Metric(
+        type="Resource",
+        resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
+    ),
+)
+"""What the API server fills in where an HPA names no metric (`SetDefaults_HorizontalPodAutoscaler`)."""
+
+
+_NO_SOURCE = MetricSource()
+
+
+MEASURED_AFTER = dt.timedelta(seconds=30)
+"""From a pod's readiness until the HPA counts what it uses: a metric window (`groupPods` in podautoscaler's
+replica_calculator.go)."""
+MICRO = 1_000_000
+"""Fractions of pods are told in millionths."""
+
+
+class MetricDemand(Struct, frozen=True):
+    """What one metric calls for (DESIGN 4, "fractional wish").
+
+    `pods` is how many pods it would take, in millionths, of the size that the metric's target is meant for: `absolute`
+    targets (AverageValue) for pods as they were when the target was set, others for the pods that were measured.
+    `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
+    pods request together (millicores, bytes), where the measurement tells, `per_pod` an absolute target of a resource.
+    Within `tolerance` (parts per million) of what there is, a metric calls for no more than that.
+    """
+
+    label: str
+    pods: int
+    absolute: bool
+    tolerance: int = 0
+    resource: Resource | None = None
+    container: str = ""
+    requested: int | None = None
+    per_pod: int | None = None
+
+    def limited(self, pods: int) -> MetricDemand:
+        """The same for at most so many pods (millionths)."""
+        return self if self.pods <= pods else self.scaled(pods)
+
+    def scaled(self, pods: int) -> MetricDemand:
+        """The same for so many pods (millionths)."""
+        requested = self.requested
+        if requested is not None and self.pods > 0:
+            requested = ceil_div(requested * pods, self.pods)
+        return structs.replace(self, pods=pods, requested=requested)
+
+
+class _Asked(Struct, frozen=True):
+    """A metric of an HPA's spec, made ready: whose it is, and from where it is to be counted as another load."""
+
+    metric: Metric
+    source: MetricSource
+    identity: tuple[object, ...]
+    up: Fraction
+    down: Fraction
+
+
+def estimate_replicas(seen: Observation, hpa: Hpa) -> int | None:
+    """The largest count that a measured metric calls for: the present one within tolerance, else ratio times counted
+    pods, rounded up. Not below the present count while a metric has no value; None when none has one.
+
+    Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
+    """
+    assert seen.workload is not None
+    present = seen.workload.spec.replicas
+    proposals: list[int] = []
+    missing = False
+    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
+        proposal = _proposal(asked, _measurement(index, asked, hpa), seen, hpa)
+        if proposal is None:
+            missing = True
+        else:
+            proposals.append(proposal)
+    if not proposals:
+        return None
+    return max(*proposals, present) if missing else max(proposals)
+
+
+def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...], bool]:
+    """What each measured metric calls for, and whether one has no value."""
+    found: list[MetricDemand] = []
+    missing = False
+    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
+        measured = _measurement(index, asked, hpa)
+        ratio = None if measured is None else _ratio(asked.source.target, measured.current)
+        if measured is None or ratio is None:
+            missing = True
+            continue
+        found.append(_demand(asked, measured, ratio, _measured_pods(asked, seen)))
+    return tuple(found), missing
+
+
+def _measured_pods(asked: _Asked, seen: Observation) -> int:
+    """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for others
+    those that have been ready for as long as a measurement takes. The HPA's `currentReplicas` is the mailbox, which in
+    a joint decision is another count."""
+    assert seen.workload is not None
+    status = seen.workload.status
+    if asked.metric.type in ("Object", "External") and asked.source.target.average_value is not None:
+        return status.replicas or seen.workload.spec.replicas
+    measured = sum(seen.now - since >= MEASURED_AFTER for since in seen.pods.ready_since)
+    return measured or seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
+
+
+def _demand(asked: _Asked, measured: MetricSource, ratio: tuple[int, int], counted: int) -> MetricDemand:
+    have, wanted = ratio
+    target, source = asked.source.target, asked.source
+    resource: Resource | None = None
+    if asked.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
+        resource = "cpu" if source.name == "cpu" else "memory"
+    requested = per_pod = None
+    absolute = target.average_utilization is None and target.average_value is not None
+    if resource is not None and absolute:
+        per_pod = _amount(resource, target.average_value)
+    elif resource is not None and target.average_utilization:
+        used = _amount(resource, measured.current.average_value)
+        requested = None if used is None else ceil_div(used * counted * 100, target.average_utilization)
+    return MetricDemand(
+        label=_label(asked.metric, source),
+        pods=ceil_div(have * counted * MICRO, wanted),
+        absolute=absolute,
+        tolerance=int(asked.up * FULL),
+        resource=resource,
+        container=source.container,
+        requested=requested,
+        per_pod=per_pod,
+    )
+
+
+def _label(metric: Metric, source: MetricSource) -> str:
+    """The metric in words."""
+    if metric.type == "ContainerResource":
+        return f"{source.name} of {source.container}"
+    return source.name or f"{metric.type} {source.metric.name}"
+
+
+def _amount(resource: Resource, quantity: str | int | float | None) -> int | None:
+    """A quantity in millicores or bytes; None where there is none, or it can't be read."""
+    try:
+        return None if quantity is None else parse_resource(resource, quantity)
+    except QuantityError:
+        return None
+
+
+def _is_tolerated(asked: _Asked, have: int, wanted: int) -> bool:
+    """Whether the measured value is so near to the target that the HPA leaves the count alone."""
+    tolerance = asked.up if have > wanted else asked.down
+    return abs(have - wanted) * tolerance.denominator <= wanted * tolerance.numerator
+
+
+@remembered
+def _asked(spec: HpaSpecRead, settings: Settings) -> tuple[_Asked, ...]:
+    up, down = _tolerance(spec, settings, up=True), _tolerance(spec, settings, up=False)
+    return tuple(
+        _Asked(metric, metric.source() or _NO_SOURCE, _identity(metric), up, down)
+        for metric in spec.metrics or _DEFAULT_METRICS
+    )
+
+
+def _proposal(asked: _Asked, measured: MetricSource | None, seen: Observation, hpa: Hpa) -> int | None:
+    """The count that one metric calls for; None where it has no value."""
+    assert seen.workload is not None and seen.spec is not None
+    if measured is None:
+        return None
+    ratio = _ratio(asked.source.target, measured.current)
+    if ratio is None:
+        return None
+    have, wanted = ratio
+    if _is_tolerated(asked, have, wanted):
+        return seen.workload.spec.replicas
+    if seen.spec.joint:
+        counted = _measured_pods(asked, seen)
+    else:
+        counted = _counted_pods(asked.metric, asked.source, hpa, seen.workload, seen.pods)
+    return ceil_div(have * counted, wanted)
+
+
+def _identity(metric: Metric) -> tuple[object, ...]:
+    source = metric.source() or _NO_SOURCE
+    return (metric.type, source.name, source.container, source.metric.name, source.described_object)
+
+
+def _measurement(index: int, asked: _Asked, hpa: Hpa) -> MetricSource | None:
+    """What was measured of a metric. The status lists the metrics in the order of the spec (`computeReplicasForMetrics`
+    in podautoscaler/horizontal.go), which tells those apart that differ by their label selector alone."""
+    measured = hpa.status.current_metrics or []
+    if index < len(measured) and _identity(measured[index]) == asked.identity:
+        return measured[index].source()
+    for candidate in measured:
+        if _identity(candidate) == asked.identity:
+            return candidate.source()
+    return None
+
+
+def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
+    """Measured over wanted, as numerator and denominator; None when either is missing or does not parse."""
+    try:
+        if target.average_utilization:
+            if current.average_utilization is None:
+                return None
+            return current.average_utilization, target.average_utilization
+        for wanted, have in ((target.average_value, current.average_value), (target.value, current.value)):
+            if wanted is not None and have is not None and (divisor := parse_quantity(wanted)) > 0:
+                measured = parse_quantity(have)
+                return measured.numerator * divisor.denominator, measured.denominator * divisor.numerator
+    except QuantityError:
+        return None
+    return None
+
+
+def _tolerance(spec: HpaSpecRead, settings: Settings, *, up: bool) -> Fraction:
+    rules = None
+    if spec.behavior is not None:
+        rules = spec.behavior.scale_up if up else spec.behavior.scale_down
+    if rules is not None and rules.tolerance is not None:
+        try:
+            return parse_quantity(rules.tolerance)
+        except QuantityError:
+            pass
+    return _parts_per_million(settings.hpa_tolerance_ppm)
+
+
+@lru_cache
+def _parts_per_million(ppm: int) -> Fraction:
+    return Fraction(ppm, FULL)
+
+
+def _counted_pods(metric: Metric, source: MetricSource, hpa: Hpa, workload: Workload, pods: PodsSeen) -> int:
+    """The pods the HPA counted: for CPU and for `Value` targets the ready ones, for other pod metrics the running ones,
+    for `AverageValue` of Object and External `status.replicas`. Not more than there were when it measured; where no pod
+    is known, as many."""
+    status = workload.status
+    seen = hpa.status.current_replicas or status.replicas or workload.spec.replicas
+    if metric.type in ("Object", "External"):
+        if source.target.average_value is not None:
+            return seen
+        counted = pods.ready or status.ready_replicas
+    elif source.name == "cpu":
+        counted = pods.ready or status.ready_replicas
+    else:
+        counted = pods.running or status.replicas
+    return min(counted or seen, seen)

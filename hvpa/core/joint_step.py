@@ -1,0 +1,217 @@
+"""One step of a joint decision (DESIGN 5.4, 5.5, 6): what is wanted goes through the gates of both axes, and where one
+is held, the other one is solved again.
+
+Sizes are judged first, then the count that serves with the sizes that will be; a count that is held while demand grows
+is made up for by larger pods. Pods are replaced once for all that is wanted of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct, structs
+
+from hvpa.core.demand import Requests, claims, shared
+from hvpa.core.estimate import MICRO, MetricDemand
+from hvpa.core.gates import MIN_CHANGE, ROLLOUT, Hold, Moment, first_hold
+from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to
+from hvpa.core.joint import Joint, Sizes, spare_resource
+from hvpa.core.joint_path import overlaps, path_of, reserves, trajectory_of
+from hvpa.core.joint_state import Memory, first_seen
+from hvpa.core.model import Blocked, ContainerResources, JointView, Scene
+from hvpa.core.path import SlotKey
+from hvpa.core.path_build import weight_intervals, weight_leaving
+from hvpa.core.slots import Slot, present_resources
+from hvpa.core.steps import Step, VerticalOutcome
+from hvpa.core.usual import HALF_LIFE
+from hvpa.core.vertical import VerticalScaling, governed
+from hvpa.core.weights import FULL, Bounds, Weight
+from hvpa.core.wish import Wish
+
+NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
+"""A count that is held for no longer than this is waited for: to replace all pods takes as long."""
+_ALL_VERTICAL: Final = Weight(FULL, None, "")
+
+
+class JointOutcome(Struct, frozen=True):
+    """What becomes of both axes, how it was found, and when there is more to be known."""
+
+    horizontal: HorizontalOutcome | None
+    vertical: VerticalOutcome | None
+    view: JointView
+    look_again_at: dt.datetime | None
+
+
+class JointScaling:
+    """One decision's step. `counts` are the replica counts of the path; `in_place`: pods need not be replaced."""
+
+    def __init__(self, seen: Scene, moment: Moment, wish: Wish, bounds: Bounds, in_place: bool) -> None:
+        assert seen.spec is not None and seen.workload is not None
+        self.seen = seen
+        self.spec = seen.spec
+        self.moment = moment
+        self.wish = wish
+        self.replicas = seen.workload.spec.replicas
+        self.in_place = in_place
+        self.bounds = self._bounds(bounds)
+        self.wakes: list[dt.datetime] = []
+        self.resources = present_resources(seen.workload.spec.template.spec.containers)
+        self.known = first_seen(seen, self.resources)
+        self.joint = self._joint()
+
+    def _bounds(self, bounds: Bounds) -> Bounds:
+        """The counts of the path: the HPA's; without one those that are written out, else the count that there is."""
+        if self.seen.hpa.in_charge:
+            return bounds
+        intervals = trajectory_of(self.spec).intervals
+        if not self.seen.hpa.configured and intervals:
+            return Bounds(1, intervals[-1].max_replicas)
+        return Bounds(self.replicas, self.replicas)
+
+    def _joint(self) -> Joint:
+        """What both axes are solved from."""
+        seen, known = self.seen, self.known
+        usable = seen.vpa.in_charge and seen.vpa.problem is None
+        slots = governed(seen) if usable else ()
+        requests = Requests(
+            now=known.requests,
+            first=known.first,
+            pods=seen.pods.sizes,
+            reserve=reserves(self.spec, known.first),
+        )
+        vertical_only = seen.vpa.configured and not seen.hpa.configured
+        path = path_of(self.spec, slots, known.first, self.bounds, vertical_only)
+        joint = Joint(path, slots, requests, overlaps(self.spec), self.replicas)
+        spare, first = spare_resource(slots), {key: known.first[key] for key in joint.current}
+        measured = None
+        if self.wish.demands:
+            joint.found = claims(self._demands(), requests, spare)
+            measured = shared(claims(self.wish.measured, requests, spare), first, requests)
+        elif not seen.hpa.configured:
+            joint.found, measured = (), {}
+        memory = Memory(seen, self.moment.present, slots, requests)
+        self.known, joint.means = memory.brought_up(known, measured)
+        joint.in_place = self.in_place
+        joint.holds_in = self.wish.unmeasured
+        return joint
+
+    def _demands(self) -> tuple[MetricDemand, ...]:
+        """What the metrics call for. Beyond maxReplicas only once the HPA has measured that many pods."""
+        upper, demands = self.bounds.upper, self.wish.demands
+        if upper is None or all(one.pods <= upper * MICRO for one in demands):
+            return demands
+        seen, present = self.seen, self.moment.present
+        changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
+        settles = [until for when in changes if (until := present.held_until(when, SETTLING)) is not None]
+        if not settles and self.moment.rollout_complete:
+            return demands
+        self.wakes += settles
+        return tuple(one.limited(upper * MICRO) for one in demands)
+
+    def weight(self) -> Weight | None:
+        """The vertical weight at which the path leaves the present count; None where the path is written out."""
+        if trajectory_of(self.spec).intervals:
+            return None
+        vertical_only = self.seen.vpa.configured and not self.seen.hpa.configured
+        found = weight_leaving(weight_intervals(self.spec, vertical_only), self.replicas, self.bounds)
+        return Weight(found, None, f"where the path leaves {self.replicas} replicas")
+
+    # --- the step ----------------------------------------------------------------------------------------------------
+    def outcome(self) -> JointOutcome:
+        """Both axes, each through its gates."""
+        joint = self.joint
+        vertical = self._resized(joint.wanted.sizes) if joint.slots else None
+        horizontal = None
+        if self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
+            horizontal = self._counted(vertical)
+            if vertical is not None and self._is_held_for_long(horizontal):
+                grown = joint.grown(horizontal.target, _sizes(vertical, joint.current))
+                if any(not joint.is_near(key, size) for key, size in grown.items()):
+                    vertical = self._resized(grown)
+        look_again_at = min([*self.wakes, *self.known.look_again_at], default=None)
+        return JointOutcome(horizontal, vertical, joint.view(), look_again_at)
+
+    def _resized(self, sizes: Sizes) -> VerticalOutcome:
+        return JointVertical(self.seen, self.moment, self.joint, sizes).outcome()
+
+    def _counted(self, vertical: VerticalOutcome | None) -> HorizontalOutcome:
+        """The count that serves with the sizes that will be. It falls only as far as what is there while pods are
+        replaced serves as well; the rest follows when that is done (DESIGN 5.5)."""
+        joint, seen = self.joint, self.seen
+        sizes = joint.current if vertical is None else _sizes(vertical, joint.current)
+        is_held = any(joint.wanted.sizes[key] > size for key, size in sizes.items())
+        goal = joint.replicas_for(sizes, may_grow=not is_held)
+        starving = bool(seen.pods.starving) or seen.legacy_override
+        safe = goal if self.in_place else min(self.replicas, max(goal, joint.safe(sizes)))
+        target = goal if goal >= self.replicas else safe
+        found = scale_to(seen, self.moment, self.wish, target, self.bounds, starving)
+        found = structs.replace(found, recommended=joint.wanted.replicas)
+        if target == goal or found.blocked:
+            return found
+        waits = Blocked("horizontal", "down", ROLLOUT, self.replicas, goal)
+        note = f"replicas: {goal} once all pods have their new size"
+        return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
+
+    def _is_held_for_long(self, horizontal: HorizontalOutcome) -> bool:
+        """Whether more replicas are needed and held back, for longer than it takes to replace pods."""
+        held = [one for one in horizontal.blocked if one.direction == "up"]
+        if not held:
+            return False
+        until = held[0].until
+        return self.in_place or until is None or until - self.moment.present.now > NOT_WORTH_REPLACING
+
+
+class JointVertical(VerticalScaling):
+    """The vertical axis of a joint step: each request goes all the way to its size. Requests that are near to it, or
+    whose change alone would be too small, go along when pods are replaced anyway, and never alone."""
+
+    def __init__(self, seen: Scene, moment: Moment, joint: Joint, sizes: Sizes) -> None:
+        super().__init__(seen, moment, _ALL_VERTICAL, wants_out=False)
+        self.joint = joint
+        self.disruptive = not joint.in_place
+        self.slots = tuple(
+            structs.replace(slot, target=sizes.get(SlotKey(slot.container, slot.resource), slot.current))
+            for slot in self.slots
+        )
+
+    def judged(self) -> list[tuple[Step, Hold | None]]:
+        """See the base class."""
+        near: list[Step] = []
+        found: list[tuple[Step, Hold | None]] = []
+        for slot in self.slots:
+            step = None if self._was_raised(slot) else self.step(slot)
+            if step is None:
+                continue
+            if not step.override and self.joint.is_near(_key(slot), step.request):
+                near.append(step)
+            else:
+                found.append((step, first_hold(step.change, self.moment, step.passes)))
+        if all(hold is not None for _, hold in found):
+            return found
+        along = frozenset({MIN_CHANGE})
+        found = [(step, first_hold(step.change, self.moment, step.passes | along)) for step, _ in found]
+        riders = [(step, first_hold(step.change, self.moment, step.passes | along)) for step in near]
+        return found + [(step, hold) for step, hold in riders if hold is None]
+
+    def _was_raised(self, slot: Slot) -> bool:
+        """Whether memory was raised lately since it ran out: until the recommender has forgotten half of what was
+        before, it is not taken back."""
+        before = self.record.overrides.get(slot.container)
+        if slot.resource != "memory" or before is None or slot.target >= slot.current:
+            return False
+        until = self.now.held_until(before.time, HALF_LIFE)
+        if until is not None:
+            self.wakes.append(until)
+        return until is not None and slot.container not in self.seen.pods.starving
+
+
+def _key(slot: Slot) -> SlotKey:
+    return SlotKey(slot.container, slot.resource)
+
+
+def _sizes(outcome: VerticalOutcome, current: Sizes) -> dict[SlotKey, int]:
+    """The requests that will be."""
+    containers: Mapping[str, ContainerResources] = outcome.containers
+    return {key: containers[key.container].requests.get(key.resource, size) for key, size in current.items()}
