@@ -15,7 +15,7 @@ from hvpa.core.blend import ceil_div
 from hvpa.core.estimate import MICRO, MetricDemand
 from hvpa.core.model import PodSize
 from hvpa.core.path import Overlaps, SlotKey
-from hvpa.core.path_curve import NONE, Margin
+from hvpa.core.path_curve import Margin
 from hvpa.core.slots import RESOURCES, Slot
 from hvpa.core.weights import FULL
 
@@ -68,7 +68,8 @@ class Requests(Struct, frozen=True):
 
     def work(self, key: SlotKey, size: int) -> int:
         """What a pod of this size has left for work."""
-        return self.reserve.get(key, NONE).work(size)
+        margin = self.reserve.get(key)
+        return size if margin is None else margin.work(size)
 
 
 class Usual(Struct, frozen=True):
@@ -146,6 +147,14 @@ def pods_needed(claim: Claim, sizes: Mapping[SlotKey, int], requests: Requests) 
         return ceil_div(claim.pods, MICRO)
     work = sum(requests.work(key, sizes.get(key, requests.now[key])) for key in claim.keys)
     return ceil_div(claim.required, max(1, work))
+
+
+def limited(claim: Claim, pods: int, requests: Requests) -> Claim:
+    """A claim of no more than so many pods, as they are, can serve."""
+    if not claim.keys:
+        return structs.replace(claim, pods=min(claim.pods, pods * MICRO))
+    most = pods * sum(requests.work(key, requests.now[key]) for key in claim.keys)
+    return structs.replace(claim, required=min(claim.required, most))
 
 
 def shared(found: Iterable[Claim], sizes: Mapping[SlotKey, int], requests: Requests) -> dict[SlotKey, int]:

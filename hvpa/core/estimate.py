@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_right
 from fractions import Fraction
 from functools import lru_cache
 
@@ -111,14 +112,15 @@ def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...
 
 
 def _measured_pods(asked: _Asked, seen: Observation) -> int:
-    """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for others
-    those that have been ready for as long as a measurement takes. The HPA's `currentReplicas` is the mailbox, which in
-    a joint decision is another count."""
+    """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
+    others those that have been ready for as long as a measurement takes. The HPA's `currentReplicas` is the mailbox,
+    which in a joint decision is another count."""
     assert seen.workload is not None
     status = seen.workload.status
     if asked.metric.type in ("Object", "External") and asked.source.target.average_value is not None:
         return status.replicas or seen.workload.spec.replicas
-    measured = sum(seen.now - since >= MEASURED_AFTER for since in seen.pods.ready_since)
+    latest = seen.now - MEASURED_AFTER
+    measured = bisect_right(seen.pods.ready_since, latest)
     return measured or seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
 
 

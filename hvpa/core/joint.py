@@ -169,9 +169,9 @@ class Joint:
             pods = [pods_needed(one, sizes, self.requests) for one in claims]
             return path.counts.clamp(max(pods, default=0))
         rest = [pods_needed(one, sizes, self.requests) for one in claims if not self._is_scaled(one)]
-        usual = Point(self.settled.replicas, sizes, None, ())
-        scaled = path.present(usual, shared(claims, sizes, self.requests))
-        return path.counts.clamp(max([scaled.replicas, *rest]))
+        demand = shared(claims, sizes, self.requests)
+        scaled, _ = path.replicas(self.settled.replicas, sizes, demand)
+        return path.counts.clamp(max([scaled, *rest]))
 
     def _is_scaled(self, claim: Claim) -> bool:
         """Whether a claim speaks of a request that is scaled here."""

@@ -13,8 +13,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from hvpa.core.demand import Requests, claims, shared
-from hvpa.core.estimate import MICRO, MetricDemand
+from hvpa.core.demand import Claim, Requests, claims, limited, pods_needed, shared
 from hvpa.core.gates import MIN_CHANGE, ROLLOUT, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to
 from hvpa.core.joint import Joint, Sizes, spare_resource
@@ -87,8 +86,10 @@ class JointScaling:
         spare, first = spare_resource(slots), {key: known.first[key] for key in joint.current}
         measured = None
         if self.wish.demands:
-            joint.found = claims(self._demands(), requests, spare)
-            measured = shared(claims(self.wish.measured, requests, spare), first, requests)
+            told = claims(self.wish.demands, requests, spare)
+            same = self.wish.measured is self.wish.demands
+            raw = told if same else claims(self.wish.measured, requests, spare)
+            joint.found, measured = self._settled(told, requests), shared(raw, first, requests)
         elif not seen.hpa.configured:
             joint.found, measured = (), {}
         memory = Memory(seen, self.moment.present, slots, requests)
@@ -97,18 +98,19 @@ class JointScaling:
         joint.holds_in = self.wish.unmeasured
         return joint
 
-    def _demands(self) -> tuple[MetricDemand, ...]:
-        """What the metrics call for. Beyond maxReplicas only once the HPA has measured that many pods."""
-        upper, demands = self.bounds.upper, self.wish.demands
-        if upper is None or all(one.pods <= upper * MICRO for one in demands):
-            return demands
+    def _settled(self, found: tuple[Claim, ...], requests: Requests) -> tuple[Claim, ...]:
+        """The claims, without what is beyond the last count of pods as they are: for that pods would have to grow, and
+        only once the HPA has measured the settled workload is it known that they must."""
+        upper, pods = self.bounds.upper, [pods_needed(one, {}, requests) for one in found]
+        if upper is None or max(pods, default=0) <= upper:
+            return found
         seen, present = self.seen, self.moment.present
         changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
         settles = [until for when in changes if (until := present.held_until(when, SETTLING)) is not None]
         if not settles and self.moment.rollout_complete:
-            return demands
+            return found
         self.wakes += settles
-        return tuple(one.limited(upper * MICRO) for one in demands)
+        return tuple(limited(one, upper, requests) for one in found)
 
     def weight(self) -> Weight | None:
         """The vertical weight at which the path leaves the present count; None where the path is written out."""
@@ -142,10 +144,13 @@ class JointScaling:
         joint, seen = self.joint, self.seen
         sizes = joint.current if vertical is None else _sizes(vertical, joint.current)
         is_held = any(joint.wanted.sizes[key] > size for key, size in sizes.items())
-        goal = joint.replicas_for(sizes, may_grow=not is_held)
+        goal = joint.wanted.replicas
+        if sizes != joint.wanted.sizes:
+            goal = joint.replicas_for(sizes, may_grow=not is_held)
         starving = bool(seen.pods.starving) or seen.legacy_override
-        safe = goal if self.in_place else min(self.replicas, max(goal, joint.safe(sizes)))
-        target = goal if goal >= self.replicas else safe
+        target = goal
+        if goal < self.replicas and not self.in_place:
+            target = min(self.replicas, max(goal, joint.safe(sizes)))
         found = scale_to(seen, self.moment, self.wish, target, self.bounds, starving)
         found = structs.replace(found, recommended=joint.wanted.replicas)
         if target == goal or found.blocked:

@@ -117,7 +117,7 @@ class PodsSeen(msgspec.Struct, frozen=True):
     sizes: Mapping[SlotKey, PodSize] = msgspec.field(default_factory=dict)
     """What they request (for joint decisions only)."""
     ready_since: tuple[dt.datetime, ...] = ()
-    """Since when the ready ones are ready (for joint decisions only)."""
+    """Since when the ready ones are ready, in order (for joint decisions only)."""
 
 
 class Standing(Protocol):

@@ -97,17 +97,25 @@ class Path:
         replicas = self.counts.lower if binding is None else counts[binding]
         return Point(replicas, self.sizes(replicas, demand), binding, self.short(replicas, demand))
 
+    def replicas(
+        self, usual: int, sizes: Mapping[SlotKey, int], demand: Demand
+    ) -> tuple[int, SlotKey | None]:
+        """How many replicas serve a present `demand`, where the usual one is served by `usual` replicas of these
+        sizes, and the slot that asks for that many (`Lane.replicas`)."""
+        lanes = self.lanes
+        most, binding = self.counts.lower, None
+        for key, amount in demand.items():
+            if key in lanes and key in sizes:
+                needed = lanes[key].replicas(usual, sizes[key], amount)
+                if needed > most or binding is None:
+                    most, binding = needed, key
+        return most, binding
+
     def present(self, usual: Point, demand: Demand) -> Point:
         """Where a present `demand` is served, when `usual` is the point of the usual demand: by more or fewer replicas,
-        and by larger pods only where the path has a vertical stretch, or ends (`Lane.replicas`)."""
-        lanes, sizes = self.lanes, usual.sizes
-        needed = {
-            key: lanes[key].replicas(usual.replicas, sizes[key], amount)
-            for key, amount in demand.items()
-            if key in lanes and key in sizes
-        }
-        binding = max(needed, key=needed.__getitem__, default=None)
-        replicas = self.counts.lower if binding is None else needed[binding]
-        served = self.sizes(replicas, {key: demand[key] for key in needed})
+        and by larger pods only where the path has a vertical stretch, or ends."""
+        sizes = usual.sizes
+        replicas, binding = self.replicas(usual.replicas, sizes, demand)
+        served = self.sizes(replicas, {key: amount for key, amount in demand.items() if key in sizes})
         larger = {key: max(size, served.get(key, size)) for key, size in sizes.items()}
         return Point(replicas, larger, binding, self.short(replicas, demand))

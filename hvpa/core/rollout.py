@@ -79,7 +79,7 @@ def see_pods(
         last_ready_at=last_ready,
         starving=starving,
         sizes=_sizes(pods) if sized else {},
-        ready_since=tuple(ready_since) if sized else (),
+        ready_since=tuple(sorted(ready_since)) if sized else (),
     )
 
 

@@ -42,12 +42,14 @@ class Wish(Struct, frozen=True):
 
 def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     """The wish of an HPA that only recommends, given the mailbox's content and its last correction."""
-    wish = _whole_wish(hpa, seen, bounds)
-    if wish.replicas is None or seen.spec is None or seen.workload is None or not seen.spec.joint:
+    assert seen.spec is not None
+    problem = _unusable(hpa)
+    estimate = None if problem else estimate_replicas(seen, hpa)
+    wish = _whole_wish(hpa, seen, bounds, problem, estimate)
+    if wish.replicas is None or not seen.spec.joint:
         return wish
     measured, unmeasured = metric_demands(seen, hpa)
     demands = measured
-    estimate = estimate_replicas(seen, hpa)
     if estimate is None or bounds.clamp(estimate) != wish.replicas:
         demands = _as_wished(measured, wish.replicas * MICRO)
     return structs.replace(wish, measured=measured, demands=demands, unmeasured=unmeasured)
@@ -61,11 +63,12 @@ def _as_wished(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDema
     )
 
 
-def _whole_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
+def _whole_wish(
+    hpa: Hpa, seen: Observation, bounds: Bounds, problem: Finding | None, reckoned: int | None
+) -> Wish:
+    """The wish without what its metrics call for. `reckoned` is the operator's own estimate."""
     assert seen.spec is not None and seen.workload is not None
     present, mailbox, corrected = seen.workload.spec.replicas, seen.spec.replicas, seen.horizontal.mailbox
-    problem = _unusable(hpa)
-    reckoned = None if problem else estimate_replicas(seen, hpa)
     if reckoned is None:
         problem = problem or Finding("NoMetrics", "the HPA has measured none of its metrics yet")
         return Wish(None, mailbox=put_inside(mailbox, present, bounds), correction=corrected, problem=problem)
