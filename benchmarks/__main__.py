@@ -1,5 +1,5 @@
-"""`python -m benchmarks [decision|simulation|latency] [options]`: one of them, or all three one after the other, the
-simulation of three days only, where the options are those of latency."""
+"""`python -m benchmarks [decision|simulation|latency|joint] [options]`: one of them, or the first three one after the
+other, the simulation of three days only, where the options are those of latency."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ def main() -> int:
         return decision.main(options)
     if name == "simulation":
         return simulation.main(options)
+    if name == "joint":
+        from benchmarks import joint  # what workers of the others need not import: their memory is measured
+
+        return joint.main(options)
     if name == "latency":
         del sys.argv[1]
         return latency.main()
     if name and not name.startswith("-"):
-        print(f"there is no benchmark {name!r}; there are decision, simulation and latency", file=sys.stderr)
+        print(
+            f"there is no benchmark {name!r}; there are decision, simulation, latency and joint",
+            file=sys.stderr,
+        )
         return 2
     return decision.main([]) | simulation.main(["--days", "3"]) | latency.main()
 

@@ -129,7 +129,7 @@ class TrajectoryInterval(SpecModel):
     max_replicas: PositiveCount
     """Number of replicas at its end."""
     max_resources: MaxResources
-    """Largest requests of one pod at its end, for all governed containers alike."""
+    """Largest requests of one pod at its end, all containers together."""
     extrapolation: Literal["linear", "horizontalOnly"] = "linear"
     """How it gets there. linear: each replica adds the same amount to the total; horizontalOnly: each pod is
     as large as at the end, from the first one on."""
