@@ -5,9 +5,8 @@ count. Rows and points are comparable because of these rules:
 
 - **Cost** is core-hours + GiB-hours / 8, the usual ratio of the prices of cloud machines; both parts are told too. It
   counts what is requested, and what is used beyond that (as OpenCost does: the larger of request and usage). Pods can
-  burst only 200m beyond their request (`nodes.headroom`): without that, a request that is too small costs nothing, and
-  unmet demand says nothing about requests. But each pod has these 200m, so that many pods that ask for almost nothing
-  could live on them for free, were it not counted.
+  burst only a fifth beyond their request (`nodes.headroom`): without that, a request that is too small costs nothing,
+  and unmet demand says nothing about requests.
 - **Bounds** are the same for all: 2 to 30 replicas of 100m/128Mi to 4 cores/16Gi. All begin with 3 replicas of 1 core /
   2Gi and limit memory to 1.5 times its request, and CPU not at all. The HPA by itself keeps these requests, the VPA by
   itself this count.

@@ -104,7 +104,7 @@ def scenario_of(load: LoadCase, case: Case, policies: Sequence[PolicyCase]) -> d
         "step": f"{STEP}s",
         "load": dict(load.field),
         "workload": workload_field(case.workload, case.resize),
-        "nodes": {"cpu": 16, "memory": "64Gi", "headroom": "200m", "startUp": "2m"},
+        "nodes": {"cpu": 16, "memory": "64Gi", "headroom": "20%", "startUp": "2m"},
         "controllers": {"vpa": {"safetyMargin": case.headroom.margin}},
         "policies": [{"name": one.name, **one.build(case)} for one in policies],
     }

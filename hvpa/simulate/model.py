@@ -8,6 +8,7 @@ leave it are aware datetimes.
 from __future__ import annotations
 
 import datetime as dt
+import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -71,14 +72,20 @@ class WorkloadModel:
 class NodeModel:
     """The nodes that the pods run on; `cpu` and `memory` are one node's allocatable millicores and bytes (None: without
     end). `count` is how many there may be (None: any number), `start_up` the seconds until one that is added can be
-    used. `headroom` is the CPU in millicores that a pod may use beyond its request, because neighbours use the rest of
-    the node (None: all that the node has)."""
+    used. `headroom` is the CPU that a pod may use beyond its request, because neighbours use the rest of the node:
+    millicores, or a percentage of the request ("20%"); None: all that the node has."""
 
     cpu: int | None = None
     memory: int | None = None
-    headroom: int | None = None
+    headroom: int | str | None = None
     count: int | None = None
     start_up: float = 0.0
+
+    def beyond(self, request: int) -> float:
+        """The CPU in millicores that a pod may use beyond this request."""
+        if isinstance(self.headroom, str):
+            return request * int(self.headroom.removesuffix("%")) / 100
+        return math.inf if self.headroom is None else self.headroom
 
 
 @dataclass(frozen=True, slots=True)

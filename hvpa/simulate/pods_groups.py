@@ -59,7 +59,9 @@ class Group:
         self.weight = max(LEAST_WEIGHT, float(first.cpu_request))
         self.cap = math.inf
         if nodes.headroom is not None:
-            self.cap = min(self.request + nodes.headroom, math.inf if nodes.cpu is None else nodes.cpu)
+            self.cap = min(
+                self.request + nodes.beyond(self.request), math.inf if nodes.cpu is None else nodes.cpu
+            )
         self.meters: list[Meter] = []
         for index, (container, shape) in enumerate(zip(first.containers, first.shapes, strict=True)):
             if not container.running:

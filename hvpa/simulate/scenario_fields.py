@@ -20,6 +20,7 @@ MAX_REPLICAS: Final = 10_000
 """Most replicas that a workload may begin with: each one is simulated."""
 _LONGEST_SECONDS: Final = 100 * 366 * 86400.0
 _DAYS: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})d(.*)", re.ASCII | re.DOTALL)
+_ANY_PERCENTAGE: Final = re.compile(r"(?:0|[1-9][0-9]{0,3})%", re.ASCII)
 _PERCENTAGE: Final = re.compile(r"(?:100|[1-9]?[0-9])%", re.ASCII)
 
 
@@ -87,9 +88,18 @@ def _some_pods(value: object) -> int | str:
     return value
 
 
+def _beyond(value: object) -> int | str:
+    if isinstance(value, str) and value.endswith("%"):
+        if _ANY_PERCENTAGE.fullmatch(value) is None:
+            raise ValueError("must be an amount of CPU, or a percentage of the request such as 20%")
+        return value
+    return _millicores(value)
+
+
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 PositiveSeconds = Annotated[float, BeforeValidator(_positive_seconds)]
 Millicores = Annotated[int, BeforeValidator(_millicores)]
+Beyond = Annotated[int | str, BeforeValidator(_beyond)]
 Bytes = Annotated[int, BeforeValidator(_bytes)]
 FineMillicores = Annotated[float, BeforeValidator(_fine_millicores)]
 FineBytes = Annotated[float, BeforeValidator(_fine_bytes)]

@@ -15,6 +15,7 @@ from hvpa.api.fields import LIST_LENGTH, Flag, PositiveCount, Timestamp
 from hvpa.simulate.model import ResizeMode
 from hvpa.simulate.scenario_fields import (
     Amounts,
+    Beyond,
     Bytes,
     Column,
     Factor,
@@ -160,7 +161,7 @@ class Nodes(SpecModel):
 
     cpu: Millicores | None = None
     memory: Bytes | None = None
-    headroom: Millicores | None = None
+    headroom: Beyond | None = None
     count: PositiveCount | None = None
     start_up: Seconds = 0.0
 

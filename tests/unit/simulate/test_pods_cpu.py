@@ -107,6 +107,12 @@ def test_a_noisy_neighbour_pins_usage_at_request_and_headroom() -> None:
     assert list(cpu.values()) == [2500.0, 2500.0]
 
 
+def test_headroom_may_be_a_part_of_the_request() -> None:
+    state = workload(2, container(requests=bounds(1000), cpu_per_unit=10.0), nodes=NodeModel(headroom="25%"))
+    tick, _ = measured(state, 0.0, 1.0, 1000.0)
+    assert tick.capacity == tick.used_cpu == 2500.0
+
+
 def test_headroom_is_not_more_than_a_node() -> None:
     app = container(requests=bounds(1000), cpu_per_unit=10.0)
     state = workload(1, app, nodes=NodeModel(cpu=1200, headroom=500))

@@ -137,7 +137,7 @@ def test_usage_keeps_to_its_bounds(model: WorkloadModel, nodes: NodeModel, scrip
                 continue
             used[pod.node] = used.get(pod.node, 0.0) + pod_cpu
             if nodes.headroom is not None:
-                assert pod_cpu <= (pod.cpu_request + nodes.headroom) * (1 + 1e-9)
+                assert pod_cpu <= (pod.cpu_request + nodes.beyond(pod.cpu_request)) * (1 + 1e-9)
             for one, shape in zip(pod.containers, pod.shapes, strict=True):
                 assert cpu[pod.serial, one.name] <= shape.cpu_limit * (1 + 1e-9)
                 assert one.memory <= shape.memory_limit * (1 + 1e-9)
