@@ -6,6 +6,7 @@ import argparse
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
 from hvpa.api.timestamp import TimestampError, parse_timestamp
 
@@ -41,6 +42,14 @@ def instant(text: str) -> dt.datetime:
             f"{text}: only years {YEARS.start} to {YEARS.stop - 1} can be decided on"
         )
     return read
+
+
+def svg_file(text: str) -> Path:
+    """`--plot`: the name of an SVG file."""
+    path = Path(text)
+    if path.suffix.lower() != ".svg":
+        raise argparse.ArgumentTypeError(f"{text}: the name of an SVG file ends in .svg")
+    return path
 
 
 def count_from(least: int) -> Callable[[str], int]:

@@ -14,23 +14,15 @@ from msgspec import Meta
 
 from hvpa.api.quantity import format_resource
 from hvpa.api.timestamp import format_timestamp
+from hvpa.cli.contract_path import Count, Part, PathView, Quantities, path_view
 from hvpa.core.model import Blocked, ContainerResources, Decision
 from hvpa.core.weights import FULL, percent
 
-Quantities = Annotated[
-    dict[str, str],
-    Meta(description='CPU and memory as Kubernetes quantities: {"cpu": "800m", "memory": "1Gi"}.'),
-]
-Count = Annotated[int, Meta(ge=0)]
 Percent = Annotated[int, Meta(ge=0, le=100)] | Annotated[float, Meta(ge=0, le=100)]
 """A whole number where it is one."""
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """Base of all parts."""
-
-
-class Replicas(_Part, frozen=True):
+class Replicas(Part, frozen=True):
     """Replica counts."""
 
     current: Annotated[Count, Meta(description="What the workload has now.")]
@@ -40,14 +32,14 @@ class Replicas(_Part, frozen=True):
     target: Annotated[Count, Meta(description="What the workload is set to after this decision.")]
 
 
-class Weights(_Part, frozen=True):
+class Weights(Part, frozen=True):
     """What each axis weighs now, in percent; both together are 100."""
 
     hpa: Percent
     vpa: Percent
 
 
-class Container(_Part, frozen=True):
+class Container(Part, frozen=True):
     """Requests and limits of one container."""
 
     requests: Quantities
@@ -57,14 +49,14 @@ class Container(_Part, frozen=True):
 Containers = dict[str, Container]
 
 
-class Recommended(_Part, frozen=True):
+class Recommended(Part, frozen=True):
     """What would be applied if nothing were blocked."""
 
     replicas: Annotated[Count | None, Meta(description="null where nothing can be decided.")]
     containers: Containers
 
 
-class BlockedChange(_Part, frozen=True):
+class BlockedChange(Part, frozen=True):
     """A change that is wanted and held back."""
 
     axis: Literal["horizontal", "vertical"]
@@ -90,7 +82,7 @@ class BlockedChange(_Part, frozen=True):
     ]
 
 
-class Condition(_Part, frozen=True):
+class Condition(Part, frozen=True):
     """A condition of the Hvpa's status after this decision."""
 
     type: str
@@ -99,7 +91,7 @@ class Condition(_Part, frozen=True):
     message: str
 
 
-class Explanation(_Part, frozen=True):
+class Explanation(Part, frozen=True):
     """What `hvpa explain -o json` prints. All keys are always there."""
 
     replicas: Annotated[Replicas | None, Meta(description="null where there is no workload to decide on.")]
@@ -117,6 +109,10 @@ class Explanation(_Part, frozen=True):
         Meta(
             description="When time alone can change the decision, in seconds from now; null where it can't."
         ),
+    ]
+    path: Annotated[
+        PathView | None,
+        Meta(description="How both axes were solved together; null for the blend Additive."),
     ]
 
 
@@ -141,6 +137,7 @@ def explanation(decision: Decision) -> Explanation:
             for one in decision.status.conditions
         ],
         recheck_after_seconds=None if wait is None else wait.total_seconds(),
+        path=None if decision.joint is None else path_view(decision.joint),
     )
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 
 from hvpa.api.hvpa import HvpaObject
-from hvpa.cli.arguments import DEFAULT_TOLERANCE_PPM, instant, tolerance
+from hvpa.api.timestamp import format_timestamp
+from hvpa.cli.arguments import DEFAULT_TOLERANCE_PPM, instant, svg_file, tolerance
 from hvpa.cli.contract import to_json
+from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.gather import Gathered, gather, invalid
 from hvpa.cli.render import to_text
-from hvpa.core import Settings, decide, observe
+from hvpa.core import Decision, Settings, decide, observe
+from hvpa.core.model import Observation
 from hvpa.kube.clock import SystemClock
 
 NAME = "explain"
@@ -44,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--now", type=instant, metavar="TIME", help="decide as of this RFC 3339 time (default: the present)")
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     add(
+        "--plot",
+        type=svg_file,
+        metavar="FILE.svg",
+        help="blend Trajectory: also draw the path, with the present point and the one that is wanted",
+    )
+    add(
         "--hpa-tolerance",
         type=tolerance,
         default=DEFAULT_TOLERANCE_PPM,
@@ -54,11 +63,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Explain one Hvpa. Raises CommandError."""
+    if args.plot is not None:
+        refuse_undrawable("--plot", args.plot, "matplotlib")
     gathered = _gathered(args)
     _refuse_invalid(gathered.objects.hvpa)
     now = args.now if args.now is not None else SystemClock().now()
     seen = observe(gathered.objects, now, Settings(hpa_tolerance_ppm=args.hpa_tolerance))
     decision = decide(seen)
+    if args.plot is not None:
+        write_drawing(args.plot, _drawn(seen, decision))
     print(to_json(decision) if args.output == "json" else to_text(seen, decision, gathered.notes))
     return DONE
 
@@ -75,6 +88,21 @@ def _gathered(args: argparse.Namespace) -> Gathered:
     from hvpa.cli.live import fetch  # its client takes longer to import than all the rest
 
     return Gathered(fetch(args.name, args.namespace, args.kubeconfig, args.context, debug=args.debug))
+
+
+def _drawn(seen: Observation, decision: Decision) -> bytes:
+    """The path as SVG."""
+    name = f"Hvpa {seen.metadata.namespace}/{seen.metadata.name}"
+    if seen.spec is not None and not seen.spec.joint:
+        raise CommandError(f"{name}: there is no path to draw: spec.blend is not Trajectory")
+    view, replicas = decision.joint, decision.replicas
+    if view is None or replicas is None or not view.path.lanes:
+        kind = "Ready" if view is None else "VpaActive"
+        why = next((f": {one.message}" for one in decision.status.conditions if one.type == kind), "")
+        raise CommandError(f"{name}: there is no path to draw{why}")
+    from hvpa.cli.plot_path import draw  # needs what is not always installed
+
+    return draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")
 
 
 def _refuse_invalid(hvpa: HvpaObject) -> None:

@@ -15,8 +15,10 @@ from hvpa.api.hvpa import ScaleType
 from hvpa.api.objects import Hpa, MetricSource, MetricValue, ResourceList, Vpa, condition
 from hvpa.api.quantity import Resource, format_resource, parse_resource
 from hvpa.api.timestamp import format_timestamp
+from hvpa.cli.render_joint import path_lines
+from hvpa.cli.words import held, when
 from hvpa.core.estimate import estimate_replicas
-from hvpa.core.model import Blocked, Decision, Observation, Recommender
+from hvpa.core.model import Decision, Observation, Recommender
 from hvpa.core.rollout import rollout_complete
 from hvpa.core.state import held_until
 from hvpa.core.vertical import DEFAULT_MIN_CHANGE
@@ -32,9 +34,9 @@ def to_text(seen: Observation, decision: Decision, notes: Sequence[str] = ()) ->
     sections = [
         ("", [_title(seen), *(f"Note: {note}" for note in notes)]),
         ("Demand", _demand(seen, decision)),
-        ("Blend", _blend(decision)),
+        _solution(seen, decision),
         ("Gates", _gates(seen)),
-        ("Held back", [_blocked(entry, seen.now) for entry in decision.blocked]),
+        ("Held back", [held(entry, seen.now) for entry in decision.blocked]),
         ("Result", _result(seen, decision)),
         ("Patch of the workload", _patch(decision)),
         ("Other writes", _other_writes(decision)),
@@ -149,6 +151,13 @@ def _vpa(found: Recommender[Vpa]) -> Iterable[str]:
         yield f"  container {one.container_name}: {_told(one.target)}"
 
 
+def _solution(seen: Observation, decision: Decision) -> tuple[str, Iterable[str]]:
+    """How demand became replicas and requests: heading and lines."""
+    if decision.joint is None:
+        return "Blend", _blend(decision)
+    return "Path", path_lines(seen, decision, decision.joint)
+
+
 def _blend(decision: Decision) -> Iterable[str]:
     if decision.weight_ppm is not None:
         vertical, horizontal = percent(decision.weight_ppm), percent(FULL - decision.weight_ppm)
@@ -176,12 +185,12 @@ def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str
     parts: list[str] = [mode]
     if mode == "MaintenanceWindow" and seen.spec is not None:
         window = window_state(seen.spec, seen.now)
-        opens = "never opens" if window.opens_at is None else f"opens at {_when(window.opens_at, seen.now)}"
+        opens = "never opens" if window.opens_at is None else f"opens at {when(window.opens_at, seen.now)}"
         parts = [f"{mode} ({'open' if window.open else opens})"]
     parts.append("last step " + ("unknown" if last is None else format_timestamp(last)))
     if duration:
         until = held_until(last, duration, seen.now)
-        over = "over" if until is None else f"until {_when(until, seen.now)}"
+        over = "over" if until is None else f"until {when(until, seen.now)}"
         parts.append(f"stabilization {format_duration(duration)} ({over})")
     return ", ".join(parts)
 
@@ -207,16 +216,6 @@ def _least(value: str | None, percentage: int | None) -> str:
     parts = [] if value is None else [value]
     parts += [] if percentage is None else [f"{percentage} %"]
     return " or ".join(parts) or "none"
-
-
-def _blocked(entry: Blocked, now: dt.datetime) -> str:
-    what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
-    until = "" if entry.until is None else f" until {_when(entry.until, now)}"
-    return f"{what} {_amount(entry, entry.current)} -> {_amount(entry, entry.wanted)}: {entry.reason}{until}"
-
-
-def _amount(entry: Blocked, value: int) -> str:
-    return str(value) if entry.resource is None else format_resource(entry.resource, value)
 
 
 # --- what is written ----------------------------------------------------------------------------------------
@@ -291,11 +290,7 @@ def _next_look(seen: Observation, decision: Decision) -> str:
     wait = decision.recheck_after
     if wait is None:
         return "when something changes"
-    return f"at {_when(seen.now + wait, seen.now)}, or when something changes"
-
-
-def _when(instant: dt.datetime, now: dt.datetime) -> str:
-    return f"{format_timestamp(instant)} (in {format_duration(instant - now)})" if instant > now else "now"
+    return f"at {when(seen.now + wait, seen.now)}, or when something changes"
 
 
 def _told(amounts: ResourceList) -> str:

@@ -6,7 +6,7 @@ from hvpa.api.status import StatusCondition
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.contest import manager_of
 from hvpa.core.gates import CONTESTED
-from hvpa.core.judgement import Judgement, blocked_text
+from hvpa.core.judgement import Judgement, blocked_text, saturation
 from hvpa.core.model import Axis, Finding, Scene
 from hvpa.core.present import Present
 from hvpa.core.slots import recommendations
@@ -57,6 +57,8 @@ def _ready(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
         reason, text = "ScaledToZero", "the target has 0 replicas and is left alone"
     elif seen.spec.mode != "Apply":
         reason, text = seen.spec.mode, f"mode {seen.spec.mode}: what is recommended is shown and not applied"
+    elif judged.joint is not None and (saturated := saturation(judged.joint)):
+        reason, text = "Saturated", "; ".join(saturated)
     return holds, Finding(reason, "; ".join((text, *seen.spec.warnings)))
 
 

@@ -12,7 +12,7 @@ _EXPECTED = frozenset(
     {"NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "NoMetrics", "NoRecommendation", "NoPods"}
 )
 """Reasons for an inactive axis that are part of a normal start, or told by another condition: no event."""
-_TOLD = frozenset({"StaleWish", "UnknownContainer", "MissingRequest", "ScaledToZero"})
+_TOLD = frozenset({"StaleWish", "UnknownContainer", "MissingRequest", "ScaledToZero", "Saturated"})
 """Reasons that are worth an event although the condition is as it should be."""
 _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
     ("horizontal", "up"): "ScaledOut",

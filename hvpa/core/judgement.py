@@ -10,6 +10,7 @@ import msgspec
 from hvpa.api.quantity import Resource, format_resource
 from hvpa.api.status import HorizontalAxis, VerticalAxis
 from hvpa.api.timestamp import format_timestamp
+from hvpa.core.blend import ceil_div
 from hvpa.core.model import Axis, Blocked, ContainerResources, Direction, JointView
 from hvpa.core.weights import Weight
 from hvpa.core.wish import Wish
@@ -47,6 +48,35 @@ def blocked_text(entry: Blocked) -> str:
     what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
     until = "" if entry.until is None else f" until {format_timestamp(entry.until)}"
     return f"{what} {amount(entry, entry.current)} to {amount(entry, entry.wanted)} held by {entry.reason}{until}"
+
+
+def saturation(view: JointView) -> tuple[str, ...]:
+    """What can't be served although replicas and requests are at their ends, in words. Amounts that are needed are
+    rounded up to two digits, so that the words stay the same while demand moves a little."""
+    wanted, slots = view.wanted, {slot.key: slot for slot in view.slots}
+    replicas = view.path.counts.upper or wanted.replicas
+    told = []
+    for key in wanted.saturated:
+        extent, slot = view.path.lanes[key].extent, slots[key]
+        size = extent.upper or slot.size
+        most = replicas * extent.reserve.work(size)
+        needed = slot.present if (slot.present or 0) > most else slot.usual
+        about, each, together = [
+            format_resource(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
+        ]
+        told.append(
+            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas of {each} serve "
+            f"{together}, which is all that there may be"
+        )
+    return tuple(told)
+
+
+def _rounded(value: int) -> int:
+    """Rounded up to two digits."""
+    unit = 1
+    while value >= 100 * unit:
+        unit *= 10
+    return ceil_div(value, unit) * unit
 
 
 def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:

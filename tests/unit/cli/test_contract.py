@@ -13,7 +13,7 @@ import pytest
 from hvpa.api.status import HvpaStatus, StatusCondition
 from hvpa.cli import contract
 from hvpa.core.model import Blocked, ContainerResources, Decision, ReplicaView, WorkloadPatch
-from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed
+from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load
 
 SCHEMA_FILE = Path(__file__).parents[3] / "docs" / "explain.schema.json"
 
@@ -119,6 +119,22 @@ def test_explanations_follow_the_schema(shell: Shell, gardener: list[Doc], chang
     check(shell.explain(changed(gardener, **changes)))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"Hvpa__spec__vpa": {}},
+        {"Hvpa__spec__hpa": {}},
+        {"HorizontalPodAutoscaler__status": {}},
+        {"Hvpa__spec__targetRef__name": "gone"},
+        {"Deployment__spec__replicas": 0},
+        {"HorizontalPodAutoscaler__status__currentMetrics__0__resource__current__averageValue": "9"},
+    ],
+)
+def test_explanations_of_joint_decisions_follow_the_schema(shell: Shell, changes: Doc) -> None:
+    check(shell.explain(changed(load("trajectory.yaml"), **changes)))
+
+
 def test_a_decision_is_told_field_by_field() -> None:
     now = dt.datetime(2026, 11, 21, 10, tzinfo=dt.UTC)
     decision = Decision(
@@ -169,4 +185,5 @@ def test_a_decision_is_told_field_by_field() -> None:
         ],
         "conditions": [{"type": "Ready", "status": "Unknown", "reason": "R", "message": "M"}],
         "recheckAfterSeconds": 1.5,
+        "path": None,
     }

@@ -56,6 +56,7 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell) -> None:
         "changes": True,
         "blocked": [],
         "recheckAfterSeconds": None,
+        "path": None,
     }
 
 
@@ -69,6 +70,7 @@ def test_keys_stand_in_the_order_of_the_contract(shell: Shell, gardener: list[Do
         "blocked",
         "conditions",
         "recheckAfterSeconds",
+        "path",
     ]
 
 

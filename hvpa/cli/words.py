@@ -1,0 +1,40 @@
+"""Words that several parts of an explanation share: instants, amounts, and what is held back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from hvpa.api.duration import format_duration
+from hvpa.api.quantity import format_resource
+from hvpa.api.timestamp import format_timestamp
+from hvpa.core.judgement import amount
+from hvpa.core.model import Blocked
+from hvpa.core.path import SlotKey
+
+
+def when(instant: dt.datetime, now: dt.datetime) -> str:
+    """An instant, and how far away it is."""
+    return f"{format_timestamp(instant)} (in {format_duration(instant - now)})" if instant > now else "now"
+
+
+def held(entry: Blocked, now: dt.datetime) -> str:
+    """A change that is held back, and until when."""
+    what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
+    until = "" if entry.until is None else f" until {when(entry.until, now)}"
+    return f"{what} {amount(entry, entry.current)} -> {amount(entry, entry.wanted)}: {entry.reason}{until}"
+
+
+def counted(replicas: int) -> str:
+    """A number of replicas."""
+    return f"{replicas} replica" if replicas == 1 else f"{replicas} replicas"
+
+
+def pods(replicas: int, sizes: Mapping[SlotKey, int]) -> str:
+    """So many replicas of these requests."""
+    by_container: dict[str, list[str]] = {}
+    for key, size in sizes.items():
+        told = f"{key.resource} {format_resource(key.resource, size)}"
+        by_container.setdefault(key.container, []).append(told)
+    each = "; ".join(f"{name} {', '.join(told)}" for name, told in by_container.items())
+    return f"{counted(replicas)} of {each}" if each else counted(replicas)
