@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from hvpa.cli.arguments import count_from, seed
+from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.simulate.engine import quiet
 from hvpa.simulate.model import SimulationResult
@@ -26,14 +26,6 @@ HELP = "simulate a workload under several policies, and compare what they cost a
 DEFAULT_SEED: Final = 0
 QUIET_FOR: Final = 1.5
 """Seconds that a run may take before it shows its progress."""
-
-
-class Drawing(NamedTuple):
-    """A file that is drawn, and what that needs."""
-
-    flag: str
-    path: str | None
-    module: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,8 +80,9 @@ def main(args: argparse.Namespace) -> int:
     """Simulate, print, draw. Raises CommandError."""
     if args.series and args.output != "json":
         raise UsageError("--series has a meaning with -o json only")
-    for drawing in _drawings(args):
-        _refuse_undrawable(drawing)
+    for flag, path, module in (("--html", args.html, "plotly"), ("--png", args.png, "matplotlib")):
+        if path is not None:
+            refuse_undrawable(flag, Path(path), module)
     quiet()
     try:
         run = plan(args.scenarios, args.seed, args.policy)
@@ -102,44 +95,16 @@ def main(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _drawings(args: argparse.Namespace) -> Iterator[Drawing]:
-    for drawing in (Drawing("--html", args.html, "plotly"), Drawing("--png", args.png, "matplotlib")):
-        if drawing.path is not None:
-            yield drawing
-
-
-def _refuse_undrawable(drawing: Drawing) -> None:
-    """What a long simulation should not end with."""
-    if importlib.util.find_spec(drawing.module) is None:
-        raise CommandError(
-            f"{drawing.flag} needs {drawing.module}, which is not installed: pip install 'hvpa[plots]'"
-        )
-    path = Path(drawing.path or "")
-    if path.is_dir() or not path.parent.is_dir():
-        raise CommandError(
-            f"{drawing.flag}: {path} can't be written: it is a folder, or its folder is not there"
-        )
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise CommandError(f"{drawing.flag}: {path} can't be written: permission denied")
-
-
 def _draw(args: argparse.Namespace, results: Sequence[SimulationResult]) -> None:
     """Write page and picture; what draws them is imported only where it is asked for."""
     if args.html is not None:
         from hvpa.simulate.page import to_html
 
-        _write(args.html, to_html(results).encode())
+        write_drawing(Path(args.html), to_html(results).encode())
     if args.png is not None:
         from hvpa.simulate.picture import to_png
 
-        _write(args.png, to_png(results))
-
-
-def _write(path: str, content: bytes) -> None:
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        raise CommandError(f"{path}: can't be written: {error.strerror}") from None
+        write_drawing(Path(args.png), to_png(results))
 
 
 @contextmanager
