@@ -121,11 +121,14 @@ def _claim(demand: MetricDemand, requests: Requests, spare: Resource) -> Claim:
     total = sum(reference.values())
     if total <= 0:
         return Claim(demand.label, (), 0, demand.pods, demand.tolerance)
-    work = sum(requests.work(key, size) for key, size in reference.items())
-    if demand.requested is not None:
-        required = ceil_div(demand.requested * work, total)
-    else:
-        required = ceil_div(demand.pods * work, MICRO)
+    if demand.requested is None and not demand.absolute:
+        work = sum(requests.work(key, size) for key, size in reference.items())
+        return Claim(demand.label, keys, ceil_div(demand.pods * work, MICRO), demand.pods, demand.tolerance)
+    # What was measured is the base usage of pods as they are, however many or large the target is meant for.
+    measured = {key: _measured(key, requests) for key in keys}
+    idle = sum(size - requests.work(key, size) for key, size in measured.items())
+    called = ceil_div(demand.pods * total, MICRO) if demand.requested is None else demand.requested
+    required = max(0, called - demand.counted * idle)
     return Claim(demand.label, keys, required, demand.pods, demand.tolerance)
 
 
@@ -133,12 +136,17 @@ def _reference(demand: MetricDemand, keys: tuple[SlotKey, ...], requests: Reques
     """The requests of a pod as the metric's target means it: as at first sight for absolute targets, but not less than
     the target itself, and as the measured pods have them for others."""
     if not demand.absolute:
-        return {key: requests.pods[key].mean if key in requests.pods else requests.now[key] for key in keys}
+        return {key: _measured(key, requests) for key in keys}
     found = {key: requests.first.get(key) or requests.now[key] for key in keys}
     total = sum(found.values())
     if demand.per_pod is not None and 0 < total < demand.per_pod:
         found = {key: ceil_div(size * demand.per_pod, total) for key, size in found.items()}
     return found
+
+
+def _measured(key: SlotKey, requests: Requests) -> int:
+    """What the measured pods request, in the mean."""
+    return requests.pods[key].mean if key in requests.pods else requests.now[key]
 
 
 def pods_needed(claim: Claim, sizes: Mapping[SlotKey, int], requests: Requests) -> int:

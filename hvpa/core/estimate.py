@@ -42,7 +42,8 @@ class MetricDemand(Struct, frozen=True):
     targets (AverageValue) for pods as they were when the target was set, others for the pods that were measured.
     `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
     pods request together (millicores, bytes), where the measurement tells, `per_pod` an absolute target of a resource.
-    Within `tolerance` (parts per million) of what there is, a metric calls for no more than that.
+    `counted` pods were measured. Within `tolerance` (parts per million) of what there is, a metric calls for no more
+    than that.
     """
 
     label: str
@@ -53,6 +54,7 @@ class MetricDemand(Struct, frozen=True):
     container: str = ""
     requested: int | None = None
     per_pod: int | None = None
+    counted: int = 0
 
     def limited(self, pods: int) -> MetricDemand:
         """The same for at most so many pods (millionths)."""
@@ -63,7 +65,7 @@ class MetricDemand(Struct, frozen=True):
         requested = self.requested
         if requested is not None and self.pods > 0:
             requested = ceil_div(requested * pods, self.pods)
-        return structs.replace(self, pods=pods, requested=requested)
+        return structs.replace(self, pods=pods, requested=requested, counted=ceil_div(pods, MICRO))
 
 
 class _Asked(Struct, frozen=True):
@@ -95,6 +97,19 @@ def estimate_replicas(seen: Observation, hpa: Hpa) -> int | None:
     if not proposals:
         return None
     return max(*proposals, present) if missing else max(proposals)
+
+
+def is_never_stale(seen: Observation, hpa: Hpa) -> bool:
+    """Whether each metric calls for a count of its own: measured, absolute, and outside its tolerance, inside of which
+    a metric stands by whatever it finds (DESIGN 4)."""
+    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
+        target, measured = asked.source.target, _measurement(index, asked, hpa)
+        ratio = None if measured is None else _ratio(target, measured.current)
+        if ratio is None or target.average_utilization or target.average_value is None:
+            return False
+        if _is_tolerated(asked, *ratio):
+            return False
+    return True
 
 
 def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...], bool]:
@@ -146,6 +161,7 @@ def _demand(asked: _Asked, measured: MetricSource, ratio: tuple[int, int], count
         container=source.container,
         requested=requested,
         per_pod=per_pod,
+        counted=counted,
     )
 
 

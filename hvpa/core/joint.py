@@ -28,8 +28,9 @@ class Joint:
     """One decision's solution.
 
     `slots` are what a VPA has targets for, `means` what usual demand is reckoned from, `found` what the
-    metrics call for (None: the HPA has no say, and nothing may shrink on a guess), `holds_in` tells that a metric has
-    no value, so that no replica is taken away. `in_place`: sizes follow the present demand.
+    metrics call for (None: the HPA has no say, and nothing may shrink on a guess), `held` what its replicas must still
+    be enough for when it wishes for more than that, `holds_in` tells that no replica is taken away at all. `in_place`:
+    sizes follow the present demand.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Joint:
         self.replicas = replicas
         self.means = Usual({})
         self.found: tuple[Claim, ...] | None = None
+        self.held: tuple[Claim, ...] = ()
         self.holds_in = False
         self.in_place = False
         self.current: Sizes = {SlotKey(one.container, one.resource): one.current for one in slots}
@@ -80,8 +82,7 @@ class Joint:
     def _served_usually(self, point: Point) -> Sizes:
         """The sizes that serve the usual demand at the count that it takes of the pods that there are."""
         binding = point.binding
-        if binding is None:
-            return point.sizes
+        assert binding is not None
         work = max(1, self.requests.work(binding, self.current[binding]))
         count = self.path.counts.clamp(max(1, ceil_div(self.usual[binding], work)))
         return self.path.sizes(count, self.usual)
@@ -95,9 +96,14 @@ class Joint:
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
-        """What is to be served now. Where the HPA has no say: what there is."""
-        if self.found is not None:
+        """What is to be served now. Where the HPA has no say: what there is; where there is none: the usual demand."""
+        if self.found:
             return self.found
+        if self.found is not None:
+            return tuple(
+                Claim(f"the usual demand of {key.container} {key.resource}", (key,), amount, 0)
+                for key, amount in self.usual.items()
+            )
         return tuple(
             Claim("", (key,), self.replicas * self.requests.work(key, size), 0)
             for key, size in self.current.items()
@@ -114,7 +120,16 @@ class Joint:
         """Where both demands are served, when nothing is blocked."""
         if not self.settled.sizes:
             return Point(self.replicas_for({}, may_grow=False), {}, None, ())
+        if self.found is None:
+            return self._kept_up()
         return self._resized_in_place() if self.in_place else self._replaced()
+
+    def _kept_up(self) -> Point:
+        """Nobody tells what is to be served now: nothing shrinks, and pods grow where they don't serve usual demand.
+        What they could serve is no demand: on a vertical stretch they would grow by that for ever."""
+        count = max(self.path.counts.clamp(self.replicas), self.settled.replicas)
+        sizes = self._kept(self.path.enlarged(count, self.current, self.usual))
+        return Point(count, sizes, self.settled.binding, self.path.short(count, self.usual))
 
     def _replaced(self) -> Point:
         """Sizes follow the usual demand, replicas the present one."""
@@ -128,8 +143,7 @@ class Joint:
         count = path.settled(self.replicas, demand, self.margins)
         rest = [pods_needed(one, {}, self.requests) for one in self.claims if not self._is_scaled(one)]
         count = path.counts.clamp(max([count, *rest]))
-        if self.holds_in or self.found is None:
-            count = max(count, self.replicas)
+        count = max(count, self._held(path.sizes(count, demand)))
         counts = path.counts_of(demand)
         binding = max(counts, key=counts.__getitem__, default=None)
         return Point(count, self._kept(path.sizes(count, demand)), binding, path.short(count, demand))
@@ -158,10 +172,14 @@ class Joint:
         if self.replicas <= least:
             enough = self._count([one.tolerated() for one in self.claims], sizes, may_grow)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
+        raised = tuple(one.raised(self.margins) for one in self.claims)
+        return min(self.replicas, max(least, self._held(sizes), self._count(raised, sizes, may_grow)))
+
+    def _held(self, sizes: Sizes) -> int:
+        """Down to which count the HPA, as it says, would take replicas away."""
         if self.holds_in:
             return self.replicas
-        raised = tuple(one.raised(self.margins) for one in self.claims)
-        return min(self.replicas, max(least, self._count(raised, sizes, may_grow)))
+        return min(self.replicas, self._count(self.held, sizes, may_grow=False))
 
     def _count(self, claims: Sequence[Claim], sizes: Sizes, may_grow: bool) -> int:
         path = self.path
@@ -179,17 +197,18 @@ class Joint:
 
     def grown(self, replicas: int, sizes: Sizes) -> Sizes:
         """Sizes, not below these, with which `replicas` that are held serve the present demand."""
-        served = self.path.sizes(replicas, self.present)
-        return {key: max(size, served.get(key, size)) for key, size in sizes.items()}
+        return self.path.enlarged(replicas, sizes, self.present)
 
     def safe(self, sizes: Sizes) -> int:
         """How many of the pods that there are, and of those that are to be, serve the present demand: the smaller ones
-        count, since both are there while pods are replaced."""
+        count, since both are there while pods are replaced. Where none is smaller, all of them may go."""
         pods = self.requests.pods
         least = {
             key: min(size, self.current[key], pods[key].least if key in pods else size)
             for key, size in sizes.items()
         }
+        if all(least[key] == size for key, size in sizes.items()):
+            return self.path.counts.lower
         raised = tuple(one.raised(self.margins) for one in self.claims)
         return self._count(raised, least, may_grow=False)
 
@@ -217,8 +236,8 @@ class Joint:
 
     def _told(self, slot: Slot) -> JointSlot:
         key = SlotKey(slot.container, slot.resource)
-        amount = self.present.get(key) if self.found is not None else None
-        sources = [one.label for one in self.claims if key in one.keys and one.label]
+        amount = self.present.get(key) if self.found else None
+        sources = [one.label for one in self.found or () if key in one.keys]
         size = self.wanted.sizes.get(key, slot.current)
         return JointSlot(
             key=key,

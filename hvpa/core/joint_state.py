@@ -64,8 +64,8 @@ def first_seen(seen: Scene, resources: Mapping[str, ContainerResources]) -> Reme
     for key, request in requests.items():
         known = amount(seen.vertical.base.get(key.container, {}), key.resource)
         target = targets.get(key.container)
-        size = known or request or (amount(target.target, key.resource) if target is not None else 0)
-        if size:
+        size = known or request or (amount(target.target, key.resource) if target is not None else None)
+        if size is not None:
             first[key] = size
     axis = seen.vertical
     return Remembered(requests, first, axis.usual_demand, axis.usual_replicas)
@@ -89,15 +89,19 @@ class Memory:
         self, known: Remembered, measured: Mapping[SlotKey, int] | None
     ) -> tuple[Remembered, Usual]:
         """What is to be remembered, and the means that usual demand is reckoned from."""
-        before = {key: one for one in known.demands if (key := _key(one)) in self.slots}
+        records = {_key(one): one for one in known.demands}
+        before = {key: one for key, one in records.items() if key in self.slots}
+        # What the VPA says nothing of for a while is not forgotten: its container is still there.
+        idle = {key: one for key, one in records.items() if key not in self.slots and key in known.requests}
         found = before
         if measured is not None:
             found = {key: self._demand(key, size, before.get(key)) for key, size in measured.items()}
         counts = self._counts(known.counts) if self.slots and not found else None
         demands = {key: self._told(mean_of(one)) for key, one in found.items()}
         usual = Usual(demands, None if counts is None else self._told(mean_of_counts(counts)))
+        kept = found | idle
         told = Remembered(
-            known.requests, known.first, tuple(found[key] for key in sorted(found)), counts, tuple(self.wakes)
+            known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts, tuple(self.wakes)
         )
         return told, usual
 

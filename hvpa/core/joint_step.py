@@ -31,6 +31,8 @@ from hvpa.core.wish import Wish
 
 NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
 """A count that is held for no longer than this is waited for: to replace all pods takes as long."""
+_FEW: Final = 10
+"""One of so many pods may be new without its share in a mean over all being worth to wait for."""
 _ALL_VERTICAL: Final = Weight(FULL, None, "")
 
 
@@ -90,13 +92,26 @@ class JointScaling:
             same = self.wish.measured is self.wish.demands
             raw = told if same else claims(self.wish.measured, requests, spare)
             joint.found, measured = self._settled(told, requests), shared(raw, first, requests)
+            joint.held = claims(self.wish.held, requests, spare)
         elif not seen.hpa.configured:
             joint.found, measured = (), {}
         memory = Memory(seen, self.moment.present, slots, requests)
         self.known, joint.means = memory.brought_up(known, measured)
         joint.in_place = self.in_place
-        joint.holds_in = self.wish.unmeasured
+        joint.holds_in = self.wish.unmeasured or self._is_unsettled()
         return joint
+
+    def _is_unsettled(self) -> bool:
+        """Whether what the HPA tells may be of another number of pods than there is now: of those before a step of
+        ours, or of those that are being replaced. It is a mean over pods, and too small in sum for fewer of them."""
+        seen, present = self.seen, self.moment.present
+        lately = [until for when in seen.pods.ready_since if (until := present.held_until(when, SETTLING))]
+        changes = [present.held_until(seen.horizontal.last_scale_time, SETTLING)]
+        if len(lately) * _FEW > seen.pods.ready:
+            changes.append(max(lately))
+        settles = [until for until in changes if until is not None]
+        self.wakes += settles
+        return bool(settles)
 
     def _settled(self, found: tuple[Claim, ...], requests: Requests) -> tuple[Claim, ...]:
         """The claims, without what is beyond the last count of pods as they are: for that pods would have to grow, and
@@ -131,7 +146,7 @@ class JointScaling:
             if vertical is not None and self._is_held_for_long(horizontal):
                 grown = joint.grown(horizontal.target, _sizes(vertical, joint.current))
                 if any(not joint.is_near(key, size) for key, size in grown.items()):
-                    vertical = self._resized(grown)
+                    vertical = structs.replace(self._resized(grown), recommended=vertical.recommended)
         look_again_at = min([*self.wakes, *self.known.look_again_at], default=None)
         return JointOutcome(horizontal, vertical, joint.view(), look_again_at)
 

@@ -116,6 +116,13 @@ class Path:
         and by larger pods only where the path has a vertical stretch, or ends."""
         sizes = usual.sizes
         replicas, binding = self.replicas(usual.replicas, sizes, demand)
-        served = self.sizes(replicas, {key: amount for key, amount in demand.items() if key in sizes})
-        larger = {key: max(size, served.get(key, size)) for key, size in sizes.items()}
+        larger = self.enlarged(replicas, sizes, demand)
         return Point(replicas, larger, binding, self.short(replicas, demand))
+
+    def enlarged(self, replicas: int, sizes: Mapping[SlotKey, int], demand: Demand) -> dict[SlotKey, int]:
+        """These sizes, and larger ones where `replicas` of them don't serve `demand`."""
+        lanes = self.lanes
+        return {
+            key: lanes[key].enough(replicas, size, demand[key]) if key in demand and key in lanes else size
+            for key, size in sizes.items()
+        }

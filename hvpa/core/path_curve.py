@@ -224,14 +224,21 @@ class Lane:
         """The size with which `count` replicas serve `demand`: demand / count and the base usage, rounded up to whole
         units, inside the bounds, and not below that of a flat stretch. Where the path has fewer pods for that demand it
         is below the curve, and where `count` is fewer than the path has (they are held), above it."""
-        wanted = max(self.extent.reserve.size(ceil_div(demand, count)), self.flat(count))
-        if wanted <= self.extent.lower:
-            return self.extent.clamp(self.extent.lower)
-        top = self.top(count)
+        wanted, least = self.extent.reserve.size(ceil_div(demand, count)), self.flat(count)
+        least = max(least, self.extent.lower)
+        if wanted <= least:
+            return self.extent.clamp(least)
+        top = self.top(count) if count >= self.counts.lower else None
         rounded = round_up(wanted, self.extent.unit)
         if top is not None and wanted <= top:
             rounded = min(rounded, top)
         return self.extent.clamp(rounded)
+
+    def enough(self, count: int, size: int, demand: int) -> int:
+        """This size where `count` pods of it serve `demand`, else the larger one that does."""
+        if count * self.extent.reserve.work(size) >= demand:
+            return size
+        return max(size, self.size(count, demand))
 
     def flat(self, count: int) -> int:
         """The size that pods keep at `count` replicas; 0 where it follows the demand."""
@@ -252,7 +259,7 @@ class Lane:
         But beyond `usual`, the path has no more than `wall` replicas before their size is at the end of the vertical
         stretch there. So more demand than that many of them serve is a reason for larger pods first, and for more of
         them only beyond `reach(wall)` (DESIGN 5.4: where replicas can't serve the present demand, the size does). The
-        last count is such a wall, and so is the first, up to the base point. Grows with `demand` without a jump.
+        last count is such a wall. Grows with `demand` without a jump.
         """
         work = self.extent.reserve.work
         size = max(1, size)

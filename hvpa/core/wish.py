@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from hvpa.api.objects import Hpa, condition
 from hvpa.api.status import MailboxCorrection
-from hvpa.core.estimate import MICRO, MetricDemand, estimate_replicas, metric_demands
+from hvpa.core.estimate import MICRO, MetricDemand, estimate_replicas, is_never_stale, metric_demands
 from hvpa.core.model import Finding, Observation
 from hvpa.core.weights import Bounds
 
@@ -27,7 +27,8 @@ class Wish(Struct, frozen=True):
     `replicas` is the trusted wish (None: the HPA has no say), `beyond_max` whether it would go out further than
     maxReplicas. `mailbox` is the count to be written to `spec.replicas`, `correction` the record of that write where it
     corrects the HPA. For a joint decision: `measured` is what each metric calls for, in fractions of pods, `demands`
-    the same as far as the HPA stands by it, and `unmeasured` tells that a metric has no value.
+    the same as far as the HPA stands by it, `held` what the wish speaks of where it is more than that, since the HPA is
+    slower to scale in, and `unmeasured` tells that a metric has no value.
     """
 
     replicas: int | None
@@ -37,6 +38,7 @@ class Wish(Struct, frozen=True):
     problem: Finding | None = None
     measured: tuple[MetricDemand, ...] = ()
     demands: tuple[MetricDemand, ...] = ()
+    held: tuple[MetricDemand, ...] = ()
     unmeasured: bool = False
 
 
@@ -49,10 +51,14 @@ def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     if wish.replicas is None or not seen.spec.joint:
         return wish
     measured, unmeasured = metric_demands(seen, hpa)
-    demands = measured
-    if estimate is None or bounds.clamp(estimate) != wish.replicas:
-        demands = _as_wished(measured, wish.replicas * MICRO)
-    return structs.replace(wish, measured=measured, demands=demands, unmeasured=unmeasured)
+    found = structs.replace(wish, measured=measured, demands=measured, unmeasured=unmeasured)
+    assert estimate is not None
+    wished = _as_wished(measured, wish.replicas * MICRO)
+    # More than the metrics call for is a reason to keep replicas, and none for larger pods: it is counted in pods as
+    # they are, and would grow with them.
+    if wish.replicas > bounds.clamp(estimate):
+        return structs.replace(found, held=wished)
+    return found if wish.replicas == bounds.clamp(estimate) else structs.replace(found, demands=wished)
 
 
 def _as_wished(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDemand, ...]:
@@ -75,6 +81,8 @@ def _whole_wish(
     estimate = bounds.clamp(reckoned)
     said = hpa.status.desired_replicas or present
     low, high = min(present, estimate), max(present, estimate)
+    if seen.spec.joint and said > high and is_never_stale(seen, hpa):
+        high = said  # Of other pods than there are, for which `present` is no measure; it is in no hurry to scale in.
     trusted = bounds.clamp(min(max(said, low), high))
     limited = condition(hpa.status.conditions, "ScalingLimited")
     beyond = (

@@ -68,6 +68,21 @@ def test_the_hpas_own_memory_is_switched_off_unless_the_user_sets_behavior() -> 
     assert spec_of(kept)["behavior"] == own
 
 
+@pytest.mark.parametrize(
+    ("wait", "window"), [(None, 300), ("0s", 300), ("2m", 120), ("90m", 3600), ("1500ms", 1)]
+)
+def test_in_a_joint_decision_the_hpa_keeps_its_memory_for_scaling_in(wait: str | None, window: int) -> None:
+    down = {} if wait is None else {"stabilizationDuration": wait}
+    spec = {"blend": "Trajectory", "hpa": {"scaleDown": down}}
+    found = spec_of(manifest(build.hvpa(spec)))["behavior"]
+    neutral = spec_of(manifest(build.hvpa()))["behavior"]
+    assert found["scaleUp"] == neutral["scaleUp"]
+    assert found["scaleDown"] == {**neutral["scaleDown"], "stabilizationWindowSeconds": window}
+    own = {"template": {"spec": {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 7}}}}}
+    kept = spec_of(manifest(build.hvpa({"blend": "Trajectory", "hpa": own})))["behavior"]
+    assert kept == {"scaleDown": {"stabilizationWindowSeconds": 7}}
+
+
 def test_the_old_form_of_metrics_becomes_the_new_one() -> None:
     old = [{"type": "Resource", "resource": {"name": "memory", "targetAverageUtilization": 50}}]
     spec = spec_of(manifest(build.hvpa({"hpa": {"template": {"spec": {"metrics": old}}}})))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hvpa.core import Decision, Objects, Settings, decide, observe
+from hvpa.core.slots import recommendations
 from tests.unit.core import build
 from tests.unit.core.build import NOW, at, stamp
 
@@ -204,6 +205,23 @@ def test_history_of_unknown_age_is_old() -> None:
     vertical = build.vpa({"app": {"cpu": "1"}}, {"status": {"conditions": conditions}})
     decision = build.decided(usual(target=big, vertical=vertical, horizontal=build.hpa(3)))
     assert decision.containers["app"].requests["cpu"] == 2000
+
+
+# --- what is capped --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("blend", "cpu"), [("Additive", "2"), ("Trajectory", "300m")])
+def test_a_joint_decision_goes_by_what_is_not_capped(blend: str, cpu: str) -> None:
+    told = [{"containerName": "app", "target": {"cpu": "2"}, "uncappedTarget": {"cpu": "300m"}}]
+    capped = build.vpa(change={"status": {"recommendation": {"containerRecommendations": told}}})
+    seen = observe(usual(vertical=capped, one=build.hvpa({"blend": blend})), NOW, Settings())
+    assert seen.vpa.object is not None
+    assert recommendations(seen.vpa.object)["app"].target == {"cpu": cpu}
+
+
+def test_where_only_a_capped_target_is_told_it_counts() -> None:
+    vertical = build.vpa({"app": {"cpu": "2"}})
+    seen = observe(usual(vertical=vertical, one=build.hvpa({"blend": "Trajectory"})), NOW, Settings())
+    assert seen.vpa.object is not None
+    assert recommendations(seen.vpa.object)["app"].target == {"cpu": "2"}
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------

@@ -177,9 +177,38 @@ def test_without_an_end_to_replicas_a_demand_is_still_found() -> None:
 
 
 def test_sizes_are_rounded_up_to_whole_units_but_not_above_the_curve() -> None:
-    path = weighted((0, None, None), extent=Extent(base=1_073_741_824, unit=1000))
+    path = weighted((50, None, None), extent=Extent(base=1_073_741_824, unit=1000))
     assert path.sizes(3, {CPU: 3 * 10**9 + 1}) == {CPU: 1_000_001_000}
-    assert path.sizes(3, {CPU: 3 * 1_073_741_824}) == {CPU: 1_073_741_824}
+    assert path.sizes(1, {CPU: 1_073_741_824}) == {CPU: 1_073_741_824}
+
+
+def test_on_a_flat_stretch_pods_keep_their_size_whatever_the_demand() -> None:
+    path = weighted((0, 1, 3), (50, 3, 5), (0, 5, None), extent=Extent(base=1500, unit=1000))
+    assert [path.point({CPU: demand}) for demand in (0, 1, 1500, 1501, 4500)] == [
+        Point(1, {CPU: 1500}, CPU, ()),
+        Point(1, {CPU: 1500}, CPU, ()),
+        Point(1, {CPU: 1500}, CPU, ()),
+        Point(2, {CPU: 1500}, CPU, ()),
+        Point(3, {CPU: 1500}, CPU, ()),
+    ]
+    assert path.point({CPU: 4501}) == Point(4, {CPU: 2000}, CPU, ())  # on its way up it follows the demand
+    assert path.point({CPU: 15_001}) == Point(6, {CPU: 3000}, CPU, ())
+    assert path.sizes(2, {CPU: 4000}) == {
+        CPU: 2000
+    }  # a count that is held is made up for by size all the same
+    assert path.sizes(10, {CPU: 1}) == {
+        CPU: 3000
+    }  # flat to the very end, and whole units are no reason to change
+    uneven = weighted((0, None, None), extent=Extent(base=1500, unit=1000))
+    assert uneven.sizes(10, {CPU: 1}) == {CPU: 1500}
+
+
+def test_horizontal_only_is_flat_and_linear_is_not() -> None:
+    path = written(ResourceInterval(1, 100), ResourceInterval(3, 300, True), ResourceInterval(5, 500))
+    assert [path.sizes(count, {CPU: 1})[CPU] for count in range(1, 6)] == [1, 300, 300, 1, 1]
+    assert path.point({CPU: 101}) == Point(2, {CPU: 300}, CPU, ())
+    bounded = written(ResourceInterval(3, 300, True), extent=Extent(upper=200))
+    assert bounded.sizes(2, {CPU: 1}) == {CPU: 200}
 
 
 def test_a_count_that_is_held_is_made_up_for_by_size() -> None:
@@ -240,8 +269,13 @@ def test_bounds_and_units_of_what_is_written() -> None:
     assert tops(written(*parts, extent=Extent(unit=50)), 5) == [100, 250, 300, 300, 300]
 
 
-def test_a_slot_without_intervals_has_no_path() -> None:
-    assert written().lanes == {}
+def test_a_slot_without_intervals_is_all_vertical_and_has_a_say_at_its_upper_bound_alone() -> None:
+    path = written(extent=Extent(base=500, upper=900))
+    assert path.point({CPU: 900}) == Point(1, {CPU: 900}, CPU, ())
+    assert path.point({CPU: 901}) == Point(2, {CPU: 451}, CPU, ())
+    assert path.point({CPU: 4501}) == Point(5, {CPU: 900}, CPU, (CPU,))
+    assert written(extent=Extent(base=500)).point({CPU: 10**9}) == Point(1, {CPU: 10**9}, CPU, ())
+    assert tops(written(extent=Extent(upper=0)), 5) == [1] * 5  # nothing is smaller than one unit
 
 
 @pytest.mark.parametrize(
@@ -322,10 +356,18 @@ def test_present_demand_takes_replicas_and_leaves_the_size_to_usual_demand() -> 
     assert path.present(path.point({CPU: 5000}), {CPU: 1000}) == Point(1, {CPU: 1667}, CPU, ())
 
 
-def test_below_the_base_point_pods_grow_before_they_are_more() -> None:
+def test_below_the_base_point_pods_are_more_as_well() -> None:
     path = weighted((50, None, None), extent=Extent(base=1000))
-    assert path.present(usual(1, {CPU: 300}), {CPU: 900}) == Point(1, {CPU: 900}, CPU, ())
-    assert path.present(usual(1, {CPU: 300}), {CPU: 2001}) == Point(3, {CPU: 667}, CPU, ())
+    assert path.present(usual(1, {CPU: 300}), {CPU: 900}) == Point(3, {CPU: 300}, CPU, ())
+    assert path.present(usual(1, {CPU: 300}), {CPU: 2001}) == Point(7, {CPU: 300}, CPU, ())
+
+
+def test_at_fewer_replicas_a_flat_stretch_is_no_reason_for_larger_pods() -> None:
+    extents = ((CPU, CORE), (MEMORY, Extent(base=GIB)))
+    path = path_of_weights((WeightInterval(0, 1, 3), WeightInterval(50 * PERCENT, 3)), TEN, extents)
+    start = path.point({CPU: 8000, MEMORY: GIB})
+    assert start == Point(5, {CPU: 1600, MEMORY: GIB // 5 + 1}, CPU, ())
+    assert path.present(start, {CPU: 3200, MEMORY: 5}) == Point(2, start.sizes, CPU, ())
 
 
 def test_on_a_vertical_stretch_pods_grow_at_once_and_beyond_it_they_are_more() -> None:
@@ -343,7 +385,7 @@ def test_on_a_vertical_stretch_pods_grow_at_once_and_beyond_it_they_are_more() -
 def test_at_max_replicas_pods_grow_at_once() -> None:
     path = weighted((0, None, None))
     assert path.present(usual(1, {CPU: 1000}), {CPU: 10_001}) == Point(10, {CPU: 1001}, CPU, ())
-    assert path.present(usual(1, {CPU: 0}), {CPU: 5}) == Point(1, {CPU: 5}, CPU, ())
+    assert path.present(usual(1, {CPU: 0}), {CPU: 10**5}) == Point(10, {CPU: 10**4}, CPU, ())
 
 
 def test_replicas_of_the_usual_point_are_kept_rather_than_larger_pods() -> None:

@@ -13,8 +13,8 @@ from hvpa.core.path_build import ResourceInterval, WeightInterval, path_of_inter
 from hvpa.core.path_curve import Extent, Lane, Margin
 from hvpa.core.weights import FULL, Bounds
 
-CPU, MEMORY, SIDE = SlotKey("app", "cpu"), SlotKey("app", "memory"), SlotKey("side", "cpu")
-KEYS = (CPU, MEMORY, SIDE)
+CPU, MEMORY = SlotKey("app", "cpu"), SlotKey("app", "memory")
+KEYS = (CPU, MEMORY)
 
 AMOUNTS = st.one_of(st.integers(0, 300), st.integers(0, 10**6), st.integers(0, 2**40))
 COUNTS = st.integers(1, 12)
@@ -73,6 +73,11 @@ def lanes(draw: Any) -> Lane:
 DEMANDS = st.fixed_dictionaries(dict.fromkeys(KEYS, AMOUNTS))
 
 
+def flat_size(lane: Lane, replicas: int) -> int:
+    """The size that pods keep at this count whatever the demand, inside the bounds; the least one elsewhere."""
+    return lane.extent.clamp(lane.flat(replicas))
+
+
 def capacity(path: Path, key: SlotKey, replicas: int, size: int) -> int:
     return replicas * path.lanes[key].extent.reserve.work(size)
 
@@ -93,7 +98,9 @@ def test_replicas_and_capacity_never_fall_as_demand_grows(path: Path, demand: De
 
 
 @given(paths(), DEMANDS)
-def test_capacity_is_the_demand_up_to_rounding_inside_bounds(path: Path, demand: Demand) -> None:
+def test_capacity_is_the_demand_up_to_rounding_inside_bounds_but_for_flat_stretches(
+    path: Path, demand: Demand
+) -> None:
     point = path.point(demand)
     for key, amount in demand.items():
         extent, size = path.lanes[key].extent, point.sizes[key]
@@ -102,21 +109,18 @@ def test_capacity_is_the_demand_up_to_rounding_inside_bounds(path: Path, demand:
             assert capacity(path, key, point.replicas, size) < amount
         else:
             assert capacity(path, key, point.replicas, size) >= amount
-        if size > extent.clamp(0):
+        least = flat_size(path.lanes[key], point.replicas)
+        assert size >= least
+        if size > least:
             assert capacity(path, key, point.replicas, max(0, size - extent.unit)) < amount
 
 
 @given(paths(), DEMANDS)
-def test_bounds_are_respected(path: Path, demand: Demand) -> None:
+def test_bounds_are_respected_and_saturation_is_at_the_last_count_alone(path: Path, demand: Demand) -> None:
     point = path.point(demand)
     assert path.counts.contains(point.replicas)
     for key, size in point.sizes.items():
         assert size == path.lanes[key].extent.clamp(size)
-
-
-@given(paths(), DEMANDS)
-def test_saturation_is_at_the_last_count_alone(path: Path, demand: Demand) -> None:
-    point = path.point(demand)
     assert not point.saturated or point.replicas == path.counts.upper
 
 
@@ -167,24 +171,39 @@ def test_a_power_is_exact(percent: int, base: int, origin: int, added: int) -> N
         assert (top - 1) ** down * origin**up < exact <= top**down * origin**up
 
 
-@given(WEIGHT_INTERVALS, REPLICA_BOUNDS, EXTENTS, AMOUNTS)
-def test_weights_written_out_are_the_same_path(
-    weights: tuple[WeightInterval, ...], counts: Bounds, extent: Extent, demand: int
+@given(paths(), st.integers(0, 40), AMOUNTS, AMOUNTS)
+def test_on_a_flat_stretch_the_size_is_the_stretchs_while_it_serves(
+    path: Path, step: int, demand: int, added: int
 ) -> None:
-    drawn = path_of_weights(weights, counts, ((CPU, extent),))
-    last = drawn.counts.clamp(drawn.counts.lower + 30)
-    tops = [drawn.lanes[CPU].top(count) for count in range(drawn.counts.lower, last + 1)]
+    for lane in path.lanes.values():
+        count = lane.counts.lower + step
+        least = flat_size(lane, count)
+        if (
+            lane.counts.contains(count)
+            and lane.flat(count)
+            and demand <= count * lane.extent.reserve.work(least)
+        ):
+            assert lane.size(count, demand) == lane.size(count, 0) == least
+            assert lane.size(count, demand + added) >= least
+
+
+@given(WEIGHT_INTERVALS, st.integers(1, 5), st.integers(0, 10), EXTENTS, AMOUNTS)
+def test_weights_written_out_are_the_same_path(
+    weights: tuple[WeightInterval, ...], lower: int, more: int, extent: Extent, demand: int
+) -> None:
+    drawn = path_of_weights(weights, Bounds(lower, lower + more), ((CPU, extent),))
+    lane = drawn.lanes[CPU]
+    tops = [lane.top(count) for count in range(lower, lower + more + 1)]
+    assume(None not in tops)
     rows = tuple(
-        ResourceInterval(count, top, True)
-        for count, top in enumerate(tops, drawn.counts.lower)
-        if top is not None and top > 0
+        ResourceInterval(count, top or 1, lane.flat(count) > 0) for count, top in enumerate(tops, lower)
     )
-    assume(len(rows) == len(tops) and drawn.counts.upper in (None, last))
-    written = path_of_intervals(counts, ((CPU, extent, rows),))
-    reach = drawn.lanes[CPU].reach(last)
-    assert reach is not None
-    demand = min(demand, reach)
-    assert written.point({CPU: demand}) == drawn.point({CPU: demand})
+    written = path_of_intervals(drawn.counts, ((CPU, extent, rows),))
+    demand = min(demand, lane.reach(lower + more) or 0)
+    point = drawn.point({CPU: demand})
+    assert written.count({CPU: demand}) == point.replicas
+    if point.replicas not in lane.walls:  # where flat and vertical stretches meet, which can't be written
+        assert written.point({CPU: demand}) == point
 
 
 @given(paths(), DEMANDS, MARGINS, MARGINS, st.integers(1, 3020))
@@ -241,3 +260,13 @@ def test_usual_demand_that_is_present_too_is_where_it_is(path: Path, usual: Dema
     present = path.present(point, usual)
     assert present.sizes == point.sizes
     assert present.replicas <= point.replicas
+
+
+@given(paths(), DEMANDS, DEMANDS, st.integers(1, 3020))
+def test_pods_are_enlarged_only_where_they_do_not_serve(
+    path: Path, usual: Demand, present: Demand, replicas: int
+) -> None:
+    sizes, replicas = path.point(usual).sizes, path.counts.clamp(replicas)
+    for key, size in path.enlarged(replicas, sizes, present).items():
+        serves = capacity(path, key, replicas, sizes[key]) >= present[key]
+        assert size == sizes[key] if serves else size == max(sizes[key], path.sizes(replicas, present)[key])

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from hvpa.api.objects import Meta, Pod
+from hvpa.core.model import PodSize
+from hvpa.core.path import SlotKey
 from hvpa.core.rollout import rollout_complete, see_pods
 from tests.unit.core import build
 from tests.unit.core.build import LONG_AGO, at, stamp
@@ -237,3 +239,66 @@ def test_whether_a_pod_runs_the_templates_resources(
     workload = build.workload(containers=[{"name": "app", "resources": template}])
     found = see_pods(HVPA, [pod(killed(), [{"name": "app", "resources": own}])], workload, None)
     assert ("app" in found.starving) is expected
+
+
+# --- what joint decisions ask for as well ----------------------------------------------------------------------------
+CPU, MEMORY = SlotKey("app", "cpu"), SlotKey("app", "memory")
+
+
+def sized(name: str, cpu: str | None, ready: bool = True, change: Mapping[str, Any] | None = None) -> Pod:
+    requests = {} if cpu is None else {"cpu": cpu}
+    return build.pod(name, ready, change, [build.container(requests=requests)])
+
+
+def sizes(*pods: Pod) -> dict[SlotKey, PodSize]:
+    return dict(see_pods(HVPA, pods, build.workload(), None, sized=True).sizes)
+
+
+def test_the_least_that_pods_request_and_the_mean_of_the_ready_ones() -> None:
+    assert sizes(sized("a", "1"), sized("b", "2"), sized("c", "2")) == {CPU: PodSize(1000, 1667)}
+    assert sizes(sized("a", "1", ready=False), sized("b", "3"), sized("c", "2")) == {CPU: PodSize(1000, 2500)}
+    assert sizes(sized("a", "1", ready=False), sized("b", "2", ready=False)) == {CPU: PodSize(1000, 1500)}
+    no_condition = sized("b", "2", change={"status": {"conditions": []}})
+    assert sizes(sized("a", "1"), no_condition) == {CPU: PodSize(1000, 1000)}
+
+
+def test_pods_that_are_gone_or_request_nothing_have_no_size() -> None:
+    going = {"metadata": {"deletionTimestamp": LONG_AGO}}
+    pods = [
+        sized("a", "1"),
+        sized("b", "500m", change=going),
+        sized("c", "400m", change={"status": {"phase": "Failed"}}),
+        sized("d", "300m", change={"status": {"phase": "Succeeded"}}),
+        sized("e", None),
+        sized("f", "a lot"),
+    ]
+    assert sizes(*pods) == {CPU: PodSize(1000, 1000)}
+
+
+def test_a_missing_request_is_the_limit_and_each_container_counts_for_itself() -> None:
+    containers = [
+        build.container("app", {"cpu": "1"}, {"cpu": "2", "memory": "1Gi"}),
+        build.container("side", {"cpu": "100m"}),
+    ]
+    assert sizes(build.pod(containers=containers)) == {
+        CPU: PodSize(1000, 1000),
+        MEMORY: PodSize(build.GIB, build.GIB),
+        SlotKey("side", "cpu"): PodSize(100, 100),
+    }
+
+
+def test_since_when_pods_are_ready_in_order() -> None:
+    def since(name: str, seconds: float, ready: bool = True) -> Pod:
+        told = {"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(at(seconds=seconds))}
+        return build.pod(name, change={"status": {"conditions": [told]}})
+
+    unknown = build.pod("e", change={"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+    pods = [since("a", -5), since("b", -60), since("c", -30, ready=False), since("d", -20), unknown]
+    found = see_pods(HVPA, pods, build.workload(), None, sized=True)
+    assert found.ready_since == (at(seconds=-60), at(seconds=-20), at(seconds=-5))
+    assert found.last_ready_at == at(seconds=-5)
+
+
+def test_other_decisions_are_not_told() -> None:
+    found = see_pods(HVPA, [sized("a", "1")], build.workload(), None)
+    assert (found.ready, found.sizes, found.ready_since) == (1, {}, ())

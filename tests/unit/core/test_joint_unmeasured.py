@@ -1,0 +1,69 @@
+"""Joint decisions where the HPA says nothing, or not all, or what it says is of other pods (DESIGN 4, 5.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hvpa.core import Decision, Settings
+from hvpa.core.path import SlotKey
+from tests.unit.core import build
+from tests.unit.core.build import at, stamp
+from tests.unit.core.jointly import EXACT, Reading, app, count, scene, value, view, wanted
+
+CPU = SlotKey("app", "cpu")
+IN_PLACE = Settings(in_place=True)
+
+
+@pytest.mark.parametrize(("target", "size"), [("100m", 1000), ("3", 3000)])
+def test_while_the_hpa_is_silent_nothing_shrinks_and_pods_grow_for_usual_demand(
+    target: str, size: int
+) -> None:
+    decision = build.decided(scene(4, [app("1")], [], {"app": {"cpu": target}}))
+    assert wanted(decision) == (4, {CPU: size})
+    assert view(decision).because == "the HPA has no say: nothing shrinks"
+    alone = build.decided(scene(4, [app("1")]))
+    assert (wanted(alone), count(alone)) == ((4, {}), 4)
+
+
+def test_a_metric_without_a_value_takes_no_replica_away() -> None:
+    readings: list[Reading] = [value("cpu", "1", "100m"), value("memory", "1Gi", None)]
+    seen = scene(4, [app("1", "1Gi")], readings, {"app": {"cpu": "1"}}, wish=4)
+    assert count(build.decided(seen)) == 4
+    assert view(build.decided(seen)).because == "a metric has no value: no replica is taken away"
+    assert count(build.decided(seen, settings=IN_PLACE)) == 4
+
+
+def test_replicas_stay_as_long_as_the_hpa_remembers_more() -> None:
+    def held_at(wish: int, settings: Settings | None = None) -> int:
+        readings = [value("cpu", "1", "250m")]
+        seen = scene(8, [app("1")], readings, {"app": {"cpu": "250m"}}, {"trajectory": EXACT}, wish=wish)
+        return count(build.decided(seen, settings=settings))
+
+    assert [held_at(wish) for wish in (2, 6, 8)] == [2, 6, 8]
+    assert [held_at(wish, IN_PLACE) for wish in (6, 8)] == [6, 8]
+
+
+@pytest.mark.parametrize(("seconds", "replicas"), [(-59, 4), (-60, 2)])
+def test_no_replica_goes_before_the_hpa_has_measured_the_settled_workload(
+    seconds: float, replicas: int
+) -> None:
+    def young(name: str, since: float) -> Any:
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=since))}
+        return build.pod(name, change={"status": {"conditions": [ready]}}, containers=[app("1")])
+
+    def decided(**rest: Any) -> Decision:
+        readings = [value("cpu", "1", "500m")]
+        return build.decided(
+            scene(4, [app("1")], readings, {"app": {"cpu": "1"}}, {"trajectory": EXACT}, **rest)
+        )
+
+    pods = [young(f"web-{index}", seconds if index else -3600) for index in range(4)]
+    assert count(decided(pods=pods)) == replicas
+    scaled = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=seconds))}}}
+    found = decided(status=scaled)
+    assert count(found) == replicas
+    if replicas == 4:
+        assert found.recheck_after is not None
+        assert found.recheck_after.total_seconds() == 60 + seconds
