@@ -73,15 +73,23 @@ class Requests(Struct, frozen=True):
 
 
 class Usual(Struct, frozen=True):
-    """What usual demand is reckoned from: means of what was measured, by container and resource, and the mean of
-    replica counts where nothing was."""
+    """What usual demand is reckoned from: means of what was measured, by container and resource, and the mean of the
+    replica counts that the VPA's targets speak of."""
 
     measured: Mapping[SlotKey, float]
-    replicas: float | None = None
+    replicas: float = 0.0
 
-    def count(self, slots: Iterable[Slot], requests: Requests) -> float:
+    def known(self) -> dict[SlotKey, int]:
+        """The means, rounded up."""
+        return {key: math.ceil(mean - _CLOSE) for key, mean in self.measured.items()}
+
+    def count(self, slots: Iterable[Slot], requests: Requests, usual: int) -> float:
         """How many pods the VPA's targets speak of: as many as it takes of them to use what was measured (of CPU, or of
-        memory where CPU is not measured)."""
+        memory where CPU is not measured), since all targets change together when pods are of another size.
+
+        That holds as far as targets tell of work. Those of idle pods don't (the recommender has a least target), and
+        HPA and VPA may keep different headrooms; so it is a number between the mean count and `usual`, the one that
+        serves what was measured."""
         for resource in RESOURCES:
             pairs = [
                 (self.measured[key], requests.work(key, slot.target))
@@ -90,21 +98,19 @@ class Usual(Struct, frozen=True):
                 and key.resource == resource
             ]
             if (work := sum(one for _, one in pairs)) > 0:
-                return sum(mean for mean, _ in pairs) / work
-        return self.replicas or 0.0
+                told = sum(mean for mean, _ in pairs) / work
+                return min(max(told, min(usual, self.replicas)), max(usual, self.replicas))
+        return self.replicas
 
-    def demand(self, slots: Sequence[Slot], requests: Requests) -> dict[SlotKey, int]:
-        """What the pods usually need together: the mean of what was measured; else VPA target times the count that it
+    def demand(self, slots: Sequence[Slot], requests: Requests, count: float) -> dict[SlotKey, int]:
+        """What the pods usually need together: the mean of what was measured; else VPA target times the `count` that it
         speaks of. Of memory the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
-        count = self.count(slots, requests)
-        found: dict[SlotKey, int] = {}
+        known, found = self.known(), dict[SlotKey, int]()
         for slot in slots:
             key = SlotKey(slot.container, slot.resource)
             told = math.ceil(requests.work(key, slot.target) * count - _CLOSE)
-            measured = self.measured.get(key)
-            if measured is not None:
-                mean = math.ceil(measured - _CLOSE)
-                told = max(mean, told) if key.resource == "memory" else mean
+            if key in known:
+                told = max(known[key], told) if key.resource == "memory" else known[key]
             found[key] = told
         return found
 

@@ -57,12 +57,12 @@ class Joint:
     @cached_property
     def usual(self) -> dict[SlotKey, int]:
         """Usual demand."""
-        return self.means.demand(self.slots, self.requests)
+        return self.means.demand(self.slots, self.requests, self.mean)
 
     @cached_property
     def mean(self) -> float:
         """The count of pods that the VPA's targets speak of."""
-        return self.means.count(self.slots, self.requests)
+        return self.means.count(self.slots, self.requests, self.path.count(self.means.known()))
 
     @cached_property
     def settled(self) -> Point:

@@ -96,9 +96,9 @@ class Memory:
         found = before
         if measured is not None:
             found = {key: self._demand(key, size, before.get(key)) for key, size in measured.items()}
-        counts = self._counts(known.counts) if self.slots and not found else None
+        counts = self._counts(known.counts) if self.slots else None
         demands = {key: self._told(mean_of(one)) for key, one in found.items()}
-        usual = Usual(demands, None if counts is None else self._told(mean_of_counts(counts)))
+        usual = Usual(demands, 0.0 if counts is None else self._told(mean_of_counts(counts)))
         kept = found | idle
         told = Remembered(
             known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts, tuple(self.wakes)

@@ -61,6 +61,7 @@ class JointScaling:
         self.resources = present_resources(seen.workload.spec.template.spec.containers)
         self.known = first_seen(seen, self.resources)
         self.joint = self._joint()
+        self.goal = self.replicas
 
     def _bounds(self, bounds: Bounds) -> Bounds:
         """The counts of the path: the HPA's; without one those that are written out, else the count that there is."""
@@ -143,12 +144,22 @@ class JointScaling:
         horizontal = None
         if self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
             horizontal = self._counted(vertical)
-            if vertical is not None and self._is_held_for_long(horizontal):
-                grown = joint.grown(horizontal.target, _sizes(vertical, joint.current))
-                if any(not joint.is_near(key, size) for key, size in grown.items()):
-                    vertical = structs.replace(self._resized(grown), recommended=vertical.recommended)
+            if vertical is not None and horizontal.target < self.goal:
+                vertical = self._made_up_for(vertical, horizontal)
         look_again_at = min([*self.wakes, *self.known.look_again_at], default=None)
         return JointOutcome(horizontal, vertical, joint.view(), look_again_at)
+
+    def _made_up_for(self, vertical: VerticalOutcome, horizontal: HorizontalOutcome) -> VerticalOutcome:
+        """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for
+        long, pods are no smaller than they are, so far as they are needed, and not larger either."""
+        joint = self.joint
+        sizes = _sizes(vertical, joint.current)
+        needed: Sizes = joint.grown(horizontal.target, sizes)
+        if not self._is_held_for_long(horizontal):
+            needed = {key: max(sizes[key], min(size, joint.current[key])) for key, size in needed.items()}
+        if needed == sizes:
+            return vertical
+        return structs.replace(self._resized(needed), recommended=vertical.recommended)
 
     def _resized(self, sizes: Sizes) -> VerticalOutcome:
         return JointVertical(self.seen, self.moment, self.joint, sizes).outcome()
@@ -162,6 +173,7 @@ class JointScaling:
         goal = joint.wanted.replicas
         if sizes != joint.wanted.sizes:
             goal = joint.replicas_for(sizes, may_grow=not is_held)
+        self.goal = goal
         starving = bool(seen.pods.starving) or seen.legacy_override
         target = goal
         if goal < self.replicas and not self.in_place:

@@ -42,7 +42,9 @@ class Mean(NamedTuple):
     def told(self, present: Present) -> tuple[float, dt.datetime | None]:
         """The mean now, in steps of `GRAIN`, and when it takes the next one (None: it is where it goes)."""
         start, goal = max(self.mean, _LEAST), max(self.value, _LEAST)
-        steps = max(0, math.ceil(abs(math.log(goal / start)) / _LOG_GRAIN - _CLOSE) - 1)  # the goal is never reached
+        steps = max(
+            0, math.ceil(abs(math.log(goal / start)) / _LOG_GRAIN - _CLOSE) - 1
+        )  # the goal is never reached
         if steps == 0:
             return goal, None
         moved = abs(math.log(max(self._mean(self._seconds(present.now)), _LEAST) / start)) / _LOG_GRAIN

@@ -80,6 +80,34 @@ def weight(percent: float) -> Json:
     return {"weightBasedScalingIntervals": [{"vpaWeight": percent}]}
 
 
+def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str, ...] = ("cpu",)) -> Json:
+    """A change of an Hvpa's spec: joint scaling up to `most` replicas, by an HPA on the utilization of these resources
+    (100 percent of the requests) and a VPA. `least` is the VPA's minAllowed, where the path begins."""
+    target = {"type": "Utilization", "averageUtilization": 100}
+    told = [{"type": "Resource", "resource": {"name": one, "target": target}} for one in metrics]
+    changes: Json = {
+        "blend": "Trajectory",
+        "hpa": {"template": {"spec": {"maxReplicas": most, "metrics": told}}},
+    }
+    if least is None:
+        return changes
+    policy = {"containerPolicies": [{"containerName": "*", "minAllowed": least}]}
+    return merged(changes, {"vpa": {"template": {"spec": {"resourcePolicy": policy}}}})
+
+
+def steps(*ends: tuple[int, str, str]) -> Json:
+    """A change of an Hvpa's spec: the path written out as (replicas, CPU and memory of a pod at the end)."""
+    intervals = [
+        {"maxReplicas": count, "maxResources": {"cpu": cpu, "memory": memory}} for count, cpu, memory in ends
+    ]
+    return {"blend": "Trajectory", "trajectory": {"intervals": intervals}}
+
+
+def request(workload: Json, **requests: str) -> None:
+    """Let a workload that is not created yet request this much for its container `app`, without limits."""
+    workload["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": requests}
+
+
 VERTICAL_ONLY: Json = {"hpa": None}
 """A change of an Hvpa's spec: no HPA, so all is vertical."""
 HORIZONTAL_ONLY: Json = {"vpa": None}

@@ -3,15 +3,24 @@ controller, the VPA recommender, the Deployment controller and the kubelet."""
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import itertools
+import json
+import math
+import time
 from functools import partial
 from typing import Any
 
-from tests.e2e.bare.manifests import ago, condition, deployment, entry, hvpa, merged
-from tests.e2e.bare.view import View
-from tests.e2e.world.kube import Json, KubeApi
+from hvpa.api.quantity import parse_cpu, parse_memory
+from hvpa.api.timestamp import format_timestamp
+from tests.e2e.bare.manifests import ago, condition, deployment, entry, hvpa, merged, time_of
+from tests.e2e.bare.view import LAST_APPLIED, LOOK, View
+from tests.e2e.world.kube import Json, KubeApi, wait_for
 
 _numbers = itertools.count(1)
+SEEN = 0.15
+"""Seconds in which the operator has seen what was written."""
 
 
 def new_namespace(api: KubeApi, prefix: str = "stage") -> str:
@@ -105,6 +114,43 @@ class Stage(View):
             "conditions": [condition("ScalingActive", "True", "ValidMetricFound")],
         }
 
+    def under(self, cpu: int, memory: int = 0) -> None:
+        """Both recommenders under this load on all pods together (millicores, bytes)."""
+        self.hpa_measures(cpu, memory)
+        self.vpa_sees(cpu, memory)
+
+    def hpa_measures(self, cpu: int, memory: int = 0) -> None:
+        """The HPA controller under this load on as many pods as the workload's spec asks for (millicores, bytes): it
+        measures how far their requests are used, and wishes what its algorithm makes of it, without stabilization."""
+        spec = self.manifest["spec"]["hpa"]["template"]["spec"]
+        workload, loads = self.target, {"cpu": cpu, "memory": memory}
+        pods, requests = workload["spec"]["replicas"], _requests(workload)
+        present = self.hvpa["spec"].get("replicas") or pods
+        wishes, told = [], []
+        for metric in spec["metrics"]:
+            name = metric["resource"]["name"]
+            percent = loads[name] * 100 // (pods * requests[name])
+            target = metric["resource"]["target"]["averageUtilization"]
+            is_tolerated = abs(percent - target) * 10 <= target
+            wishes.append(present if is_tolerated else math.ceil(percent * pods / target))
+            average = f"{loads[name] // pods}{'m' if name == 'cpu' else ''}"
+            current = {"averageUtilization": percent, "averageValue": average}
+            told.append({"type": "Resource", "resource": {"name": name, "current": current}})
+        wish = min(max(*wishes, spec["minReplicas"]), spec["maxReplicas"])
+        self.hpa_wants(wish, currentMetrics=told)
+
+    def vpa_sees(self, cpu: int, memory: int = 0) -> None:
+        """The VPA recommender under this load on all pods together (millicores, bytes): what each of them uses."""
+        ready = self.target["status"]["readyReplicas"]
+        target: Json = {"cpu": f"{math.ceil(cpu / ready)}m"}
+        if memory:
+            target["memory"] = str(math.ceil(memory / ready))
+        self.vpa_recommends(**target)
+
+    def request(self, resource: str) -> int:
+        """What each pod requests, in millicores or bytes."""
+        return _requests(self.target)[resource]
+
     def vpa_recommends(
         self,
         *,
@@ -152,6 +198,94 @@ class Stage(View):
             told["containerStatuses"] = [merged(base, container_status)]
         self.api.patch_status("Pod", made, self.namespace, told)
         return made
+
+    # --- what time does ----------------------------------------------------------------------------------------------
+    def later(self, **age: float) -> None:
+        """As if so much time had gone by, such as `later(days=10)`: all that the operator remembers is that much
+        older."""
+        self._age(frozenset({"lastScaleTime", "since", "time"}), dt.timedelta(**age))
+
+    def minutes_under(self, cpu: int, memory: int = 0) -> None:
+        """Some minutes under this load on all pods together: a rollout completes, the HPA measures, and what was done
+        has settled; the VPA does not learn that fast. Meanwhile the Hvpa is paused: what takes minutes in life takes
+        none here, so that a mean over the old pods would be taken for one over the new."""
+        self.change({"mode": "Paused"})
+        self.settled()
+        self.rollout_completes()
+        self.hpa_measures(cpu, memory)
+        self._age(frozenset({"lastScaleTime"}), dt.timedelta(minutes=2))
+        time.sleep(SEEN)
+        self.change({"mode": "Apply"})
+        self.settled()
+
+    def _age(self, times: frozenset[str], age: dt.timedelta) -> None:
+        if LAST_APPLIED in self.target["metadata"].get("annotations", {}):
+            body = {"metadata": {"annotations": {LAST_APPLIED: json.dumps(_aged(self.record, times, age))}}}
+            generation = self.api.patch(self.kind, self.name, self.namespace, body)["metadata"]["generation"]
+            seen = {"observedGeneration": generation}  # it counts annotations as well
+            self.api.patch_status(self.kind, self.name, self.namespace, seen)
+        axes = _aged(self.status["axes"], times, age)
+        self.api.patch_status("Hvpa", self.name, self.namespace, {"axes": axes})
+
+    def days_under(self, cpu: int, memory: int = 0) -> None:
+        """Both recommenders under this load for so long that it is usual."""
+        self.under(cpu, memory)
+        self.later(minutes=6)  # a demand stands for five
+        self.soon(lambda: self._is_noted(cpu), f"{cpu}m noted as the present demand")
+        self.later(days=20)
+
+    def _is_noted(self, cpu: int) -> bool:
+        found = int(self.status["axes"]["vertical"]["usualDemand"][0]["present"])
+        return abs(found - cpu) * 5 <= cpu
+
+    def arrives(self, replicas: int, cpu: int, load: int) -> None:
+        """Under this load (millicores) the workload comes to have so many replicas of this CPU, minute by minute, and
+        stays so. Usual demand is told to one percent."""
+
+        def is_there() -> bool:
+            return self.replicas == replicas and abs(self.request("cpu") - cpu) <= cpu / 50
+
+        def next_step() -> bool:
+            before = self.target["spec"]
+            self.minutes_under(load)
+            with contextlib.suppress(TimeoutError):
+                wait_for(lambda: self.target["spec"] != before, SEEN, interval=LOOK)
+            return is_there()
+
+        if not is_there():
+            self.soon(next_step, f"{replicas} x {cpu}m")
+        self.minutes_under(load)
+
+    def replace_pods(self) -> None:
+        """The workload's controller has replaced all pods by as many of the template as it is now, that are ready for a
+        minute."""
+        selector = f"app={self.name}"
+        for one in self.api.list("Pod", self.namespace, selector):
+            self.api.delete("Pod", one["metadata"]["name"], self.namespace)
+        for _ in range(self.replicas):
+            self.pod(str(next(_numbers)), conditions=[condition("Ready", "True", "", ago(minutes=1))])
+
+
+def _requests(workload: Json) -> dict[str, int]:
+    """What each pod of a workload requests, all containers together, in millicores and bytes."""
+    found: dict[str, int] = {"cpu": 0, "memory": 0}
+    for container in workload["spec"]["template"]["spec"]["containers"]:
+        requests = container["resources"].get("requests", {})
+        found["cpu"] += parse_cpu(requests.get("cpu", 0))
+        found["memory"] += parse_memory(requests.get("memory", 0))
+    return found
+
+
+def _aged(record: Any, times: frozenset[str], age: dt.timedelta) -> Any:
+    """The same with these of its times so much earlier."""
+    if isinstance(record, list):
+        return [_aged(one, times, age) for one in record]
+    if not isinstance(record, dict):
+        return record
+    return {
+        key: format_timestamp(time_of(value) - age) if key in times else _aged(value, times, age)
+        for key, value in record.items()
+    }
 
 
 def parallel(stages: list[Stage]) -> list[Stage]:

@@ -6,9 +6,11 @@ import contextlib
 import datetime as dt
 import json
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from hvpa.api.quantity import parse_cpu, parse_memory
 from tests.e2e.bare.manifests import time_of
+from tests.e2e.world.audit import Audit
 from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
 from tests.e2e.world.operator import Operator
 
@@ -18,6 +20,19 @@ PATIENCE = 30.0
 LOOK = 0.03
 """Seconds between two looks."""
 Value = TypeVar("Value")
+
+
+class Version(NamedTuple):
+    """What a workload's spec asked for at one time: replicas, and each one's requests in millicores and bytes."""
+
+    replicas: int
+    cpu: int
+    memory: int
+
+    @property
+    def total(self) -> int:
+        """The millicores of all replicas."""
+        return self.replicas * self.cpu
 
 
 class View:
@@ -79,6 +94,27 @@ class View:
         """The annotation that the operator leaves on the workload with each step."""
         record: Json = json.loads(self.target["metadata"]["annotations"][LAST_APPLIED])
         return record
+
+    def versions(self, audit: Audit) -> list[Version]:
+        """What the workload's spec asked for from its creation to now, one entry for each write, by the API server's
+        audit log."""
+        resource = f"{self.kind.lower()}s"
+        found = [Version(1, 0, 0)]
+        for one in audit.requests(resource=resource, namespace=self.namespace, name=self.name, writes=True):
+            spec = (one.body or {}).get("spec")
+            if not spec or one.subresource or one.code >= 300:
+                continue
+            containers = spec.get("template", {}).get("spec", {}).get("containers", [{}])
+            requests = containers[0].get("resources", {}).get("requests", {})
+            before = found[-1]
+            found.append(
+                Version(
+                    spec.get("replicas", before.replicas),
+                    parse_cpu(requests["cpu"]) if "cpu" in requests else before.cpu,
+                    parse_memory(requests["memory"]) if "memory" in requests else before.memory,
+                )
+            )
+        return found[1:]
 
     def last_scale_time(self, axis: str) -> dt.datetime:
         """When the operator last changed the workload on this axis."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hvpa.api.hvpa import HvpaSpec, validate_manifest, warnings
+from hvpa.core.path import SlotKey
+from hvpa.core.path_build import path_of_weights, weight_intervals
+from hvpa.core.path_curve import Extent
+from hvpa.core.weights import Bounds
 from tests.unit.config.folders import Json, objects
 
 SAMPLES = [one for one in objects("samples") if one["kind"] == "Hvpa"]
@@ -52,3 +56,19 @@ def test_named_recommenders_only_recommend() -> None:
         "name": "worker",
     }
     assert vpa["spec"]["updatePolicy"] == {"updateMode": "Off"}
+
+
+def test_the_joint_sample_has_a_path_as_its_comments_say() -> None:
+    spec, cpu = _spec("cart"), SlotKey("app", "cpu")
+    extent = Extent(base=500, lower=500, upper=1000)
+    path = path_of_weights(weight_intervals(spec, False), Bounds(2, 10), ((cpu, extent),))
+    assert spec.joint
+    assert [path.lanes[cpu].top(count) for count in range(2, 11)] == [
+        500,
+        500,
+        500,
+        625,
+        750,
+        875,
+        *[1000] * 3,
+    ]

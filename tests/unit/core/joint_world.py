@@ -1,8 +1,8 @@
-"""A closed loop around joint decisions, with nothing in it but demand: what all pods call for now, and what they usually
-do. It keeps the status, applies the patches, and lets a rollout take a turn.
+"""A closed loop around joint decisions, with nothing in it but demand: what all pods call for now, and what they
+usually do. It keeps the status, applies the patches, and lets a rollout take a turn.
 
-The HPA is the algorithm for CPU over ready pods, with its tolerance and without any memory; the VPA tells what the usual
-demand says. Usual demand stands still: it is the status's own record, with more weight than any history can move.
+The HPA is the algorithm for CPU over ready pods, with its tolerance and without any memory; the VPA tells what the
+usual demand says. Usual demand stands still: it is the status's own record, with more weight than any history can move.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ TURN = dt.timedelta(minutes=10)
 """From one decision to the next: longer than anything but a gate of the spec holds a step back."""
 HEAVY = 10**12
 """The weight of the usual demand, in seconds."""
+PODS = 4
+"""The count that the VPA's targets speak of."""
 Sizes = Mapping[str, Mapping[Resource, int]]
 """Requests by container: millicores and bytes."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What stays the same: the Hvpa's spec (a change of the usual one), the usual demand in sum (millicores, bytes), the
-    sizes at first sight, and the HPA's target: percent of the request, or (`absolute`) millicores for each pod of
+    """What stays the same: the Hvpa's spec (a change of the usual one), the usual demand in sum (millicores, bytes),
+    the sizes at first sight, and the HPA's target: percent of the request, or (`absolute`) millicores for each pod of
     `first`. `base` is a pod's base usage of CPU (millicores, percent of its size), as the spec has it: containers share
     the former as they share `first`."""
 
@@ -68,8 +70,8 @@ class Setup:
 
 @dataclass
 class JointWorld:
-    """One Deployment. `pods` are the sizes that its pods have, `sizes` those of its template. Demands are millicores that
-    the pods should request together, without their base usage."""
+    """One Deployment. `pods` are the sizes that its pods have, `sizes` those of its template. Demands are millicores
+    that the pods should request together, without their base usage."""
 
     setup: Setup
     replicas: int
@@ -176,7 +178,8 @@ class JointWorld:
             for name, one in self.setup.usual.items()
         ]
         base = {name: amounts(one) for name, one in self.setup.first.items()}
-        return {"base": base, "usualDemand": demands}
+        counts = {"mean": PODS, "weight": HEAVY, "time": since, "replicas": self.replicas}
+        return {"base": base, "usualDemand": demands, "usualReplicas": counts}
 
     def _containers(self, sizes: Sizes) -> list[dict[str, Any]]:
         return [build.container(name, amounts(one)) for name, one in sizes.items()]
@@ -225,9 +228,9 @@ class JointWorld:
         return build.hpa(desired, change=change, replicas=self.replicas)
 
     def _vpa(self) -> Any:
-        """What one of four pods usually does."""
+        """What one of its pods usually does."""
         targets = {
-            name: amounts({resource: math.ceil(total / 4) for resource, total in one.items()})
+            name: amounts({resource: math.ceil(total / PODS) for resource, total in one.items()})
             for name, one in self.setup.usual.items()
         }
         return build.vpa(targets)

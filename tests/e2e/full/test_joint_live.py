@@ -1,0 +1,163 @@
+"""`blend: Trajectory` with the real HPA controller, metrics-server, VPA recommender and Deployment controller.
+
+What takes hours or days is left to virtual time: the simulator's tests look at a constant load for days, since the
+real recommenders can't be hurried without being others. Here it is half a minute after it has settled, in which the
+HPA looks a dozen times and the recommender as often.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.e2e.full import play
+from tests.e2e.full.play import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
+from tests.e2e.world import samples
+from tests.e2e.world.audit import Request
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.kube import Json, KubeApi, wait_for
+from tests.e2e.world.load import Load
+from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+from tests.e2e.world.operator import Operator
+
+pytestmark = pytest.mark.owned_cluster
+PATIENCE = 120
+LOAD, TARGET = 1500, 70
+"""Millicores that arrive, and the percentage of their requests that pods may use."""
+NEEDED = LOAD * 100 / TARGET
+"""Millicores of requests that this takes."""
+OBSERVED = 25
+"""Seconds in which nothing may be written."""
+
+
+def deployment(name: str, namespace: str, replicas: int, cpu: int) -> Json:
+    """Pods that request 200m and 128Mi, and use so many millicores and 100Mi until they get their share of a load."""
+    usage = {CPU_ANNOTATION: f"{cpu}m", MEMORY_ANNOTATION: "100Mi"}
+    return samples.deployment(name, namespace, replicas=replicas, annotations=usage)
+
+
+def vertical(resource: str, **bounds: Json) -> Json:
+    """`spec.vpa` for one resource."""
+    policy = {"containerName": "*", "controlledResources": [resource], **bounds}
+    template = {
+        "metadata": {"labels": {"role": "vpa"}},
+        "spec": {"resourcePolicy": {"containerPolicies": [policy]}},
+    }
+    return play.vertical(template=template)
+
+
+def horizontal() -> Json:
+    """`spec.hpa` on the utilization of CPU. It has no memory, so that nothing damps."""
+    made = play.horizontal(most=20)
+    target = {"type": "Utilization", "averageUtilization": TARGET}
+    spec = made["template"]["spec"]
+    spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    spec["behavior"] = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+    return made
+
+
+def active(api: KubeApi, name: str, namespace: str, *kinds: str) -> bool:
+    """Whether these recommenders' recommendations count."""
+    return {play.conditions(api, name, namespace)[kind][0] for kind in kinds} == {"True"}
+
+
+def writes(cluster: ControlPlane, namespace: str, name: str) -> list[Request]:
+    """What the operator changed about a Deployment."""
+    return cluster.audit.requests(
+        user=OPERATOR, writes=True, resource="deployments", namespace=namespace, name=name, code=200
+    )
+
+
+def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
+    cluster: ControlPlane, operator: Operator, namespace: str
+) -> None:
+    """DESIGN 7, case 5. Two pods of 200m use 750m each. Both recommenders speak, then the Hvpa may act: from one pod of
+    200m on, weight 50 leads to four pods of 536m, which use 70 percent of that. One rollout, and then nothing."""
+    api, name = cluster.api, "chase"
+    api.create(deployment(name, namespace, replicas=2, cpu=LOAD // 2))
+    spec = {
+        "blend": "Trajectory",
+        "mode": "Paused",
+        "hpa": horizontal(),
+        "vpa": vertical("cpu", minAllowed={"cpu": "200m"}),
+        "weightBasedScalingIntervals": [{"vpaWeight": 50}],
+    }
+    api.create(play.hvpa(name, namespace, **spec))
+    with Load(api, namespace, f"app={name}", cpu=LOAD, base_memory=100 * MEBI):
+        wait_for(lambda: active(api, name, namespace, "HpaActive", "VpaActive"), PATIENCE, "both have spoken")
+        api.patch("Hvpa", name, namespace, {"spec": {"mode": "Apply"}})
+        wait_for(lambda: play.replicas(api, name, namespace) > 2, 20, "the first step")
+
+        def rests(seconds: float) -> list[str]:
+            """What the operator and the HPA controller ask to be changed in this time."""
+            mark = cluster.audit.mark()
+            time.sleep(seconds)
+            asked = cluster.audit.requests(mark, writes=True, namespace=namespace, name=name)
+            by_hpa = [one for one in asked if one.user == HPA_CONTROLLER and one.resource == "hvpas"]
+            return [str(one) for one in asked if one.user == OPERATOR_USER] + [str(one) for one in by_hpa]
+
+        wait_for(lambda: rests(8) == [], PATIENCE, "it has settled")
+        assert rests(OBSERVED) == []
+    steps = [one.body["spec"] for one in writes(cluster, namespace, name)]
+    assert [set(one) for one in steps if "template" in one] == [{"replicas", "template"}]
+    assert len(steps) <= 2, "the first may be of a mean that has yet to rise"
+    assert play.replicas(api, name, namespace) == 4
+    assert play.resources(api, name, namespace)[0] == pytest.approx(NEEDED / 4, rel=0.1)
+    assert cluster.audit.writers("deployments", name, namespace)[HPA_CONTROLLER] == 0
+
+
+def test_one_oom_does_not_restart_every_replica_at_once(
+    cluster: ControlPlane, operator: Operator, namespace: str
+) -> None:
+    """DESIGN 7, case 6. The Deployment allows for one pod that is away: its controller replaces them one by one, and at
+    every look three of four are ready."""
+    api, name = cluster.api, "oom"
+    made = deployment(name, namespace, replicas=4, cpu=100)
+    made["spec"]["strategy"]["rollingUpdate"] = {"maxSurge": 0, "maxUnavailable": 1}
+    made["spec"]["minReadySeconds"] = 2
+    api.create(made)
+    api.create(play.hvpa(name, namespace, blend="Trajectory", vpa=vertical("memory")))
+    wait_for(lambda: active(api, name, namespace, "VpaActive"), PATIENCE, "the VPA has spoken")
+    wait_for(lambda: api.get("Deployment", name, namespace)["status"]["availableReplicas"] == 4, 20)
+    before = writes(cluster, namespace, name)
+    run_out_of_memory(api, api.list("Pod", namespace, f"app={name}")[0])
+    wait_for(lambda: len(writes(cluster, namespace, name)) > len(before), 20, "memory is raised")
+    seen: list[int] = []
+
+    def complete() -> bool:
+        seen.append(ready(api, name, namespace))
+        return is_complete(api, name, namespace)
+
+    wait_for(complete, PATIENCE, "the end of the rollout", interval=0.05)
+    assert min(seen) == 3
+    assert len(writes(cluster, namespace, name)) == len(before) + 1
+    _, memory, _, _ = play.resources(api, name, namespace)
+    assert memory >= 228 * MEBI
+    touched = cluster.audit.requests(user=OPERATOR, writes=True, namespace=namespace)
+    assert {one.resource for one in touched} <= {"deployments", "hvpas", "verticalpodautoscalers", "events"}
+
+
+def run_out_of_memory(api: KubeApi, pod: Json) -> None:
+    """A pod's container was OOMKilled just now, and runs again."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    ended = {"exitCode": 137, "reason": "OOMKilled", "startedAt": now, "finishedAt": now}
+    (status,) = pod["status"]["containerStatuses"]
+    told = {**status, "restartCount": 1, "lastState": {"terminated": ended}}
+    api.patch_status(
+        "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"], {"containerStatuses": [told]}
+    )
+
+
+def ready(api: KubeApi, name: str, namespace: str) -> int:
+    """How many pods are ready."""
+    pods = [pod["status"].get("conditions", []) for pod in api.list("Pod", namespace, f"app={name}")]
+    return sum(any((one["type"], one["status"]) == ("Ready", "True") for one in pod) for pod in pods)
+
+
+def is_complete(api: KubeApi, name: str, namespace: str) -> bool:
+    """Whether all pods are of the present template and available."""
+    found = api.get("Deployment", name, namespace)
+    status = found["status"]
+    counts = {status.get(key, 0) for key in ("replicas", "updatedReplicas", "availableReplicas")}
+    return bool(status["observedGeneration"] == found["metadata"]["generation"] and counts == {4})
