@@ -29,7 +29,7 @@ class Joint:
 
     `slots` are what a VPA has targets for, `means` what usual demand is reckoned from, `found` what the
     metrics call for (None: the HPA has no say, and nothing may shrink on a guess), `held` what its replicas must still
-    be enough for when it wishes for more than that, `holds_in` tells that no replica is taken away at all. `in_place`:
+    be enough for when it wishes for more than that, `holds_in` tells that nothing is taken away at all. `in_place`:
     sizes follow the present demand.
     """
 
@@ -146,7 +146,10 @@ class Joint:
         count = max(count, self._held(path.sizes(count, demand)))
         counts = path.counts_of(demand)
         binding = max(counts, key=counts.__getitem__, default=None)
-        return Point(count, self._kept(path.sizes(count, demand)), binding, path.short(count, demand))
+        sizes = path.sizes(count, demand)
+        if self.holds_in:
+            sizes = {key: max(size, self.current[key]) for key, size in sizes.items()}
+        return Point(count, self._kept(sizes), binding, path.short(count, demand))
 
     def _served_in_place(self) -> dict[SlotKey, int]:
         """What pods must serve that are resized in place: the present demand. What is not measured grows with what is.

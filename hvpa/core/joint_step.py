@@ -25,7 +25,7 @@ from hvpa.core.path_build import weight_intervals, weight_leaving
 from hvpa.core.slots import Slot, present_resources
 from hvpa.core.steps import Step, VerticalOutcome
 from hvpa.core.usual import HALF_LIFE
-from hvpa.core.vertical import VerticalScaling, governed
+from hvpa.core.vertical import VerticalScaling, governed, params_of
 from hvpa.core.weights import FULL, Bounds, Weight
 from hvpa.core.wish import Wish
 
@@ -87,19 +87,20 @@ class JointScaling:
         path = path_of(self.spec, slots, known.first, self.bounds, vertical_only)
         joint = Joint(path, slots, requests, overlaps(self.spec), self.replicas)
         spare, first = spare_resource(slots), {key: known.first[key] for key in joint.current}
-        measured = None
+        measured, is_unsettled = None, self._is_unsettled()
         if self.wish.demands:
             told = claims(self.wish.demands, requests, spare)
             same = self.wish.measured is self.wish.demands
             raw = told if same else claims(self.wish.measured, requests, spare)
-            joint.found, measured = self._settled(told, requests), shared(raw, first, requests)
+            joint.found = self._settled(told, requests)
+            measured = None if is_unsettled else shared(raw, first, requests)
             joint.held = claims(self.wish.held, requests, spare)
         elif not seen.hpa.configured:
             joint.found, measured = (), {}
         memory = Memory(seen, self.moment.present, slots, requests)
         self.known, joint.means = memory.brought_up(known, measured)
         joint.in_place = self.in_place
-        joint.holds_in = self.wish.unmeasured or self._is_unsettled()
+        joint.holds_in = self.wish.unmeasured or is_unsettled
         return joint
 
     def _is_unsettled(self) -> bool:
@@ -226,6 +227,13 @@ class JointVertical(VerticalScaling):
         found = [(step, first_hold(step.change, self.moment, step.passes | along)) for step, _ in found]
         riders = [(step, first_hold(step.change, self.moment, step.passes | along)) for step in near]
         return found + [(step, hold) for step, hold in riders if hold is None]
+
+    def least_change(self, slot: Slot, up: bool) -> int:
+        """See the base class. Where no pod is replaced, the overlap is enough."""
+        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, slot.resource)
+        if self.joint.in_place and params.value is None and params.percentage is None:
+            return 0
+        return super().least_change(slot, up)
 
     def _was_raised(self, slot: Slot) -> bool:
         """Whether memory was raised lately since it ran out: until the recommender has forgotten half of what was

@@ -133,7 +133,7 @@ class VerticalScaling:
         up = wanted > slot.current
         if wanted == slot.current or (not up and (starves or self._too_young())):
             return None
-        least = self._threshold(slot, up)
+        least = self.least_change(slot, up)
         spent, moved = self._spent(slot, ppm, least, up)
         if spent and not moved:
             return None
@@ -187,8 +187,9 @@ class VerticalScaling:
             return False, False
         return True, slot.target > target if up else slot.target < target
 
-    def _threshold(self, slot: Slot, up: bool) -> int:
-        params = _params((self.spec.scale_up if up else self.spec.scale_down).min_change, slot.resource)
+    def least_change(self, slot: Slot, up: bool) -> int:
+        """The smallest change of a request that is made (DESIGN 6.3)."""
+        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, slot.resource)
         if params.value is None and params.percentage is None:
             return DEFAULT_MIN_CHANGE[slot.resource]
         return threshold(params.value, params.percentage, slot.current)
@@ -240,9 +241,10 @@ class VerticalScaling:
         slot = step.slot
         if not slot.scales_limit:
             return slot.limit
-        gap = _params(self.spec.limits_requests_gap_scale_params, slot.resource)
+        gap = params_of(self.spec.limits_requests_gap_scale_params, slot.resource)
         return scale_limit(slot.resource, step.request, slot.request, slot.limit, gap)
 
 
-def _params(params: ScaleParams, resource: Resource) -> CpuParams | MemoryParams:
+def params_of(params: ScaleParams, resource: Resource) -> CpuParams | MemoryParams:
+    """One resource's parameters."""
     return params.cpu if resource == "cpu" else params.memory
