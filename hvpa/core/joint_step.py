@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from hvpa.core.demand import Claim, Requests, claims, limited, pods_needed, shared
-from hvpa.core.gates import MIN_CHANGE, ROLLOUT, Hold, Moment, first_hold
+from hvpa.core.gates import MIN_CHANGE, ROLLOUT, STABILIZATION_WINDOW, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to
 from hvpa.core.joint import Joint, Sizes, spare_resource
 from hvpa.core.joint_path import overlaps, path_of, reserves, trajectory_of
@@ -22,6 +22,7 @@ from hvpa.core.joint_state import Memory, first_seen
 from hvpa.core.model import Blocked, ContainerResources, JointView, Scene
 from hvpa.core.path import SlotKey
 from hvpa.core.path_build import weight_intervals, weight_leaving
+from hvpa.core.present import after
 from hvpa.core.slots import Slot, present_resources
 from hvpa.core.steps import Step, VerticalOutcome
 from hvpa.core.usual import HALF_LIFE
@@ -33,6 +34,9 @@ NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
 """A count that is held for no longer than this is waited for: to replace all pods takes as long."""
 _FEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
+SHRINKS_AFTER: Final = dt.timedelta(hours=6)
+"""How long after a vertical step requests are lowered at the earliest, where `stabilizationDuration` is not set: larger
+pods cost little, since there are fewer of them, and the next spike would have all of them replaced again."""
 _ALL_VERTICAL: Final = Weight(FULL, None, "")
 
 
@@ -162,8 +166,8 @@ class JointScaling:
             return vertical
         return structs.replace(self._resized(needed), recommended=vertical.recommended)
 
-    def _resized(self, sizes: Sizes) -> VerticalOutcome:
-        return JointVertical(self.seen, self.moment, self.joint, sizes).outcome()
+    def _resized(self, sizes: Sizes, is_held: bool = False) -> VerticalOutcome:
+        return JointVertical(self.seen, self.moment, self.joint, sizes, is_held).outcome()
 
     def _counted(self, vertical: VerticalOutcome | None) -> HorizontalOutcome:
         """The count that serves with the sizes that will be. It falls only as far as what is there while pods are
@@ -198,11 +202,15 @@ class JointScaling:
 
 class JointVertical(VerticalScaling):
     """The vertical axis of a joint step: each request goes all the way to its size. Requests that are near to it, or
-    whose change alone would be too small, go along when pods are replaced anyway, and never alone."""
+    whose change alone would be too small, go along when pods are replaced anyway, and never alone. `is_held`: these
+    sizes make up for a count that is held."""
 
-    def __init__(self, seen: Scene, moment: Moment, joint: Joint, sizes: Sizes) -> None:
+    def __init__(
+        self, seen: Scene, moment: Moment, joint: Joint, sizes: Sizes, is_held: bool = False
+    ) -> None:
         super().__init__(seen, moment, _ALL_VERTICAL, wants_out=False)
         self.joint = joint
+        self.is_held = is_held
         self.disruptive = not joint.in_place
         self.slots = tuple(
             structs.replace(slot, target=sizes.get(SlotKey(slot.container, slot.resource), slot.current))
@@ -220,13 +228,29 @@ class JointVertical(VerticalScaling):
             if not step.override and self.joint.is_near(_key(slot), step.request):
                 near.append(step)
             else:
-                found.append((step, first_hold(step.change, self.moment, step.passes)))
+                found.append((step, self._hold(step, step.passes)))
         if all(hold is not None for _, hold in found):
             return found
         along = frozenset({MIN_CHANGE})
-        found = [(step, first_hold(step.change, self.moment, step.passes | along)) for step, _ in found]
+        found = [(step, self._hold(step, step.passes | along)) for step, _ in found]
         riders = [(step, first_hold(step.change, self.moment, step.passes | along)) for step in near]
         return found + [(step, hold) for step, hold in riders if hold is None]
+
+    def _hold(self, step: Step, passes: frozenset[str]) -> Hold | None:
+        """What holds a step back. CPU that only the present demand calls for, at the last count, waits until a rollout
+        is worth it: a spike is over before all pods are larger."""
+        hold = first_hold(step.change, self.moment, passes)
+        if hold is None and self.disruptive and step.direction == "down":
+            wait = self.spec.scale_down.stabilization_duration or SHRINKS_AFTER
+            until = self.now.held_until(self.seen.vertical.last_scale_time, wait)
+            return None if until is None else Hold(STABILIZATION_WINDOW, until)
+        usual = self.joint.settled.sizes[_key(step.slot)]
+        if hold is not None or not self.disruptive or step.pending is None or step.passes:
+            return hold
+        if step.slot.resource != "cpu" or usual > step.slot.current or self.is_held:
+            return None
+        until = after(step.pending.since, NOT_WORTH_REPLACING)
+        return None if self.now.is_past(until) else Hold(ROLLOUT, until)
 
     def least_change(self, slot: Slot, up: bool) -> int:
         """See the base class. Where no pod is replaced, the overlap is enough."""

@@ -127,7 +127,7 @@ def cases(draw: st.DrawFn, walls: bool = True, largest: bool = True) -> Case:
     absolute = draw(st.booleans())
     target = min(sum(one["cpu"] for one in first.values()), 700) if absolute else 80
     if most is not None:
-        ends = most * len(names)
+        ends = most * len(names) if ends is None else min(ends, most * len(names))
     return Case(Setup(spec, usual, first, target, absolute, base), overlap, ends, has_walls)
 
 
@@ -320,7 +320,7 @@ def test_pods_are_replaced_once_for_one_decision(
     seen: tuple[Case, JointWorld], history: list[int], demand: int
 ) -> None:
     """While one and the same demand is told, sizes change once, and once more where only larger pods serve what the HPA
-    measures of all that there may be; and while pods are being replaced, not at all. (Without any overlap, each rounding
+    measures of all that there may be; and while pods are replaced, not at all. (Without any overlap, each rounding
     of a measurement is a reason.)"""
     case, world = seen
     assume(case.overlap != (0, 0))
