@@ -29,7 +29,7 @@ class Joint:
 
     `slots` are what a VPA has targets for, `means` what usual demand is reckoned from, `found` what the
     metrics call for (None: the HPA has no say, and nothing may shrink on a guess), `held` what its replicas must still
-    be enough for when it wishes for more than that, `holds_in` tells that nothing is taken away at all. `in_place`:
+    be enough for when it wishes for more than that, `holds_in` why nothing is taken away at all. `in_place`:
     sizes follow the present demand.
     """
 
@@ -49,7 +49,7 @@ class Joint:
         self.means = Usual({})
         self.found: tuple[Claim, ...] | None = None
         self.held: tuple[Claim, ...] = ()
-        self.holds_in = False
+        self.holds_in = ""
         self.in_place = False
         self.current: Sizes = {SlotKey(one.container, one.resource): one.current for one in slots}
 
@@ -278,8 +278,11 @@ class Joint:
         if self.wanted.replicas == counts.lower:
             return f"{most[1]} asks for {most[0]} replicas, and there may be no fewer than {counts.lower}"
         if self.holds_in:
-            return "a metric has no value: no replica is taken away"
-        return f"{most[1]} asks for {most[0]} replicas, which is inside the overlap"
+            return f"nothing is taken away: {self.holds_in}"
+        asked = f"{most[1]} asks for {most[0]} replicas"
+        if self._held(self.wanted.sizes) > most[0]:
+            return f"{asked} now, and the HPA still remembers more"
+        return f"{asked}, which is inside the overlap"
 
 
 def spare_resource(slots: Sequence[Slot]) -> Resource:

@@ -104,7 +104,10 @@ class JointScaling:
         memory = Memory(seen, self.moment.present, slots, requests)
         self.known, joint.means = memory.brought_up(known, measured)
         joint.in_place = self.in_place
-        joint.holds_in = self.wish.unmeasured or is_unsettled
+        if self.wish.unmeasured:
+            joint.holds_in = "a metric has no value"
+        elif is_unsettled:
+            joint.holds_in = "the HPA has yet to measure the pods that there are now"
         return joint
 
     def _is_unsettled(self) -> bool:

@@ -47,6 +47,7 @@ class Stage(View):
         super().__init__(api, namespace, name or f"app-{next(_numbers)}", kind)
         self.workload = deployment(self.name, namespace, replicas, kind)
         self.manifest = hvpa(self.name, namespace, changes, kind)
+        self.has_pods = False
 
     # --- what the user does ------------------------------------------------------------------------------------------
     def create(self, *, wait: bool = True) -> Stage:
@@ -211,6 +212,8 @@ class Stage(View):
         none here, so that a mean over the old pods would be taken for one over the new."""
         self.change({"mode": "Paused"})
         self.settled()
+        if self.has_pods:
+            self.replace_pods()
         self.rollout_completes()
         self.hpa_measures(cpu, memory)
         self._age(frozenset({"lastScaleTime"}), dt.timedelta(minutes=2))
@@ -258,7 +261,8 @@ class Stage(View):
 
     def replace_pods(self) -> None:
         """The workload's controller has replaced all pods by as many of the template as it is now, that are ready for a
-        minute."""
+        minute. From now on there are pods, which `minutes_under` replaces as well."""
+        self.has_pods = True
         selector = f"app={self.name}"
         for one in self.api.list("Pod", self.namespace, selector):
             self.api.delete("Pod", one["metadata"]["name"], self.namespace)

@@ -75,6 +75,7 @@ def test_replicas_and_sizes_go_in_one_patch(
         "a recommendation for both axes",
     )
     assert patches(plane, stage) == []
+    stage.later(days=2)  # the VPA's targets are of one pod, and so they stay for a while
     stage.change({"mode": "Apply"})
     stage.await_replicas(replicas)
     resources = {"name": "app", "resources": {"requests": requests}}
@@ -109,7 +110,6 @@ def test_requests_go_up_before_replicas_go_down(
         stage.hpa_measures(load)
         stage.later(minutes=2)
     assert stage.replicas == replicas
-    stage.replace_pods()
     stage.arrives(4, parse_cpu(cpu), load)
     stage.await_unblocked()
     assert [set(one) for one in patches(plane, stage)] == [{"template"}, {"replicas"}]
@@ -175,9 +175,8 @@ def test_at_rest_nothing_is_written_though_measurements_vary(
     version = stage.hvpa["metadata"]["resourceVersion"]
     mark = plane.audit.mark()
     for number in range(30):
-        stage.hpa_measures(load + (-1) ** number * (number % 5) * load // 100)
+        stage.hpa_measures(load - (number % 5) * load // 100)
         stage.vpa_sees(load + number * 5)
-        print([one["message"] for one in stage.status["conditions"]], stage.hpa["status"])
     before = operator.metric("hvpa_queue_depth")
     stage.soon(lambda: operator.metric("hvpa_queue_depth") == 0, f"an empty queue, not {before}")
     requests = plane.audit.requests(mark, user=USER, namespace=stage.namespace)
@@ -228,15 +227,20 @@ def test_the_blend_may_be_switched_from_additive_to_trajectory_and_back(
     plane: ControlPlane, play: Play, operator: Operator
 ) -> None:
     """The nine cores that Additive makes of five become five, and stay so when Additive is back."""
-    stage = joint(play, {**BY_WEIGHTS, "blend": "Additive", "mode": "Paused"})
+    least = {"minChange": {"cpu": {"value": "100m"}}}
+    changes = merged(BY_WEIGHTS, {"vpa": {"scaleUp": least, "scaleDown": least}})
+    stage = joint(play, {**changes, "blend": "Additive", "mode": "Paused"})
     stage.under(5000)
     stage.soon(lambda: stage.status["recommended"]["replicas"] == 3, "a recommendation")
     stage.change({"mode": "Apply"})
-    stage.await_replicas(3)
     stage.await_requests(cpu="3")
-    stage.change({"blend": "Trajectory"})
-    stage.arrives(3, 1667, 5000)
+    assert stage.replicas == 3
+    stage.change({"blend": "Trajectory", "mode": "Paused"})
     stage.settled()
+    stage.rollout_completes()
+    stage.under(5000)
+    stage.later(days=2)
+    stage.arrives(3, 1667, 5000)
     assert memory_of(stage)["base"]["app"]["cpu"] == "3"
     steps_so_far = len(patches(plane, stage))
 

@@ -52,8 +52,8 @@ def test_five_cores_are_never_allocated_as_nine(
     stage.days_under(5000)
     stage.arrives(4, 1667, 5000)
     stage.await_unblocked()
-    # Until all pods are replaced there are as many as before: five of the new size are asked for, but never there. Three
-    # serve exactly, so that the overlap keeps the fourth where there were more.
+    # Until all pods are replaced there are as many as before: five of the new size are asked for, but never there.
+    # Three serve exactly, so that the overlap keeps the fourth where there were more.
     seen = [(one.replicas, round(one.cpu / 100)) for one in stage.versions(plane.audit)]
     assert seen == [(1, 10), (5, 10), (5, 17), (4, 17)]
 
