@@ -10,6 +10,7 @@ KIND_CLUSTER ?= hvpa-e2e
 CHROMIUM ?=
 SCENARIO ?= examples/flash-crowd/scenario.yaml
 OUT ?= simulation.html
+OUT_DIR ?= evidence
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -91,6 +92,10 @@ lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--u
 .PHONY: bench
 bench: venv ## measure the operator's speed and rest, and the simulator (BENCH_ARGS="simulation": a month)
 	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+.PHONY: evidence
+evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot in OUT_DIR (TRACES=DIR: recorded loads too; an hour)
+	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --days 7 $(if $(TRACES),--traces $(TRACES)) $(EVIDENCE_ARGS)
 
 .PHONY: page-check
 page-check: venv ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)
