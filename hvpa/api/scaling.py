@@ -119,5 +119,8 @@ class VpaScaleUp(ScaleType):
 class VpaScaleDown(ScaleType):
     """When requests are lowered."""
 
+    stabilization_duration: Duration = Field(default=dt.timedelta(0), json_schema_extra={"default": "0s"})
+    """How long after the last change of requests they may be lowered (a Go duration, such as 3m). With blend Trajectory
+    0 means 6 hours."""
     min_history: Duration = Field(default=dt.timedelta(hours=1), json_schema_extra={"default": "1h"})
     """How long there must have been recommendations before requests are lowered."""

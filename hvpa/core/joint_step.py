@@ -163,11 +163,12 @@ class JointScaling:
         joint = self.joint
         sizes = _sizes(vertical, joint.current)
         needed: Sizes = joint.grown(horizontal.target, sizes)
-        if not self._is_held_for_long(horizontal):
+        is_held = self._is_held_for_long(horizontal)
+        if not is_held:
             needed = {key: max(sizes[key], min(size, joint.current[key])) for key, size in needed.items()}
         if needed == sizes:
             return vertical
-        return structs.replace(self._resized(needed), recommended=vertical.recommended)
+        return structs.replace(self._resized(needed, is_held), recommended=vertical.recommended)
 
     def _resized(self, sizes: Sizes, is_held: bool = False) -> VerticalOutcome:
         return JointVertical(self.seen, self.moment, self.joint, sizes, is_held).outcome()
@@ -241,14 +242,15 @@ class JointVertical(VerticalScaling):
 
     def _hold(self, step: Step, passes: frozenset[str]) -> Hold | None:
         """What holds a step back. CPU that only the present demand calls for, at the last count, waits until a rollout
-        is worth it: a spike is over before all pods are larger."""
+        is worth it: a spike is over before all pods are larger. It does not where it `passes` gates, as it does when
+        pods are replaced anyway."""
         hold = first_hold(step.change, self.moment, passes)
         if hold is None and self.disruptive and step.direction == "down":
             wait = self.spec.scale_down.stabilization_duration or SHRINKS_AFTER
             until = self.now.held_until(self.seen.vertical.last_scale_time, wait)
             return None if until is None else Hold(STABILIZATION_WINDOW, until)
         usual = self.joint.settled.sizes[_key(step.slot)]
-        if hold is not None or not self.disruptive or step.pending is None or step.passes:
+        if hold is not None or not self.disruptive or step.pending is None or passes:
             return hold
         if step.slot.resource != "cpu" or usual > step.slot.current or self.is_held:
             return None

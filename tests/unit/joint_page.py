@@ -108,7 +108,7 @@ def decided(
             [reading],
             {"app": targets},
             {**asked, "targetRef": build.SPEC["targetRef"]},
-            status={"axes": {"vertical": known, **(axes or {})}},
+            status={"axes": build.merged({"vertical": known}, axes or {})},
             wish=min(6, jointly.wished(replicas, reading), ceil_div(used * 2, cpu)),
             hpa={"spec": {"maxReplicas": 6}},
         )
@@ -116,6 +116,13 @@ def decided(
 
 
 PLAIN = {"cpu": "1", "memory": "1G"}
+
+
+def short_for(minutes: int) -> dict[str, Any]:
+    """The axes where more CPU is wanted for so long."""
+    since = build.stamp(build.at(minutes=-minutes))
+    waits = {"container": "app", "resource": "cpu", "direction": "up", "since": since}
+    return {"vertical": {"pending": [waits]}}
 
 
 def result(decision: Decision) -> Pods:

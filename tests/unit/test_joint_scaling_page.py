@@ -14,7 +14,6 @@ from hvpa.api.hvpa import HvpaSpec, validate_manifest
 from hvpa.api.quantity import format_cpu, format_memory, parse_cpu
 from hvpa.cli.main import main
 from hvpa.core import Settings
-from hvpa.core.horizontal import SETTLING
 from hvpa.core.joint import BAND
 from hvpa.core.manifests import HPA_WINDOW
 from hvpa.core.path import DEFAULT_OVERLAP
@@ -41,6 +40,7 @@ from tests.unit.joint_page import (
     pods,
     read_pods,
     result,
+    short_for,
     table,
     wanted,
 )
@@ -96,11 +96,14 @@ def test_larger_and_fewer_pods_take_two_patches() -> None:
     assert result(decided(result(second), 1500, Usually(3000, 3), PLAIN)) == result(second)
 
 
-def test_saturation_is_told() -> None:
-    decision = decided(read_pods("3 × 1"), 7000, Usually(3000, 3), PLAIN)
+@pytest.mark.parametrize("minutes", [0, 5])
+def test_saturation_is_told(minutes: int) -> None:
+    decision = decided(read_pods("3 × 1"), 7000, Usually(3000, 3), PLAIN, None, short_for(minutes))
     ready = next(one for one in decision.status.conditions if one.type == "Ready")
-    assert f"14 cores, with the manifest below: {pods(*result(decision)[:2])}." in ONE_LINE
+    told = f"14 cores, with the manifest below: {pods(*wanted(decision)[:2])}, after 5 minutes."
+    assert told in ONE_LINE
     assert ready.reason == "Saturated"
+    assert (result(decision) == wanted(decision)) is (minutes == 5)
 
 
 def test_small_differences() -> None:
@@ -242,8 +245,6 @@ def test_defaults_and_delays() -> None:
     assert "is less than 10 percent off in all of them" in ONE_LINE
     assert HPA_WINDOW == 5 * 60
     assert "`hpa.scaleDown.stabilizationDuration`, or of 5 minutes" in ONE_LINE
-    assert dt.timedelta(minutes=1) == SETTLING
-    assert "nothing is taken away in the minute after pods came or went" in ONE_LINE
     assert dt.timedelta(days=1) == HALF_LIFE
     assert "and not lowered for a day" in ONE_LINE
 
