@@ -158,7 +158,7 @@ class Joint:
         growth = [
             Fraction(self.present[key]) / Fraction(mean)
             for key, mean in self.means.measured.items()
-            if key in self.present and mean > 0
+            if key in self.present and mean >= 1  # a mean of nothing is told as next to nothing
         ]
         factor = max([Fraction(1), *growth])
         demand = {key: math.ceil(amount * factor) for key, amount in self.usual.items()}

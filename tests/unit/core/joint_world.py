@@ -23,7 +23,7 @@ from hvpa.core.path import SlotKey
 from tests.unit.core import build
 
 TURN = dt.timedelta(minutes=10)
-"""From one decision to the next: longer than anything but a gate of the spec holds a step back."""
+"""From one decision to the next: longer than what comes and goes is waited for."""
 HEAVY = 10**12
 """The weight of the usual demand, in seconds."""
 PODS = 4
@@ -108,12 +108,15 @@ class JointWorld:
         return self.replicas, self.sizes
 
     def rest(self, demand: int, most: int = 40) -> JointWorld:
-        """Decide under this demand until nothing changes."""
+        """Decide under this demand until nothing changes, and no clock lets anything change any more."""
         quiet = 0
         for _ in range(most):
             quiet = 0 if self.turn(demand) else quiet + 1
             if quiet == 3:
-                return self
+                held = [one.until for one in self.decisions[-1].blocked if one.until is not None]
+                if not held:
+                    return self
+                quiet, self.now = 0, max(self.now, min(held))
         raise AssertionError(f"it does not come to rest at {demand}: {self.state}")
 
     def turn(self, demand: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -146,47 +146,78 @@ def test_requests_that_a_metric_covers() -> None:
 
 # --- usual demand ----------------------------------------------------------------------------------------------------
 SLOTS = (slot(CPU, 1000), slot(MEMORY, GIB))
+MANY = 10
+"""More pods than any of these targets speak of."""
+
+
+def told(usual: Usual, slots: Sequence[Slot] = SLOTS, of: Requests = BARE) -> dict[SlotKey, int]:
+    return usual.demand(slots, of, usual.count(slots, of, MANY))
 
 
 def test_usual_demand_is_the_mean_of_what_was_measured_and_the_rest_follows_it() -> None:
     usual = Usual({CPU: 3500.0})
-    assert usual.count(SLOTS, BARE) == 3.5
-    assert usual.demand(SLOTS, BARE) == {CPU: 3500, MEMORY: 3 * GIB + GIB // 2}
+    assert usual.count(SLOTS, BARE, MANY) == 3.5
+    assert told(usual) == {CPU: 3500, MEMORY: 3 * GIB + GIB // 2}
+
+
+def test_the_means_are_known_rounded_up() -> None:
+    assert Usual({CPU: 3500.2, MEMORY: 7.0}).known() == {CPU: 3501, MEMORY: 7}
+
+
+@pytest.mark.parametrize(
+    ("mean", "replicas", "serve", "count"),
+    [
+        pytest.param(3500.0, 2.0, 5, 3.5, id="targets tell of work"),
+        pytest.param(40.0, 4.0, 1, 1, id="idle pods, whose targets are more than they use: those that serve"),
+        pytest.param(40.0, 4.0, 6, 4, id="or as many as there were, where that is less"),
+        pytest.param(9000.0, 4.0, 6, 6, id="targets with less headroom: those that serve"),
+        pytest.param(9000.0, 7.5, 6, 7.5, id="or as many as there were, where that is more"),
+    ],
+)
+def test_targets_speak_of_a_count_between_the_mean_one_and_the_one_that_serves(
+    mean: float, replicas: float, serve: int, count: float
+) -> None:
+    assert Usual({CPU: mean}, replicas).count(SLOTS, BARE, serve) == count
+
+
+def test_usual_demand_is_that_of_the_count_that_is_given() -> None:
+    """Idle pods keep their memory: 40m of CPU are no twentieth of a pod."""
+    assert Usual({CPU: 40.0}, 4.0).demand(SLOTS, BARE, 4) == {CPU: 40, MEMORY: 4 * GIB}
 
 
 def test_of_measured_memory_the_larger_of_both_counts() -> None:
     for mean, expected in ((3.0 * GIB, 3 * GIB + GIB // 2), (4.0 * GIB, 4 * GIB)):
-        assert Usual({CPU: 3500.0, MEMORY: mean}).demand(SLOTS, BARE) == {CPU: 3500, MEMORY: expected}
+        assert told(Usual({CPU: 3500.0, MEMORY: mean})) == {CPU: 3500, MEMORY: expected}
 
 
 def test_where_only_memory_is_measured_cpu_follows_it() -> None:
-    assert Usual({MEMORY: 2.5 * GIB}).demand(SLOTS, BARE) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
+    assert told(Usual({MEMORY: 2.5 * GIB})) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
 
 
 def test_where_nothing_is_measured_targets_speak_of_the_mean_count() -> None:
     usual = Usual({}, 2.5)
-    assert usual.count(SLOTS, BARE) == 2.5
-    assert usual.demand(SLOTS, BARE) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
-    assert Usual({}).demand(SLOTS, BARE) == {CPU: 0, MEMORY: 0}
+    assert usual.count(SLOTS, BARE, MANY) == 2.5
+    assert told(usual) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
+    assert told(Usual({})) == {CPU: 0, MEMORY: 0}
 
 
 def test_a_measured_resource_without_any_target_tells_no_count() -> None:
     nothing = (slot(CPU, 0), slot(MEMORY, GIB))
-    assert Usual({CPU: 700.0}, 2.0).demand(nothing, BARE) == {CPU: 700, MEMORY: 2 * GIB}
+    assert told(Usual({CPU: 700.0}, 2.0), nothing) == {CPU: 700, MEMORY: 2 * GIB}
 
 
 def test_several_containers_are_one_pod() -> None:
     both = (slot(CPU, 1000), slot(SIDE, 500))
-    assert Usual({CPU: 2000.0, SIDE: 1600.0}).count(both, BARE) == 2.4
+    assert Usual({CPU: 2000.0, SIDE: 1600.0}).count(both, BARE, MANY) == 2.4
     # what is not measured of the pod follows: the sidecar's target times the 2 pods that the other one fills
-    assert Usual({CPU: 2000.0}).demand(both, BARE) == {CPU: 2000, SIDE: 1000}
+    assert told(Usual({CPU: 2000.0}), both) == {CPU: 2000, SIDE: 1000}
 
 
 def test_base_usage_is_no_demand() -> None:
     less = requests(reserve={CPU: Margin(200), MEMORY: Margin(percentage=50)})
-    assert Usual({CPU: 3200.0}).demand(SLOTS, less) == {CPU: 3200, MEMORY: 2 * GIB}
+    assert told(Usual({CPU: 3200.0}), of=less) == {CPU: 3200, MEMORY: 2 * GIB}
 
 
 @pytest.mark.parametrize(("mean", "expected"), [(1000.0000001, 1000), (1000.1, 1001)])
 def test_what_floating_point_adds_is_not_rounded_up(mean: float, expected: int) -> None:
-    assert Usual({CPU: mean}).demand(SLOTS[:1], BARE) == {CPU: expected}
+    assert told(Usual({CPU: mean}), SLOTS[:1]) == {CPU: expected}

@@ -129,6 +129,30 @@ def test_the_mean_moves_to_what_is_measured_within_days_and_nothing_is_written_m
     ]
 
 
+@pytest.mark.parametrize(("seconds", "present"), [(-59, 2000), (-60, 4000)])
+def test_what_is_measured_of_another_number_of_pods_is_no_sample(seconds: float, present: int) -> None:
+    """Soon after a step of ours, or while more than a tenth of the pods are new, the HPA's mean is of other pods."""
+    status = to_wire(usual("1").status)
+    now = at(hours=3)
+
+    def after(pods: list[Any] | None = None, **axes: Any) -> UsualDemand:
+        told = build.merged(status, {"axes": axes})
+        seen = scene(2, [app("1")], [value("cpu", "1", "2")], ONE_CPU, status=told, wish=2, pods=pods)
+        return demand(build.decided(seen, now))
+
+    since = stamp(now + dt.timedelta(seconds=seconds))
+    assert after(horizontal={"lastScaleTime": since}).present == present
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+    young = build.pod("web-1", change={"status": {"conditions": [ready]}}, containers=[app("1")])
+    assert after([build.pod("web-0", containers=[app("1")]), young]).present == present
+
+
+def test_replicas_are_counted_where_the_hpa_measures_as_well() -> None:
+    counts = axis(usual("1")).usual_replicas
+    assert counts is not None
+    assert (counts.mean, counts.replicas, counts.time) == (2, 2, NOW)
+
+
 def test_it_looks_again_when_the_mean_takes_its_next_step() -> None:
     first = usual("500m")
     assert first.recheck_after is not None
@@ -204,6 +228,14 @@ def changed() -> tuple[Objects, Decision, Objects]:
     return seen, decision, build.apply(seen, decision)
 
 
+def counted_on(decision: Decision) -> VerticalAxis:
+    """What is remembered a second after: all the same, but that there are 3 replicas from then on."""
+    before = axis(decision)
+    assert before.usual_replicas is not None
+    counts = before.usual_replicas.model_copy(update={"time": at(seconds=1), "replicas": 3})
+    return before.model_copy(update={"usual_replicas": counts})
+
+
 def test_what_is_remembered_survives_the_status_and_its_text() -> None:
     _, decision, after = changed()
     assert after.hvpa.status.axes == decision.status.axes
@@ -217,7 +249,7 @@ def test_a_status_that_was_not_written_is_in_the_annotation() -> None:
     seen, decision, after = changed()
     crashed = replace(after, hvpa=seen.hvpa)
     again = build.decided(crashed, at(seconds=1))
-    assert axis(again) == axis(build.decided(after, at(seconds=1))) == axis(decision)
+    assert axis(again) == axis(build.decided(after, at(seconds=1))) == counted_on(decision)
     assert requests(again) == {"cpu": 1667}
 
 
@@ -226,7 +258,7 @@ def test_an_annotation_that_was_lost_is_in_the_status() -> None:
     document = msgspec.to_builtins(after.workload)
     assert json.loads(document["metadata"]["annotations"].pop(LAST_APPLIED))["vertical"]["base"]
     bare = replace(after, workload=msgspec.convert(document, Workload))
-    assert axis(build.decided(bare, at(seconds=1))) == axis(decision)
+    assert axis(build.decided(bare, at(seconds=1))) == counted_on(decision)
 
 
 def test_where_both_are_lost_it_is_as_at_first_sight() -> None:

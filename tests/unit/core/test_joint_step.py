@@ -38,9 +38,10 @@ def grown(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: An
 
 
 def shrunk(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: Any) -> Decision:
-    """A decision on 5 pods of 4 cores of which each uses 500m."""
-    last = {"lastScaleTime": stamp(at(minutes=-minutes))}
-    status = {"axes": {"horizontal": last, "vertical": {**last, "base": {"app": {"cpu": "1"}}}}}
+    """A decision on 5 pods of 4 cores of which each uses 500m: `minutes` after a horizontal step, and the six hours
+    after a vertical one."""
+    last, resized = {"lastScaleTime": stamp(at(minutes=-minutes))}, {"lastScaleTime": stamp(at(hours=-6))}
+    status = {"axes": {"horizontal": last, "vertical": {**resized, "base": {"app": {"cpu": "1"}}}}}
     settings = rest.pop("settings", None)
     asked = {"trajectory": EXACT, **(spec or {})}
     seen = scene(
@@ -257,21 +258,6 @@ def test_what_is_held_for_its_own_reason_is_not_told_to_wait_for_pods() -> None:
     )
     assert {reason for _, _, reason in held(decision)} == {"Paused"}
     assert build.decided(scene(5, [app("1")], readings, {"app": {"cpu": "1"}}, spec)).workload_patch is None
-
-
-def test_beyond_the_last_count_pods_grow_only_for_what_the_settled_workload_measures() -> None:
-    def decided(seconds: float, **rest: Any) -> Decision:
-        status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
-        flat = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
-        seen = scene(
-            10, [app("1")], [value("cpu", "1", "3")], {"app": {"cpu": "1"}}, flat, status=status, **rest
-        )
-        return build.decided(seen)
-
-    assert outcome(decided(30)) == (10, 1000)
-    assert decided(30).recheck_after == dt.timedelta(seconds=30)
-    assert outcome(decided(60, workload=BUSY)) == (10, 1000)
-    assert outcome(decided(60)) == (10, 3000)
 
 
 # --- modes and recommenders ------------------------------------------------------------------------------------------

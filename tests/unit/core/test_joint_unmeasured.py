@@ -9,7 +9,7 @@ import pytest
 from hvpa.core import Decision, Settings
 from hvpa.core.path import SlotKey
 from tests.unit.core import build
-from tests.unit.core.build import at, stamp
+from tests.unit.core.build import GIB, at, stamp
 from tests.unit.core.jointly import EXACT, Reading, app, count, scene, value, view, wanted
 
 CPU = SlotKey("app", "cpu")
@@ -31,18 +31,24 @@ def test_a_metric_without_a_value_takes_no_replica_away() -> None:
     readings: list[Reading] = [value("cpu", "1", "100m"), value("memory", "1Gi", None)]
     seen = scene(4, [app("1", "1Gi")], readings, {"app": {"cpu": "1"}}, wish=4)
     assert count(build.decided(seen)) == 4
-    assert view(build.decided(seen)).because == "a metric has no value: no replica is taken away"
+    assert view(build.decided(seen)).because == "nothing is taken away: a metric has no value"
     assert count(build.decided(seen, settings=IN_PLACE)) == 4
 
 
 def test_replicas_stay_as_long_as_the_hpa_remembers_more() -> None:
-    def held_at(wish: int, settings: Settings | None = None) -> int:
+    def held_at(wish: int, settings: Settings | None = None) -> tuple[int, str]:
         readings = [value("cpu", "1", "250m")]
         seen = scene(8, [app("1")], readings, {"app": {"cpu": "250m"}}, {"trajectory": EXACT}, wish=wish)
-        return count(build.decided(seen, settings=settings))
+        decision = build.decided(seen, settings=settings)
+        return count(decision), view(decision).because
 
-    assert [held_at(wish) for wish in (2, 6, 8)] == [2, 6, 8]
-    assert [held_at(wish, IN_PLACE) for wish in (6, 8)] == [6, 8]
+    remembered = "cpu asks for 2 replicas now, and the HPA still remembers more"
+    assert [held_at(wish) for wish in (2, 6, 8)] == [
+        (2, "cpu asks for 2 replicas"),
+        (6, remembered),
+        (8, remembered),
+    ]
+    assert [held_at(wish, IN_PLACE)[0] for wish in (6, 8)] == [6, 8]
 
 
 @pytest.mark.parametrize(("seconds", "replicas"), [(-59, 4), (-60, 2)])
@@ -65,5 +71,20 @@ def test_no_replica_goes_before_the_hpa_has_measured_the_settled_workload(
     found = decided(status=scaled)
     assert count(found) == replicas
     if replicas == 4:
+        assert view(found).because == (
+            "nothing is taken away: the HPA has yet to measure the pods that there are now"
+        )
         assert found.recheck_after is not None
         assert found.recheck_after.total_seconds() == 60 + seconds
+
+
+@pytest.mark.parametrize("settings", [None, IN_PLACE])
+def test_idle_pods_keep_their_memory(settings: Settings | None) -> None:
+    """Their CPU is next to nothing, but the recommender's least target is not: that tells no smaller number of pods."""
+    least = {"hpa": {"template": {"spec": {"minReplicas": 4}}}, "trajectory": EXACT}
+    targets = {"app": {"cpu": "25m", "memory": "1Gi"}}
+    seen = scene(4, [app("25m", "1Gi")], [value("cpu", "100m", "1m")], targets, least)
+    decision = build.decided(seen, settings=settings)
+    assert view(decision).mean_replicas == 4
+    assert wanted(decision)[0] == 4
+    assert wanted(decision)[1][SlotKey("app", "memory")] == pytest.approx(GIB, abs=1000)

@@ -111,6 +111,11 @@ def test_every_field_arrives_in_its_unit(tmp_path: Path) -> None:
     assert (proxy.requests, proxy.limits, proxy.cpu_per_unit) == ({}, {}, 3.5)
 
 
+def test_headroom_may_be_a_share_of_the_request(tmp_path: Path) -> None:
+    found = scenario(tmp_path, SMALL.replace("policies:", "nodes: {headroom: 20%}\npolicies:"))
+    assert found.nodes.headroom == "20%"
+
+
 def test_the_controllers_flags_arrive_in_their_unit(tmp_path: Path) -> None:
     found = scenario(tmp_path, FULL).controllers
     assert found.hpa == HpaSettings(30, 0.2, 60, 120, 10)
