@@ -28,7 +28,7 @@ SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
 MOVED_PERCENT: Final = 20
 """How far another demand must be from it to take its place."""
 FIRST_WEIGHT: Final = 3600.0
-"""What the first measurement weighs, in seconds, where the VPA has no history of its own: an hour."""
+"""What is there at first weighs, in seconds, where the VPA has no history of its own: an hour."""
 
 
 class Remembered(Struct, frozen=True):
@@ -136,7 +136,7 @@ class Memory:
     def _counts(self, before: UsualReplicas | None) -> UsualReplicas:
         if before is None:
             now = self.present.stamp()
-            weight = self.replicas * weight_since(self.since, now)
+            weight = self.replicas * max(FIRST_WEIGHT, weight_since(self.since, now))
             mean = Mean(self.replicas, weight, now, self.replicas)
         elif before.replicas == self.replicas:
             return before

@@ -104,7 +104,8 @@ class Reader:
         raised = sizes[0] > cpu
         if ceil_div(self.now, sizes[0]) > 6:
             sizes = min(2000, max(sizes[0], ceil_div(self.now, 6))), sizes[1]
-        self.waits = sizes[0] > cpu and not raised
+        replaced = off(memory, sizes[1]) > 1 and abs(sizes[1] - memory) >= 200_000_000
+        self.waits = sizes[0] > cpu and not raised and not replaced
         if off(cpu, sizes[0]) <= 1 and off(memory, sizes[1]) <= 1:
             sizes = cpu, memory
         needed = ceil_div(self.now, sizes[0])

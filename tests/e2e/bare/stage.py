@@ -231,7 +231,7 @@ class Stage(View):
         self.api.patch_status("Hvpa", self.name, self.namespace, {"axes": axes})
 
     def days_under(self, cpu: int, memory: int = 0) -> None:
-        """Both recommenders under this load for so long that it is usual."""
+        """Both recommenders under this load for so long that it is usual. The workload has settled before."""
         self.under(cpu, memory)
         self.later(minutes=6)  # a demand stands for five
         self.soon(lambda: self._is_noted(cpu), f"{cpu}m noted as the present demand")

@@ -78,8 +78,8 @@ def test_a_load_that_goes_and_comes_back_leaves_no_few_large_idle_pods(
     """Case 3: within hours only the number of pods goes along, over days the size does too; either way it ends where
     it began."""
     stage = joint(play)
-    stage.days_under(1800)
     stage.arrives(2, 1000, 1800)
+    stage.days_under(1800)
     begun = stage.target["spec"]
     stage.arrives(6, 1000, 5400)
     stage.arrives(2, 1000, 1800)
@@ -182,9 +182,13 @@ def test_the_hpa_never_reaches_the_workload_past_weight_mode_and_window(
     stage.vpa_sees(1000)
     stage.await_condition("VpaActive", "True", "Recommending")
     stage.hpa_measures(4000)
-    assert stage.hvpa["spec"]["replicas"] == 4
-    stage.await_requests(cpu="4")
     if reason:
-        stage.await_blocked(reason, "horizontal")
+        stage.await_event("ScalingBlocked", f"held by {reason}")
+    stage.await_requests(cpu="4")
+    for _ in range(3):
+        stage.minutes_under(4000)
+        stage.vpa_sees(4000)
+    stage.settled()
+    assert stage.requests["cpu"] == "4"
     assert {one.replicas for one in stage.versions(plane.audit)} == {1}
     assert set(stage.hpa["spec"]["scaleTargetRef"].values()) >= {"Hvpa", stage.name}
