@@ -65,13 +65,17 @@ class Joint:
         return self.means.count(self.slots, self.requests, self.path.count(self.means.known()))
 
     @cached_property
+    def point(self) -> Point:
+        """The point of the usual demand on the path."""
+        return self.path.point(self.usual)
+
+    @cached_property
     def settled(self) -> Point:
-        """The point of the usual demand. Sizes that are there stay where they are near to those of a count that the
-        overlap allows."""
+        """The same, but sizes that are there stay where they are near to those of a count that the overlap allows."""
         path, usual = self.path, self.usual
         if not usual:
             return Point(path.counts.clamp(self.replicas), {}, None, ())
-        point = path.point(usual)
+        point = self.point
         served = self._served_usually(point)
         for count in range(point.replicas, path.count_in(usual, self.margins) + 1):
             sizes = path.sizes(count, usual)
@@ -111,8 +115,9 @@ class Joint:
 
     @cached_property
     def present(self) -> dict[SlotKey, int]:
-        """Present demand, as far as it is known."""
-        return shared(self.claims, self.settled.sizes, self.requests)
+        """Present demand, as far as it is known. Containers share what a metric measures of the pod as the path does,
+        whatever sizes they have."""
+        return shared(self.claims, self.point.sizes, self.requests)
 
     # --- solving -----------------------------------------------------------------------------------------------------
     @cached_property
