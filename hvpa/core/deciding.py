@@ -113,12 +113,9 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: 
 
 def _judge_jointly(seen: Scene, moment: Moment, wish: Wish, bounds: Bounds, in_place: bool) -> Judgement:
     """Both axes, solved together."""
-    assert seen.workload is not None and seen.spec is not None
-    resources = present_resources(seen.workload.spec.template.spec.containers)
     scaling = JointScaling(seen, moment, wish, bounds, in_place)
     found = scaling.outcome()
-    weight = scaling.weight()
-    judged = _joined(seen, wish, weight, found.horizontal, found.vertical, resources)
+    judged = _joined(seen, wish, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
     wakes = [when for when in (judged.look_again_at, found.look_again_at) if when is not None]
     return structs.replace(
         judged,

@@ -92,10 +92,9 @@ class Usual(Struct, frozen=True):
         serves what was measured."""
         for resource in RESOURCES:
             pairs = [
-                (self.measured[key], requests.work(key, slot.target))
+                (self.measured[slot.key], requests.work(slot.key, slot.target))
                 for slot in slots
-                if (key := SlotKey(slot.container, slot.resource)) in self.measured
-                and key.resource == resource
+                if slot.resource == resource and slot.key in self.measured
             ]
             if (work := sum(one for _, one in pairs)) > 0:
                 told = sum(mean for mean, _ in pairs) / work
@@ -107,7 +106,7 @@ class Usual(Struct, frozen=True):
         speaks of. Of memory the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
         known, found = self.known(), dict[SlotKey, int]()
         for slot in slots:
-            key = SlotKey(slot.container, slot.resource)
+            key = slot.key
             told = math.ceil(requests.work(key, slot.target) * count - _CLOSE)
             if key in known:
                 told = max(known[key], told) if key.resource == "memory" else known[key]

@@ -6,6 +6,7 @@ import datetime as dt
 from bisect import bisect_right
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -78,6 +79,37 @@ class _Asked(Struct, frozen=True):
     down: Fraction
 
 
+class _Reading(NamedTuple):
+    """What was measured of a metric: `have` is to `wanted` as the value to its target."""
+
+    asked: _Asked
+    measured: MetricSource
+    have: int
+    wanted: int
+
+    @property
+    def is_tolerated(self) -> bool:
+        """Whether the value is so near to the target that the HPA leaves the count alone."""
+        tolerance = self.asked.up if self.have > self.wanted else self.asked.down
+        return abs(self.have - self.wanted) * tolerance.denominator <= self.wanted * tolerance.numerator
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether the target is an amount for each pod (AverageValue)."""
+        target = self.asked.source.target
+        return target.average_utilization is None and target.average_value is not None
+
+
+def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
+    """What was measured of each metric; None for one without a value."""
+    found: list[_Reading | None] = []
+    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
+        measured = _measurement(index, asked, hpa)
+        ratio = None if measured is None else _ratio(asked.source.target, measured.current)
+        found.append(None if measured is None or ratio is None else _Reading(asked, measured, *ratio))
+    return found
+
+
 def estimate_replicas(seen: Observation, hpa: Hpa) -> int | None:
     """The largest count that a measured metric calls for: the present one within tolerance, else ratio times counted
     pods, rounded up. Not below the present count while a metric has no value; None when none has one.
@@ -85,45 +117,25 @@ def estimate_replicas(seen: Observation, hpa: Hpa) -> int | None:
     Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
     """
     assert seen.workload is not None
-    present = seen.workload.spec.replicas
-    proposals: list[int] = []
-    missing = False
-    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
-        proposal = _proposal(asked, _measurement(index, asked, hpa), seen, hpa)
-        if proposal is None:
-            missing = True
-        else:
-            proposals.append(proposal)
+    readings = _readings(seen, hpa)
+    proposals = [_proposal(one, seen, hpa) for one in readings if one is not None]
     if not proposals:
         return None
-    return max(*proposals, present) if missing else max(proposals)
+    return max(*proposals, seen.workload.spec.replicas) if None in readings else max(proposals)
 
 
 def is_never_stale(seen: Observation, hpa: Hpa) -> bool:
     """Whether each metric calls for a count of its own: measured, absolute, and outside its tolerance, inside of which
     a metric stands by whatever it finds (DESIGN 4)."""
-    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
-        target, measured = asked.source.target, _measurement(index, asked, hpa)
-        ratio = None if measured is None else _ratio(target, measured.current)
-        if ratio is None or target.average_utilization or target.average_value is None:
-            return False
-        if _is_tolerated(asked, *ratio):
-            return False
-    return True
+    readings = _readings(seen, hpa)
+    return all(one is not None and one.is_absolute and not one.is_tolerated for one in readings)
 
 
 def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...], bool]:
     """What each measured metric calls for, and whether one has no value."""
-    found: list[MetricDemand] = []
-    missing = False
-    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
-        measured = _measurement(index, asked, hpa)
-        ratio = None if measured is None else _ratio(asked.source.target, measured.current)
-        if measured is None or ratio is None:
-            missing = True
-            continue
-        found.append(_demand(asked, measured, ratio, _measured_pods(asked, seen)))
-    return tuple(found), missing
+    readings = _readings(seen, hpa)
+    found = [_demand(one, _measured_pods(one.asked, seen)) for one in readings if one is not None]
+    return tuple(found), None in readings
 
 
 def _measured_pods(asked: _Asked, seen: Observation) -> int:
@@ -139,23 +151,21 @@ def _measured_pods(asked: _Asked, seen: Observation) -> int:
     return measured or seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
 
 
-def _demand(asked: _Asked, measured: MetricSource, ratio: tuple[int, int], counted: int) -> MetricDemand:
-    have, wanted = ratio
-    target, source = asked.source.target, asked.source
+def _demand(one: _Reading, counted: int) -> MetricDemand:
+    asked, source, target = one.asked, one.asked.source, one.asked.source.target
     resource: Resource | None = None
     if asked.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
         resource = "cpu" if source.name == "cpu" else "memory"
     requested = per_pod = None
-    absolute = target.average_utilization is None and target.average_value is not None
-    if resource is not None and absolute:
+    if resource is not None and one.is_absolute:
         per_pod = _amount(resource, target.average_value)
     elif resource is not None and target.average_utilization:
-        used = _amount(resource, measured.current.average_value)
+        used = _amount(resource, one.measured.current.average_value)
         requested = None if used is None else ceil_div(used * counted * 100, target.average_utilization)
     return MetricDemand(
         label=_label(asked.metric, source),
-        pods=ceil_div(have * counted * MICRO, wanted),
-        absolute=absolute,
+        pods=ceil_div(one.have * counted * MICRO, one.wanted),
+        absolute=one.is_absolute,
         tolerance=int(asked.up * FULL),
         resource=resource,
         container=source.container,
@@ -180,12 +190,6 @@ def _amount(resource: Resource, quantity: str | int | float | None) -> int | Non
         return None
 
 
-def _is_tolerated(asked: _Asked, have: int, wanted: int) -> bool:
-    """Whether the measured value is so near to the target that the HPA leaves the count alone."""
-    tolerance = asked.up if have > wanted else asked.down
-    return abs(have - wanted) * tolerance.denominator <= wanted * tolerance.numerator
-
-
 @remembered
 def _asked(spec: HpaSpecRead, settings: Settings) -> tuple[_Asked, ...]:
     up, down = _tolerance(spec, settings, up=True), _tolerance(spec, settings, up=False)
@@ -195,22 +199,16 @@ def _asked(spec: HpaSpecRead, settings: Settings) -> tuple[_Asked, ...]:
     )
 
 
-def _proposal(asked: _Asked, measured: MetricSource | None, seen: Observation, hpa: Hpa) -> int | None:
-    """The count that one metric calls for; None where it has no value."""
+def _proposal(one: _Reading, seen: Observation, hpa: Hpa) -> int:
+    """The count that one metric calls for."""
     assert seen.workload is not None and seen.spec is not None
-    if measured is None:
-        return None
-    ratio = _ratio(asked.source.target, measured.current)
-    if ratio is None:
-        return None
-    have, wanted = ratio
-    if _is_tolerated(asked, have, wanted):
+    if one.is_tolerated:
         return seen.workload.spec.replicas
     if seen.spec.joint:
-        counted = _measured_pods(asked, seen)
+        counted = _measured_pods(one.asked, seen)
     else:
-        counted = _counted_pods(asked.metric, asked.source, hpa, seen.workload, seen.pods)
-    return ceil_div(have * counted, wanted)
+        counted = _counted_pods(one.asked, hpa, seen.workload, seen.pods)
+    return ceil_div(one.have * counted, one.wanted)
 
 
 def _identity(metric: Metric) -> tuple[object, ...]:
@@ -263,11 +261,11 @@ def _parts_per_million(ppm: int) -> Fraction:
     return Fraction(ppm, FULL)
 
 
-def _counted_pods(metric: Metric, source: MetricSource, hpa: Hpa, workload: Workload, pods: PodsSeen) -> int:
+def _counted_pods(asked: _Asked, hpa: Hpa, workload: Workload, pods: PodsSeen) -> int:
     """The pods the HPA counted: for CPU and for `Value` targets the ready ones, for other pod metrics the running ones,
     for `AverageValue` of Object and External `status.replicas`. Not more than there were when it measured; where no pod
     is known, as many."""
-    status = workload.status
+    status, metric, source = workload.status, asked.metric, asked.source
     seen = hpa.status.current_replicas or status.replicas or workload.spec.replicas
     if metric.type in ("Object", "External"):
         if source.target.average_value is not None:

@@ -30,7 +30,7 @@ STABILIZATION_WINDOW = "StabilizationWindow"
 MAINTENANCE_WINDOW = "MaintenanceWindow"
 """The direction's update mode is MaintenanceWindow and no window is open."""
 ROLLOUT = "Rollout"
-"""The workload's last rollout is not complete."""
+"""The workload's last rollout is not complete, or another one is not yet worth it."""
 MIN_CHANGE = "MinChange"
 """The change is smaller than the direction's threshold."""
 
@@ -74,7 +74,8 @@ class Change(msgspec.Struct, frozen=True):
 
     `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `weightless` whether the interval
     gives it no weight, `disruptive` whether it restarts pods, `too_small` whether it is below the threshold and
-    `small_until` when that stops to matter.
+    `small_until` when that stops to matter. `wait` is the stabilization duration where it is not the policy's,
+    `worth_at` from when on pods are replaced for it.
     """
 
     policy: ScaleType
@@ -84,6 +85,8 @@ class Change(msgspec.Struct, frozen=True):
     disruptive: bool = False
     too_small: bool = False
     small_until: dt.datetime | None = None
+    wait: dt.timedelta | None = None
+    worth_at: dt.datetime | None = None
 
 
 def _paused(change: Change, moment: Moment) -> Hold | None:
@@ -104,7 +107,8 @@ def _update_policy(change: Change, moment: Moment) -> Hold | None:
 
 
 def _stabilization(change: Change, moment: Moment) -> Hold | None:
-    until = moment.present.held_until(change.last_scale_time, change.policy.stabilization_duration)
+    wait = change.policy.stabilization_duration if change.wait is None else change.wait
+    until = moment.present.held_until(change.last_scale_time, wait)
     return None if until is None else Hold(STABILIZATION_WINDOW, until)
 
 
@@ -116,7 +120,12 @@ def _maintenance(change: Change, moment: Moment) -> Hold | None:
 
 
 def _rollout(change: Change, moment: Moment) -> Hold | None:
-    return Hold(ROLLOUT) if change.disruptive and not moment.rollout_complete else None
+    if not change.disruptive:
+        return None
+    if not moment.rollout_complete:
+        return Hold(ROLLOUT)
+    early = change.worth_at is not None and not moment.present.is_past(change.worth_at)
+    return Hold(ROLLOUT, change.worth_at) if early else None
 
 
 def _min_change(change: Change, moment: Moment) -> Hold | None:

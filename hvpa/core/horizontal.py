@@ -143,6 +143,12 @@ def without_past_goal(axis: HorizontalAxis, current: int, wish: Wish) -> Horizon
     return axis.model_copy(update={"spent": spent})
 
 
+def settling(seen: Scene, present: Present) -> list[dt.datetime]:
+    """When the HPA has measured what the last changes made of the workload; nothing where it has."""
+    changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
+    return [until for when in changes if (until := present.held_until(when, SETTLING)) is not None]
+
+
 class _Way(Struct, frozen=True):
     """Where the wish leads: to `goal`, blended with the vertical `weight` (percent), and now to `step`, which is less
     where `maxStep` says so. `weight_now` is the weight at the present count, which may be another. `begun` tells that
@@ -177,10 +183,9 @@ def _way(seen: Scene, moment: Moment, wish: Wish, weight: Weight, current: int) 
     if wish.replicas is None or wish.replicas == current:
         return _Way(current, current, weight.percent, weight.percent)
     is_begun = begun(seen.horizontal, current)
-    spent, present = seen.horizontal.spent, moment.present
+    spent = seen.horizontal.spent
     if spent is not None and (spent.replicas, spent.wish) == (current, wish.replicas):
-        changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
-        measured = [until for when in changes if (until := present.held_until(when, SETTLING)) is not None]
+        measured = settling(seen, moment.present)
         if measured or not moment.rollout_complete:
             settles_at = max(measured) if moment.rollout_complete else None
             if spent.goal is not None and weight.horizontal_ppm > 0 and current < spent.goal:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Final
@@ -24,34 +25,31 @@ BAND: Final = 2
 """How many times the overlap a size must be off before pods are replaced for it alone: replicas make up for it."""
 
 
+@dataclass
 class Joint:
-    """One decision's solution.
+    """One decision's solution, found once. Set nothing after it was made.
 
-    `slots` are what a VPA has targets for, `means` what usual demand is reckoned from, `found` what the
-    metrics call for (None: the HPA has no say, and nothing may shrink on a guess), `held` what its replicas must still
-    be enough for when it wishes for more than that, `holds_in` why nothing is taken away at all. `in_place`:
-    sizes follow the present demand.
+    `replicas` is the count that there is, `slots` are what a VPA has targets for, `means` what usual demand is reckoned
+    from. `found` is what the metrics call for (empty: there is no HPA; None: it has no say, and nothing may shrink on a
+    guess), `held` what the replicas must still be enough for where its wish is more than that, `holds_in` why nothing
+    is taken away at all. `in_place`: sizes follow the present demand.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        slots: Sequence[Slot],
-        requests: Requests,
-        margins: Overlaps,
-        replicas: int,
-    ) -> None:
-        self.path = path
-        self.slots = slots
-        self.requests = requests
-        self.margins = margins
-        self.replicas = replicas
-        self.means = Usual({})
-        self.found: tuple[Claim, ...] | None = None
-        self.held: tuple[Claim, ...] = ()
-        self.holds_in = ""
-        self.in_place = False
-        self.current: Sizes = {SlotKey(one.container, one.resource): one.current for one in slots}
+    path: Path
+    slots: Sequence[Slot]
+    requests: Requests
+    margins: Overlaps
+    replicas: int
+    means: Usual
+    found: tuple[Claim, ...] | None
+    held: tuple[Claim, ...] = ()
+    holds_in: str = ""
+    in_place: bool = False
+
+    @cached_property
+    def current(self) -> Sizes:
+        """The requests as they are."""
+        return {one.key: one.current for one in self.slots}
 
     # --- the two demands ---------------------------------------------------------------------------------------------
     @cached_property
@@ -243,7 +241,7 @@ class Joint:
         )
 
     def _told(self, slot: Slot) -> JointSlot:
-        key = SlotKey(slot.container, slot.resource)
+        key = slot.key
         amount = self.present.get(key) if self.found else None
         sources = [one.label for one in self.found or () if key in one.keys]
         size = self.wanted.sizes.get(key, slot.current)
@@ -264,7 +262,7 @@ class Joint:
 
     def _usual_from(self, slot: Slot) -> str:
         told = f"VPA: {format_resource(slot.resource, slot.target)} each of {self.mean:.2f} pods"
-        measured = SlotKey(slot.container, slot.resource) in self.means.measured
+        measured = slot.key in self.means.measured
         return "HPA: mean of what it measured" if measured and slot.resource == "cpu" else told
 
     def _because(self) -> str:

@@ -46,11 +46,7 @@ def path_of(
 ) -> Path:
     """The path on which these slots are scaled. `first` are their requests at first sight."""
     reserve = reserves(spec, first)
-    extents = tuple(
-        (key, _extent(slot, first[key], reserve.get(key, NONE)))
-        for slot in slots
-        for key in (SlotKey(slot.container, slot.resource),)
-    )
+    extents = tuple((slot.key, _extent(slot, first[slot.key], reserve.get(slot.key, NONE))) for slot in slots)
     intervals = trajectory_of(spec).intervals
     if not intervals:
         return path_of_weights(weight_intervals(spec, vertical_only), counts, extents)

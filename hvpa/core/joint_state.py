@@ -78,7 +78,7 @@ class Memory:
     def __init__(self, seen: Scene, present: Present, slots: Sequence[Slot], requests: Requests) -> None:
         assert seen.workload is not None
         self.present = present
-        self.slots = {SlotKey(one.container, one.resource): one for one in slots}
+        self.slots = {one.key: one for one in slots}
         self.requests = requests
         self.replicas = seen.workload.spec.replicas
         vpa = seen.vpa.object
@@ -86,16 +86,18 @@ class Memory:
         self.wakes: list[dt.datetime] = []
 
     def brought_up(
-        self, known: Remembered, measured: Mapping[SlotKey, int] | None
+        self, known: Remembered, measured: Mapping[SlotKey, int] | None, unmeasured: bool
     ) -> tuple[Remembered, Usual]:
-        """What is to be remembered, and the means that usual demand is reckoned from."""
+        """What is to be remembered, and the means that usual demand is reckoned from. Where a metric has no value
+        (`unmeasured`), what it said last still counts."""
         records = {_key(one): one for one in known.demands}
         before = {key: one for key, one in records.items() if key in self.slots}
         # What the VPA says nothing of for a while is not forgotten: its container is still there.
         idle = {key: one for key, one in records.items() if key not in self.slots and key in known.requests}
         found = before
         if measured is not None:
-            found = {key: self._demand(key, size, before.get(key)) for key, size in measured.items()}
+            found = before if unmeasured else {}
+            found = found | {key: self._demand(key, size, before.get(key)) for key, size in measured.items()}
         counts = self._counts(known.counts) if self.slots else None
         demands = {key: self._told(mean_of(one)) for key, one in found.items()}
         usual = Usual(demands, 0.0 if counts is None else self._told(mean_of_counts(counts)))

@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct, structs
 
 from hvpa.core.demand import Claim, Requests, claims, limited, pods_needed, shared
-from hvpa.core.gates import MIN_CHANGE, ROLLOUT, STABILIZATION_WINDOW, Hold, Moment, first_hold
-from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to
+from hvpa.core.gates import MIN_CHANGE, ROLLOUT, Hold, Moment, first_hold
+from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to, settling
 from hvpa.core.joint import Joint, Sizes, spare_resource
 from hvpa.core.joint_path import overlaps, path_of, reserves, trajectory_of
 from hvpa.core.joint_state import Memory, first_seen
@@ -37,6 +37,7 @@ _FEW: Final = 10
 SHRINKS_AFTER: Final = dt.timedelta(hours=6)
 """How long after a vertical step requests are lowered at the earliest, where `stabilizationDuration` is not set: larger
 pods cost little, since there are fewer of them, and the next spike would have all of them replaced again."""
+_UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
 _ALL_VERTICAL: Final = Weight(FULL, None, "")
 
 
@@ -60,6 +61,7 @@ class JointScaling:
         self.wish = wish
         self.replicas = seen.workload.spec.replicas
         self.in_place = in_place
+        self.vertical_only = seen.vpa.configured and not seen.hpa.configured
         self.bounds = self._bounds(bounds)
         self.wakes: list[dt.datetime] = []
         self.resources = present_resources(seen.workload.spec.template.spec.containers)
@@ -78,37 +80,34 @@ class JointScaling:
 
     def _joint(self) -> Joint:
         """What both axes are solved from."""
-        seen, known = self.seen, self.known
+        seen, known, wish = self.seen, self.known, self.wish
         usable = seen.vpa.in_charge and seen.vpa.problem is None
         slots = governed(seen) if usable else ()
-        requests = Requests(
-            now=known.requests,
-            first=known.first,
-            pods=seen.pods.sizes,
-            reserve=reserves(self.spec, known.first),
-        )
-        vertical_only = seen.vpa.configured and not seen.hpa.configured
-        path = path_of(self.spec, slots, known.first, self.bounds, vertical_only)
-        joint = Joint(path, slots, requests, overlaps(self.spec), self.replicas)
-        spare, first = spare_resource(slots), {key: known.first[key] for key in joint.current}
-        measured, is_unsettled = None, self._is_unsettled()
-        if self.wish.demands:
-            told = claims(self.wish.demands, requests, spare)
-            same = self.wish.measured is self.wish.demands
-            raw = told if same else claims(self.wish.measured, requests, spare)
-            joint.found = self._settled(told, requests)
+        requests = Requests(known.requests, known.first, seen.pods.sizes, reserves(self.spec, known.first))
+        spare, first = spare_resource(slots), {slot.key: known.first[slot.key] for slot in slots}
+        found: tuple[Claim, ...] | None = None if seen.hpa.configured else ()
+        measured: Mapping[SlotKey, int] | None = None if seen.hpa.configured else {}
+        is_unsettled = self._is_unsettled()
+        if wish.demands:
+            told = claims(wish.demands, requests, spare)
+            raw = told if wish.measured is wish.demands else claims(wish.measured, requests, spare)
+            found = self._settled(told, requests)
             measured = None if is_unsettled else shared(raw, first, requests)
-            joint.held = claims(self.wish.held, requests, spare)
-        elif not seen.hpa.configured:
-            joint.found, measured = (), {}
         memory = Memory(seen, self.moment.present, slots, requests)
-        self.known, joint.means = memory.brought_up(known, measured)
-        joint.in_place = self.in_place
-        if self.wish.unmeasured:
-            joint.holds_in = "a metric has no value"
-        elif is_unsettled:
-            joint.holds_in = "the HPA has yet to measure the pods that there are now"
-        return joint
+        self.known, means = memory.brought_up(known, measured, wish.unmeasured)
+        holds_in = "a metric has no value" if wish.unmeasured else _UNSETTLED if is_unsettled else ""
+        return Joint(
+            path=path_of(self.spec, slots, known.first, self.bounds, self.vertical_only),
+            slots=slots,
+            requests=requests,
+            margins=overlaps(self.spec),
+            replicas=self.replicas,
+            means=means,
+            found=found,
+            held=claims(wish.held, requests, spare),
+            holds_in=holds_in,
+            in_place=self.in_place,
+        )
 
     def _is_unsettled(self) -> bool:
         """Whether what the HPA tells may be of another number of pods than there is now: of those before a step of
@@ -128,9 +127,7 @@ class JointScaling:
         upper, pods = self.bounds.upper, [pods_needed(one, {}, requests) for one in found]
         if upper is None or max(pods, default=0) <= upper:
             return found
-        seen, present = self.seen, self.moment.present
-        changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
-        settles = [until for when in changes if (until := present.held_until(when, SETTLING)) is not None]
+        settles = settling(self.seen, self.moment.present)
         if not settles and self.moment.rollout_complete:
             return found
         self.wakes += settles
@@ -140,8 +137,7 @@ class JointScaling:
         """The vertical weight at which the path leaves the present count; None where the path is written out."""
         if trajectory_of(self.spec).intervals:
             return None
-        vertical_only = self.seen.vpa.configured and not self.seen.hpa.configured
-        found = weight_leaving(weight_intervals(self.spec, vertical_only), self.replicas, self.bounds)
+        found = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
         return Weight(found, None, f"where the path leaves {self.replicas} replicas")
 
     # --- the step ----------------------------------------------------------------------------------------------------
@@ -217,45 +213,47 @@ class JointVertical(VerticalScaling):
         self.is_held = is_held
         self.disruptive = not joint.in_place
         self.slots = tuple(
-            structs.replace(slot, target=sizes.get(SlotKey(slot.container, slot.resource), slot.current))
-            for slot in self.slots
+            structs.replace(slot, target=sizes.get(slot.key, slot.current)) for slot in self.slots
         )
 
     def judged(self) -> list[tuple[Step, Hold | None]]:
         """See the base class."""
         near: list[Step] = []
-        found: list[tuple[Step, Hold | None]] = []
+        movers: list[Step] = []
         for slot in self.slots:
             step = None if self._was_raised(slot) else self.step(slot)
-            if step is None:
-                continue
-            if not step.override and self.joint.is_near(_key(slot), step.request):
-                near.append(step)
-            else:
-                found.append((step, self._hold(step, step.passes)))
+            if step is not None:
+                rides = not step.override and self.joint.is_near(slot.key, step.request)
+                (near if rides else movers).append(step)
+        found = [(step, self._hold(step)) for step in movers]
         if all(hold is not None for _, hold in found):
             return found
-        along = frozenset({MIN_CHANGE})
-        found = [(step, self._hold(step, step.passes | along)) for step, _ in found]
-        riders = [(step, first_hold(step.change, self.moment, step.passes | along)) for step in near]
+        found = [(step, self._hold(_along(step, step.change.wait))) for step in movers]
+        riders = [(step, self._hold(_along(step, None))) for step in near]
         return found + [(step, hold) for step, hold in riders if hold is None]
 
-    def _hold(self, step: Step, passes: frozenset[str]) -> Hold | None:
-        """What holds a step back. CPU that only the present demand calls for, at the last count, waits until a rollout
-        is worth it: a spike is over before all pods are larger. It does not where it `passes` gates, as it does when
-        pods are replaced anyway."""
-        hold = first_hold(step.change, self.moment, passes)
-        if hold is None and self.disruptive and step.direction == "down":
+    def _hold(self, step: Step) -> Hold | None:
+        return first_hold(step.change, self.moment, step.passes)
+
+    def step(self, slot: Slot) -> Step | None:
+        """See the base class. Where pods are replaced, requests are not lowered soon after a step, and CPU that only
+        the present demand calls for, at the last count, waits: a spike is over before all pods are larger."""
+        step = super().step(slot)
+        if step is None or step.override or not self.disruptive:
+            return step
+        change = step.change
+        if step.direction == "down":
             wait = self.spec.scale_down.stabilization_duration or SHRINKS_AFTER
-            until = self.now.held_until(self.seen.vertical.last_scale_time, wait)
-            return None if until is None else Hold(STABILIZATION_WINDOW, until)
-        usual = self.joint.settled.sizes[_key(step.slot)]
-        if hold is not None or not self.disruptive or step.pending is None or passes:
-            return hold
-        if step.slot.resource != "cpu" or usual > step.slot.current or self.is_held:
-            return None
-        until = after(step.pending.since, NOT_WORTH_REPLACING)
-        return None if self.now.is_past(until) else Hold(ROLLOUT, until)
+            change = structs.replace(change, wait=wait)
+        elif step.pending is not None and self._is_of_the_moment(step, slot):
+            change = structs.replace(change, worth_at=after(step.pending.since, NOT_WORTH_REPLACING))
+        return structs.replace(step, change=change)
+
+    def _is_of_the_moment(self, step: Step, slot: Slot) -> bool:
+        """Whether a rise is one of CPU that nothing but the present demand calls for."""
+        if step.passes or self.is_held or slot.resource != "cpu":
+            return False
+        return self.joint.settled.sizes[slot.key] <= slot.current
 
     def least_change(self, slot: Slot, up: bool) -> int:
         """See the base class. Where no pod is replaced, the overlap is enough."""
@@ -276,8 +274,10 @@ class JointVertical(VerticalScaling):
         return until is not None and slot.container not in self.seen.pods.starving
 
 
-def _key(slot: Slot) -> SlotKey:
-    return SlotKey(slot.container, slot.resource)
+def _along(step: Step, wait: dt.timedelta | None) -> Step:
+    """The step where pods are replaced anyway: it need not be worth that, nor large."""
+    change = structs.replace(step.change, wait=wait, worth_at=None)
+    return structs.replace(step, change=change, passes=step.passes | {MIN_CHANGE})
 
 
 def _sizes(outcome: VerticalOutcome, current: Sizes) -> dict[SlotKey, int]:

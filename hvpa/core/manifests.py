@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -115,7 +116,7 @@ def behavior(spec: HvpaSpec) -> Mapping[str, object]:
     away: there it remembers the largest wish for as long as the Hvpa waits before it scales in."""
     if not spec.joint:
         return NEUTRAL_BEHAVIOR
-    wait = int(spec.hpa.scale_down.stabilization_duration.total_seconds())
+    wait = math.ceil(spec.hpa.scale_down.stabilization_duration.total_seconds())
     window = min(wait, LONGEST_WINDOW) if wait else HPA_WINDOW
     inward = {**NEUTRAL_BEHAVIOR["scaleDown"], "stabilizationWindowSeconds": window}
     return {**NEUTRAL_BEHAVIOR, "scaleDown": inward}

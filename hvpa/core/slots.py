@@ -12,6 +12,7 @@ from hvpa.api.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.blend import RequestBounds, blend_request
 from hvpa.core.memo import remembered
 from hvpa.core.model import ContainerResources
+from hvpa.core.path import SlotKey
 
 RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
 
@@ -29,6 +30,11 @@ class Slot(msgspec.Struct, frozen=True):
     target: int
     bounds: RequestBounds
     scales_limit: bool
+
+    @property
+    def key(self) -> SlotKey:
+        """Which slot of the pod it is."""
+        return SlotKey(self.container, self.resource)
 
     @property
     def current(self) -> int:

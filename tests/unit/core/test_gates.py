@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -91,6 +92,25 @@ IN_WINDOW = {"maintenanceTimeWindow": {"begin": "093000+0000", "end": "103000+00
             id="a rollout is under way",
         ),
         pytest.param(FREE, moment(rollout_complete=False), None, id="it does not matter to replicas"),
+        pytest.param(
+            replace(FREE, disruptive=True, worth_at=at(minutes=1)),
+            moment(),
+            Hold("Rollout", at(minutes=1)),
+            id="another rollout is not yet worth it",
+        ),
+        pytest.param(replace(FREE, disruptive=True, worth_at=NOW), moment(), None, id="now it is worth it"),
+        pytest.param(
+            Change(policy(stabilization="3m"), at(minutes=-4), wait=dt.timedelta(minutes=6)),
+            moment(),
+            Hold("StabilizationWindow", at(minutes=2)),
+            id="its own wait counts in place of the policy's",
+        ),
+        pytest.param(
+            Change(policy(stabilization="3m"), at(minutes=-1), wait=dt.timedelta()),
+            moment(),
+            None,
+            id="a wait of nothing, too",
+        ),
         pytest.param(replace(FREE, too_small=True), moment(), Hold("MinChange"), id="too small"),
         pytest.param(
             replace(FREE, too_small=True, small_until=at(minutes=1)),

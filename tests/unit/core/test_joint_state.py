@@ -167,6 +167,21 @@ def test_what_a_silent_hpa_said_still_counts() -> None:
     assert view(silent).slots[0].usual == pytest.approx(1500, abs=15)
 
 
+def test_of_two_metrics_the_one_without_a_value_keeps_its_mean() -> None:
+    both = [app("1", "1Gi")]
+    targets = {"app": {"cpu": "1", "memory": "1Gi"}}
+
+    def means(memory: str | None, status: Any = None) -> list[tuple[str, float]]:
+        readings = [value("cpu", "1", "1"), value("memory", "1Gi", memory)]
+        found = build.decided(scene(2, both, readings, targets, status=status, wish=2), at(hours=1))
+        told.append(to_wire(found.status))
+        return [(one.resource, one.mean) for one in axis(found).usual_demand]
+
+    told: list[Any] = []
+    assert means("1Gi") == [("cpu", 2000), ("memory", 2 * GIB)]
+    assert means(None, told[0]) == [("cpu", 2000), ("memory", 2 * GIB)]
+
+
 def test_what_the_vpa_says_nothing_of_for_a_while_is_kept_until_its_container_is_gone() -> None:
     status = to_wire(usual("1").status)
 

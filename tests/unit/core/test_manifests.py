@@ -69,7 +69,7 @@ def test_the_hpas_own_memory_is_switched_off_unless_the_user_sets_behavior() -> 
 
 
 @pytest.mark.parametrize(
-    ("wait", "window"), [(None, 300), ("0s", 300), ("2m", 120), ("90m", 3600), ("1500ms", 1)]
+    ("wait", "window"), [(None, 300), ("0s", 300), ("2m", 120), ("90m", 3600), ("1500ms", 2)]
 )
 def test_in_a_joint_decision_the_hpa_keeps_its_memory_for_scaling_in(wait: str | None, window: int) -> None:
     down = {} if wait is None else {"stabilizationDuration": wait}
