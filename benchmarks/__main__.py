@@ -1,8 +1,10 @@
-"""`python -m benchmarks [decision|simulation|latency|joint] [options]`: one of them, or the first three one after the
-other, the simulation of three days only, where the options are those of latency."""
+"""`python -m benchmarks [decision|simulation|latency|scale|joint] [options]`: one of them, or all but joint one after
+the other, the simulation of three days only. The options are those of latency then, but for `--hvpas N,…`, which are
+the sizes of scale (100 and 2,000 by default; its own default is 10,000 too)."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from benchmarks import decision, latency, simulation
@@ -19,16 +21,26 @@ def main() -> int:
         from benchmarks import joint  # what workers of the others need not import: their memory is measured
 
         return joint.main(options)
+    if name == "scale":
+        from benchmarks import scale
+
+        return scale.main(options)
     if name == "latency":
         del sys.argv[1]
         return latency.main()
     if name and not name.startswith("-"):
         print(
-            f"there is no benchmark {name!r}; there are decision, simulation, latency and joint",
+            f"there is no benchmark {name!r}; there are decision, simulation, latency, scale and joint",
             file=sys.stderr,
         )
         return 2
-    return decision.main([]) | simulation.main(["--days", "3"]) | latency.main()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", add_help=False)
+    parser.add_argument("--hvpas", default="100,2000")
+    known, sys.argv[1:] = parser.parse_known_args()
+    first = decision.main([]) | simulation.main(["--days", "3"]) | latency.main()
+    from benchmarks import scale
+
+    return first | scale.main(["--hvpas", known.hvpas])
 
 
 if __name__ == "__main__":  # workers of the simulation import this module again

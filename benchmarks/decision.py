@@ -66,7 +66,7 @@ class Memory:
         """See the cluster port."""
         return self.seen
 
-    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
+    async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """See the cluster port."""
         self.writes += 1
 

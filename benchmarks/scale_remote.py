@@ -1,0 +1,100 @@
+"""A child process with an event loop of its own that is told what to do: so that the CPU of what plays the cluster, and
+of the bare client, is apart from what measures."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+
+class Served(Protocol):
+    """What runs in the child: each of its coroutine methods can be called."""
+
+    async def begin(self) -> None:
+        """Called first, in the child's event loop."""
+        ...
+
+
+class Remote:
+    """A `Served` in a process of its own. As a context manager it is started, and ended at the end."""
+
+    def __init__(self, make: Callable[..., Served], *args: Any) -> None:
+        """`make(*args)` is called in the child."""
+        context = multiprocessing.get_context("spawn")
+        self._ours, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, make, args), daemon=True)
+        self._theirs = theirs
+
+    def __enter__(self) -> Self:
+        self._process.start()
+        self._theirs.close()
+        self.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ours.close()  # its loop ends with that
+        self._process.join(2)
+        self._process.kill()
+        self._process.join()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def begin(self, method: str, *args: Any) -> None:
+        """Call a method; `result` waits for what it answers."""
+        self._ours.send((method, args))
+
+    def result(self) -> Any:
+        """What the call that was begun answers; raises `RuntimeError` where it failed."""
+        try:
+            failure, answer = self._ours.recv()
+        except EOFError as error:
+            raise RuntimeError("the child process ended") from error
+        if failure:
+            raise RuntimeError(failure)
+        return answer
+
+    def call(self, method: str, *args: Any) -> Any:
+        """Call a method and wait for its answer."""
+        self.begin(method, *args)
+        return self.result()
+
+
+def _serve(pipe: Connection, make: Callable[..., Served], args: tuple[Any, ...]) -> None:
+    asyncio.run(_answer(pipe, make(*args)))
+    os._exit(0)  # connections need no good-bye
+
+
+async def _answer(pipe: Connection, served: Served) -> None:
+    ready = asyncio.Event()
+    asyncio.get_running_loop().add_reader(pipe.fileno(), ready.set)
+    pipe.send(await _call(served.begin()))
+    while True:
+        await ready.wait()
+        ready.clear()
+        try:
+            while pipe.poll():
+                method, given = pipe.recv()
+                pipe.send(await _call(getattr(served, method)(*given)))
+        except (EOFError, OSError):
+            return
+
+
+async def _call(work: Any) -> tuple[str, Any]:
+    try:
+        return "", await work
+    except Exception as error:
+        while isinstance(error, ExceptionGroup):  # of many requests that failed, the first
+            error = error.exceptions[0]
+        return "".join(traceback.format_exception(error)), None

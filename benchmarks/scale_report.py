@@ -1,0 +1,236 @@
+"""The figures of the scale benchmark as a table, and which goals are met."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Figures = dict[str, Any]
+LARGE = 1000
+"""Hvpas from which on a step is long enough to be compared with the floor."""
+EVEN = 0.25
+"""How far CPU per Hvpa and step may be from the median of all numbers of Hvpas."""
+ALLOWED_AT_REST = ("watch ", "update leases")
+"""Beginnings of the kinds of requests that an idle operator may send: watches that the server ended begin anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A value must not be above `limit`, which may depend on the number of Hvpas (None: no goal there)."""
+
+    text: str
+    limit: Callable[[int], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: `value` of one run's figures, None where it was not measured."""
+
+    label: str
+    value: Callable[[Figures], float | None]
+    form: str = "{:,.1f}"
+    goal: Goal | None = None
+
+
+def _at(*path: str) -> Callable[[Figures], float | None]:
+    """The figure under these names."""
+
+    def find(figures: Figures) -> float | None:
+        found: Any = figures
+        for name in path:
+            found = found.get(name)
+            if found is None:
+                return None
+        return float(found)
+
+    return find
+
+
+def _of_steps(*path: str) -> Callable[[Figures], float | None]:
+    """The median over all steps."""
+    one = _at(*path)
+
+    def find(figures: Figures) -> float | None:
+        values = [value for step in figures.get("step", ()) if (value := one(step)) is not None]
+        return statistics.median(values) if values else None
+
+    return find
+
+
+def _requests(phase: str, allowed: tuple[str, ...] = ()) -> Callable[[Figures], float | None]:
+    """How many requests the operator sent in a phase, but for these kinds."""
+
+    def count(figures: Figures) -> float | None:
+        if phase not in figures:
+            return None
+        asked: dict[str, int] = figures[phase]["requests"]
+        return sum(count for kind, count in asked.items() if not kind.startswith(allowed))
+
+    return count
+
+
+def _percent(*path: str) -> Callable[[Figures], float | None]:
+    find = _at(*path)
+    return lambda figures: None if (value := find(figures)) is None else 100 * value
+
+
+def _always(limit: float) -> Callable[[int], float | None]:
+    return lambda hvpas: limit
+
+
+def _resident(hvpas: int) -> float | None:
+    return 150 if hvpas <= 2000 else 400 if hvpas <= 10_000 else None
+
+
+def _highest_rss(figures: Figures) -> float | None:
+    return max((found["rss_mb"] for found in figures.get("memory", {}).values()), default=None)
+
+
+def _writes_per_hvpa(figures: Figures) -> float | None:
+    steps = figures.get("step")
+    if not steps:
+        return None
+    kinds: dict[str, int] = steps[-1]["requests"]
+    writes = sum(count for kind, count in kinds.items() if not kind.startswith(ALLOWED_AT_REST))
+    return writes / float(figures["hvpas"])
+
+
+ROWS = (
+    Row("creation: all HPAs and VPAs exist after, s", _at("creation", "all_exist_seconds")),
+    Row("creation: CPU per Hvpa, ms", _at("creation", "cpu_ms_per_hvpa"), "{:,.2f}"),
+    Row("step: last status to patched workload, median, ms", _of_steps("latency", "median_ms")),
+    Row("step: the same, p90, ms", _of_steps("latency", "p90_ms")),
+    Row("step: the same, p99, ms", _of_steps("latency", "p99_ms")),
+    Row("step: the same, longest, ms", _of_steps("latency", "max_ms")),
+    Row("step: first status to last patched workload, s", _of_steps("seconds"), "{:,.2f}"),
+    Row("step: the floor of that, s", _at("floor", "seconds"), "{:,.2f}"),
+    Row(
+        "step: times the floor",
+        _at("floor", "ratio"),
+        "{:,.2f}",
+        Goal("at most 1.5 at 2,000", lambda hvpas: 1.5 if hvpas >= LARGE else None),
+    ),
+    Row(
+        "step: CPU per Hvpa, ms",
+        _of_steps("cpu_ms_per_hvpa"),
+        "{:,.2f}",
+        Goal("at most 2", _always(2.0)),
+    ),
+    Row("step: CPU of the bare client per Hvpa, ms", _at("floor", "cpu_ms_per_hvpa"), "{:,.2f}"),
+    Row("step: requests per Hvpa", _writes_per_hvpa, "{:,.2f}"),
+    Row("trickle: last status to patched workload, median, ms", _at("trickle", "latency", "median_ms")),
+    Row(
+        "trickle: the same, p99, ms",
+        _at("trickle", "latency", "p99_ms"),
+        "{:,.1f}",
+        Goal("below 250", _always(250)),
+    ),
+    Row("trickle: CPU, percent of a core", _percent("trickle", "cpu_share")),
+    Row(
+        "idle: CPU, percent of a core",
+        _percent("idle", "cpu_share"),
+        "{:,.2f}",
+        Goal("below 2 at 10,000", _always(2)),
+    ),
+    Row(
+        "idle: requests but watches and lease",
+        _requests("idle", ALLOWED_AT_REST),
+        "{:,.0f}",
+        Goal("none", _always(0)),
+    ),
+    Row("start-up: caches are filled after, s", _at("startup", "caches_filled_seconds")),
+    Row(
+        "start-up: first patch after, s",
+        _at("startup", "first_patch_seconds"),
+        "{:,.1f}",
+        Goal("below 15 at 10,000", _always(15)),
+    ),
+    Row("start-up: all Hvpas decided on after, s", _at("startup", "through_seconds")),
+    Row("memory: resident after creation, MB", _at("memory", "after_creation", "rss_mb")),
+    Row("memory: resident after the steps, MB", _at("memory", "after_steps", "rss_mb")),
+    Row("memory: resident when the caches are filled, MB", _at("memory", "at_start", "rss_mb")),
+    Row(
+        "memory: resident, the most of all phases, MB",
+        _highest_rss,
+        "{:,.1f}",
+        Goal("150 at 2,000, 400 at 10,000", _resident),
+    ),
+    Row("memory: peak when the caches are filled, MB", _at("memory", "at_start", "peak_mb")),
+)
+PER_STEP = "step: CPU per Hvpa, ms"
+
+
+def verdict(row: Row, results: Sequence[Figures]) -> list[int] | None:
+    """The numbers of Hvpas at which a goal is missed; None where there is no goal, or nothing was measured."""
+    if row.goal is None:
+        return None
+    judged = [
+        (figures["hvpas"], value, limit)
+        for figures in results
+        if (value := row.value(figures)) is not None
+        and (limit := row.goal.limit(figures["hvpas"])) is not None
+    ]
+    return [hvpas for hvpas, value, limit in judged if value > limit] if judged else None
+
+
+def uneven(results: Sequence[Figures]) -> list[int] | None:
+    """The numbers of Hvpas at which CPU per Hvpa and step is not that of the others; None where nothing is to be
+    compared."""
+    cost = next(row.value for row in ROWS if row.label == PER_STEP)
+    found = {figures["hvpas"]: value for figures in results if (value := cost(figures)) is not None}
+    if len(found) < 2:
+        return None
+    middle = statistics.median(found.values())
+    return [hvpas for hvpas, value in found.items() if abs(value - middle) > EVEN * middle]
+
+
+def verdicts(results: Sequence[Figures]) -> dict[str, list[int]]:
+    """The goals that were looked at: at which numbers of Hvpas they are missed."""
+    found = {row.label: missed for row in ROWS if (missed := verdict(row, results)) is not None}
+    if (missed := uneven(results)) is not None:
+        found[f"{PER_STEP}: within {EVEN:.0%} of each other"] = missed
+    return found
+
+
+def table(results: Sequence[Figures]) -> str:
+    """All figures for people."""
+    lines = [["", *(f"{figures['hvpas']:,} Hvpas" for figures in results), "goal", ""]]
+    for row in ROWS:
+        values = [row.value(figures) for figures in results]
+        if all(value is None for value in values):
+            continue
+        cells = ["-" if value is None else row.form.format(value) for value in values]
+        lines.append([row.label, *cells, row.goal.text if row.goal else "", _told(verdict(row, results))])
+    if (missed := uneven(results)) is not None:
+        lines.append([f"{PER_STEP}, compared", *("" for _ in results), "within 25 percent", _told(missed)])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    last = len(widths) - 2
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if at == 0 or at >= last else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def requests_table(results: Sequence[Figures]) -> str:
+    """The operator's requests by phase and kind."""
+    lines = ["requests of the operator, by phase:"]
+    for figures in results:
+        lines.append(f"  {figures['hvpas']:,} Hvpas")
+        for phase in ("creation", "step", "trickle", "idle", "startup"):
+            of = figures.get(phase)
+            if of:
+                asked = (of[-1] if isinstance(of, list) else of)["requests"]
+                told = ", ".join(f"{count:,} {kind}" for kind, count in asked.items()) or "none"
+                lines.append(f"    {phase}: {told}")
+    return "\n".join(lines)
+
+
+def _told(missed: list[int] | None) -> str:
+    if missed is None:
+        return ""
+    return f"MISSED at {', '.join(f'{hvpas:,}' for hvpas in missed)}" if missed else "met"
