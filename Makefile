@@ -11,6 +11,9 @@ CHROMIUM ?=
 SCENARIO ?= examples/flash-crowd/scenario.yaml
 OUT ?= simulation.html
 OUT_DIR ?= evidence
+CONFIG ?= config/default
+SBOM ?= hvpa.cdx.json
+MINUTES ?= 20
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -25,8 +28,8 @@ JOBS ?= 3
 PARALLEL = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 LONGEST_FIRST := tests/e2e/test_demo.py tests/e2e/full tests/e2e/bare tests/e2e tests/unit
 
-# All manifests with IMG for the image that stands in config/manager; no file is changed.
-RENDER = $(KUBECTL) kustomize config/default | sed 's|image: hvpa:0\.1\.0$$|image: $(IMG)|'
+# All manifests of CONFIG with IMG for the image that stands in config/manager; no file is changed.
+RENDER = $(KUBECTL) kustomize $(CONFIG) | sed 's|image: hvpa:0\.1\.0$$|image: $(IMG)|'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -49,7 +52,8 @@ simulate: venv ## compare ways to scale under a load: SCENARIO=FILE, in OUT a pa
 	@echo "plots: $(OUT)"
 
 .PHONY: test
-test: lint verify control-plane ## everything: lint, unit and end-to-end tests
+test: lint verify control-plane ## everything: lint, audit, unit and end-to-end tests
+	@$(PY) -m tools.audit --quick
 	@$(PY) -m pytest $(LONGEST_FIRST) $(PARALLEL) $(COVERAGE) $(PYTEST_ARGS)
 
 ##@ Development
@@ -90,8 +94,12 @@ lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--u
 	@PYTHON="$(PYTHON)" tools/lock.sh $(LOCK_ARGS)
 
 .PHONY: bench
-bench: venv ## measure the operator's speed and rest, and the simulator (BENCH_ARGS="simulation": a month)
+bench: venv ## measure speed, rest and memory up to 10,000 Hvpas, and the simulator (BENCH_ARGS="simulation": a month)
 	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+.PHONY: soak
+soak: venv control-plane ## MINUTES (20) of random faults, with 500 Hvpas (SOAK_ARGS="--hvpas N --seed S")
+	@$(PY) -m tests.e2e.soak --minutes $(MINUTES) --hvpas 500 $(SOAK_ARGS)
 
 .PHONY: evidence
 evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot in OUT_DIR (TRACES=DIR: recorded loads too; an hour)
@@ -100,6 +108,14 @@ evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot i
 .PHONY: page-check
 page-check: venv ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)
 	@CHROMIUM="$(CHROMIUM)" $(PY) tools/check_page.py $(PAGE_CHECK_ARGS)
+
+.PHONY: sbom
+sbom: venv ## write the bill of materials of what the operator runs with (CycloneDX) to SBOM
+	@$(PY) -m tools.sbom --output $(SBOM)
+
+.PHONY: audit
+audit: venv ## audit the dependencies (AUDIT_ARGS=--quick: without the half minute for withdrawn releases)
+	@$(PY) -m tools.audit $(AUDIT_ARGS)
 
 .PHONY: clean
 clean: ## remove .venv and caches (the built control plane stays in the user's cache)
@@ -145,6 +161,7 @@ deploy: kubectl ## install CRD, RBAC and the operator with the image IMG
 undeploy: kubectl ## remove the operator and its RBAC; CRD and Hvpas stay
 	@$(KUBECTL) delete --ignore-not-found -k config/rbac
 	@$(KUBECTL) delete --ignore-not-found -k config/manager
+	@$(KUBECTL) delete --ignore-not-found clusterrole,clusterrolebinding -l app.kubernetes.io/name=hvpa
 
 .PHONY: docker-build
 docker-build: ## build the image IMG

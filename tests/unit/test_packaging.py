@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
-_PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+) \\$", re.MULTILINE)
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; sys_platform != \"win32\")? \\$", re.MULTILINE)
 
 
 def _project() -> dict[str, Any]:

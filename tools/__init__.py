@@ -1,0 +1,1 @@
+"""What `make` runs beside the package itself. Nothing here is installed."""

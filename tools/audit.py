@@ -1,0 +1,127 @@
+"""Audits the dependencies: what the lock files and the installed packages tell, and, where a service can be reached,
+known vulnerabilities and withdrawn releases.
+
+Exit code 1 for what is wrong; 0 also where a service can't be reached, which is told: `could not be done`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from tools import audit_services
+from tools.licences import is_accepted, licence_of
+from tools.lockfile import BUILD_LOCK, DEV_LOCK, LOCK, PROJECT, ROOT, LockError, Pin, read_lock, read_project
+
+LOCKS = (LOCK, DEV_LOCK, BUILD_LOCK)
+
+
+def main() -> int:
+    """Audit; the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--offline", action="store_true", help="ask nobody")
+    parser.add_argument(
+        "--quick", action="store_true", help="don't look for withdrawn releases (half a minute)"
+    )
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="ID", help="a vulnerability that is known"
+    )
+    args = parser.parse_args()
+    found = check(ROOT)
+    report("the lock files fit pyproject.toml; all is pinned with hashes; licences are accepted", found)
+    if not args.offline:
+        found += _ask("known vulnerabilities", audit_services.vulnerabilities(ROOT / LOCK, args.ignore))
+        if not args.quick:
+            found += _ask("withdrawn releases", audit_services.withdrawn(ROOT / LOCK))
+    return 1 if found else 0
+
+
+def report(good: str, found: list[str]) -> None:
+    """Print what was found, or that all is well."""
+    for line in found or [f"audit: {good}"]:
+        print(line if line.startswith("audit: ") else f"audit: {line}")
+
+
+def _ask(what: str, answer: audit_services.Answer) -> list[str]:
+    """What a service found, printed; nothing where it could not be asked."""
+    if answer.reason:
+        print(f"audit: {what}: could not be done: {answer.reason}")
+    elif not answer.found:
+        print(f"audit: no {what} ({answer.source})")
+    if answer.found:
+        report("", list(answer.found))
+    return list(answer.found)
+
+
+def check(root: Path) -> list[str]:
+    """What is wrong as far as can be told offline, a line each."""
+    try:
+        locks = {name: read_lock(root / name) for name in LOCKS}
+    except LockError as error:
+        return [str(error)]
+    declared = read_project(root / "pyproject.toml").requirements
+    found = []
+    for name, pins in locks.items():
+        found += [
+            f"{name}: {line}" for line in (*_pinned(pins), *_declared(pins, declared[name]), *_wanted(pins))
+        ]
+    found += [
+        f"{LOCK}: {name} {pin.version} is not what {DEV_LOCK} has, so not what is tested"
+        for name, pin in locks[LOCK].items()
+        if name not in locks[DEV_LOCK] or locks[DEV_LOCK][name].version != pin.version
+    ]
+    return found + [f"{LOCK}: {line}" for line in _licences(locks[LOCK])]
+
+
+def _pinned(pins: dict[str, Pin]) -> list[str]:
+    lines = [f"{pin.name} has no hash" for pin in pins.values() if not pin.hashes]
+    return lines + [
+        f"{pin.name} {pin.version} is no final release"
+        for pin in pins.values()
+        if Version(pin.version).is_prerelease
+    ]
+
+
+def _declared(pins: dict[str, Pin], requirements: tuple[str, ...]) -> list[str]:
+    """What pyproject.toml asks for and the lock does not pin, or not within its bounds."""
+    lines = []
+    for text in requirements:
+        requirement = Requirement(text)
+        pin = pins.get(canonicalize_name(requirement.name))
+        if pin is None:
+            lines.append(f"{requirement.name} is missing: run `make lock`")
+        elif not requirement.specifier.contains(pin.version):
+            lines.append(f"{pin.name} {pin.version} is not {requirement.specifier}: run `make lock`")
+    return lines
+
+
+def _wanted(pins: dict[str, Pin]) -> list[str]:
+    """Pins that nobody asks for any more."""
+    known = pins.keys() | {PROJECT}
+    return [
+        f"{pin.name} is wanted by nobody: run `make lock`"
+        for pin in pins.values()
+        if not pin.wanted_by & known
+    ]
+
+
+def _licences(pins: dict[str, Pin]) -> list[str]:
+    lines = []
+    for pin in pins.values():
+        licence = licence_of(pin.name, pin.version)
+        if licence is None:
+            lines.append(f"{pin.name} {pin.version}: licence not known (is it installed?)")
+        elif not is_accepted(licence):
+            lines.append(f"{pin.name} {pin.version}: licence {licence} is not in tools/licences.py")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Reads what pip-compile writes: pins, the hashes of their files, and who asked for them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = "hvpa"
+LOCK, DEV_LOCK, BUILD_LOCK = "requirements.lock", "requirements-dev.lock", "requirements-build.lock"
+
+_PIN = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.!+_-]+)")
+_MARKER = re.compile(r' ; sys_platform != "win32"(?= )')
+"""The one condition that a pin may have: not on Windows."""
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+
+
+class LockError(ValueError):
+    """A line that pip-compile would not write: no pin, or one that says where from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One distribution. `hashes`: SHA-256 of each file of the release; `wanted_by`: canonical names of what needs it
+    (PROJECT for what we need ourselves)."""
+
+    name: str
+    version: str
+    hashes: tuple[str, ...]
+    wanted_by: frozenset[str]
+
+
+def read_lock(path: Path) -> dict[str, Pin]:
+    """The pins of a lock file by canonical name. Raises LockError for whatever is no plain pin."""
+    pins: dict[str, Pin] = {}
+    for entry in _entries(path.read_text()):
+        requirement, *comments = entry
+        words = _MARKER.sub("", requirement).split()
+        found = _PIN.fullmatch(words[0])
+        hashes = [_HASH.fullmatch(word) for word in words[1:]]
+        if found is None or not all(hashes):
+            raise LockError(
+                f"{path.name}: {words[0]} is not pinned as NAME==VERSION with SHA-256 hashes only"
+            )
+        name = canonicalize_name(found[1])
+        digests = tuple(sorted(one[1] for one in hashes if one is not None))
+        pins[name] = Pin(name, found[2], digests, _wanted_by(comments))
+    return pins
+
+
+def _entries(text: str) -> list[list[str]]:
+    """Of each requirement its line, continuations joined, and the comments that follow it."""
+    entries: list[list[str]] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        if not line.strip():
+            continue
+        if not line.lstrip().startswith("#"):
+            entries.append([line])
+        elif entries:
+            entries[-1].append(line.strip())
+    return entries
+
+
+def _wanted_by(comments: list[str]) -> frozenset[str]:
+    """The names behind `# via`."""
+    told = " ".join(line.lstrip("# ") for line in comments)
+    _, _, names = told.partition("via ")
+    found = re.findall(r"([A-Za-z0-9._-]+)(?: \([^)]*\))?", names.partition("The following")[0])
+    return frozenset(canonicalize_name(name) for name in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What pyproject.toml says."""
+
+    version: str
+    licence: str
+    requirements: Mapping[str, tuple[str, ...]]
+    """Lock file to the requirements that it must pin."""
+
+
+def read_project(path: Path = ROOT / "pyproject.toml") -> Declared:
+    """Read pyproject.toml."""
+    document = tomllib.loads(path.read_text())
+    project = document["project"]
+    direct = tuple(project["dependencies"])
+    extras = tuple(text for part in project["optional-dependencies"].values() for text in part)
+    requirements = {
+        LOCK: direct,
+        DEV_LOCK: direct + extras,
+        BUILD_LOCK: tuple(document["build-system"]["requires"]),
+    }
+    return Declared(project["version"], str(project["license"]), requirements)

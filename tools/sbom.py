@@ -1,0 +1,93 @@
+"""Prints the software bill of materials of what the operator runs with: CycloneDX 1.6 as JSON, from requirements.lock.
+
+The same lock gives the same bytes: no time of day, and a serial number that is a hash of the content. Of each
+dependency there are name, version, package URL, the SHA-256 of each file of its release, licence, and what needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from pathlib import Path
+
+from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgorithm, HashType, XsUri
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.bom_ref import BomRef
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.dependency import Dependency
+from cyclonedx.model.license import LicenseExpression
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+
+from tools.licences import licence_of
+from tools.lockfile import LOCK, PROJECT, ROOT, Pin, read_lock, read_project
+
+NAMESPACE = uuid.UUID("9a4c3d1e-5f7b-5c0a-8a52-6f2f1f6a1d3c")
+"""Of the serial numbers (any fixed one)."""
+
+
+def main() -> int:
+    """Print or write it; 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    args = parser.parse_args()
+    text = render(ROOT)
+    if args.output is None:
+        sys.stdout.write(text)
+    else:
+        args.output.write_text(text)
+    return 0
+
+
+def render(root: Path) -> str:
+    """The document for the lock file and pyproject.toml in a folder."""
+    pins, project = read_lock(root / LOCK), read_project(root / "pyproject.toml")
+    described = Component(
+        name=PROJECT,
+        version=project.version,
+        type=ComponentType.APPLICATION,
+        bom_ref=PROJECT,
+        licenses=[LicenseExpression(project.licence)],
+    )
+    bom = Bom(components=[_component(pin) for pin in pins.values()])
+    bom.metadata.component = described
+    bom.metadata.timestamp = None  # type: ignore[assignment]
+    for name, ref in ((PROJECT, PROJECT), *((name, _url(pin).to_string()) for name, pin in pins.items())):
+        needed = [pin for pin in pins.values() if name in pin.wanted_by]
+        bom.dependencies.add(_dependency(ref, needed))
+    bom.serial_number = NAMESPACE
+    bom.serial_number = uuid.uuid5(NAMESPACE, JsonV1Dot6(bom).output_as_string())
+    return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
+
+
+def _component(pin: Pin) -> Component:
+    url, licence = _url(pin), licence_of(pin.name, pin.version)
+    hashes = [HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in pin.hashes]
+    files = ExternalReference(
+        type=ExternalReferenceType.DISTRIBUTION,
+        url=XsUri(url.to_string()),
+        comment="one hash for each file of the release",
+        hashes=hashes,
+    )
+    return Component(
+        name=pin.name,
+        version=pin.version,
+        type=ComponentType.LIBRARY,
+        bom_ref=url.to_string(),
+        purl=url,
+        licenses=[LicenseExpression(licence)] if licence is not None else [],
+        external_references=[files],
+    )
+
+
+def _dependency(ref: str, needed: list[Pin]) -> Dependency:
+    return Dependency(BomRef(ref), dependencies=[Dependency(BomRef(_url(pin).to_string())) for pin in needed])
+
+
+def _url(pin: Pin) -> PackageURL:
+    return PackageURL("pypi", None, pin.name, pin.version)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
