@@ -8,7 +8,10 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.meta import Condition, Instant, Meta, Quantity, ReadModel, ResourceList
+from hvpa.api.meta import Condition, Instant, Int, Meta, Quantity, ReadModel, ResourceList
+
+KEPT = 16_384
+"""Bytes of a spec up to which thousands are kept as they were read; of larger ones a few."""
 
 
 class ObjectReference(ReadModel, frozen=True):
@@ -33,7 +36,7 @@ class MetricValue(ReadModel, frozen=True):
     type: str = ""
     value: Quantity | None = None
     average_value: Quantity | None = None
-    average_utilization: int | None = None
+    average_utilization: Int | None = None
 
 
 class MetricSource(ReadModel, frozen=True):
@@ -69,14 +72,14 @@ class ScalingPolicy(ReadModel, frozen=True):
     """How much may change in a period: `value` pods or percent, by `type` (Pods or Percent)."""
 
     type: str = ""
-    value: int = 0
-    period_seconds: int = 0
+    value: Int = 0
+    period_seconds: Int = 0
 
 
 class ScalingRules(ReadModel, frozen=True):
     """A direction of `spec.behavior`. None is what nobody set and the API server would fill in."""
 
-    stabilization_window_seconds: int | None = None
+    stabilization_window_seconds: Int | None = None
     select_policy: str | None = None
     policies: list[ScalingPolicy] | None = None
     tolerance: Quantity | None = None
@@ -93,8 +96,8 @@ class HpaSpecRead(ReadModel, frozen=True):
     """An HPA's spec."""
 
     scale_target_ref: ObjectReference = ObjectReference()
-    min_replicas: int = 1
-    max_replicas: int = 1
+    min_replicas: Int = 1
+    max_replicas: Int = 1
     metrics: list[Metric] = []
     behavior: Behavior | None = None
 
@@ -102,16 +105,19 @@ class HpaSpecRead(ReadModel, frozen=True):
 class HpaStatusRead(ReadModel, frozen=True):
     """An HPA's status."""
 
-    current_replicas: int = 0
-    desired_replicas: int = 0
+    current_replicas: Int = 0
+    desired_replicas: Int = 0
     current_metrics: list[Metric] | None = None
     conditions: list[Condition] | None = None
     last_scale_time: Instant | None = None
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=64)  # `hvpa.kube` keeps what is in use
 def _hpa_spec(raw: bytes) -> HpaSpecRead:
     return msgspec.json.decode(raw, type=HpaSpecRead)
+
+
+_large_hpa_spec = lru_cache(maxsize=16)(_hpa_spec.__wrapped__)
 
 
 class Hpa(ReadModel, frozen=True):
@@ -124,7 +130,8 @@ class Hpa(ReadModel, frozen=True):
     @property
     def spec(self) -> HpaSpecRead:
         """The decoded spec."""
-        return _hpa_spec(bytes(self.raw_spec))
+        raw = bytes(self.raw_spec)
+        return _hpa_spec(raw) if len(raw) <= KEPT else _large_hpa_spec(raw)
 
 
 class ContainerRecommendation(ReadModel, frozen=True):
@@ -192,9 +199,12 @@ class VpaStatusRead(ReadModel, frozen=True):
     conditions: list[Condition] | None = None
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=64)  # `hvpa.kube` keeps what is in use
 def _vpa_spec(raw: bytes) -> VpaSpecRead:
     return msgspec.json.decode(raw, type=VpaSpecRead)
+
+
+_large_vpa_spec = lru_cache(maxsize=16)(_vpa_spec.__wrapped__)
 
 
 class Vpa(ReadModel, frozen=True):
@@ -207,4 +217,5 @@ class Vpa(ReadModel, frozen=True):
     @property
     def spec(self) -> VpaSpecRead:
         """The decoded spec."""
-        return _vpa_spec(bytes(self.raw_spec))
+        raw = bytes(self.raw_spec)
+        return _vpa_spec(raw) if len(raw) <= KEPT else _large_vpa_spec(raw)

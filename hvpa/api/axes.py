@@ -6,29 +6,40 @@ rest of the status is in `hvpa.api.status`.
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated, Final
+
+from pydantic import Field, WithJsonSchema
 
 from hvpa.api.base import StatusModel
-from hvpa.api.fields import Timestamp
+from hvpa.api.fields import INT64_MAX, Timestamp
+
+_LARGEST: Final = 1e30
+"""Above every number that is remembered: amounts of 19 digits, weights of seconds times replicas."""
+
+
+Whole = Annotated[int, Field(ge=0, le=INT64_MAX), WithJsonSchema({"type": "integer"})]
+"""A whole number that is not negative. Somebody else may have written another: then the record can't be read."""
+Real = Annotated[float, Field(ge=0, le=_LARGEST, allow_inf_nan=False), WithJsonSchema({"type": "number"})]
+"""A number that is not negative."""
 
 
 class SpentWish(StatusModel):
     """The wish that the last horizontal step was blended from."""
 
-    replicas: int
+    replicas: Whole
     """The count that was set."""
-    wish: int
+    wish: Whole
     """The count that the HorizontalPodAutoscaler wanted."""
-    weight: float
+    weight: Real
     """The vertical weight in percent that it was blended with."""
-    goal: int | None = None
+    goal: Whole | None = None
     """The count that the wish was blended to, where `maxStep` cut the step short: the rest is still to come."""
 
 
 class SetBack(StatusModel):
     """How often somebody undid a change of the operator."""
 
-    count: int
+    count: Whole
     """How often."""
     time: Timestamp
     """When the change was last made again."""
@@ -39,7 +50,7 @@ class MailboxCorrection(StatusModel):
 
     hpa_status: str
     """Which status: the count it asks for, and the operator's own estimate from its metrics, as `asked/estimated`."""
-    count: int
+    count: Whole
     """How often."""
 
 
@@ -65,7 +76,7 @@ class SpentTarget(StatusModel):
     """The resource: cpu or memory."""
     target: str
     """The request that the VerticalPodAutoscaler recommended."""
-    weight: float
+    weight: Real
     """The vertical weight in percent that it was blended with."""
     request: str
     """The request that was set."""
@@ -101,13 +112,13 @@ class UsualReplicas(StatusModel):
     """The mean of the replica counts that a VerticalPodAutoscaler's targets speak of (DESIGN 5.4). Each count weighs as
     much as its pods had time to show what they use, and half of that a day later."""
 
-    mean: float
+    mean: Real
     """The mean count at `time`."""
-    weight: float
+    weight: Real
     """What the mean weighs at `time`, in replicas times seconds."""
     time: Timestamp
     """Up to when counts are in the mean."""
-    replicas: int
+    replicas: Whole
     """The count since then."""
 
 
@@ -119,13 +130,13 @@ class UsualDemand(StatusModel):
     """The container's name."""
     resource: str
     """The resource: cpu or memory."""
-    mean: float
+    mean: Real
     """The mean demand at `time`, in millicores or bytes of requests."""
-    weight: float
+    weight: Real
     """What the mean weighs at `time`, in seconds."""
     time: Timestamp
     """Up to when demand is in the mean."""
-    present: int
+    present: Whole
     """The demand since then."""
 
 

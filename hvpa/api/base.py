@@ -11,13 +11,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, TypeVar
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+MOST_ERRORS: Final = 100
+"""Faults of one document that are told: nobody reads more."""
 _MAPS: Final = frozenset({"labels", "annotations", "matchLabels", "minAllowed", "maxAllowed"})
 """Fields whose keys the user chooses: a path shows these as `labels[app]`."""
 
@@ -69,7 +73,8 @@ class SpecModel(BaseModel):
 
 
 class StatusModel(BaseModel):
-    """Base of the parts of a status: frozen, camelCase on the wire, unknown fields skipped, null is absent."""
+    """Base of the parts of a status: frozen, camelCase on the wire, unknown fields skipped. Read them with
+    `read_json`, to which null is absent."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -79,10 +84,22 @@ class StatusModel(BaseModel):
         use_attribute_docstrings=True,
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, data: Any) -> Any:
-        return without_nulls(data)
+
+S = TypeVar("S", bound=StatusModel)
+
+
+def read_json(model: type[S], raw: bytes) -> S:
+    """`raw` as a part of a status; null is absent, as the API server prunes it. Raises ValidationError, and
+    msgspec.DecodeError where it is no JSON."""
+    if b"null" in raw:
+        raw = msgspec.json.encode(_pruned(msgspec.json.decode(raw)))
+    return model.model_validate_json(raw, by_alias=True, by_name=False)
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _pruned(entry) for key, entry in value.items() if entry is not None}
+    return [_pruned(entry) for entry in value] if isinstance(value, list) else value
 
 
 def without_nulls(data: Any, among: frozenset[str] | None = None) -> Any:
@@ -122,10 +139,8 @@ _SUBJECT: Final = re.compile(r"^(Input|String|Tuple|Dictionary) should")
 
 def field_errors(error: ValidationError, *root: str) -> tuple[FieldError, ...]:
     """What pydantic found, each with its path below `root`, in the order of the model's fields."""
-    return tuple(
-        FieldError(path_of((*root, *_location(details))), _message(details))
-        for details in error.errors(include_url=False, include_input=False)
-    )
+    found = islice(error.errors(include_url=False, include_input=False), MOST_ERRORS)
+    return tuple(FieldError(path_of((*root, *_location(one))), _message(one)) for one in found)
 
 
 def path_of(location: Sequence[str | int]) -> str:

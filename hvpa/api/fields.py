@@ -18,7 +18,8 @@ from hvpa.api.timestamp import format_timestamp, parse_timestamp
 
 INT32_MAX: Final = 2**31 - 1
 """Kubernetes counts replicas in 32 bits."""
-_INT64_MAX: Final = 2**63 - 1
+INT64_MAX: Final = 2**63 - 1
+"""The largest whole number, and the largest quantity, of Kubernetes."""
 LIST_LENGTH: Final = 100
 """Longest list of intervals, metrics or policies. The API server prices CEL rules by it."""
 NAME_LENGTH: Final = 253
@@ -52,7 +53,7 @@ def _quantity(value: object) -> str | int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("must be a quantity: a string or a whole number")
-    if isinstance(value, int) and value > _INT64_MAX:
+    if isinstance(value, int) and abs(value) > INT64_MAX:
         raise ValueError("must be a quantity: a string, or a whole number of 64 bits")
     parse_quantity(value)
     if str(value).startswith("-"):

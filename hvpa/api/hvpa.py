@@ -98,12 +98,15 @@ __all__ = [
     "VpaTemplateSpec",
     "parse_spec",
     "read_hvpa",
+    "read_spec",
     "validate_manifest",
     "warnings",
 ]
 
 API_VERSION: Final = "autoscaling.k8s.io/v1alpha1"
 KIND: Final = "Hvpa"
+KEPT: Final = 32_768
+"""Bytes of the longest spec that is kept as it was read; hundreds of larger ones would be a burden."""
 
 _SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -128,7 +131,7 @@ class HvpaObject:
 
 def read_hvpa(raw: RawHvpa) -> HvpaObject:
     """The Hvpa that the cluster holds. Never raises: whatever is wrong is in `problems`."""
-    spec, problems = _read_spec(bytes(raw.spec))
+    spec, problems = read_spec(bytes(raw.spec))
     status, unreadable = read_status(bytes(raw.status))
     return HvpaObject(raw.metadata, spec, problems, status, unreadable)
 
@@ -141,11 +144,20 @@ def parse_spec(document: object) -> tuple[HvpaSpec | None, tuple[FieldError, ...
         return None, field_errors(error, "spec")
 
 
-@lru_cache(maxsize=512)  # serves counts that come back to `spec.replicas`; `hvpa.kube` keeps what is in use
-def _read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+def read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+    """The spec that the cluster holds, or what is wrong with it, with paths from `spec`. Never raises."""
+    return _known_spec(raw) if len(raw) <= KEPT else _fresh_spec(raw)
+
+
+@lru_cache(maxsize=64)  # serves counts that come back to `spec.replicas`; `hvpa.kube` keeps what is in use
+def _known_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+    return _fresh_spec(raw)
+
+
+def _fresh_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
     try:
         document = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return None, (FieldError("spec", str(error)),)
     return parse_spec(document)
 

@@ -19,6 +19,10 @@ Instant = Annotated[dt.datetime, msgspec.Meta(tz=True)]
 """A point in time; one without a zone is refused."""
 
 
+Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A whole number as Go reads it."""
+
+
 class ReadModel(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """Base of all read-models: frozen, camelCase on the wire, unknown fields skipped."""
 
@@ -41,7 +45,7 @@ class Meta(ReadModel, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int = 0
     creation_timestamp: Instant | None = None
     deletion_timestamp: Instant | None = None
     labels: dict[str, str] = {}

@@ -18,6 +18,8 @@ MEMORY: Final = "memory"
 MAX_LENGTH: Final = 64
 """Longest text that is read as a quantity: far more than any that means something, few enough to parse at once."""
 
+_TOO_LONG: Final = 10**MAX_LENGTH
+
 CACHED: Final = 8192
 """Quantities that each function here remembers: those in use; measured values are new all the time."""
 
@@ -68,6 +70,8 @@ def parse_quantity(text: str | int | float) -> Fraction:
     if isinstance(text, bool):
         raise QuantityError(f"{text} is not a quantity")
     if isinstance(text, int):
+        if abs(text) >= _TOO_LONG:
+            raise QuantityError(f"a number of more than {MAX_LENGTH} digits is not a quantity")
         return Fraction(text)
     shown = text if isinstance(text, str) else repr(text)
     match = _QUANTITY.fullmatch(shown) if len(shown) <= MAX_LENGTH else None

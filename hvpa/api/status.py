@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from hvpa.api.axes import (
     Axes,
@@ -24,7 +24,7 @@ from hvpa.api.axes import (
     UsualReplicas,
     VerticalAxis,
 )
-from hvpa.api.base import StatusModel
+from hvpa.api.base import StatusModel, read_json
 from hvpa.api.fields import Timestamp
 
 __all__ = [
@@ -232,17 +232,29 @@ def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     """The status, and the names of the top-level fields that could not be read and are missing from it. Never
     raises."""
     try:
+        return read_json(HvpaStatus, raw), ()
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        return _readable(raw)
+
+
+def _readable(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
+    """What of a status can be read, field by field."""
+    try:
         document = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return HvpaStatus(), ()
     if not isinstance(document, dict):
         return HvpaStatus(), ()
-    try:
-        return HvpaStatus.model_validate(document, by_alias=True, by_name=False), ()
-    except ValidationError as error:
-        bad = {str(details["loc"][0]) for details in error.errors(include_url=False, include_input=False)}
-    readable = {field: value for field, value in document.items() if field not in bad}
-    return HvpaStatus.model_validate(readable, by_alias=True, by_name=False), tuple(sorted(bad))
+    fields: dict[str, object] = {}
+    bad: list[str] = []
+    for name, value in document.items():
+        try:
+            read_json(HvpaStatus, msgspec.json.encode({name: value}))
+        except (ValueError, msgspec.MsgspecError, RecursionError):
+            bad.append(name)
+        else:
+            fields[name] = value
+    return read_json(HvpaStatus, msgspec.json.encode(fields)), tuple(sorted(bad))
 
 
 def to_wire(model: BaseModel, fields: set[str] | None = None) -> dict[str, Any]:

@@ -10,6 +10,9 @@ _TIMESTAMP: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
 
+_FIRST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
+_LAST: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
+
 
 class TimestampError(ValueError):
     """A text that is no RFC 3339 timestamp, or names no instant of years 1 to 9999."""
@@ -31,8 +34,13 @@ def parse_timestamp(text: str) -> dt.datetime:
 def format_timestamp(instant: dt.datetime) -> str:
     """The instant in UTC, `…Z`, with microseconds only when there are some.
 
-    The instant must be aware; a naive one would be read as local time, so it raises `ValueError`.
+    The instant must be aware; a naive one would be read as local time, so it raises `ValueError`. One that is beyond
+    the calendar in UTC is told as the calendar's end.
     """
     if instant.tzinfo is None:
         raise ValueError(f"{instant} has no time zone")
-    return instant.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
+    try:
+        utc = instant.astimezone(dt.UTC)
+    except OverflowError:  # before year 1 or after year 9999 in UTC
+        utc = _LAST if instant.year > 1 else _FIRST
+    return utc.isoformat().replace("+00:00", "Z")

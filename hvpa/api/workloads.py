@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from hvpa.api.meta import Condition, Instant, Meta, ReadModel, ResourceList
+from hvpa.api.meta import Condition, Instant, Int, Meta, ReadModel, ResourceList
 
 
 class LabelSelectorRequirement(ReadModel, frozen=True):
@@ -14,7 +14,7 @@ class LabelSelectorRequirement(ReadModel, frozen=True):
 
     key: str
     operator: str
-    values: list[str] | None = None
+    values: frozenset[str] | None = None
 
 
 class Selector(ReadModel, frozen=True):
@@ -58,7 +58,7 @@ class PodTemplate(ReadModel, frozen=True):
 class RollingUpdate(ReadModel, frozen=True):
     """What of a StatefulSet's rolling update decides whether a rollout can complete."""
 
-    partition: int | None = None
+    partition: Int | None = None
 
 
 class UpdateStrategy(ReadModel, frozen=True):
@@ -71,7 +71,7 @@ class UpdateStrategy(ReadModel, frozen=True):
 class WorkloadSpec(ReadModel, frozen=True):
     """The spec of a Deployment or StatefulSet."""
 
-    replicas: int = 1
+    replicas: Int = 1
     selector: Selector = Selector()
     template: PodTemplate = PodTemplate()
     update_strategy: UpdateStrategy | None = None
@@ -81,11 +81,11 @@ class WorkloadSpec(ReadModel, frozen=True):
 class WorkloadStatus(ReadModel, frozen=True):
     """The status of a Deployment or StatefulSet."""
 
-    observed_generation: int = 0
-    replicas: int = 0
-    updated_replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
+    observed_generation: Int = 0
+    replicas: Int = 0
+    updated_replicas: Int = 0
+    ready_replicas: Int = 0
+    available_replicas: Int = 0
 
 
 class _OwnedResources(ReadModel, frozen=True):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from hvpa.api.quantity import format_resource
+from hvpa.api.text import printable_json
 from hvpa.api.timestamp import format_timestamp
 from hvpa.cli.contract_path import Count, Part, PathView, Quantities, path_view
 from hvpa.core.model import Blocked, ContainerResources, Decision
@@ -143,7 +144,7 @@ def explanation(decision: Decision) -> Explanation:
 
 def to_json(decision: Decision) -> str:
     """The decision as indented JSON, without a line break at the end."""
-    return msgspec.json.format(msgspec.json.encode(explanation(decision)), indent=2).decode()
+    return printable_json(msgspec.json.format(msgspec.json.encode(explanation(decision)), indent=2).decode())
 
 
 def _containers(containers: Mapping[str, ContainerResources]) -> Containers:

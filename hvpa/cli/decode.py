@@ -58,7 +58,7 @@ def decoded(document: Document, content: Plain) -> Any:
             root = "spec"
             msgspec.convert(content.get("spec", {}), type=_SPECS[document.kind])
             root = ""
-        obj = RESOURCES[document.kind].decode(msgspec.json.encode(content))
+        obj = RESOURCES[document.kind].read(msgspec.json.encode(content))
     except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as error:
         raise CommandError(f"{document.label}: {_field_error(error, root)}") from None
     for fault in faults(obj):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hvpa.api.text import printable
+
 DONE = 0
 """What was asked for is done."""
 WRONG = 1
@@ -31,5 +33,5 @@ class ClusterError(CommandError):
 
 
 def one_line(text: object) -> str:
-    """The text without line breaks and runs of spaces."""
-    return " ".join(str(text).split())
+    """The text without line breaks, runs of spaces and what a terminal obeys."""
+    return printable(" ".join(str(text).split()))

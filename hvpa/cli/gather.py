@@ -22,6 +22,7 @@ from hvpa.core.model import API_VERSION, GROUP, Objects
 from hvpa.core.spec_check import spec_problems
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.local import LocalCluster
+from hvpa.kube.parsed import stored
 from hvpa.kube.resources import HVPAS
 from hvpa.reconcile.ports import Key
 
@@ -85,7 +86,7 @@ class _Gathering:
     def gathered(self) -> Gathered:
         """Everything put in place."""
         local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
-        local.hvpas.put(self.raw)
+        local.hvpas.put(stored(self.raw))
         for document in self.others:
             obj = self._decoded(document)
             if isinstance(obj, Hpa):

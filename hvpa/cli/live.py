@@ -13,9 +13,7 @@ from typing import Any
 
 import msgspec
 import structlog
-from kubernetes_asyncio.config import kube_config
 
-from hvpa.api.hvpa import read_hvpa
 from hvpa.api.objects import Workload
 from hvpa.cli.errors import ClusterError, CommandError
 from hvpa.cli.gather import DEFAULT_NAMESPACE
@@ -24,6 +22,7 @@ from hvpa.core.report import selector_text
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.config import Credentials, own_namespace
 from hvpa.kube.errors import ApiError, ConfigError, Unreachable
+from hvpa.kube.library import kube_config
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
 from hvpa.kube.transport import Transport
@@ -122,13 +121,13 @@ class _Reader:
         """All that belongs to the Hvpa of this name."""
         if not await self._list(HVPAS):
             raise CommandError("the cluster does not know Hvpas: the CRD is not installed")
-        raw = self._local.hvpas.get(Key(self._namespace, name))
-        if raw is None:
+        stored = self._local.hvpas.get(Key(self._namespace, name))
+        if stored is None:
             raise CommandError(f"Hvpa {self._namespace}/{name} does not exist")
         served = await self._list(VPAS)
         self._local.set_vpa_served(served)
         await self._list(HPAS)
-        spec = read_hvpa(raw).spec
+        spec = stored.read().spec
         target = spec.target_ref if spec is not None else None
         resources: dict[str, Resource[Workload]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS)}
         if target is not None and target.kind in resources:

@@ -9,28 +9,28 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any
 
 import structlog
-from aiohttp import web
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from hvpa.cli.roles import Share, role_of
+from hvpa.cli.servers import serve_metrics
 from hvpa.cli.settings import RunSettings
-from hvpa.kube.clock import SystemClock
+from hvpa.kube.clock import clock_of
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ApiError, Unreachable
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.faults import with_faults
-from hvpa.kube.lease import LeaderElector
+from hvpa.kube.faults import transport_with_faults
+from hvpa.kube.limits import Limiter
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.metrics import Metrics
 from hvpa.kube.reflector import RETRY
 from hvpa.kube.resources import HVPAS
-from hvpa.kube.serve import health_routes, metrics_routes, serve
-from hvpa.kube.transport import Transport
+from hvpa.kube.serve import Listener, health_routes, serve
 from hvpa.kube.watches import Watches
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import WorkQueue
-from hvpa.reconcile.reconciler import Reconciler
+from hvpa.reconcile.reconciler import Reconciler, Result
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -53,26 +53,27 @@ class Operator:
 
     def __init__(self, settings: RunSettings, credentials: Credentials) -> None:
         self._settings = settings
-        clock = SystemClock()
+        clock = clock_of()
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         self.metrics = Metrics(registry, settings.per_object_metrics)
-        self._transport = Transport(credentials, self.metrics.request)
-        self._local = LocalCluster(settings.scopes, self._enqueue)
-        self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics)
-        self._recorder = EventRecorder(self._transport, clock)
-        self._elector: LeaderElector | None = None
-        if settings.leader_elect:
-            self._elector = LeaderElector(self._transport, clock, settings.candidate)
-        may_write = self._elector.holds if self._elector is not None else lambda: True
-        cluster = KubeCluster(self._transport, self._local, self._recorder, may_write)
-        reconciler = Reconciler(
-            with_faults(cluster, settings.fault_point), clock, settings.decisions, self.metrics
+        self._transport = transport_with_faults(credentials, self.metrics.request, settings.fault_point)
+        candidate = settings.candidate
+        self._role = role_of(
+            self._transport, clock, candidate if settings.leader_elect else None, settings.shards
         )
-        self._work = WorkLoop(WorkQueue(), reconciler.reconcile, self.metrics, settings.workers)
+        self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
+        self._local = LocalCluster(settings.scopes, self._share.changed)
+        self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics)
+        limiter = Limiter(settings.max_in_flight, settings.qps, self.metrics)
+        self._recorder = EventRecorder(self._transport, clock, limiter)
+        cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
+        self._reconciler = Reconciler(cluster, clock, settings.decisions, self.metrics)
+        self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter)
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age)
-        self._leads = False
+        self.metrics.watch_shards(lambda: len(self._role.shards))
+        self.metrics.watch_limits(lambda: limiter.in_flight, lambda: limiter.limit)
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -81,9 +82,9 @@ class Operator:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal)
-        servers: list[web.AppRunner | None] = []
+        servers: list[Listener | None] = []
         try:
-            servers.append(await serve(self._settings.metrics_address, metrics_routes(self.metrics.registry)))
+            servers.append(await serve_metrics(self._settings, self.metrics.registry, self._transport))
             servers.append(
                 await serve(
                     self._settings.health_address, health_routes(self._health_problem, self._ready_problem)
@@ -106,44 +107,36 @@ class Operator:
         self._start(self._watches.run())
         self._start(self._recorder.run())
         await self._unless_stopped(self._watches.wait(self._watches.synced))
-        if not self._stop.is_set():
-            log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
-            gc.collect()
-            gc.freeze()  # what was listed stays: no need to walk over it at each collection
-        if self._elector is None:
-            return await self._work_until_stopped(None)
-        await self._unless_stopped(self._elector.acquire())
         if self._stop.is_set():
-            await self._elector.release()
             return 0
-        return await self._work_until_stopped(self._start(self._elector.keep()))
+        log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
+        gc.collect()
+        gc.freeze()  # what was listed stays: no need to walk over it at each collection
+        self._share.open(self._work, self._local.hvpas)
+        return await self._work_until_stopped()
 
-    async def _work_until_stopped(self, lease: asyncio.Task[None] | None) -> int:
-        """Reconcile; at a signal, finish what is under way and give the lease back."""
-        self.metrics.set_leader(True)
-        self._leads = True
-        for key in self._local.hvpas:
-            self._work.enqueue(key)
+    async def _work_until_stopped(self) -> int:
+        """Reconcile what is ours; at a signal, finish what is under way and give back what we hold."""
         work = self._start(self._work.run())
+        part = self._start(self._role.run(self._share))
         stopped = self._start(self._stop.wait())
-        await asyncio.wait(
-            [one for one in (*self._tasks, lease) if one is not None], return_when=asyncio.FIRST_COMPLETED
-        )
+        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         if not self._stop.is_set():
             self._raise_failure()
             log.error("lost the lease: giving up")  # nothing else ends by itself
             return 1
         stopped.cancel()
         log.info("stopping")
+        self._role.close()
         self._work.stop()
         done, _ = await asyncio.wait([work], timeout=DRAIN)
         if not done:
             log.warning("writes under way were cut off")
+        for task in (work, part):
+            task.cancel()
+        await asyncio.gather(work, part, return_exceptions=True)
+        await self._role.leave()  # before what nobody waits for
         await self._recorder.flush()
-        if self._elector is not None and lease is not None:
-            lease.cancel()
-            await asyncio.gather(lease, return_exceptions=True)
-            await self._elector.release()
         return 0
 
     async def _reach(self) -> None:
@@ -200,9 +193,12 @@ class Operator:
         self._tasks.append(task)
         return task
 
-    def _enqueue(self, key: Key) -> None:
-        if self._leads:  # all that there is becomes due when we begin to work; until then nothing waits
-            self._work.enqueue(key)
+    async def _reconcile(self, key: Key) -> Result:
+        if not self._share.serves(
+            key
+        ):  # it was taken from the queue before it was given up, or waited for its turn
+            return Result("done")
+        return await self._reconciler.reconcile(key)
 
     def _on_signal(self) -> None:
         loop = asyncio.get_running_loop()

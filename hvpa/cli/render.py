@@ -13,13 +13,15 @@ import yaml
 from hvpa.api.duration import format_duration
 from hvpa.api.hvpa import ScaleType
 from hvpa.api.objects import Hpa, MetricSource, MetricValue, ResourceList, Vpa, condition
-from hvpa.api.quantity import Resource, format_resource, parse_resource
+from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.text import printable
 from hvpa.api.timestamp import format_timestamp
 from hvpa.cli.render_joint import path_lines
 from hvpa.cli.words import held, when
 from hvpa.core.estimate import estimate_replicas
 from hvpa.core.model import Decision, Observation, Recommender
 from hvpa.core.rollout import rollout_complete
+from hvpa.core.slots import amount as quantity_of
 from hvpa.core.state import held_until
 from hvpa.core.vertical import DEFAULT_MIN_CHANGE
 from hvpa.core.weights import FULL, percent
@@ -30,7 +32,8 @@ NOTHING = "(nothing)"
 
 
 def to_text(seen: Observation, decision: Decision, notes: Sequence[str] = ()) -> str:
-    """The whole explanation, without a line break at the end."""
+    """The whole explanation, without a line break at the end. What others wrote can't break a line of it, nor move
+    the terminal's cursor."""
     sections = [
         ("", [_title(seen), *(f"Note: {note}" for note in notes)]),
         ("Demand", _demand(seen, decision)),
@@ -48,7 +51,7 @@ def to_text(seen: Observation, decision: Decision, notes: Sequence[str] = ()) ->
     ]
     blocks = []
     for heading, lines in sections:
-        body = list(lines)
+        body = [printable(line) for line in lines]
         if heading:
             body = [heading, *(f"  {line}" for line in body or [NOTHING])]
         blocks.append("\n".join(body))
@@ -108,22 +111,21 @@ def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
 
 
 def _metrics(hpa: Hpa) -> Iterable[str]:
+    asked = [other for one in reversed(hpa.spec.metrics) if (other := one.source())]
+    targets = {_named(one): one.target for one in asked}
     for metric in hpa.status.current_metrics or ():
         source = metric.source()
         if source is None:
             continue
-        wanted = next(
-            (other.target for one in hpa.spec.metrics if (other := one.source()) and _same(other, source)),
-            None,
-        )
+        wanted = targets.get(_named(source))
         name = source.name or source.metric.name or metric.type
         container = f" of container {source.container}" if source.container else ""
         target = f", target {_value(wanted)}" if wanted is not None else ""
         yield f"{metric.type} {name}{container}: {_value(source.current)}{target}"
 
 
-def _same(one: MetricSource, other: MetricSource) -> bool:
-    return (one.name, one.container, one.metric.name) == (other.name, other.container, other.metric.name)
+def _named(one: MetricSource) -> tuple[str, str, str]:
+    return one.name, one.container, one.metric.name
 
 
 def _value(value: MetricValue) -> str:
@@ -247,7 +249,7 @@ def _entry(
     best: Mapping[Resource, int],
 ) -> Iterable[str]:
     """The line of one request or limit; none where there is none and never was."""
-    old = parse_resource(resource, before[resource]) if resource in before else None
+    old = quantity_of(before, resource)
     told = [
         "none" if amount is None else format_resource(resource, amount)
         for amount in (old, after.get(resource), best.get(resource))

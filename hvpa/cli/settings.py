@@ -14,9 +14,13 @@ from hvpa.core.model import Settings
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.config import own_namespace
 from hvpa.kube.lease import Candidate, LeaseTimes
+from hvpa.kube.limits import MAX_IN_FLIGHT
 from hvpa.kube.serve import AddressError, parse_address
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+"""Also the value of a label, where the work is divided."""
+MOST_SHARDS = 256
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("json", "console")
 
@@ -30,9 +34,14 @@ class RunSettings:
     context: str | None
     scopes: tuple[str, ...]
     workers: int
+    max_in_flight: int
+    qps: float
     leader_elect: bool
+    shards: int
     candidate: Candidate
     metrics_address: str
+    metrics_secure: bool
+    metrics_cert_dir: str | None
     health_address: str
     per_object_metrics: bool
     log_format: str
@@ -56,14 +65,40 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="repeatable (default: all namespaces)",
     )
-    add("--workers", type=_positive, default=8, help="Hvpas that are worked on at once (default 8)")
+    add(
+        "--workers",
+        type=_positive,
+        metavar="N",
+        help="Hvpas that are worked on at once (default, and at most: as --max-in-flight)",
+    )
+    add(
+        "--max-in-flight",
+        type=_positive,
+        default=MAX_IN_FLIGHT,
+        metavar="N",
+        help=f"writes to the API server at once, the leases aside (default {MAX_IN_FLIGHT})",
+    )
+    add(
+        "--qps",
+        type=_rate,
+        default=0.0,
+        metavar="N",
+        help="writes per second, the leases aside (default 0: no limit but the API server's own)",
+    )
     add("--leader-elect", action="store_true", help="work only while holding a Lease")
+    add(
+        "--shards",
+        type=_shards,
+        default=1,
+        metavar="N",
+        help="divide the work into N parts that all replicas share (default 1: one replica does all)",
+    )
     add(
         "--lease-namespace",
         type=_namespace,
         help="default: the Pod's namespace, or `default` outside of a cluster",
     )
-    add("--lease-name", default="hvpa", help="default: hvpa")
+    add("--lease-name", type=_lease_name, default="hvpa", help="default: hvpa")
     add("--lease-duration", type=_positive, default=15, metavar="SECONDS", help="default: 15")
     add(
         "--hpa-tolerance",
@@ -86,6 +121,16 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="default :8081; 0: none",
     )
+    add(
+        "--metrics-secure",
+        action="store_true",
+        help="metrics over HTTPS, for bearer tokens that a TokenReview accepts and that may `get` /metrics",
+    )
+    add(
+        "--metrics-cert-dir",
+        metavar="DIR",
+        help="tls.crt and tls.key for --metrics-secure; read anew when replaced",
+    )
     add("--per-object-metrics", action="store_true", help="metrics with a series for each Hvpa and container")
     add("--log-format", choices=LOG_FORMATS, default="json")
     add("--log-level", choices=LOG_LEVELS, default="info")
@@ -99,8 +144,11 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
         kubeconfig=args.kubeconfig,
         context=args.context,
         scopes=tuple(dict.fromkeys(args.namespace)) or (ALL_NAMESPACES,),
-        workers=args.workers,
-        leader_elect=args.leader_elect,
+        workers=min(args.workers or args.max_in_flight, args.max_in_flight),
+        max_in_flight=args.max_in_flight,
+        qps=args.qps,
+        leader_elect=args.leader_elect or args.shards > 1,
+        shards=args.shards,
         candidate=Candidate(
             namespace=args.lease_namespace or own_namespace("default"),
             name=args.lease_name,
@@ -109,6 +157,8 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
             times=LeaseTimes(duration, duration * 2 / 3, duration * 2 / 15),
         ),
         metrics_address=args.metrics_bind_address,
+        metrics_secure=args.metrics_secure,
+        metrics_cert_dir=args.metrics_cert_dir,
         health_address=args.health_probe_bind_address,
         per_object_metrics=args.per_object_metrics,
         log_format=args.log_format,
@@ -123,10 +173,28 @@ def _namespace(text: str) -> str:
     return text
 
 
+def _lease_name(text: str) -> str:
+    if not _LEASE_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a Lease's name of at most 63 characters")
+    return text
+
+
+def _shards(text: str) -> int:
+    if _positive(text) > MOST_SHARDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is above {MOST_SHARDS}")
+    return int(text)
+
+
 def _positive(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def _rate(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
+    return float(text)
 
 
 def _address(text: str) -> str:

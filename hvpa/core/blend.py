@@ -12,6 +12,8 @@ from hvpa.api.quantity import Resource
 from hvpa.core.weights import FULL
 
 KILOBYTE = 1000
+LARGEST = (2**63 - 1) // KILOBYTE * KILOBYTE
+"""The largest request or limit that is set, in millicores or bytes: Kubernetes holds no larger quantity."""
 _UNIT: dict[Resource, int] = {"cpu": 1, "memory": KILOBYTE}
 """Requests are set in whole millicores and whole kilobytes (of 1000 bytes)."""
 
@@ -49,6 +51,7 @@ class RequestBounds(msgspec.Struct, frozen=True):
 
     def clamp(self, request: int) -> int:
         """The nearest request inside; the limit wins over `maxAllowed`, that over `minAllowed`."""
+        request = min(request, LARGEST)
         if self.lower is not None:
             request = max(request, self.lower)
         if self.upper is not None:
@@ -80,7 +83,7 @@ def scale_limit(
     else:
         by_percentage = 0 if gap.percentage is None else ceil_div(request * (100 + gap.percentage), 100)
         scaled = max(by_percentage, 0 if gap.value is None else request + gap.value)
-    return max(request, round_up(scaled, _UNIT[resource]))
+    return max(request, round_up(min(scaled, LARGEST), _UNIT[resource]))
 
 
 def threshold(value: int | None, percentage: int | None, current: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hvpa.api import text
 from hvpa.api.status import StatusCondition
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.contest import manager_of
@@ -10,6 +11,9 @@ from hvpa.core.judgement import Judgement, blocked_text, saturation
 from hvpa.core.model import Axis, Finding, Scene
 from hvpa.core.present import Present
 from hvpa.core.slots import recommendations
+
+_FIRST = 1024
+"""Characters of `Ready`'s message that leave room for warnings after it."""
 
 
 def conditions(seen: Scene, present: Present, judged: Judgement) -> tuple[StatusCondition, ...]:
@@ -32,7 +36,8 @@ def _condition(
     seen: Scene, present: Present, old: StatusCondition | None, kind: str, holds: bool, why: Finding
 ) -> StatusCondition:
     """One condition; its time stays while its status does."""
-    told = ("True" if holds else "False", why.reason, why.message, seen.metadata.generation)
+    message = text.told(why.message)
+    told = ("True" if holds else "False", why.reason, message, seen.metadata.generation)
     if old is not None and (old.status, old.reason, old.message, old.observed_generation) == told:
         return old
     since = old.last_transition_time if old is not None and old.status == told[0] else None
@@ -40,7 +45,7 @@ def _condition(
         type=kind,
         status=told[0],
         reason=why.reason,
-        message=why.message,
+        message=message,
         last_transition_time=since or present.stamp().replace(microsecond=0),
         observed_generation=seen.metadata.generation,
     )
@@ -49,17 +54,17 @@ def _condition(
 def _ready(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if seen.problem is not None or seen.spec is None:
         return False, seen.problem or Finding("InvalidSpec", "the spec can't be read")
-    holds, reason, text = True, "Reconciled", "the workload follows its recommendations"
+    holds, reason, why = True, "Reconciled", "the workload follows its recommendations"
     if not seen.hpa.configured and not seen.vpa.configured:
         holds, reason = False, "NoRecommender"
-        text = "neither spec.hpa nor spec.vpa is to be deployed or names an object"
+        why = "neither spec.hpa nor spec.vpa is to be deployed or names an object"
     elif judged.scaled_to_zero:
-        reason, text = "ScaledToZero", "the target has 0 replicas and is left alone"
+        reason, why = "ScaledToZero", "the target has 0 replicas and is left alone"
     elif seen.spec.mode != "Apply":
-        reason, text = seen.spec.mode, f"mode {seen.spec.mode}: what is recommended is shown and not applied"
+        reason, why = seen.spec.mode, f"mode {seen.spec.mode}: what is recommended is shown and not applied"
     elif judged.joint is not None and (saturated := saturation(judged.joint)):
-        reason, text = "Saturated", "; ".join(saturated)
-    return holds, Finding(reason, "; ".join((text, *seen.spec.warnings)))
+        reason, why = "Saturated", "; ".join(saturated)
+    return holds, Finding(reason, "; ".join((text.told(why, _FIRST), *seen.spec.warnings)))
 
 
 def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
@@ -85,14 +90,14 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     names = {one.name for one in seen.workload.spec.template.spec.containers}
     unknown = sorted(recommendations(seen.vpa.object).keys() - names)
     if unknown:
-        text = f"recommendations for containers that the workload does not have are ignored: {', '.join(unknown)}"
-        return True, Finding("UnknownContainer", text)
+        ignored = "recommendations for containers that the workload does not have are ignored"
+        return True, Finding("UnknownContainer", f"{ignored}: {text.names(unknown)}")
     if judged.without_request:
-        text = "no request in the pod template, which counts as the limit, or 0 without one: "
-        return True, Finding("MissingRequest", text + ", ".join(judged.without_request))
+        missing = "no request in the pod template, which counts as the limit, or 0 without one: "
+        return True, Finding("MissingRequest", missing + ", ".join(judged.without_request))
     if judged.young_until is not None:
-        text = f"requests are only raised until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
-        return True, Finding("YoungHistory", text)
+        until = f"until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
+        return True, Finding("YoungHistory", f"requests are only raised {until}")
     return True, Finding("Recommending", "the VPA's recommendation counts")
 
 

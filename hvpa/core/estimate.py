@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from hvpa.api.objects import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue, Workload
 from hvpa.api.quantity import QuantityError, Resource, parse_quantity, parse_resource
-from hvpa.core.blend import ceil_div
+from hvpa.core.blend import LARGEST, ceil_div
 from hvpa.core.memo import remembered
 from hvpa.core.model import Observation, PodsSeen, Settings
 from hvpa.core.weights import FULL
@@ -34,6 +34,8 @@ MEASURED_AFTER = dt.timedelta(seconds=30)
 replica_calculator.go)."""
 MICRO = 1_000_000
 """Fractions of pods are told in millionths."""
+MOST_PODS = 2**31 * MICRO
+"""No metric calls for more: counts of pods have 32 bits."""
 
 
 class MetricDemand(Struct, frozen=True):
@@ -103,8 +105,9 @@ class _Reading(NamedTuple):
 def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
     """What was measured of each metric; None for one without a value."""
     found: list[_Reading | None] = []
+    others: dict[tuple[object, ...], Metric] = {}
     for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
-        measured = _measurement(index, asked, hpa)
+        measured = _measurement(index, asked, hpa, others)
         ratio = None if measured is None else _ratio(asked.source.target, measured.current)
         found.append(None if measured is None or ratio is None else _Reading(asked, measured, *ratio))
     return found
@@ -164,7 +167,7 @@ def _demand(one: _Reading, counted: int) -> MetricDemand:
         requested = None if used is None else ceil_div(used * counted * 100, target.average_utilization)
     return MetricDemand(
         label=_label(asked.metric, source),
-        pods=ceil_div(one.have * counted * MICRO, one.wanted),
+        pods=max(0, min(ceil_div(one.have * counted * MICRO, one.wanted), MOST_PODS)),
         absolute=one.is_absolute,
         tolerance=int(asked.up * FULL),
         resource=resource,
@@ -185,7 +188,7 @@ def _label(metric: Metric, source: MetricSource) -> str:
 def _amount(resource: Resource, quantity: str | int | float | None) -> int | None:
     """A quantity in millicores or bytes; None where there is none, or it can't be read."""
     try:
-        return None if quantity is None else parse_resource(resource, quantity)
+        return None if quantity is None else min(parse_resource(resource, quantity), LARGEST)
     except QuantityError:
         return None
 
@@ -216,16 +219,20 @@ def _identity(metric: Metric) -> tuple[object, ...]:
     return (metric.type, source.name, source.container, source.metric.name, source.described_object)
 
 
-def _measurement(index: int, asked: _Asked, hpa: Hpa) -> MetricSource | None:
+def _measurement(
+    index: int, asked: _Asked, hpa: Hpa, others: dict[tuple[object, ...], Metric]
+) -> MetricSource | None:
     """What was measured of a metric. The status lists the metrics in the order of the spec (`computeReplicasForMetrics`
-    in podautoscaler/horizontal.go), which tells those apart that differ by their label selector alone."""
+    in podautoscaler/horizontal.go), which tells those apart that differ by their label selector alone. `others` is
+    filled with what is measured, the first of each name, when one is not in its place."""
     measured = hpa.status.current_metrics or []
     if index < len(measured) and _identity(measured[index]) == asked.identity:
         return measured[index].source()
-    for candidate in measured:
-        if _identity(candidate) == asked.identity:
-            return candidate.source()
-    return None
+    if not others:
+        for candidate in measured:
+            others.setdefault(_identity(candidate), candidate)
+    found = others.get(asked.identity)
+    return None if found is None else found.source()
 
 
 def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
@@ -250,7 +257,7 @@ def _tolerance(spec: HpaSpecRead, settings: Settings, *, up: bool) -> Fraction:
         rules = spec.behavior.scale_up if up else spec.behavior.scale_down
     if rules is not None and rules.tolerance is not None:
         try:
-            return parse_quantity(rules.tolerance)
+            return max(Fraction(0), parse_quantity(rules.tolerance))
         except QuantityError:
             pass
     return _parts_per_million(settings.hpa_tolerance_ppm)

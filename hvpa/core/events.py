@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from hvpa.api import text
 from hvpa.api.status import HvpaStatus
 from hvpa.core.judgement import Judgement, blocked_text, wire
 from hvpa.core.model import Axis, Direction, Event, Scene
@@ -21,6 +22,9 @@ _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
     ("vertical", "down"): "ScaledDown",
 }
 
+_COMPARED = 2048
+"""Characters of warnings by which it is told whether they stand in a condition's message, which has an end."""
+
 
 def events_of(seen: Scene, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
     """One event for each step, for each change of what blocks, and for each new reason of a bad condition."""
@@ -37,10 +41,11 @@ def _step_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
         return
     for axis, direction in judged.applied:
         if axis == "horizontal":
-            text = f"replicas {seen.workload.spec.replicas} to {judged.target}"
+            what = f"replicas {seen.workload.spec.replicas} to {judged.target}"
         else:
-            text = "; ".join(f"{name}: {_requests(judged, name)}" for name in sorted(judged.changed))
-        yield Event("Normal", _STEP_REASON[axis, direction], text)
+            changes = [f"{name}: {_requests(judged, name)}" for name in sorted(judged.changed)]
+            what = text.told("; ".join(changes))
+        yield Event("Normal", _STEP_REASON[axis, direction], what)
 
 
 def _requests(judged: Judgement, container: str) -> str:
@@ -68,5 +73,5 @@ def _condition_events(seen: Scene, status: HvpaStatus) -> Iterable[Event]:
             yield Event("Warning", entry.reason, entry.message)
     told = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
     ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
-    if told and told not in ready_before:
-        yield Event("Warning", "SpecWarning", told)
+    if told and text.told(told, _COMPARED).removesuffix("…") not in ready_before:
+        yield Event("Warning", "SpecWarning", text.told(told))

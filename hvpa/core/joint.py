@@ -14,15 +14,23 @@ from functools import cached_property
 from typing import Final
 
 from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.text import names
 from hvpa.core.blend import ceil_div
 from hvpa.core.demand import Claim, Requests, Usual, pods_needed, shared
 from hvpa.core.model import JointSlot, JointView
 from hvpa.core.path import Overlaps, Path, Point, SlotKey
 from hvpa.core.slots import Slot
 
+ROUNDED: Final = 1000
+"""A size that differs by less than one part of so many is the same one: without an overlap, what measurements are
+rounded by would replace pods to and fro."""
+
 Sizes = Mapping[SlotKey, int]
 BAND: Final = 2
 """How many times the overlap a size must be off before pods are replaced for it alone: replicas make up for it."""
+
+LOOKED_AT: Final = 256
+"""How many counts inside the overlap are tried: each one where there are no more, else evenly spaced ones."""
 
 
 @dataclass
@@ -75,7 +83,8 @@ class Joint:
             return Point(path.counts.clamp(self.replicas), {}, None, ())
         point = self.point
         served = self._served_usually(point)
-        for count in range(point.replicas, path.count_in(usual, self.margins) + 1):
+        last = path.count_in(usual, self.margins)
+        for count in range(point.replicas, last + 1, 1 + (last - point.replicas) // LOOKED_AT):
             sizes = path.sizes(count, usual)
             if all(self._stays(key, size, served[key]) for key, size in sizes.items()):
                 return Point(count, self.current, point.binding, path.short(count, usual))
@@ -220,9 +229,11 @@ class Joint:
 
     # --- hysteresis --------------------------------------------------------------------------------------------------
     def is_near(self, key: SlotKey, size: int, times: int = 1) -> bool:
-        """Whether the present request is so near to this size that it is left alone: within `times` the overlap."""
+        """Whether the present request is so near to this size that it is left alone: within `times` the overlap, or
+        within a thousandth, by which measurements are rounded."""
         current, margin = self.current[key], self.margins[key.resource]
-        return abs(size - current) <= times * max(margin.value, current * margin.percentage // 100)
+        overlap = max(margin.value, current * margin.percentage // 100)
+        return abs(size - current) <= max(times * overlap, current // ROUNDED)
 
     def _kept(self, sizes: Sizes) -> Sizes:
         return self.current if all(self.is_near(key, size) for key, size in sizes.items()) else sizes
@@ -254,7 +265,7 @@ class Joint:
             usual_from=self._usual_from(slot),
             usual_replicas=self.path.lanes[key].count(self.usual[key]),
             present=amount,
-            present_from="HPA: " + ", ".join(sources) if sources else "",
+            present_from=f"HPA: {names(sources)}" if sources else "",
             present_replicas=None
             if amount is None
             else ceil_div(amount, max(1, self.requests.work(key, size))),

@@ -19,6 +19,7 @@ from hvpa.api.status import UsualDemand, UsualReplicas, VerticalAxis
 from hvpa.core.demand import Requests, Usual
 from hvpa.core.model import ContainerResources, Scene
 from hvpa.core.path import SlotKey
+from hvpa.core.path_curve import LARGEST
 from hvpa.core.present import Present
 from hvpa.core.slots import RESOURCES, Slot, amount, recommendations
 from hvpa.core.usual import Mean, weight_since
@@ -153,10 +154,10 @@ def _stored(key: SlotKey, mean: Mean, size: int) -> UsualDemand:
     return UsualDemand(
         container=key.container,
         resource=key.resource,
-        mean=round(mean.mean),
+        mean=min(round(mean.mean), LARGEST),
         weight=round(mean.weight),
         time=mean.time,
-        present=size,
+        present=min(size, LARGEST),
     )
 
 

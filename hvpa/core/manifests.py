@@ -6,8 +6,8 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import msgspec
 
@@ -19,8 +19,6 @@ from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind
 
 HPA_API_VERSION = "autoscaling/v2"
 VPA_API_VERSION = "autoscaling.k8s.io/v1"
-COMPARED = 8192
-"""Comparisons that are kept: two for some thousands of Hvpas."""
 
 NEUTRAL_BEHAVIOR: Mapping[str, Mapping[str, object]] = {
     "scaleDown": {
@@ -47,11 +45,29 @@ class Manifest:
     """An owned object as it is applied; `template_hash` stands in its annotations, so that a changed template is
     noticed even where the difference is something that is no longer asked for."""
 
-    body: Mapping[str, object]
+    kind: OwnedKind
+    version: str
+    name: str
+    owner: Meta
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     template_hash: str
     spec_text: str
+
+    @property
+    def body(self) -> dict[str, object]:
+        """The document."""
+        return _document(self, json.loads(self.spec_text))
+
+
+_FIELDS = attrgetter(*[name for name in HvpaSpec.model_fields if name != "replicas"])
+
+
+def apart_from_replicas(spec: HvpaSpec) -> tuple[object, ...]:
+    """All of a spec but `replicas`, the HPA's mailbox: part by part, since a spec in which only that has changed is a
+    new object with the same parts."""
+    parts: tuple[object, ...] = _FIELDS(spec)
+    return parts
 
 
 def wanted(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
@@ -60,26 +76,32 @@ def wanted(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
 
 
 def _basis(name: str, owner: Meta, spec: HvpaSpec) -> Basis:
-    return Basis((owner.namespace, owner.name), (spec,), (name, owner.uid))
+    return Basis((owner.namespace, owner.name), apart_from_replicas(spec), (name, owner.uid))
 
 
 @latest(_basis)
 def _wanted_hpa(name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
-    body = hpa_spec(owner.name, spec)
-    return _manifest(
-        "HorizontalPodAutoscaler", HPA_API_VERSION, name, owner, spec.hpa.template.metadata, body
-    )
+    template, body = spec.hpa.template.metadata, hpa_spec(owner.name, spec)
+    return _manifest("HorizontalPodAutoscaler", HPA_API_VERSION, name, owner, template, body)
 
 
 @latest(_basis)
 def _wanted_vpa(name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
-    body = vpa_spec(spec)
-    return _manifest("VerticalPodAutoscaler", VPA_API_VERSION, name, owner, spec.vpa.template.metadata, body)
+    template, body = spec.vpa.template.metadata, vpa_spec(spec)
+    return _manifest("VerticalPodAutoscaler", VPA_API_VERSION, name, owner, template, body)
 
 
 def _manifest(
     kind: OwnedKind, version: str, name: str, owner: Meta, template: TemplateMeta, body: Mapping[str, object]
 ) -> Manifest:
+    text = json.dumps(body, sort_keys=True)
+    bare = Manifest(kind, version, name, owner, template.labels, template.annotations, "", text)
+    digest = hashlib.sha256(json.dumps(bare.body, sort_keys=True).encode()).hexdigest()[:16]
+    return replace(bare, annotations={**template.annotations, TEMPLATE_HASH: digest}, template_hash=digest)
+
+
+def _document(manifest: Manifest, spec: object) -> dict[str, object]:
+    owner = manifest.owner
     controller = {
         "apiVersion": API_VERSION,
         "kind": "Hvpa",
@@ -87,18 +109,14 @@ def _manifest(
         "uid": owner.uid,
         "controller": True,
     }
-    metadata: dict[str, object] = {
-        "name": name,
+    metadata = {
+        "name": manifest.name,
         "namespace": owner.namespace,
-        "labels": dict(template.labels),
-        "annotations": dict(template.annotations),
+        "labels": dict(manifest.labels),
+        "annotations": dict(manifest.annotations),
         "ownerReferences": [controller],
     }
-    document: dict[str, object] = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": body}
-    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
-    annotations = {**template.annotations, TEMPLATE_HASH: digest}
-    metadata["annotations"] = annotations
-    return Manifest(document, template.labels, annotations, digest, json.dumps(body, sort_keys=True))
+    return {"apiVersion": manifest.version, "kind": manifest.kind, "metadata": metadata, "spec": spec}
 
 
 def hpa_spec(owner: str, spec: HvpaSpec) -> dict[str, object]:
@@ -149,12 +167,19 @@ def up_to_date(existing: Hpa | Vpa, manifest: Manifest, owner: Meta) -> bool:
     controller = have.controller()
     if controller is None or controller.uid != owner.uid:
         return False
-    return _covers(bytes(existing.raw_spec), manifest.spec_text)
+    return (_hpa_covers if manifest.kind == "HorizontalPodAutoscaler" else _vpa_covers)(existing, manifest)
 
 
-@lru_cache(maxsize=COMPARED)
-def _covers(have: bytes, spec_text: str) -> bool:
-    return _contains(msgspec.json.decode(have), json.loads(spec_text))
+def _compared(existing: Hpa | Vpa, manifest: Manifest) -> Basis:
+    return Basis((manifest.owner.namespace, manifest.owner.name), (existing.raw_spec, manifest))
+
+
+def _covers(existing: Hpa | Vpa, manifest: Manifest) -> bool:
+    return _contains(msgspec.json.decode(existing.raw_spec), json.loads(manifest.spec_text))
+
+
+_hpa_covers = latest(_compared)(_covers)
+_vpa_covers = latest(_compared)(_covers)
 
 
 def _contains(have: object, asked: object) -> bool:

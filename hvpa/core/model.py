@@ -29,6 +29,8 @@ GROUP = "autoscaling.k8s.io"
 API_VERSION = "autoscaling.k8s.io/v1alpha1"
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 """Annotation of the workload: the axes' times, the values set and what they were blended from (DESIGN 8)."""
+MOST_RIVALS = 10
+"""Other Hvpas with the same target that are told by name. Whoever looks for them may stop at one more."""
 TEMPLATE_HASH = "hvpa.autoscaling.k8s.io/template-hash"
 """Annotation of an owned HPA or VPA: a hash of the manifest that was last applied to it."""
 
@@ -49,9 +51,10 @@ class Settings:
 class Objects:
     """The objects that may have to do with one Hvpa, as the cluster holds them; who belongs to whom is not yet decided.
 
-    `rivals` are the names of other live Hvpas with the same target, `hpas` and `vpas` every one that is owned by this
-    Hvpa, targets it or its workload, is named by it, or holds a name that it would give; `pods` those that the
-    workload's selector matches. `vpa_served` tells whether the cluster knows VerticalPodAutoscalers at all.
+    `rivals` are the names of other live Hvpas with the same target (MOST_RIVALS + 1 of them at most), `hpas` and `vpas`
+    every one that is owned by this Hvpa, targets it or its workload, is named by it, or holds a name that it would
+    give; `pods` those that the workload's selector matches. `vpa_served` tells whether the cluster knows
+    VerticalPodAutoscalers at all.
     """
 
     hvpa: HvpaObject

@@ -14,11 +14,13 @@ from hvpa.api.objects import (
     Recommendation,
     Vpa,
     VpaStatusRead,
+    Workload,
     condition,
 )
 from hvpa.core.memo import Basis, remembered, remembered_while
 from hvpa.core.model import (
     LAST_APPLIED,
+    MOST_RIVALS,
     Finding,
     Objects,
     Observation,
@@ -29,12 +31,19 @@ from hvpa.core.model import (
 )
 from hvpa.core.ownership import resolve_hpa, resolve_vpa
 from hvpa.core.present import Present
+from hvpa.core.report import selector_text
 from hvpa.core.rollout import see_pods
 from hvpa.core.slots import recommendations
 from hvpa.core.spec_check import spec_problems
 from hvpa.core.state import recorded_axes
 
 SUPPORTED_KINDS = ("Deployment", "StatefulSet")
+MOST_CONTAINERS = 100
+"""Containers of a pod that is scaled. What is told and remembered of each has room in a status and an annotation."""
+MOST_PROBLEMS = 20
+"""Faults of a spec that are told at once."""
+MOST_SELECTOR = 32_768
+"""Characters of a workload's selector, which the status repeats for the HPA."""
 _NO_HPA: Recommender[Hpa] = Recommender(False)
 
 
@@ -75,7 +84,7 @@ def _said(vpa: Vpa, uncapped: bool) -> Vpa:
         for one in said.container_recommendations
     ]
     status = VpaStatusRead(Recommendation(targets), vpa.status.conditions)
-    return Vpa(vpa.metadata, vpa.raw_spec, status)
+    return structs.replace(vpa, status=status)
 
 
 def _basis(objects: Objects, vpas: tuple[Vpa, ...]) -> Basis:
@@ -102,7 +111,10 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
     pods = PodsSeen()
     if spec is not None and workload is not None:
         vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas), objects)
-        pods = see_pods(hvpa.metadata, objects.pods, workload, vertical.last_scale_time, spec.joint)
+        since = vertical.last_scale_time
+        if since is not None and present.is_ahead(since):
+            since = None  # by a clock that was wrong: no container is to starve until then
+        pods = see_pods(hvpa.metadata, objects.pods, workload, since, spec.joint)
     return Scene(
         metadata=hvpa.metadata,
         spec=spec,
@@ -122,7 +134,8 @@ def _problem(objects: Objects) -> Finding | None:
     """Why nothing can be scaled at all."""
     spec, problems = objects.hvpa.spec, objects.hvpa.problems
     if spec is None or problems:
-        return Finding("InvalidSpec", "; ".join(str(one) for one in problems) or "the spec can't be read")
+        told = "; ".join(str(one) for one in problems[:MOST_PROBLEMS])
+        return Finding("InvalidSpec", told or "the spec can't be read")
     found = spec_problems(spec)
     if found:
         return Finding("InvalidSpec", "; ".join(str(one) for one in found))
@@ -139,11 +152,29 @@ def _problem(objects: Objects) -> Finding | None:
     if objects.rivals:
         return Finding(
             "TargetShared",
-            f"{target.kind} {target.name} is also the target of Hvpa {', '.join(sorted(objects.rivals))}; "
+            f"{target.kind} {target.name} is also the target of {_rivals_told(objects.rivals)}; "
             "it is scaled by none of them",
         )
     if objects.workload is None or objects.workload.metadata.deletion_timestamp is not None:
         return Finding("TargetNotFound", f"{target.kind} {target.name} does not exist")
+    return _too_large(objects.workload)
+
+
+def _rivals_told(rivals: tuple[str, ...]) -> str:
+    """Who they are. Of many no name is told, nor how many they are: else each one more would be news to all others."""
+    if len(rivals) > MOST_RIVALS:
+        return f"more than {MOST_RIVALS} other Hvpas"
+    return f"Hvpa {', '.join(sorted(rivals))}"
+
+
+def _too_large(workload: Workload) -> Finding | None:
+    """Why there is too much of a workload to be told in a status."""
+    name = f"{workload.kind} {workload.metadata.name}"
+    if len(workload.spec.template.spec.containers) > MOST_CONTAINERS:
+        why = f"{name} has more than {MOST_CONTAINERS} containers in its pod template"
+        return Finding("UnsupportedTarget", why)
+    if len(selector_text(workload.spec.selector)) > MOST_SELECTOR:
+        return Finding("UnsupportedTarget", f"{name}: its selector has more than {MOST_SELECTOR} characters")
     return None
 
 

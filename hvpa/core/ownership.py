@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 
 from msgspec import structs
 
+from hvpa.api import text
 from hvpa.api.hvpa import HvpaSpec, LabelSelector
-from hvpa.api.objects import Hpa, Meta, ObjectReference, OwnerReference, Vpa
+from hvpa.api.objects import Hpa, HpaStatusRead, Meta, ObjectReference, OwnerReference, Vpa, VpaStatusRead
 from hvpa.core import manifests
 from hvpa.core.memo import Basis, latest
 from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OwnedChange, OwnedKind, Recommender
@@ -22,6 +23,9 @@ from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OwnedChange, OwnedKin
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
 NAME_ROOM = 253 - 9
 """What of the Hvpa's name has room beside a suffix of nine characters in an object's name."""
+_NO_HPA_STATUS, _NO_VPA_STATUS = HpaStatusRead(), VpaStatusRead()
+AT_ONCE = 50
+"""How many objects one decision lets go of or deletes at most; each that is gone is a reason for the next decision."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -55,8 +59,8 @@ def claim_hpa(owner: Meta, spec: HvpaSpec) -> Claim[Hpa]:
     def refused(hpa: Hpa) -> Finding | None:
         if _is_hvpa(hpa.spec.scale_target_ref, owner):
             return None
-        text = f"HorizontalPodAutoscaler {hpa.metadata.name} must have this Hvpa as its scaleTargetRef"
-        return Finding("NotRecommendationOnly", text)
+        wrong = f"HorizontalPodAutoscaler {hpa.metadata.name} must have this Hvpa as its scaleTargetRef"
+        return Finding("NotRecommendationOnly", wrong)
 
     return Claim(
         kind="HorizontalPodAutoscaler",
@@ -114,7 +118,7 @@ def resolve_vpa(hvpa: Meta, spec: HvpaSpec, vpas: tuple[Vpa, ...]) -> Recommende
 
 def _basis(owner: Meta, spec: HvpaSpec, candidates: Sequence[O]) -> Basis:
     """What ownership looks at: of the Hvpa's metadata who it is, of the candidates all but their status."""
-    parts: list[object] = [spec]
+    parts: list[object] = [*manifests.apart_from_replicas(spec)]
     for one in candidates:
         parts += (one.metadata, one.raw_spec)
     return Basis((owner.namespace, owner.name), tuple(parts), (owner.uid,))
@@ -122,13 +126,13 @@ def _basis(owner: Meta, spec: HvpaSpec, candidates: Sequence[O]) -> Basis:
 
 @latest(_basis)
 def _bare_hpa(owner: Meta, spec: HvpaSpec, candidates: Sequence[Hpa]) -> Recommender[Hpa]:
-    bare = tuple([Hpa(one.metadata, one.raw_spec) for one in candidates])
+    bare = tuple([structs.replace(one, status=_NO_HPA_STATUS) for one in candidates])
     return resolve(claim_hpa(owner, spec), owner, spec, bare)
 
 
 @latest(_basis)
 def _bare_vpa(owner: Meta, spec: HvpaSpec, candidates: Sequence[Vpa]) -> Recommender[Vpa]:
-    bare = tuple([Vpa(one.metadata, one.raw_spec) for one in candidates])
+    bare = tuple([structs.replace(one, status=_NO_VPA_STATUS) for one in candidates])
     return resolve(claim_vpa(owner, spec), owner, spec, bare)
 
 
@@ -152,19 +156,19 @@ def resolve(claim: Claim[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, .
     if not claim.deploy:
         return _read(claim, owner, present, owned if applies else [])
     taken = [one for one in owned if applies and _taken_away(claim, one, owner, spec)]
-    kept: list[O] = [one for one in owned if one not in taken]
+    kept: list[O] = _without(owned, taken)
     adopted: list[O] = [one for one in present if applies and _adoptable(claim, one)]
-    changes = [_release(claim.kind, one, owner) for one in taken]
+    changes = [_release(claim.kind, one, owner) for one in taken[:AT_ONCE]]
     # An object that is let go of keeps acting, so it counts as foreign from now on.
-    foreign = [one for one in present if claim.acts(one) and one not in kept and one not in adopted]
+    foreign = [one for one in _without(present, kept + adopted) if claim.acts(one)]
     if foreign:
         # Two HPAs on the same pods would switch each other off; a VPA that only recommends does no harm.
         given_up = kept if applies and claim.kind == "HorizontalPodAutoscaler" else []
-        changes += [_delete(claim.kind, one) for one in given_up]
+        changes += [_delete(claim.kind, one) for one in given_up[:AT_ONCE]]
         return _give_way(claim, foreign, tuple(changes))
     ranked: list[O] = sorted(kept + adopted, key=_age)
     if applies:
-        changes += [_delete(claim.kind, one) for one in ranked[1:]]
+        changes += [_delete(claim.kind, one) for one in ranked[1 : AT_ONCE + 1]]
     chosen: O | None = ranked[0] if ranked else None
     name = chosen.metadata.name if chosen is not None else _free_name(owner, candidates)
     manifest = manifests.wanted(claim.kind, name, owner, spec)
@@ -181,13 +185,11 @@ def _read(claim: Claim[O], owner: Meta, present: list[O], owned: list[O]) -> Rec
     """Where none is deployed: those we own go (but for one that the spec names now), the named one is read."""
     changes = tuple(
         _release(claim.kind, one, owner) if one.metadata.name == claim.name else _delete(claim.kind, one)
-        for one in owned
+        for one in owned[:AT_ONCE]
     )
     if claim.name is None:
         return Recommender(configured=False, changes=changes)
-    foreign = [
-        one for one in present if claim.acts(one) and one.metadata.name != claim.name and one not in owned
-    ]
+    foreign = [one for one in _without(present, owned) if claim.acts(one) and one.metadata.name != claim.name]
     if foreign:
         return _give_way(claim, foreign, changes)
     return structs.replace(_named(claim, present), changes=changes)
@@ -205,9 +207,15 @@ def _named(claim: Claim[O], present: list[O]) -> Recommender[O]:
 
 def _give_way(claim: Claim[O], foreign: list[O], changes: tuple[OwnedChange, ...]) -> Recommender[O]:
     """Where a foreign object acts on the workload, the axis is off."""
-    names = ", ".join(sorted(one.metadata.name for one in foreign))
+    names = text.names(sorted(one.metadata.name for one in foreign))
     problem = Finding(f"Foreign{claim.short}", f"{claim.kind} {names} already scales this workload")
     return Recommender(True, None, problem, changes)
+
+
+def _without(found: list[O], others: list[O]) -> list[O]:
+    """Those that are not among the others. Objects are told apart by identity: there may be thousands."""
+    left_out = {id(one) for one in others}
+    return [one for one in found if id(one) not in left_out]
 
 
 def _controlled_by(one: Hpa | Vpa, owner: Meta) -> bool:
@@ -228,7 +236,10 @@ def _taken_away(claim: Claim[O], one: O, owner: Meta, spec: HvpaSpec) -> bool:
     if selector.is_empty or selector.matches(one.metadata.labels) or not selector.matches(claim.labels):
         return False
     applied = one.metadata.annotations.get(TEMPLATE_HASH)
-    return applied == manifests.wanted(claim.kind, one.metadata.name, owner, spec).template_hash
+    return (
+        applied is not None
+        and applied == manifests.wanted(claim.kind, one.metadata.name, owner, spec).template_hash
+    )
 
 
 def _age(one: Hpa | Vpa) -> tuple[dt.datetime, str]:
@@ -242,7 +253,7 @@ def _free_name(owner: Meta, candidates: tuple[O, ...]) -> str:
         for one in candidates
         if one.metadata.deletion_timestamp is not None and _controlled_by(one, owner)
     ]
-    taken = {one.metadata.name for one in candidates if one not in going}
+    taken = {one.metadata.name for one in _without(list(candidates), going)}
     if owner.name not in taken:
         return owner.name
     return f"{owner.name[:NAME_ROOM].rstrip('-.')}-{owner.uid[:8]}"

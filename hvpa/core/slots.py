@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from hvpa.api.hvpa import ContainerPolicy, HvpaSpec
 from hvpa.api.objects import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
 from hvpa.api.quantity import QuantityError, Resource, parse_resource
-from hvpa.core.blend import RequestBounds, blend_request
+from hvpa.core.blend import LARGEST, RequestBounds, blend_request
 from hvpa.core.memo import remembered
 from hvpa.core.model import ContainerResources
 from hvpa.core.path import SlotKey
@@ -62,12 +62,13 @@ def _amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:
 
 
 def amount(resources: Mapping[str, str | int | float], resource: Resource) -> int | None:
-    """One resource of a resource list in millicores or bytes; None where it is missing or can't be read."""
+    """One resource of a resource list in millicores or bytes, LARGEST at most; None where it is missing or can't be
+    read."""
     quantity = resources.get(resource)
     if quantity is None:
         return None
     try:
-        return parse_resource(resource, quantity)
+        return min(parse_resource(resource, quantity), LARGEST)
     except QuantityError:
         return None
 
@@ -92,15 +93,11 @@ def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
     return template.resource_policy.container_policies
 
 
-def policy_of(container: str, found: Sequence[Policy]) -> Policy:
-    """The container's policy: its own, else the one of `*`, else the default."""
-    default: Policy = VpaContainerPolicy()
-    for policy in found:
-        if policy.container_name == container:
-            return policy
-        if policy.container_name == "*":
-            default = policy
-    return default
+def policies_by_name(found: Sequence[Policy]) -> Callable[[str], Policy]:
+    """Finds a container's policy: its own, the first there is, else the last one of `*`, else the default."""
+    own = {policy.container_name: policy for policy in reversed(found)}
+    default = next((one for one in reversed(found) if one.container_name == "*"), VpaContainerPolicy())
+    return lambda container: own.get(container, default)
 
 
 @remembered
@@ -110,9 +107,9 @@ def slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -
 
 
 def _slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> Iterable[Slot]:
-    targets, found = recommendations(vpa), policies(spec, vpa)
+    targets, find_policy = recommendations(vpa), policies_by_name(policies(spec, vpa))
     for name, resources in present.items():
-        policy = policy_of(name, found)
+        policy = find_policy(name)
         recommended = targets.get(name)
         if recommended is None or policy.mode == "Off":
             continue

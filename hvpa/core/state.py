@@ -11,12 +11,17 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 
+import msgspec
+
+from hvpa.api.base import read_json
 from hvpa.api.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
 from hvpa.core.memo import remembered
 from hvpa.core.present import Present
 
 INSTANT = dt.timedelta(microseconds=1)
 """The shortest time that is told apart."""
+KEPT = 32_768
+"""Characters of the longest annotation that is kept as it was read."""
 _NO_AXES = Axes()
 
 
@@ -38,20 +43,30 @@ def recorded_axes(
     )
 
 
-@lru_cache(maxsize=1024)  # each step makes another key; it is read where something else has changed, too
 def _read(annotation: str | None) -> Axes | None:
     if not annotation:
         return None
+    return _known(annotation) if len(annotation) <= KEPT else _fresh(annotation)
+
+
+@lru_cache(maxsize=1024)  # each step makes another key; it is read where something else has changed, too
+def _known(annotation: str) -> Axes | None:
+    return _fresh(annotation)
+
+
+def _fresh(annotation: str) -> Axes | None:
     try:
-        return Axes.model_validate_json(annotation)
-    except ValueError:
+        return read_json(Axes, annotation.encode())
+    except (ValueError, msgspec.MsgspecError, RecursionError):
         return None
 
 
 def _is_newer(one: dt.datetime | None, other: dt.datetime | None, present: Present) -> bool:
-    if one is None or present.is_ahead(one):
-        return False
-    return other is None or present.is_ahead(other) or one > other
+    if one is None or other is None:
+        return one is not None
+    if present.is_ahead(one) != present.is_ahead(other):
+        return present.is_ahead(other)
+    return one > other
 
 
 def _newer_horizontal(

@@ -11,7 +11,7 @@ import datetime as dt
 import math
 from typing import Final, NamedTuple
 
-from hvpa.core.present import Present
+from hvpa.core.present import Present, after
 
 HALF_LIFE: Final = dt.timedelta(hours=24)
 """Of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's, in vertical-pod-autoscaler)."""
@@ -53,9 +53,8 @@ class Mean(NamedTuple):
         mean = start * grain**done
         if done == steps:
             return mean, None
-        next_at = self.time + dt.timedelta(
-            seconds=math.ceil(self._seconds_until(start * grain ** (done + 1)))
-        )
+        wait = dt.timedelta(seconds=math.ceil(self._seconds_until(start * grain ** (done + 1))))
+        next_at = after(self.time, wait)
         return mean, None if present.is_past(next_at) else next_at
 
     def _seconds(self, now: dt.datetime) -> float:

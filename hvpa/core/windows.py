@@ -15,8 +15,12 @@ from zoneinfo import ZoneInfo
 from croniter import CroniterBadDateError, croniter
 
 from hvpa.api.hvpa import HvpaSpec, MaintenanceTimeWindow, MaintenanceWindow
+from hvpa.core.present import after
 
 DAY = dt.timedelta(days=1)
+REMEMBERED = 4096
+"""Schedules of which the starts around now are kept. When there are more, it starts anew."""
+_known: dict[tuple[str, str], tuple[dt.datetime, dt.datetime]] = {}
 _EVERY_HOUR = re.compile(r"\s*(@hourly|\S+\s+\*)")
 """Schedules whose hours are not fixed: an alias, or a second field that begins with a star."""
 
@@ -57,13 +61,28 @@ def _daily(window: MaintenanceTimeWindow, now: dt.datetime) -> WindowState:
 
 
 def _cron(window: MaintenanceWindow, now: dt.datetime) -> WindowState:
-    zone = ZoneInfo(window.time_zone)
+    previous, following = _starts(window.schedule, window.time_zone, now)
+    if previous is not None and previous <= now < after(previous, window.duration):
+        return WindowState(True)
+    return WindowState(False, following)
+
+
+def _starts(schedule: str, time_zone: str, now: dt.datetime) -> tuple[dt.datetime | None, dt.datetime | None]:
+    """The last start up to now, and the first one after it. Kept until the latter: finding them takes up to a
+    millisecond, and a spec may have a hundred windows."""
+    known = _known.get((schedule, time_zone))
+    if known is not None and known[0] <= now < known[1]:
+        return known
+    zone = ZoneInfo(time_zone)
     # get_prev excludes the instant it starts from; a window that opens at this very instant is open.
     just_after = (now + dt.timedelta(microseconds=1)).astimezone(zone)
-    previous = _start(window.schedule, just_after, forward=False)
-    if previous is not None and previous <= now < previous + window.duration:
-        return WindowState(True)
-    return WindowState(False, _start(window.schedule, now.astimezone(zone), forward=True))
+    previous = _start(schedule, just_after, forward=False)
+    following = _start(schedule, now.astimezone(zone), forward=True)
+    if previous is not None and following is not None:
+        if len(_known) >= REMEMBERED:
+            _known.clear()
+        _known[schedule, time_zone] = (previous, following)
+    return previous, following
 
 
 def _start(schedule: str, origin: dt.datetime, *, forward: bool) -> dt.datetime | None:

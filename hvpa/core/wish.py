@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct, structs
 
+from hvpa.api import text
 from hvpa.api.objects import Hpa, condition
 from hvpa.api.status import MailboxCorrection
 from hvpa.core.estimate import MICRO, MetricDemand, estimate_replicas, is_never_stale, metric_demands
@@ -19,6 +20,9 @@ MAX_CORRECTIONS = 2
 """How often in a row the mailbox is set right for one and the same HPA status (DESIGN 4)."""
 TOO_MANY_REPLICAS = "TooManyReplicas"
 """Reason of the HPA's `ScalingLimited` where it wants more than maxReplicas (podautoscaler/horizontal.go)."""
+
+MOST_METRICS = 100
+"""Metrics of an HPA that is read, as of one that is deployed."""
 
 
 class Wish(Struct, frozen=True):
@@ -117,15 +121,18 @@ def _corrected(wish: Wish, said: int, estimate: int) -> Wish:
     told, before = f"{said}/{estimate}", wish.correction
     count = before.count + 1 if before is not None and before.hpa_status == told else 1
     if count > MAX_CORRECTIONS:
-        text = f"the HPA keeps asking for {said} replicas though its metrics call for {estimate}"
-        return structs.replace(wish, problem=Finding("StaleWish", f"{text}; {wish.replicas} is used"))
+        why = f"the HPA keeps asking for {said} replicas though its metrics call for {estimate}"
+        return structs.replace(wish, problem=Finding("StaleWish", f"{why}; {wish.replicas} is used"))
     return structs.replace(
         wish, mailbox=wish.replicas, correction=MailboxCorrection(hpa_status=told, count=count)
     )
 
 
 def _unusable(hpa: Hpa) -> Finding | None:
+    if len(hpa.spec.metrics) > MOST_METRICS:
+        return Finding("TooManyMetrics", f"the HPA has more than {MOST_METRICS} metrics")
     active = condition(hpa.status.conditions, "ScalingActive")
     if active is not None and active.status != "True":
-        return Finding(active.reason or "ScalingInactive", active.message or "the HPA is not active")
+        reason = text.reason(active.reason, "ScalingInactive")
+        return Finding(reason, active.message or "the HPA is not active")
     return None

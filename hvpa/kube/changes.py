@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hvpa.api.objects import Condition, Hpa, Meta, Pod, RawHvpa, Vpa, Workload, condition
+from hvpa.api.objects import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
+from hvpa.kube.parsed import StoredHvpa
 
 
 def _meta(meta: Meta) -> tuple[object, ...]:
@@ -17,14 +18,14 @@ def _meta(meta: Meta) -> tuple[object, ...]:
     )
 
 
-def hvpa_spec_changed(old: RawHvpa, new: RawHvpa) -> bool:
+def hvpa_spec_changed(old: StoredHvpa, new: StoredHvpa) -> bool:
     """Whether anything but the status changed (the mailbox, `spec.replicas`, is part of the spec)."""
-    return bytes(old.spec) != bytes(new.spec) or _meta(old.metadata) != _meta(new.metadata)
+    return old.spec_hash != new.spec_hash or _meta(old.metadata) != _meta(new.metadata)
 
 
-def hvpa_status_changed(old: RawHvpa, new: RawHvpa) -> bool:
+def hvpa_status_changed(old: StoredHvpa, new: StoredHvpa) -> bool:
     """Whether the status changed."""
-    return bytes(old.status) != bytes(new.status)
+    return old.status_hash != new.status_hash
 
 
 def workload_changed(old: Workload, new: Workload) -> bool:

@@ -12,6 +12,7 @@ from hvpa.api.objects import Meta
 from hvpa.api.status import HvpaStatus
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.kube.errors import ApiError, Unreachable, write_error
+from hvpa.kube.limits import Limiter
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource
 from hvpa.kube.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
@@ -38,32 +39,35 @@ class Recorder(Protocol):
 
 
 class KubeCluster:
-    """`hvpa.reconcile.ports.Cluster` of a real cluster. `may_write` is asked before each write: a process that has lost
-    its lease must not write any more."""
+    """`hvpa.reconcile.ports.Cluster` of a real cluster. `may_write` is asked about the Hvpa right before each write is
+    sent: a process that has lost its lease, or the Hvpa's shard, must not write any more."""
 
     def __init__(
         self,
         transport: Transport,
         local: LocalCluster,
         recorder: Recorder,
-        may_write: Callable[[], bool] = lambda: True,
+        may_write: Callable[[Key], bool] = lambda key: True,
+        limiter: Limiter | None = None,
     ) -> None:
         self._transport = transport
         self._local = local
         self._recorder = recorder
         self._may_write = may_write
+        self._limiter = limiter or Limiter()
 
     def objects(self, key: Key) -> Objects | None:
         """See the port."""
         return self._local.objects(key)
 
-    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
+    async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """See the port."""
         resource = _BY_KIND[patch.kind]
         metadata = patch.body.get("metadata")
         known = metadata if isinstance(metadata, Mapping) else {}
         body = {**patch.body, "metadata": {**known, "resourceVersion": patch.resource_version}}
-        answer = await self._patch(resource.path(namespace, patch.name), body, STRATEGIC_MERGE_PATCH)
+        path = resource.path(hvpa.namespace, patch.name)
+        answer = await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH)
         self._take(resource, answer)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
@@ -72,7 +76,8 @@ class KubeCluster:
         body = {"metadata": {"resourceVersion": hvpa.resource_version}, "status": dict(patch)}
         self._local.writing_status(key, True)
         try:
-            answer = await self._patch(HVPAS.path(hvpa.namespace, hvpa.name, "status"), body, MERGE_PATCH)
+            path = HVPAS.path(hvpa.namespace, hvpa.name, "status")
+            answer = await self._patch(hvpa, path, body, MERGE_PATCH)
             self._take(HVPAS, answer, quiet=True)
         finally:
             self._local.writing_status(key, False)
@@ -82,7 +87,8 @@ class KubeCluster:
         known = self._local.hvpas.get(Key(hvpa.namespace, hvpa.name))
         newest = known.metadata.resource_version if known is not None else hvpa.resource_version
         body = {"metadata": {"resourceVersion": newest}, "spec": {"replicas": replicas}}
-        self._take(HVPAS, await self._patch(HVPAS.path(hvpa.namespace, hvpa.name), body, MERGE_PATCH))
+        path = HVPAS.path(hvpa.namespace, hvpa.name)
+        self._take(HVPAS, await self._patch(hvpa, path, body, MERGE_PATCH))
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the port."""
@@ -92,14 +98,14 @@ class KubeCluster:
             if change.manifest is None:
                 raise WriteError(f"no manifest to apply to {change.kind} {change.name}")
             known = self._local.store(resource).get(Key(hvpa.namespace, change.name)) is not None
-            self._take(resource, await self._apply(path, change.manifest, force=known))
+            self._take(resource, await self._apply(hvpa, path, change.manifest, force=known))
         elif change.action == "delete":
-            await self._delete(resource, path, Key(hvpa.namespace, change.name), change)
+            await self._delete(hvpa, resource, path, change)
         else:
             metadata: dict[str, object] = {"ownerReferences": list(change.owner_references) or None}
             if change.resource_version:
                 metadata["resourceVersion"] = change.resource_version
-            self._take(resource, await self._patch(path, {"metadata": metadata}, MERGE_PATCH))
+            self._take(resource, await self._patch(hvpa, path, {"metadata": metadata}, MERGE_PATCH))
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
         """See the port. Returns at once; the Event is written in the background."""
@@ -109,12 +115,12 @@ class KubeCluster:
         """Put the answer to a write into the local copy. `quiet`: nobody needs to look at the object again."""
         try:
             obj = resource.decode(answer)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             log.warning("answer to a write can't be read", kind=resource.kind, error=str(error))
             return
         self._local.store(resource).put_own(obj, quiet)
 
-    async def _delete(self, resource: Resource[Any], path: str, key: Key, change: OwnedChange) -> None:
+    async def _delete(self, hvpa: Meta, resource: Resource[Any], path: str, change: OwnedChange) -> None:
         preconditions = {"uid": change.uid, "resourceVersion": change.resource_version}
         body = {
             "apiVersion": "v1",
@@ -122,7 +128,7 @@ class KubeCluster:
             "preconditions": {name: value for name, value in preconditions.items() if value},
         }
         try:
-            answer = await self._send("DELETE", path, {}, Body(msgspec.json.encode(body)), "delete")
+            answer = await self._send(hvpa, "DELETE", path, {}, Body(msgspec.json.encode(body)))
         except WriteError as error:
             cause = error.__cause__
             if not (isinstance(cause, ApiError) and cause.status == 404):
@@ -131,31 +137,36 @@ class KubeCluster:
             if _kind_of(answer) == resource.kind:  # it has finalizers, and is there until they are gone
                 self._take(resource, answer)
                 return
+        key = Key(hvpa.namespace, change.name)
         known = self._local.store(resource).get(key)
         if known is not None and known.metadata.uid == change.uid:
             self._local.store(resource).delete(key)
 
-    async def _patch(self, path: str, body: Mapping[str, object], content_type: str) -> bytes:
+    async def _patch(self, hvpa: Meta, path: str, body: Mapping[str, object], content_type: str) -> bytes:
         query = {"fieldManager": FIELD_MANAGER}
-        return await self._send("PATCH", path, query, Body(msgspec.json.encode(body), content_type), "patch")
+        return await self._send(hvpa, "PATCH", path, query, Body(msgspec.json.encode(body), content_type))
 
-    async def _apply(self, path: str, manifest: Mapping[str, object], force: bool) -> bytes:
+    async def _apply(self, hvpa: Meta, path: str, manifest: Mapping[str, object], force: bool) -> bytes:
         """Server-side apply. Without `force` (an object that we have not seen), what somebody else has made under this
         name meanwhile is left as it is: the API server refuses to change fields of another manager."""
         query = {"fieldManager": FIELD_MANAGER} | ({"force": "true"} if force else {})
         body = Body(msgspec.json.encode(manifest), APPLY_PATCH)
         try:
-            return await self._send("PATCH", path, query, body, "apply")
+            return await self._send(hvpa, "PATCH", path, query, body)
         except Conflict as error:
             if force:
                 raise
             raise WriteError(str(error)) from error  # tried again slowly, or once the watch has shown it
 
-    async def _send(self, method: str, path: str, query: Mapping[str, str], body: Body, verb: str) -> bytes:
-        if not self._may_write():
+    async def _send(self, hvpa: Meta, method: str, path: str, query: Mapping[str, str], body: Body) -> bytes:
+        """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.limits` explains."""
+        key = Key(hvpa.namespace, hvpa.name)
+        if not self._may_write(key):
             raise WriteError("not the leader (any more)")
+        verb = "apply" if body.content_type == APPLY_PATCH else method.lower()
         try:
-            return await self._transport.request(method, path, query, body, verb=verb)
+            with self._limiter.write(key):
+                return await self._transport.request(method, path, query, body, verb=verb)
         except (ApiError, Unreachable) as error:
             raise write_error(error, patched=verb != "apply") from error
 

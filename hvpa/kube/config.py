@@ -10,12 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import structlog
-from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.config import ConfigException, incluster_config, kube_config
-from kubernetes_asyncio.config.dateutil import parse_rfc3339
 
-from hvpa.kube.clock import SystemClock
+from hvpa.kube.clock import clock_of
 from hvpa.kube.errors import ConfigError
+from hvpa.kube.library import ConfigException, Configuration, incluster_config, kube_config, parse_rfc3339
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -157,7 +155,7 @@ class Credentials:
             elif str(loader.provider) in ("gcp", kube_config.PROVIDER_TYPE_OIDC):
                 self._renew_at = started + 60.0
         if loader is not None and hasattr(loader, "exec_plugin_expiry"):
-            left = parse_rfc3339(loader.exec_plugin_expiry).timestamp() - SystemClock().now().timestamp()
+            left = parse_rfc3339(loader.exec_plugin_expiry).timestamp() - clock_of().now().timestamp()
             self._renew_at = started + max(1.0, left * RENEW_AT)
 
     def _read_token_file(self) -> None:

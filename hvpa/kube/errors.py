@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 
 import msgspec
 
+from hvpa.api import text
 from hvpa.reconcile.ports import Conflict, Overloaded, WriteError
 
 DEFAULT_RETRY_AFTER = 1.0
@@ -26,10 +28,15 @@ class ApiError(Exception):
     """The API server's answer was not a success. `retry_after` in seconds, where it asked to wait."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message or reason or f"HTTP {status}")
+        super().__init__(text.told(message or reason) or f"HTTP {status}")
         self.status = status
-        self.reason = reason
+        self.reason = text.told(reason, text.REASON_LENGTH)
         self.retry_after = retry_after
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether the server asked to come back later."""
+        return self.status == 429 or (self.status == 503 and self.retry_after is not None)
 
 
 class _Status(msgspec.Struct):
@@ -46,22 +53,26 @@ def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiEr
     try:
         told = _decode_status(body)
         reason, message = told.reason, told.message
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         reason, message = "", body[:200].decode("utf-8", "replace").strip()
-    wait = None
-    if retry_after is not None:
-        try:
-            wait = min(max(float(retry_after), 0.0), MAX_RETRY_AFTER)
-        except ValueError:
-            wait = DEFAULT_RETRY_AFTER
-    return ApiError(status, reason, message, wait)
+    return ApiError(status, reason, message, None if retry_after is None else _seconds(retry_after))
+
+
+def _seconds(retry_after: str) -> float:
+    """The seconds of a Retry-After header. Whatever it says, the answer is a time that can be waited for: a date (which
+    no API server sends) counts as the default, as does what is no number."""
+    try:
+        wait = float(retry_after)
+    except ValueError:
+        return DEFAULT_RETRY_AFTER
+    return DEFAULT_RETRY_AFTER if math.isnan(wait) else min(max(wait, 0.0), MAX_RETRY_AFTER)
 
 
 def status_event_error(raw: bytes) -> ApiError:
     """The error that a watch event of type ERROR carries."""
     try:
         told = _decode_status(raw)
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         return ApiError(500, "", "watch error that can't be read")
     return ApiError(told.code, told.reason, told.message)
 
@@ -72,7 +83,7 @@ def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
         return WriteError(str(error))
     if error.status == 409 or (error.status == 404 and patched):
         return Conflict(str(error))
-    if error.status == 429 or (error.status == 503 and error.retry_after is not None):
+    if error.overloaded:
         wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
         return Overloaded(str(error), dt.timedelta(seconds=wait))
     return WriteError(str(error))

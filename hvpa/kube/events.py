@@ -12,10 +12,12 @@ import msgspec
 import structlog
 
 from hvpa.api.objects import Meta
+from hvpa.api.text import told
 from hvpa.core.model import API_VERSION, Event
 from hvpa.kube.errors import ApiError, Unreachable
+from hvpa.kube.limits import Limiter, Priority, asks_all
 from hvpa.kube.transport import MERGE_PATCH, Body, Transport
-from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.ports import Clock, Overloaded
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -28,6 +30,10 @@ REFILL = dt.timedelta(seconds=30)
 """Each Hvpa may send BURST Events, and one more per REFILL (client-go's spam filter: 25 and 5 minutes)."""
 BACKLOG = 1000
 """Events that wait to be written; further ones are dropped."""
+TRIES = 3
+"""Of an Event, when the API server asks to wait; in between it waits for its turn."""
+AWAY = (0.25, 1.0, 4.0, 8.0)
+"""Seconds between further tries when no answer comes: a request may be lost, or the API server restart."""
 MESSAGE_LENGTH = 1024
 """The API server's limit for `message`."""
 FLUSH = 2.0
@@ -49,12 +55,13 @@ class _Allowance:
 
 
 class EventRecorder:
-    """Takes Events without waiting; `run` writes them one after another."""
+    """Takes Events without waiting; `run` writes them one after another, whenever nobody else wants to write."""
 
-    def __init__(self, transport: Transport, clock: Clock) -> None:
+    def __init__(self, transport: Transport, clock: Clock, limiter: Limiter | None = None) -> None:
         self._transport = transport
         self._clock = clock
-        self._queue: asyncio.Queue[tuple[Meta, Event]] = asyncio.Queue(BACKLOG)
+        self._limiter = limiter or Limiter()
+        self._queue: asyncio.Queue[tuple[Meta, Event, dt.datetime]] = asyncio.Queue(BACKLOG)
         self._written: OrderedDict[tuple[str, str, str, str], _Written] = OrderedDict()
         self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
 
@@ -63,17 +70,17 @@ class EventRecorder:
         if not self._allowed(hvpa.uid):
             return
         try:
-            self._queue.put_nowait((hvpa, event))
+            self._queue.put_nowait((hvpa, event, self._clock.now()))
         except asyncio.QueueFull:
             log.debug("event dropped", namespace=hvpa.namespace, name=hvpa.name, reason=event.reason)
 
     async def run(self) -> None:
         """Write Events as they come, for ever."""
         while True:
-            hvpa, event = await self._queue.get()
+            hvpa, event, time = await self._queue.get()
             try:
-                await self._write(hvpa, event)
-            except (ApiError, Unreachable) as error:
+                await self._write_in_turn(hvpa, event, time)
+            except (ApiError, Unreachable, Overloaded) as error:
                 log.debug("event not written", namespace=hvpa.namespace, name=hvpa.name, error=str(error))
             finally:
                 self._queue.task_done()
@@ -86,14 +93,33 @@ class EventRecorder:
         except TimeoutError:
             log.debug("events lost at shutdown", count=self._queue.qsize())
 
-    async def _write(self, hvpa: Meta, event: Event) -> None:
-        now = self._clock.now()
-        message = event.message[:MESSAGE_LENGTH]
+    async def _write_in_turn(self, hvpa: Meta, event: Event, time: dt.datetime) -> None:
+        # The same name for all tries: one whose answer is lost may have got through.
+        unique = uuid.uuid4().hex[:16]
+        pauses, left = iter(AWAY), TRIES
+        while True:
+            try:
+                async with self._limiter.turn(Priority.EVENT):
+                    with self._limiter.write():
+                        await self._write(hvpa, event, time, unique)
+                return
+            except Unreachable:
+                if (pause := next(pauses, None)) is None:
+                    raise
+                await asyncio.sleep(pause)
+            except (ApiError, Overloaded) as error:
+                left -= 1
+                if not left or (isinstance(error, ApiError) and not asks_all(error)):
+                    raise
+
+    async def _write(self, hvpa: Meta, event: Event, now: dt.datetime, unique: str) -> None:
+        """Write an Event that was noted at `now`; its name ends in `unique`."""
+        message = told(event.message, MESSAGE_LENGTH)
         identity = (hvpa.uid, event.type, event.reason, message)
         known = self._written.get(identity)
         if known is not None and now - known.last < SAME_WITHIN and await self._count(hvpa, known, now):
             return
-        name = f"{hvpa.name[:200]}.{uuid.uuid4().hex[:16]}"
+        name = f"{hvpa.name[:200].rstrip('-.')}.{unique}"
         body = {
             "metadata": {"name": name, "namespace": hvpa.namespace},
             "involvedObject": {
@@ -114,7 +140,11 @@ class EventRecorder:
             "reportingComponent": COMPONENT,
         }
         path = f"/api/v1/namespaces/{hvpa.namespace}/events"
-        await self._transport.request("POST", path, body=Body(msgspec.json.encode(body)), verb="create")
+        try:
+            await self._transport.request("POST", path, body=Body(msgspec.json.encode(body)), verb="create")
+        except ApiError as error:
+            if error.status != 409:  # it is there: an earlier try got through
+                raise
         self._written[identity] = _Written(name, 1, now)
         self._written.move_to_end(identity)
         while len(self._written) > REMEMBERED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from hvpa.api.objects import LabelSelectorRequirement, Pod, Selector
@@ -23,28 +23,38 @@ GENERATED_LABELS = frozenset(
 """Labels that workload controllers put on pods: they differ where the user's labels don't."""
 
 
+FEW = 8
+"""Names of a token that are kept as a tuple, which is smallest; more are kept as a mapping."""
+
+
 class Index(Generic[Token]):
-    """Names by token. Few names per token are expected, so they are kept as tuples."""
+    """Names by token. Few names per token are expected; many must do no harm."""
 
     def __init__(self) -> None:
-        self._names: dict[Token, tuple[str, ...]] = {}
+        self._names: dict[Token, tuple[str, ...] | dict[str, None]] = {}
 
     def add(self, token: Token, name: str) -> None:
         """Put `name` under `token`."""
         names = self._names.get(token, ())
-        if name not in names:
-            self._names[token] = (*names, name)
+        if isinstance(names, dict):
+            names[name] = None
+        elif name not in names:
+            names = (*names, name)
+            self._names[token] = names if len(names) <= FEW else dict.fromkeys(names)
 
     def remove(self, token: Token, name: str) -> None:
         """Take `name` away from `token`."""
-        left = tuple(other for other in self._names.get(token, ()) if other != name)
-        if left:
-            self._names[token] = left
+        names = self._names.get(token, ())
+        if isinstance(names, dict):
+            names.pop(name, None)
         else:
+            names = tuple(other for other in names if other != name)
+            self._names[token] = names
+        if not names:
             self._names.pop(token, None)
 
-    def get(self, token: Token) -> tuple[str, ...]:
-        """All names under `token`."""
+    def get(self, token: Token) -> Collection[str]:
+        """All names under `token`. Good until the next change of the index."""
         return self._names.get(token, ())
 
     def __len__(self) -> int:
@@ -55,7 +65,7 @@ def _requirement_holds(entry: LabelSelectorRequirement, labels: Mapping[str, str
     values = entry.values or ()
     match entry.operator:
         case "In":
-            return labels.get(entry.key) in values
+            return entry.key in labels and labels[entry.key] in values
         case "NotIn":
             return entry.key not in labels or labels[entry.key] not in values
         case "Exists":
@@ -82,7 +92,7 @@ def _anchors(selector: Selector) -> list[tuple[str, str]]:
     ]
     for entry in selector.match_expressions or ():
         if entry.operator == "In" and len(entry.values or ()) == 1 and entry.key not in GENERATED_LABELS:
-            pairs.append((entry.key, (entry.values or [""])[0]))
+            pairs.append((entry.key, next(iter(entry.values or [""]))))
     return pairs
 
 

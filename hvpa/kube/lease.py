@@ -1,72 +1,31 @@
 """Leader election by a coordination.k8s.io/v1 Lease, by client-go's rules and default times.
 
-Clocks of different machines are never compared: another holder's lease counts from when *we* last saw it change.
+Clocks of different machines are never compared: another holder's lease counts from when *we* last saw it change, and
+our own from when we *sent* the renewal that succeeded. A holder gives up after LeaseTimes.renew and others take over
+after LeaseTimes.duration at the earliest: what lies between is for writes that were sent in the last moment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 
-import msgspec
 import structlog
 
 from hvpa.kube.errors import ApiError, Unreachable
-from hvpa.kube.transport import Body, Transport
+from hvpa.kube.leases import Candidate, Lease, LeaseApi, LeaseTimes, Monotonic, awake_or_not
+from hvpa.kube.transport import Transport
 from hvpa.reconcile.ports import Clock
+
+__all__ = ["Candidate", "LeaderElector", "LeaseTimes"]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-API_VERSION = "coordination.k8s.io/v1"
-JITTER = 1.2
-"""Tries are spread over RETRY to RETRY * JITTER (client-go's JitterFactor)."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseTimes:
-    """Seconds. `duration`: after which others may take the lease; `renew`: after which a holder that could not renew
-    gives up; `retry`: between tries. The defaults are client-go's and kube-controller-manager's."""
-
-    duration: float = 15.0
-    renew: float = 10.0
-    retry: float = 2.0
-
-
-class _LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class _LeaseMeta(msgspec.Struct, rename="camel", omit_defaults=True):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _Lease(msgspec.Struct, rename="camel"):
-    metadata: _LeaseMeta
-    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
-    api_version: str = API_VERSION
-    kind: str = "Lease"
-
-
-_decode = msgspec.json.Decoder(_Lease).decode
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """Who (`identity`, unique to this process) wants which Lease, and how it is kept."""
-
-    namespace: str
-    name: str
-    identity: str
-    times: LeaseTimes = LeaseTimes()
+SHORTEST = 0.8
+"""Looks come after this part of LeaseTimes.poll, or later: those of several candidates don't stay together."""
+HAIR = 0.001
+"""Seconds after the end of a lease at which it is looked at."""
 
 
 class LeaderElector:
@@ -77,154 +36,180 @@ class LeaderElector:
         transport: Transport,
         clock: Clock,
         candidate: Candidate,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Monotonic = awake_or_not,
     ) -> None:
-        self._transport = transport
-        self._clock = clock
-        self._namespace = candidate.namespace
-        self._name = candidate.name
-        self._identity = candidate.identity
+        self._me = candidate
         self._times = candidate.times
+        self._api = LeaseApi(transport, clock, candidate.namespace, candidate.times.limit)
         self._monotonic = monotonic
-        self._lease: _Lease | None = None
-        """The Lease as it was last seen or written, and when that was first seen."""
+        self._lease: Lease | None = None
+        """The Lease as it was last seen or written."""
         self._seen_at = 0.0
+        """When it was first seen like that."""
+        self._asked_at = 0.0
+        """When the request whose answer it was had been sent."""
         self._renewed_at: float | None = None
         """When the last renewal that succeeded was *sent*; None while we don't hold the lease."""
+        self._tried = False
+        """Whether we ever asked for it: it may be ours without our knowing."""
+        self._troubled = False
+        self._log = log.bind(lease=f"{candidate.namespace}/{candidate.name}", identity=candidate.identity)
 
     def holds(self) -> bool:
-        """Whether we may still write: our lease can't have run out in anybody's eyes. Checked before every write, so
-        that a process that was stopped for a while writes nothing when it goes on."""
-        return self._renewed_at is not None and self._monotonic() - self._renewed_at < self._times.duration
+        """Whether we may still write: our lease can't have run out in anybody's eyes, nor will it before a write that
+        is sent now has arrived. Checked before every write, so that a process that was stopped for a while, or is
+        suspended, writes nothing when it goes on."""
+        return self._renewed_at is not None and self._monotonic() - self._renewed_at < self._times.renew
 
     async def acquire(self) -> None:
         """Return once we hold the lease."""
-        log.info("waiting for the lease", lease=f"{self._namespace}/{self._name}", identity=self._identity)
+        self._log.info("waiting for the lease")
         while not await self._try():
-            await asyncio.sleep(self._times.retry * random.uniform(1.0, JITTER))
-        log.info("lease acquired", lease=f"{self._namespace}/{self._name}", identity=self._identity)
+            await asyncio.sleep(self._pause())
+        self._log.info("lease acquired")
 
     async def keep(self) -> None:
         """Renew the lease; returns when it is lost."""
         while self._renewed_at is not None:
             await asyncio.sleep(self._times.retry)
             left = self._renewed_at + self._times.renew - self._monotonic()
+            if left <= 0:
+                break
             try:
-                async with asyncio.timeout(max(0.0, left)):
-                    if not await self._try() and self._held_by_other():
-                        break
+                async with asyncio.timeout(left):
+                    await self._try()
             except TimeoutError:
-                pass
-            if self._monotonic() - self._renewed_at >= self._times.renew:
+                break
+            if self._held_by_other():
                 break
         self._renewed_at = None
-        log.error("lease lost", lease=f"{self._namespace}/{self._name}", identity=self._identity)
+        self._log.error("lease lost")
 
-    async def release(self) -> None:
-        """Give the lease back, so that the next one need not wait; never raises."""
-        if self._renewed_at is None:
-            return
+    async def release(self, unless: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Give the lease back, so that the next one need not wait; never raises. Where `unless` finds that others of
+        our group go on holding it, it stays; whoever joins while that is being found out keeps it, too, because joining
+        is a write."""
         self._renewed_at = None
-        now = self._now()
+        if not self._tried:
+            return
         try:
-            lease = await self._get()  # a renewal that was cut off may have got through
-            if lease is None or lease.spec.holder_identity != self._identity:
+            lease = await self._api.get(self._me.name)  # a renewal that was cut off may have got through
+            if lease is None or lease.holder != self._me.identity:
                 return
-            await self._put(_Lease(lease.metadata, _LeaseSpec("", 1, now, now, lease.spec.lease_transitions)))
-        except (ApiError, Unreachable, msgspec.MsgspecError) as error:
-            log.warning("lease not given back", error=str(error))
+            if unless is not None and await unless():
+                return
+            await self._api.empty(lease)
+        except (ApiError, Unreachable) as error:
+            self._log.warning("lease not given back", error=str(error))
         else:
-            log.info("lease given back", lease=f"{self._namespace}/{self._name}")
+            self._log.info("lease given back")
 
+    async def remove(self) -> None:
+        """Delete the Lease, which is of nobody's interest but ours; never raises."""
+        self._renewed_at = None
+        try:
+            lease = await self._api.get(self._me.name) if self._tried else None
+            if lease is not None and lease.holder == self._me.identity:
+                await self._api.delete(lease)
+        except (ApiError, Unreachable) as error:
+            self._log.warning("lease not deleted", error=str(error))
+
+    # --- tries --------------------------------------------------------------------------------------------------------
     async def _try(self) -> bool:
         """One try to get or renew the lease; False when that failed or somebody else holds it."""
         try:
-            return await self._acquire_or_renew()
-        except ApiError as error:
-            if error.status not in (404, 409):
-                log.warning("lease request failed", error=str(error))
-            self._lease = None if error.status == 409 and self._renewed_at is not None else self._lease
+            done = await self._acquire_or_renew()
+        except (ApiError, Unreachable) as error:
+            (self._log.debug if self._troubled else self._log.warning)(
+                "lease request failed", error=str(error)
+            )
+            self._troubled = True
             return False
-        except (Unreachable, msgspec.MsgspecError) as error:
-            log.warning("lease request failed", error=str(error))
-            return False
+        self._troubled = False
+        return done
 
     async def _acquire_or_renew(self) -> bool:
         sent = self._monotonic()
-        lease = self._lease
-        if (
-            self._renewed_at is None or lease is None
-        ):  # else we hold it, and a conflict will tell if it was taken
-            lease = await self._get()
-            if lease is not None:
-                self._observe(lease)
-                if not self._free(lease):
-                    return False
-        await self._take(lease, sent)
-        return True
+        if self._renewed_at is not None and self._lease is not None and not self._me.shared:
+            try:  # without a look: a conflict will tell if it isn't ours any more
+                await self._take(self._lease, sent)
+                return True
+            except ApiError as error:
+                if error.status not in (404, 409):
+                    raise
+        for _ in range(2):  # the second time when somebody wrote to it between our look and our write
+            lease = await self._api.get(self._me.name, self._look_limit())
+            if self._renewed_by_another(lease):
+                self._renewed_at = max(self._renewed_at or 0.0, self._asked_at)
+                self._observe(lease, sent)
+                return True
+            is_free = self._is_free(lease, sent)
+            self._observe(lease, sent)
+            if not is_free:
+                return False
+            try:
+                await self._take(lease, sent)
+                return True
+            except ApiError as error:
+                if error.status not in (404, 409):
+                    raise
+        return False
 
-    def _free(self, lease: _Lease) -> bool:
-        """Whether nobody else holds the lease, as far as we can tell."""
-        holder = lease.spec.holder_identity
-        if not holder or holder == self._identity:
+    def _renewed_by_another(self, lease: Lease | None) -> bool:
+        """Whether somebody of our group has renewed the lease since our last look: after that was sent, that is."""
+        if not self._me.shared or self._renewed_at is None or self._lease is None or lease is None:
+            return False
+        is_ours = lease.holder == self._me.identity
+        return is_ours and lease.metadata.resource_version != self._lease.metadata.resource_version
+
+    def _is_free(self, lease: Lease | None, sent: float) -> bool:
+        """Whether nobody else holds the lease, as far as we can tell. One that was there and is gone counts as if it
+        still stood there: its holder may not have noticed."""
+        if lease is not None and lease.holder in (None, self._me.identity):
             return True
-        duration = lease.spec.lease_duration_seconds or self._times.duration
-        return self._monotonic() - self._seen_at >= duration
+        if self._has_changed(lease):
+            return False
+        known = self._lease
+        if known is None or known.holder in (None, self._me.identity):
+            return True
+        return sent >= self._seen_at + self._duration(known)
+
+    def _has_changed(self, lease: Lease | None) -> bool:
+        if self._lease is None or lease is None:
+            return lease is not None
+        return lease.metadata.resource_version != self._lease.metadata.resource_version
+
+    def _observe(self, lease: Lease | None, sent: float) -> None:
+        """`lease` is what we were told by a request sent at `sent`."""
+        if self._has_changed(lease):
+            self._lease, self._seen_at = lease, self._monotonic()
+        self._asked_at = sent
 
     def _held_by_other(self) -> bool:
-        return self._lease is not None and self._lease.spec.holder_identity not in ("", None, self._identity)
+        return self._lease is not None and self._lease.holder not in (None, self._me.identity)
 
-    def _observe(self, lease: _Lease) -> None:
-        if self._lease is None or lease.metadata.resource_version != self._lease.metadata.resource_version:
-            self._seen_at = self._monotonic()
-        self._lease = lease
-
-    async def _take(self, lease: _Lease | None, sent: float) -> None:
-        now = self._now()
-        spec = _LeaseSpec(self._identity, max(1, int(self._times.duration)), now, now, 0)
+    async def _take(self, lease: Lease | None, sent: float) -> None:
+        self._tried = True
+        spec = self._api.taken(lease, self._me.identity, self._times.duration)
         if lease is None:
-            fresh = _Lease(_LeaseMeta(name=self._name, namespace=self._namespace), spec)
-            answer = await self._transport.request(
-                "POST",
-                self._path(None),
-                body=Body(msgspec.json.encode(fresh)),
-                timeout=self._limit(),
-                verb="create",
-            )
-            self._lease = _decode(answer)
+            self._lease = await self._api.create(self._me.name, self._me.labels, spec)
         else:
-            if lease.spec.holder_identity == self._identity:
-                spec.acquire_time = lease.spec.acquire_time or now
-                spec.lease_transitions = lease.spec.lease_transitions
-            else:
-                spec.lease_transitions = (lease.spec.lease_transitions or 0) + 1
-            self._lease = await self._put(_Lease(lease.metadata, spec))
+            self._lease = await self._api.update(lease, spec)
         self._seen_at = self._monotonic()
-        self._renewed_at = sent
+        self._asked_at = self._renewed_at = sent
 
-    async def _get(self) -> _Lease | None:
-        try:
-            return _decode(
-                await self._transport.request("GET", self._path(self._name), timeout=self._limit())
-            )
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+    # --- waiting ------------------------------------------------------------------------------------------------------
+    def _duration(self, lease: Lease) -> float:
+        return lease.spec.lease_duration_seconds or self._times.duration
 
-    async def _put(self, lease: _Lease) -> _Lease:
-        body = Body(msgspec.json.encode(lease))
-        path = self._path(self._name)
-        return _decode(await self._transport.request("PUT", path, None, body, self._limit(), "update"))
+    def _look_limit(self) -> float:
+        """One who waits looks again soon; a connection that hangs must not make it miss the end of the lease."""
+        return self._times.limit if self._renewed_at is not None else max(1.0, self._times.retry)
 
-    def _path(self, name: str | None) -> str:
-        base = f"/apis/{API_VERSION}/namespaces/{self._namespace}/leases"
-        return base if name is None else f"{base}/{name}"
-
-    def _limit(self) -> float:
-        """A request may take half the time in which a renewal must succeed (as client-go's)."""
-        return max(1.0, self._times.renew / 2)
-
-    def _now(self) -> str:
-        """The present time as metav1.MicroTime: always six digits."""
-        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    def _pause(self) -> float:
+        """Seconds to the next look of one who waits: soon, or when the lease that it waits for runs out."""
+        pause = self._times.poll * random.uniform(SHORTEST, 1.0)
+        if self._lease is None or not self._held_by_other():
+            return pause
+        left = self._seen_at + self._duration(self._lease) - self._monotonic()
+        return min(pause, left + HAIR) if left > 0 else pause

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from hvpa.api.objects import Hpa, Meta, ObjectReference, Pod, RawHvpa, Selector, Vpa, Workload
-from hvpa.core.model import Objects
+from hvpa.api.objects import Hpa, Meta, ObjectReference, Pod, Selector, Vpa, Workload
+from hvpa.core.model import MOST_RIVALS, Objects
 from hvpa.kube import changes
 from hvpa.kube.cache import Store
 from hvpa.kube.indexes import Index, PodIndex, SelectorIndex
-from hvpa.kube.parsed import NamedRecommender, ParsedHvpas, links_of
+from hvpa.kube.parsed import NO_LINKS, Links, NamedRecommender, StoredHvpa
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.slim import carry_over
 from hvpa.reconcile.ports import Key
 
 HVPA_KIND = "Hvpa"
@@ -35,7 +37,7 @@ class LocalCluster:
 
     def __init__(self, scopes: Collection[str], enqueue: Callable[[Key], None]) -> None:
         self._enqueue = enqueue
-        self.hvpas: Store[RawHvpa] = Store(scopes, self._hvpa_changed)
+        self.hvpas: Store[StoredHvpa] = Store(scopes, self._hvpa_changed)
         self.workloads: dict[str, Store[Workload]] = {
             DEPLOYMENTS.kind: Store(scopes, self._workload_changed),
             STATEFULSETS.kind: Store(scopes, self._workload_changed),
@@ -51,7 +53,6 @@ class LocalCluster:
         self._pod_index = PodIndex()
         self._selectors: SelectorIndex[Target] = SelectorIndex()
         self._status_writes: set[Key] = set()
-        self._parsed = ParsedHvpas()
         self._pods: dict[Target, tuple[Pod, ...]] = {}
         """The pods of targets that were asked for: the same tuple for as long as they are the same pods."""
 
@@ -83,18 +84,17 @@ class LocalCluster:
     # --- reading -----------------------------------------------------------------------------------------------------
     def objects(self, key: Key) -> Objects | None:
         """All that may have to do with the Hvpa of `key`; see `hvpa.core.model.Objects`."""
-        raw = self.hvpas.get(key)
-        if raw is None:
+        stored = self.hvpas.get(key)
+        if stored is None:
             return None
-        parsed = self._parsed.get(key, raw)
-        namespace, meta, spec = key.namespace, raw.metadata, parsed.links
+        namespace, meta, spec = key.namespace, stored.metadata, stored.links
         target = Target(namespace, spec.target_ref.kind, spec.target_ref.name)
         store = self.workloads.get(target.kind)
         workload = store.get(Key(namespace, target.name)) if store is not None else None
         return Objects(
-            hvpa=parsed.hvpa,
+            hvpa=stored.read(),
             workload=workload,
-            rivals=tuple(sorted(self._rivals(key, target))),
+            rivals=tuple(sorted(islice(self._rivals(key, target), MOST_RIVALS + 1))),
             hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa)),
             vpas=tuple(self._related(self.vpas, self._vpa_refs, meta, target, spec.vpa)),
             pods=self._pods_of(target, workload.spec.selector) if workload is not None else (),
@@ -111,8 +111,7 @@ class LocalCluster:
         if not target.name:
             return
         for name in self._targeting.get(target):
-            other = self.hvpas.get(Key(key.namespace, name))
-            if name != key.name and other is not None and other.metadata.deletion_timestamp is None:
+            if name != key.name:
                 yield name
 
     def _related(
@@ -141,7 +140,17 @@ class LocalCluster:
             if self.hvpas.get(key) is not None:
                 self._enqueue(key)
 
-    def _hvpa_changed(self, old: RawHvpa | None, new: RawHvpa | None, own: bool) -> None:
+    def _scaling(self, target: Target) -> Collection[str]:
+        """The Hvpas that scale a target. Where several name it none of them does, whatever becomes of it."""
+        names = self._targeting.get(target)
+        return names if len(names) == 1 else ()
+
+    def _wake_of(self, target: Target) -> None:
+        self._wake(target.namespace, self._scaling(target))
+
+    def _hvpa_changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
+        if new is not None:
+            new.succeed(old)
         meta = _either(old, new).metadata
         key = Key(meta.namespace, meta.name)
         if old is not None and new is not None and not changes.hvpa_spec_changed(old, new):
@@ -149,25 +158,19 @@ class LocalCluster:
             if not expected and changes.hvpa_status_changed(old, new):
                 self._enqueue(key)
             return
-        if new is None:
-            self._parsed.forget(key)
-        before, after = links_of(old), links_of(new)
-        left = (
-            Target(key.namespace, before.target_ref.kind, before.target_ref.name) if old is not None else None
-        )
-        joined = (
-            Target(key.namespace, after.target_ref.kind, after.target_ref.name) if new is not None else None
-        )
+        before = old.links if old is not None else NO_LINKS
+        after = new.links if new is not None else NO_LINKS
+        left, joined = _target_of(old, before), _target_of(new, after)
         self._rename(HPAS.kind, key, before.hpa, after.hpa)
         self._rename(VPAS.kind, key, before.vpa, after.vpa)
         if left != joined:
             self._retarget(key, left, joined)
         self._enqueue(key)
-        # Its rivals see it come, go, or begin to go.
-        ending = new is not None and new.metadata.deletion_timestamp is not None
-        for target in {left, joined} if left != joined or ending else ():
-            if target is not None:
-                self._wake(key.namespace, (name for name in self._targeting.get(target) if name != key.name))
+        # Its rivals see it come or go. Where they are so many that none is told by name, one more or less is no news.
+        for target in (left, joined) if left != joined else ():
+            names = self._targeting.get(target) if target is not None else ()
+            if len(names) <= MOST_RIVALS + 2:
+                self._wake(key.namespace, (name for name in names if name != key.name))
 
     def _rename(
         self, kind: str, key: Key, before: NamedRecommender | None, after: NamedRecommender | None
@@ -188,6 +191,7 @@ class LocalCluster:
                 self._pods.pop(left, None)
         if joined is not None:
             self._targeting.add(joined, key.name)
+            self._pods.pop(joined, None)  # one that is going may have asked for them
             store = self.workloads.get(joined.kind)
             workload = store.get(Key(key.namespace, joined.name)) if store is not None else None
             if workload is not None:
@@ -206,14 +210,16 @@ class LocalCluster:
         if old is None or new is None or old.spec.selector != new.spec.selector:
             self._pods.pop(target, None)
         if old is None or new is None or changes.workload_changed(old, new):
-            self._wake(target.namespace, names)
+            self._wake_of(target)
 
     def _hpa_changed(self, old: Hpa | None, new: Hpa | None, own: bool) -> None:
+        carry_over(old, new)
         if old is not None and new is not None and not changes.hpa_changed(old, new):
             return
         self._recommender_changed(HPAS.kind, self._hpa_refs, old, new)
 
     def _vpa_changed(self, old: Vpa | None, new: Vpa | None, own: bool) -> None:
+        carry_over(old, new)
         if old is not None and new is not None and not changes.vpa_changed(old, new):
             return
         self._recommender_changed(VPAS.kind, self._vpa_refs, old, new)
@@ -236,11 +242,12 @@ class LocalCluster:
     def _concerned(self, kind: str, obj: Hpa | Vpa) -> set[str]:
         """Names of the Hvpas that an HPA or VPA may have to do with."""
         meta, reference = obj.metadata, _reference(obj)
-        names = {owner.name for owner in meta.owner_references if owner.kind == HVPA_KIND}
+        controller = meta.controller()
+        names = {controller.name} if controller is not None and controller.kind == HVPA_KIND else set()
         if reference.kind == HVPA_KIND:
             names.add(reference.name)
         else:
-            names.update(self._targeting.get(Target(meta.namespace, reference.kind, reference.name)))
+            names.update(self._scaling(Target(meta.namespace, reference.kind, reference.name)))
         names.update(self._naming[kind].get(Key(meta.namespace, meta.name)))
         names.add(meta.name)
         names.add(meta.name.rpartition("-")[0])
@@ -259,7 +266,7 @@ class LocalCluster:
         for target in targets:
             self._pods.pop(target, None)
             if is_news:
-                self._wake(target.namespace, self._targeting.get(target))
+                self._wake_of(target)
 
 
 Either = TypeVar("Either")
@@ -278,6 +285,14 @@ def _reference(obj: Hpa | Vpa) -> ObjectReference:
 
 
 def _tokens(obj: Hpa | Vpa) -> tuple[RefToken, ...]:
-    meta, reference = obj.metadata, _reference(obj)
-    owners = tuple((meta.namespace, owner.uid) for owner in meta.owner_references)
-    return (*owners, (meta.namespace, reference.kind, reference.name))
+    """The target and the controller: no other owner has a say, and there may be thousands of them."""
+    meta, reference, controller = obj.metadata, _reference(obj), obj.metadata.controller()
+    target = (meta.namespace, reference.kind, reference.name)
+    return (target,) if controller is None else ((meta.namespace, controller.uid), target)
+
+
+def _target_of(hvpa: StoredHvpa | None, links: Links) -> Target | None:
+    """What an Hvpa names as its target; none for one that is gone, or going and no longer scaled by."""
+    if hvpa is None or hvpa.metadata.deletion_timestamp is not None:
+        return None
+    return Target(hvpa.metadata.namespace, links.target_ref.kind, links.target_ref.name)

@@ -16,6 +16,8 @@ from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+LONG = (30.0, 60.0, 120.0)
+"""Further buckets for what overload makes long."""
 _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
 """What divides millicores and bytes to get Prometheus' base units, cores and bytes."""
 
@@ -49,6 +51,12 @@ class Metrics:
             buckets=SECONDS,
             registry=registry,
         )
+        self._queue_wait = Histogram(
+            "hvpa_queue_wait_seconds",
+            "Time from when an Hvpa was due until a worker took it.",
+            buckets=SECONDS + LONG,
+            registry=registry,
+        )
         self._requests = Counter(
             "hvpa_api_requests", "Requests to the API server.", ["verb", "code"], registry=registry
         )
@@ -64,10 +72,16 @@ class Metrics:
             ["resource"],
             registry=registry,
         )
-        self._objects = _PerObject(registry) if per_object else None
-        self._leader = Gauge(
-            "hvpa_leader", "Whether this process holds the lease (or needs none).", registry=registry
+        self._throttled = Counter(
+            "hvpa_throttled", "Answers by which the API server asked the operator to wait.", registry=registry
         )
+        self._turn_wait = Histogram(
+            "hvpa_turn_wait_seconds",
+            "Time for which a worker, or the writer of Events, had to wait for leave to write, if it had to.",
+            buckets=SECONDS + LONG,
+            registry=registry,
+        )
+        self._objects = _PerObject(registry) if per_object else None
 
     def watch_queue(self, depth: Callable[[], float], oldest_age: Callable[[], float]) -> None:
         """Show the queue's depth and the age of its head, asked for at each scrape."""
@@ -76,9 +90,26 @@ class Metrics:
             "hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", registry=self.registry
         ).set_function(oldest_age)
 
-    def set_leader(self, leads: bool) -> None:
-        """Whether this process reconciles."""
-        self._leader.set(leads)
+    def watch_limits(self, in_flight: Callable[[], float], limit: Callable[[], float]) -> None:
+        """Show how many writes are under way, and how many may be, asked for at each scrape."""
+        Gauge("hvpa_writes_in_flight", "Writes that are under way.", registry=self.registry).set_function(
+            in_flight
+        )
+        Gauge(
+            "hvpa_writes_in_flight_limit",
+            "Writes that may be under way; less than --max-in-flight after the API server asked to wait.",
+            registry=self.registry,
+        ).set_function(limit)
+
+    def watch_shards(self, held: Callable[[], int]) -> None:
+        """Show how many shards this process works on (1 is all where the work is not divided), asked for at each
+        scrape."""
+        Gauge(
+            "hvpa_leader", "Whether this process works: holds a lease, or needs none.", registry=self.registry
+        ).set_function(lambda: float(held() > 0))
+        Gauge("hvpa_shards_held", "Shards that this process works on.", registry=self.registry).set_function(
+            held
+        )
 
     def request(self, verb: str, code: str) -> None:
         """A request to the API server was answered with `code`, or "error"."""
@@ -91,6 +122,14 @@ class Metrics:
     def bad_object(self, plural: str) -> None:
         """See `hvpa.kube.reflector.ReflectorTelemetry`."""
         self._bad_objects.labels(plural).inc()
+
+    def throttled(self) -> None:
+        """See `hvpa.kube.limits.LimitTelemetry`."""
+        self._throttled.inc()
+
+    def turn_waited(self, seconds: float) -> None:
+        """See `hvpa.kube.limits.LimitTelemetry`."""
+        self._turn_wait.observe(seconds)
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         """See the protocol."""
@@ -109,6 +148,10 @@ class Metrics:
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
         """See the protocol."""
         self._write_failures.labels(operation, kind).inc()
+
+    def started(self, key: Key, waited: float) -> None:
+        """See the protocol."""
+        self._queue_wait.observe(waited)
 
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
         """See the protocol."""

@@ -1,15 +1,21 @@
-"""Hvpas as they were parsed, beside the bytes that they were parsed from: each version of an Hvpa is parsed once, and
-of the next version only what has changed."""
+"""Hvpas as the local copy holds them: parsed when somebody first asks, of the next version only what has changed, and
+without the bytes afterwards."""
 
 from __future__ import annotations
 
-import msgspec
-from pydantic import BaseModel
+from typing import NamedTuple
 
-from hvpa.api.hvpa import HvpaObject, read_hvpa
+import msgspec
+
+from hvpa.api.hvpa import FieldError, HvpaObject, HvpaSpec, read_spec
 from hvpa.api.objects import ObjectReference, RawHvpa
-from hvpa.api.status import read_status
-from hvpa.reconcile.ports import Key
+from hvpa.api.status import HvpaStatus, read_status
+from hvpa.kube.sharing import ModelSharer
+from hvpa.kube.slim import is_kept, slim_meta
+
+_NOTHING = msgspec.Raw(b"{}")
+_set = msgspec.structs.force_setattr
+_sharer = ModelSharer()
 
 
 class NamedRecommender(msgspec.Struct, frozen=True):
@@ -26,71 +32,97 @@ class Links(msgspec.Struct, frozen=True, rename="camel"):
     vpa: NamedRecommender | None = None
 
 
+NO_LINKS = Links()
 _decode_links = msgspec.json.Decoder(Links).decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def links_of(hvpa: RawHvpa | None) -> Links:
-    """The links of an Hvpa; none where they can't be read."""
-    if hvpa is None:
-        return Links()
-    try:
-        return _decode_links(hvpa.spec)
-    except msgspec.MsgspecError:
-        return Links()
+class _Parsed(NamedTuple):
+    """An Hvpa, and the hashes of what it was parsed from."""
 
-
-class Parsed(msgspec.Struct, frozen=True):
-    """An Hvpa, what it was parsed from, and its links."""
-
-    raw: RawHvpa
     hvpa: HvpaObject
-    links: Links
+    spec: int
+    rest: int | None
+    """Of the spec without `replicas`, which changes all the time; None where that can't be told."""
+    status: int
 
 
-class ParsedHvpas:
-    """The latest version of each Hvpa that somebody asked for."""
+class StoredHvpa(RawHvpa, frozen=True):
+    """An Hvpa of which `spec` and `status` are dropped once they were parsed. What they were is told by their hashes,
+    which nobody can make collide: Python keys them anew in each process."""
 
-    def __init__(self) -> None:
-        self._parsed: dict[Key, Parsed] = {}
+    links: Links = NO_LINKS
+    spec_hash: int = 0
+    status_hash: int = 0
+    parsed: _Parsed | None = None
+    """This version or an earlier one."""
 
-    def get(self, key: Key, raw: RawHvpa) -> Parsed:
-        """The Hvpa of `key`, which the store has as `raw`."""
-        known = self._parsed.get(key)
-        if known is not None and known.raw is raw:
-            return known
-        if known is None or bytes(known.raw.spec) != bytes(raw.spec):
-            found = Parsed(raw, read_hvpa(raw), links_of(raw))
-        else:
-            old = known.hvpa
-            status, unreadable = old.status, old.unreadable_status
-            if bytes(known.raw.status) != bytes(raw.status):
-                status, unreadable = read_status(bytes(raw.status))
-            found = Parsed(
-                raw, HvpaObject(raw.metadata, old.spec, old.problems, status, unreadable), known.links
-            )
-        for part in (found.hvpa.spec, found.hvpa.status):
-            if known is None or (part is not known.hvpa.spec and part is not known.hvpa.status):
-                _share_field_sets(part)
-        self._parsed[key] = found
+    def succeed(self, old: StoredHvpa | None) -> None:
+        """Take over from the version before what need not be parsed again."""
+        same = old is not None and old.spec_hash == self.spec_hash
+        _set(self, "links", old.links if old is not None and same else _links(self.spec))
+        _set(self, "parsed", old.parsed if old is not None else None)
+
+    def read(self) -> HvpaObject:
+        """The Hvpa, parsed."""
+        known = self.parsed
+        if known is not None and known.hvpa.metadata is self.metadata:
+            return known.hvpa
+        spec, problems, rest = self._spec(known)
+        status, unreadable = self._status(known)
+        found = HvpaObject(self.metadata, spec, problems, status, unreadable)
+        _set(self, "parsed", _Parsed(found, self.spec_hash, rest, self.status_hash))
+        _set(self, "spec", _NOTHING)
+        _set(self, "status", _NOTHING)
         return found
 
-    def forget(self, key: Key) -> None:
-        """The Hvpa is gone."""
-        self._parsed.pop(key, None)
+    def _spec(self, known: _Parsed | None) -> tuple[HvpaSpec | None, tuple[FieldError, ...], int | None]:
+        if known is not None and known.spec == self.spec_hash:
+            return known.hvpa.spec, known.hvpa.problems, known.rest
+        replicas, rest = _without_replicas(self.spec)
+        if known is not None and rest is not None and rest == known.rest and known.hvpa.spec is not None:
+            return known.hvpa.spec.model_copy(update={"replicas": replicas}), known.hvpa.problems, rest
+        spec, problems = read_spec(bytes(self.spec))
+        if spec is not None:
+            _sharer.share(spec, self.spec)
+        return spec, problems, rest
+
+    def _status(self, known: _Parsed | None) -> tuple[HvpaStatus, tuple[str, ...]]:
+        if known is not None and known.status == self.status_hash:
+            return known.hvpa.status, known.hvpa.unreadable_status
+        status, unreadable = read_status(bytes(self.status))
+        _sharer.share(status, self.status)
+        return status, unreadable
 
 
-_given: dict[frozenset[str], set[str]] = {}
-"""Sets of fields that were given; there are few different ones."""
+def stored(raw: RawHvpa) -> StoredHvpa:
+    """An Hvpa as it came, for the local copy."""
+    spec, status = bytes(raw.spec), bytes(raw.status)
+    slim_meta(raw.metadata, is_kept)
+    return StoredHvpa(
+        raw.metadata,
+        msgspec.Raw(spec),
+        msgspec.Raw(status),
+        spec_hash=hash(spec),
+        status_hash=hash(status),
+    )
 
 
-def _share_field_sets(value: object) -> None:
-    """Let all models that were given the same fields share one set of their names. Nobody changes it, since models are
-    frozen and a copy gets a set of its own; one set per model would be more than half of an Hvpa's memory."""
-    if isinstance(value, BaseModel):
-        given = value.model_fields_set
-        object.__setattr__(value, "__pydantic_fields_set__", _given.setdefault(frozenset(given), given))
-        for part in vars(value).values():
-            _share_field_sets(part)
-    elif isinstance(value, tuple):
-        for part in value:
-            _share_field_sets(part)
+def _links(spec: msgspec.Raw) -> Links:
+    """The links of an Hvpa; none where they can't be read."""
+    try:
+        return _decode_links(spec)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return NO_LINKS
+
+
+def _without_replicas(spec: msgspec.Raw) -> tuple[int, int | None]:
+    """`replicas`, and the hash of everything else; None for one whose `replicas` is not a plain count."""
+    try:
+        fields = _decode_fields(spec)
+        replicas = msgspec.json.decode(fields.pop("replicas"), type=int)
+    except (msgspec.MsgspecError, ValueError, RecursionError, KeyError):
+        return 0, None
+    if not 0 <= replicas < 2**31:
+        return 0, None
+    return replicas, hash(tuple([(name, bytes(value)) for name, value in fields.items()]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Generic, Literal, Protocol
@@ -20,6 +21,7 @@ from hvpa.api.objects import Meta
 from hvpa.kube.cache import ALL_NAMESPACES, Store
 from hvpa.kube.errors import ApiError, Unreachable, status_event_error
 from hvpa.kube.resources import Resource, T
+from hvpa.kube.salvage import without_wrong_times
 from hvpa.kube.transport import Transport
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import Backoff
@@ -39,8 +41,13 @@ NOT_SERVED_RETRY = (30.0, 300.0)
 """First and largest wait, in seconds, before looking again for a resource that the cluster doesn't serve."""
 LONG_LIVED = 30.0
 """Seconds after which a watch that breaks counts as one that had worked: its back-off starts anew."""
+REMEMBERED = 1000
+"""Faults of objects that are remembered, so that each is logged once."""
 STUCK = 900.0
 """Seconds without any step of the loop after which a watch counts as stuck; every step is bounded by less."""
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
 
 State = Literal["starting", "synced", "not served"]
 
@@ -73,7 +80,7 @@ def _metadata(raw: msgspec.Raw) -> Meta | None:
     """An object's metadata; None when not even that can be read."""
     try:
         return _decode_named(raw).metadata
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return None
 
 
@@ -119,6 +126,8 @@ class Reflector(Generic[T]):
         self._position: str | None = None
         """Resource version up to which the store is complete; None: a list is needed."""
         self._last_step = time.monotonic()
+        self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Objects that can't be read, and why, as far as that was logged."""
 
     def healthy(self) -> bool:
         """Whether the loop is getting on (it may well be getting errors)."""
@@ -174,35 +183,37 @@ class Reflector(Generic[T]):
     async def _list(self) -> str:
         """Put all objects into the store, page by page; the list's resource version."""
         listed: set[Key] = set()
-        token = resource_version = ""
+        page = await self._page("")
+        resource_version = page.metadata.resource_version
+        if not resource_version:  # whatever it is, it says nothing about what there is
+            raise Unreachable(f"list of {self.resource.plural} can't be read: no resource version")
+        self._store.restart(self.scope, resource_version)
         while True:
-            query = {"limit": str(PAGE)}
-            if token:
-                query["continue"] = token
-            try:
-                body = await self._transport.request(
-                    "GET", self._path(), query, timeout=LIST_TIMEOUT, verb="list"
-                )
-            except ApiError as error:
-                if error.status == 410:
-                    raise _Expired from error
-                raise
-            try:
-                page = _decode_page(body)
-            except msgspec.MsgspecError as error:
-                raise Unreachable(f"list of {self.resource.plural} can't be read: {error}") from error
-            if not resource_version:
-                resource_version = page.metadata.resource_version
-                self._store.restart(self.scope, resource_version)
             for item in page.items or ():
                 if (meta := self._put(item)) is not None:
                     listed.add(Key(meta.namespace, meta.name))
             self._last_step = time.monotonic()
-            token = page.metadata.continue_token
-            if not token:
+            if not page.metadata.continue_token:
                 break
+            page = await self._page(page.metadata.continue_token)
         self._store.finish_list(self.scope, listed, resource_version)
         return resource_version
+
+    async def _page(self, token: str) -> _Page:
+        """The first page of the list, or the one that `token` continues with."""
+        query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
+        try:
+            body = await self._transport.request(
+                "GET", self._path(), query, timeout=LIST_TIMEOUT, verb="list"
+            )
+        except ApiError as error:
+            if error.status == 410:
+                raise _Expired from error
+            raise
+        try:
+            return _decode_page(body)
+        except UNREADABLE as error:
+            raise Unreachable(f"list of {self.resource.plural} can't be read: {error}") from error
 
     async def _watch(self, resource_version: str) -> None:
         """Follow the changes since `resource_version` until the server ends the watch."""
@@ -232,7 +243,7 @@ class Reflector(Generic[T]):
             meta = self._put(event.object) if event.type in ("ADDED", "MODIFIED") else None
             if meta is None:
                 meta = _metadata(event.object)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise Unreachable(f"watch of {self.resource.plural} can't be read: {error}") from error
         if meta is None:
             return  # told by _refuse; the next event or bookmark moves the position on
@@ -246,18 +257,44 @@ class Reflector(Generic[T]):
         absent, and None is returned."""
         try:
             obj = self.resource.decode(raw)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            self._refuse(raw, error)
-            return None
+        except UNREADABLE as error:
+            found = self._salvaged(raw, error)
+            if found is None:
+                return None
+            obj = found
         self._store.put(obj)
         return obj.metadata
+
+    def _salvaged(self, raw: msgspec.Raw, error: Exception) -> T | None:
+        """The object without the times that can't be read; None where that doesn't help."""
+        try:
+            mended = without_wrong_times(raw)
+            obj = None if mended is None else self.resource.decode(mended)
+        except UNREADABLE:
+            obj = None
+        if obj is None:
+            self._refuse(raw, error)
+        else:
+            self._tell("a time of an object can't be read", obj.metadata, error)
+        return obj
 
     def _refuse(self, raw: msgspec.Raw, error: Exception) -> None:
         self._telemetry.bad_object(self.resource.plural)
         meta = _metadata(raw) or Meta()
         self._store.delete(Key(meta.namespace, meta.name))
-        log.warning(
-            "object can't be read",
+        self._tell("object can't be read", meta, error)
+
+    def _tell(self, event: str, meta: Meta, error: Exception) -> None:
+        """Log what is wrong with an object: once, and again when something else is wrong with it; it may be written
+        every second."""
+        wrong = (meta.uid or meta.name, str(error))
+        known = wrong in self._told
+        self._told[wrong] = None
+        self._told.move_to_end(wrong)
+        while len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+        (log.debug if known else log.warning)(
+            event,
             kind=self.resource.kind,
             namespace=meta.namespace,
             object=meta.name,

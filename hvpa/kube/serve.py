@@ -1,18 +1,48 @@
-"""The operator's own HTTP servers: /metrics on one address, /healthz and /readyz on another."""
+"""The operator's own HTTP servers: /metrics on one address, /healthz and /readyz on another.
+
+They answer GET and HEAD of the paths that they were given and say nothing else: no path, no version, no traceback.
+What a client may cost is bounded: size of its request, time to send it and to take the answer, number of connections.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+MAX_LINE = 2048
+"""Bytes of a request line."""
+MAX_FIELD = 8190
+"""Bytes of one header field: a bearer token with room to spare (a ServiceAccount's has about 1,000)."""
+MAX_HEADERS = 64
+"""Header fields of a request."""
+MAX_CONNECTIONS = 100
+"""Connections at once; further ones are closed at once. Some scrapers and probes need a handful."""
+IDLE = 30.0
+"""Seconds in which a request must arrive whole, counted from the connection's start or the answer before."""
+ANSWER = 30.0
+"""Seconds in which a request is answered and the client has taken the answer."""
+HANDSHAKE = 10.0
+"""Seconds that a TLS handshake may take."""
+METHODS = ("GET", "HEAD")
+
 Check = Callable[[], str | None]
 """None when all is well, else what isn't."""
+Routes = dict[str, Callable[[], web.Response]]
+"""Path to what answers it."""
+Guard = Callable[[web.BaseRequest], Awaitable[web.Response | None]]
+"""None for a request that may be answered, else the refusal."""
 
 
 class AddressError(ValueError):
-    """A bind address that can't be read or used."""
+    """A bind address, or what else a server is told to listen with, that can't be read or used."""
 
 
 def parse_address(text: str) -> tuple[str | None, int] | None:
@@ -27,25 +57,23 @@ def parse_address(text: str) -> tuple[str | None, int] | None:
     return host or None, int(port)
 
 
-async def serve(address: str, routes: dict[str, Callable[[], web.Response]]) -> web.AppRunner | None:
-    """Serve `routes` (path to answer) at `address` until the runner's `cleanup`. Raises AddressError."""
+async def serve(
+    address: str, routes: Routes, guard: Guard | None = None, tls: ssl.SSLContext | None = None
+) -> Listener | None:
+    """Serve `routes` at `address` until the listener's `cleanup`, over HTTPS with `tls`; each request passes the
+    `guard` first. None where `address` is "0". Raises AddressError."""
     where = parse_address(address)
     if where is None:
         return None
-    app = web.Application()
-    for path, answer in routes.items():
-        app.router.add_get(path, _handler(answer))
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
-    await runner.setup()
+    listener = Listener(_Doorway(_Answering(routes, guard)))
     try:
-        await web.TCPSite(runner, where[0], where[1]).start()
+        await listener.start(where[0], where[1], tls)
     except OSError as error:
-        await runner.cleanup()
         raise AddressError(f"can't listen on {address}: {error.strerror or error}") from error
-    return runner
+    return listener
 
 
-def metrics_routes(registry: CollectorRegistry) -> dict[str, Callable[[], web.Response]]:
+def metrics_routes(registry: CollectorRegistry) -> Routes:
     """`/metrics` in Prometheus' text format."""
 
     def answer() -> web.Response:
@@ -54,19 +82,119 @@ def metrics_routes(registry: CollectorRegistry) -> dict[str, Callable[[], web.Re
     return {"/metrics": answer}
 
 
-def health_routes(healthy: Check, ready: Check) -> dict[str, Callable[[], web.Response]]:
+def health_routes(healthy: Check, ready: Check) -> Routes:
     """`/healthz` and `/readyz`: 200 and "ok", or 503 and what is wrong."""
     return {"/healthz": lambda: _verdict(healthy()), "/readyz": lambda: _verdict(ready())}
+
+
+def plain(status: int, text: str, **headers: str) -> web.Response:
+    """A short answer as text. Underscores in the names of `headers` stand for dashes."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return web.Response(status=status, text=text + "\n", headers=named)
+
+
+class Listener:
+    """A server that listens, until `cleanup`."""
+
+    def __init__(self, doorway: _Doorway) -> None:
+        self._doorway = doorway
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str | None, port: int, tls: ssl.SSLContext | None) -> None:
+        """Listen. Raises OSError."""
+        limit = HANDSHAKE if tls is not None else None
+        self._server = await asyncio.get_running_loop().create_server(
+            self._doorway, host, port, ssl=tls, ssl_handshake_timeout=limit, reuse_address=True
+        )
+
+    async def cleanup(self) -> None:
+        """Close the address; requests under way have a second to end."""
+        if self._server is not None:
+            self._server.close()
+        self._doorway.pre_shutdown()
+        await self._doorway.shutdown(1.0)
+
+
+class _Connection(web.RequestHandler):
+    """A connection whose faults are answered in a few words: aiohttp would show versions and echo the request."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if isinstance(exc, ConnectionError) or request.writer.output_size > 0:
+            raise ConnectionError("the client is gone, or has the beginning of another answer")
+        if status >= 500:
+            log.error("a request could not be answered", error=repr(exc))
+        answer = _named(plain(status, "bad request" if status < 500 else "internal error"))
+        answer.force_close()
+        return answer
+
+
+class _Doorway(web.Server):
+    """Lets connections in, up to MAX_CONNECTIONS."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
+        super().__init__(handler)
+        self._limits: dict[str, Any] = {
+            "access_log": None,
+            "keepalive_timeout": IDLE,
+            "lingering_time": 0.0,
+            "max_line_size": MAX_LINE,
+            "max_field_size": MAX_FIELD,
+            "max_headers": MAX_HEADERS,
+        }
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=asyncio.get_running_loop(), **self._limits)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.abort()
+
+
+class _Answering:
+    """Answers requests by their path."""
+
+    def __init__(self, routes: Routes, guard: Guard | None) -> None:
+        self._routes = routes
+        self._guard = guard
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(ANSWER):
+                answer = _named(await self._answer(request))
+                await answer.prepare(request)
+                await answer.write_eof()  # waits for a client that is slow to take it
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError("the client was too slow") from None
+        return answer
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        route = self._routes.get(request.path)
+        if route is None:
+            return plain(404, "not found")
+        if request.method not in METHODS:
+            return plain(405, "method not allowed", Allow=", ".join(METHODS))
+        refusal = await self._guard(request) if self._guard is not None else None
+        return route() if refusal is None else refusal
+
+
+def _named(answer: web.Response) -> web.Response:
+    """The answer with a header that says no version (without it, aiohttp adds one that does)."""
+    answer.headers["Server"] = "hvpa"
+    return answer
 
 
 def _verdict(problem: str | None) -> web.Response:
     if problem is None:
         return web.Response(text="ok")
     return web.Response(status=503, text=problem)
-
-
-def _handler(answer: Callable[[], web.Response]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return answer()
-
-    return handle

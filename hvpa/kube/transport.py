@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp.client import _RequestContextManager
-from kubernetes_asyncio.client.rest import RESTClientObject
 from yarl import URL
 
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ConfigError, Unreachable, api_error
+from hvpa.kube.library import RESTClientObject
 
 CONNECT_TIMEOUT = 5.0
 REQUEST_TIMEOUT = 10.0
@@ -30,6 +30,9 @@ KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_K
 
 READ_BUFFER = 2**18
 """Bytes that a connection reads ahead (aiohttp's default is a quarter of it, the library's eight times as much)."""
+
+_BROKEN = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+"""What aiohttp raises for a connection or an answer that is not as it should be."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -100,6 +103,11 @@ class _Session:
             **self._options,
         )
 
+    async def leave(self) -> None:
+        """A request is over."""
+        self.active -= 1
+        await self.close_if_unused()
+
     async def close_if_unused(self) -> None:
         if self.retired and self.active == 0:
             await self.close()
@@ -107,6 +115,11 @@ class _Session:
     async def close(self) -> None:
         await self.session.close()
         await self._library.close()
+
+
+@lru_cache
+def _limits(timeout: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
 
 
 class Transport:
@@ -147,9 +160,15 @@ class Transport:
 
         `verb` is the Kubernetes verb for the metrics (default: the method in lower case); `timeout` in seconds.
         """
-        limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
-        async with self._open(_Call(method, path, query, body, limits, verb or method.lower())) as response:
+        call = _Call(method, path, query, body, _limits(timeout), verb or method.lower())
+        session, response = await self._answer(call)
+        try:
             return await response.read()
+        except _BROKEN as error:
+            raise Unreachable(_text(error)) from error
+        finally:
+            response.release()
+            await session.leave()
 
     async def stream(
         self, path: str, query: Mapping[str, str], read_timeout: float, verb: str = "watch"
@@ -157,53 +176,64 @@ class Transport:
         """The lines of a long answer (a watch), as they come. Ends when the server ends it; raises as `request`, and
         Unreachable when nothing came for `read_timeout` seconds or the connection broke. Close it with `aclosing`."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
-        async with self._open(_Call("GET", path, query, None, limits, verb)) as response:
+        session, response = await self._answer(_Call("GET", path, query, None, limits, verb))
+        try:
             _keep_alive(response)
             async for line in _lines(response):
                 yield line
-
-    @asynccontextmanager
-    async def _open(self, call: _Call) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send; on a 401, or a certificate that doesn't verify, renew the credentials once and send again."""
-        session, authorization = await self._prepare()
-        async with self._exchange(session, authorization, call, renew=True) as response:
-            if response is not None:
-                yield response
-                return
-        session, authorization = await self._prepare()
-        async with self._exchange(session, authorization, call, renew=False) as response:
-            assert response is not None
-            yield response
-
-    @asynccontextmanager
-    async def _exchange(
-        self, session: _Session, authorization: str | None, call: _Call, renew: bool
-    ) -> AsyncIterator[aiohttp.ClientResponse | None]:
-        """One try. With `renew`, None when the credentials were refused and new ones are there."""
-        answered = False
-        session.active += 1
-        try:
-            async with session.send(call, {**self._headers, **call.headers(authorization)}) as response:
-                answered = True
-                self._on_request(call.verb, str(response.status))
-                if response.status == 401 and renew and await self._renew(authorization, session.generation):
-                    yield None
-                    return
-                if not 200 <= response.status < 300:
-                    raise api_error(
-                        response.status, await response.read(), response.headers.get("Retry-After")
-                    )
-                yield response
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            if not answered:
-                self._on_request(call.verb, "error")
-            untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            if not (untrusted and renew and await self._renew(authorization, session.generation)):
-                raise Unreachable(_text(error)) from error
-            yield None
+        except _BROKEN as error:
+            raise Unreachable(_text(error)) from error
         finally:
-            session.active -= 1
-            await session.close_if_unused()
+            response.close()
+            await session.leave()
+
+    async def _answer(self, call: _Call) -> tuple[_Session, aiohttp.ClientResponse]:
+        """The answer, if it is a success, and the session that it came through, which counts as in use. On a 401, or a
+        certificate that doesn't verify, credentials are renewed once, and the request is sent again."""
+        session, authorization = await self._prepare()
+        answer = await self._send(session, authorization, call, renew=True)
+        if answer is None:
+            session, authorization = await self._prepare()
+            answer = await self._send(session, authorization, call, renew=False)
+        assert answer is not None
+        return session, answer
+
+    async def _send(
+        self, session: _Session, authorization: str | None, call: _Call, renew: bool
+    ) -> aiohttp.ClientResponse | None:
+        """One try. With `renew`, None when the credentials were refused and new ones are there."""
+        session.active += 1
+        answer: aiohttp.ClientResponse | None = None
+        try:
+            answer = await self._try(session, authorization, call, renew)
+        finally:
+            if answer is None:
+                await session.leave()
+        return answer
+
+    async def _try(
+        self, session: _Session, authorization: str | None, call: _Call, renew: bool
+    ) -> aiohttp.ClientResponse | None:
+        try:
+            response = await session.send(call, {**self._headers, **call.headers(authorization)})
+        except _BROKEN as error:
+            self._on_request(call.verb, "error")
+            untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            if untrusted and renew and await self._renew(authorization, session.generation):
+                return None
+            raise Unreachable(_text(error)) from error
+        self._on_request(call.verb, str(response.status))
+        if 200 <= response.status < 300:
+            return response
+        try:
+            if response.status == 401 and renew and await self._renew(authorization, session.generation):
+                return None
+            body = await response.read()
+        except _BROKEN as error:
+            raise Unreachable(_text(error)) from error
+        finally:
+            response.release()
+        raise api_error(response.status, body, response.headers.get("Retry-After"))
 
     async def _prepare(self) -> tuple[_Session, str | None]:
         """The session for the present TLS identity, and the Authorization header."""

@@ -6,7 +6,10 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Protocol
 
+from hvpa.reconcile.metered import Metered
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import CONFLICT, FAILURE, WorkQueue
 from hvpa.reconcile.reconciler import Result
@@ -16,8 +19,31 @@ OVERLOAD_SPREAD = 2.0
 """Keys that were told to wait come back between the server's time and this many times it, so not all at once."""
 
 
+YIELD = 0.01
+"""Seconds after which a run of reconciles that had nothing to write lets the watches and the lease have their turn."""
+
+
+class Turns(Protocol):
+    """Limits how many reconciles are under way at once; the real one is `hvpa.kube.limits.Limiter`."""
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn; it is given back at the end of the context."""
+        ...
+
+
+class Unlimited:
+    """Turns without a limit."""
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """A turn, at once."""
+        return nullcontext()
+
+
 class WorkLoop:
-    """`workers` tasks over one queue. Time is the event loop's (monotonic), so jumps of the wall clock don't matter."""
+    """`workers` tasks over one queue. Time is the event loop's (monotonic), so jumps of the wall clock don't matter.
+
+    A worker waits for its turn first and takes a key from the queue then: what waits, waits undecided, and only once.
+    """
 
     def __init__(
         self,
@@ -25,21 +51,36 @@ class WorkLoop:
         reconcile: Callable[[Key], Awaitable[Result]],
         telemetry: Telemetry,
         workers: int,
+        turns: Turns | None = None,
     ) -> None:
         self._queue = queue
         self._reconcile = reconcile
         self._telemetry = telemetry
         self._workers = workers
+        self._turns = turns or Unlimited()
+        self._in_line: set[asyncio.Task[None]] = set()
+        """Workers that wait for a turn."""
+        self._yielded = 0.0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
         self._stopping = False
 
-    def enqueue(self, key: Key) -> None:
-        """Make `key` due at once. May be called before `run`; must be called in the event loop's thread."""
-        self._queue.add(key, self._now())
+    def enqueue(self, key: Key, urgent: bool = True) -> None:
+        """Make `key` due at once; not urgent: behind what is urgent (a pass over everything). May be called before
+        `run`; must be called in the event loop's thread."""
+        self._queue.add(key, self._now(), urgent)
         self._wake()
         self._arm()
+
+    def discard(self, condition: Callable[[Key], bool]) -> None:
+        """Forget the keys that fulfil `condition`: they are somebody else's now. Reconciles of them that are under way
+        go on to their end (see `working`)."""
+        self._queue.discard(condition)
+
+    def working(self, condition: Callable[[Key], bool]) -> bool:
+        """Whether a reconcile of a key that fulfils `condition` is under way."""
+        return self._queue.working(condition)
 
     async def run(self) -> None:
         """Work until `stop`; returns when every reconcile under way has ended."""
@@ -54,24 +95,45 @@ class WorkLoop:
             self._timer.cancel()
         while self._idle:
             self._wake()
+        for task in self._in_line:
+            task.cancel()
 
     def depth(self) -> int:
         """Keys that are due and wait for a worker."""
         return self._queue.depth(self._now())
 
     def oldest_age(self) -> float:
-        """Seconds for which the first key in the queue has been due."""
+        """Seconds for which the key in the queue that waits for longest has been due."""
         return self._queue.oldest_age(self._now())
 
     async def _work(self) -> None:
-        while (key := await self._next()) is not None:
-            started = self._now()
-            try:
-                result = await self._reconcile(key)
-            finally:
-                self._queue.done(key, self._now())
-            self._telemetry.finished(key, result.outcome, self._now() - started)
+        this = asyncio.current_task()
+        assert this is not None
+        while await self._until_due():
+            self._in_line.add(this)
+            async with self._turns.turn():
+                self._in_line.discard(this)
+                key = None if self._stopping else self._queue.take(self._now())
+                if key is not None:
+                    await self._work_on(key)
+
+    async def _work_on(self, key: Key) -> None:
+        started = self._now()
+        if self._queue.depth(started):
+            self._wake()
+        self._telemetry.started(key, self._queue.waited(key))
+        work = Metered(self._reconcile(key))
+        try:
+            result = await work
             self._settle(key, result)
+        finally:
+            self._queue.done(key, self._now(), work.seconds)
+        self._arm()
+        ended = self._now()
+        self._telemetry.finished(key, result.outcome, ended - started)
+        if ended - self._yielded > YIELD:
+            await asyncio.sleep(0)
+            self._yielded = self._now()
 
     def _settle(self, key: Key, result: Result) -> None:
         """Decide when the key is due again."""
@@ -88,20 +150,17 @@ class WorkLoop:
                 self._queue.hold(key, now + wait * random.uniform(1.0, OVERLOAD_SPREAD), now)
             case "failed" | "crashed":
                 self._queue.retry(key, FAILURE, now)
-        self._arm()
 
-    async def _next(self) -> Key | None:
+    async def _until_due(self) -> bool:
+        """Wait until a key is due; False when the loop is to stop."""
         while not self._stopping:
-            key = self._queue.take(self._now())
-            if key is not None:
-                if self._queue.depth(self._now()):
-                    self._wake()
-                return key
+            if self._queue.depth(self._now()):
+                return True
             self._arm()
             idle = asyncio.get_running_loop().create_future()
             self._idle.append(idle)
             await idle
-        return None
+        return False
 
     def _wake(self) -> None:
         while self._idle:

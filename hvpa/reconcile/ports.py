@@ -54,8 +54,8 @@ class Cluster(Protocol):
         """All that belongs to the Hvpa of this key; None when there is no such Hvpa."""
         ...
 
-    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
-        """Strategic merge patch of the workload, conditional on its resource version."""
+    async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        """Strategic merge patch of the workload of `hvpa`, conditional on the workload's resource version."""
         ...
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:

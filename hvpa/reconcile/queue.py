@@ -5,12 +5,15 @@ A plain state machine: every method is told the present `now` (seconds of any mo
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections import deque
+from collections import OrderedDict
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
+from typing import Any
 
+from hvpa.reconcile.pace import Pace
 from hvpa.reconcile.ports import Key
+from hvpa.reconcile.timers import Timers
 
 MAX_EXPONENT = 40
 """Beyond this many failures the back-off is at its cap for any sane base; keeps 2**n a small number."""
@@ -36,51 +39,57 @@ FAILURE = Backoff(base=0.25, cap=300.0)
 """Between tries of an Hvpa whose writes fail: up to 5 minutes (controller-runtime's default cap is 1000 s)."""
 CONFLICT = Backoff(base=0.005, cap=5.0)
 """After a conflict: practically at once (client-go's first delay is 5 ms); the watch event re-adds the key anyway."""
+SLOW_SHARE = 4
+"""Every so many-th key comes out of the slow lane while both lanes have some."""
 
 
 class WorkQueue:
-    """A FIFO of keys without duplicates; a key that is being worked on is handed out again only when it is done.
+    """Keys without duplicates, in two lanes; a key that is being worked on is handed out again only when it is done.
 
-    Delayed re-adds: the earliest wins, and taking a key forgets them, since the work decides anew when to look again.
+    The fast lane is for what has changed, the slow one for a pass over everything (after a start, or when a shard was
+    taken over); each is first in, first out. Delayed re-adds: the earliest wins, and taking a key forgets them, since
+    the work decides anew when to look again. A key that comes too often is spaced (`hvpa.reconcile.pace`).
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
-        self._ready: deque[Key] = deque()
-        self._since: dict[Key, float] = {}
-        """Keys in `_ready`, with the time they became due."""
-        self._working: set[Key] = set()
+        self._fast: OrderedDict[Key, float] = OrderedDict()
+        """Keys that are due, with the time they became so."""
+        self._slow: OrderedDict[Key, float] = OrderedDict()
+        self._turns = 0
+        self._working: dict[Key, float] = {}
+        """Keys that are being worked on, with the seconds that they had waited."""
         self._dirty: dict[Key, float] = {}
         """Keys added while they were being worked on, with the time of the first add."""
-        self._due: dict[Key, float] = {}
-        self._timers: list[tuple[float, int, Key]] = []
-        self._sequence = 0
+        self._discarded: set[Key] = set()
+        """Keys that were discarded while they were being worked on."""
+        self._timers = Timers()
         self._failures: dict[Key, int] = {}
         self._held: dict[Key, float] = {}
+        self._pace = Pace()
 
-    def add(self, key: Key, now: float) -> None:
-        """Make `key` due at once (or when its hold ends, or when the work on it is done)."""
-        held_until = self._held.get(key)
-        if held_until is not None and held_until > now:
-            self.add_at(key, held_until, now)
-            return
-        self._due.pop(key, None)
+    def add(self, key: Key, now: float, urgent: bool = True) -> None:
+        """Make `key` due at once (or when its hold ends, when the work on it is done, or when it is its time again);
+        not urgent: in the slow lane, unless it is in the fast one already."""
+        self._discarded.discard(key)
         if key in self._working:
+            self._timers.drop(key)
             self._dirty.setdefault(key, now)
-        elif key not in self._since:
-            self._since[key] = now
-            self._ready.append(key)
+        elif (allowed := self._allowed(key, now)) > now:
+            self._add_later(key, allowed)
+        else:
+            self._timers.drop(key)
+            self._put(key, now, urgent)
 
     def add_at(self, key: Key, due: float, now: float) -> None:
-        """Make `key` due at `due`; an earlier time that it already has stays."""
-        due = max(due, self._held.get(key, due))
+        """Make `key` due at `due`, urgently; an earlier time that it already has stays. Not for a key that was
+        discarded while it was being worked on."""
+        if key in self._discarded:
+            return
         if due <= now:
             self.add(key, now)
-        elif key not in self._since and due < self._due.get(key, float("inf")):
-            self._due[key] = due
-            self._sequence += 1
-            heapq.heappush(self._timers, (due, self._sequence, key))
-            self._compact()
+        else:
+            self._add_later(key, due)
 
     def retry(self, key: Key, backoff: Backoff, now: float) -> float:
         """Re-add `key` after the next back-off delay, which is returned (seconds)."""
@@ -91,65 +100,106 @@ class WorkQueue:
         return delay
 
     def hold(self, key: Key, until: float, now: float) -> None:
-        """Keep `key` from being handed out before `until`, whatever is added: the server asked to wait."""
+        """Keep `key`, which is being worked on, from being handed out again before `until`, whatever is added: the
+        server asked to wait."""
         self._held[key] = until
-        if self._dirty.pop(key, None) is not None:
-            self._due.pop(key, None)
+        self._timers.drop(key)
+        self._dirty.pop(key, None)
         self.add_at(key, until, now)
 
     def forget(self, key: Key) -> None:
         """Reset the back-off of `key`."""
         self._failures.pop(key, None)
 
+    def discard(self, condition: Callable[[Key], bool]) -> None:
+        """Forget all about the keys that fulfil `condition`. One that is being worked on is worked on to its end, and
+        forgotten then."""
+        for keys in (self._fast, self._slow, self._dirty, self._failures, self._held):
+            _drop(keys, condition)
+        self._timers.discard(condition)
+        self._discarded.update(key for key in self._working if condition(key))
+
     def take(self, now: float) -> Key | None:
-        """The key that has been due for longest, which now counts as being worked on; None when none is due."""
+        """The key that has been due for longest in the lane whose turn it is, which now counts as being worked on; None
+        when none is due."""
         self._promote(now)
-        if not self._ready:
+        lane = self._fast
+        if self._slow:
+            self._turns = (self._turns + 1) % SLOW_SHARE
+            if not self._fast or self._turns == 0:
+                lane = self._slow
+        if not lane:
             return None
-        key = self._ready.popleft()
-        del self._since[key]
+        key, since = lane.popitem(last=False)
         self._held.pop(key, None)
-        self._working.add(key)
+        self._working[key] = max(0.0, now - since)
         return key
 
-    def done(self, key: Key, now: float) -> None:
-        """The work on `key` is over; what was added meanwhile becomes due."""
-        self._working.discard(key)
+    def done(self, key: Key, now: float, cost: float = 0.0) -> None:
+        """The work on `key` is over, and has cost `cost` seconds of computing; what was added meanwhile becomes due."""
+        self._working.pop(key, None)
+        if key in self._discarded:
+            self._discarded.discard(key)
+            self._timers.drop(key)
+            self._failures.pop(key, None)
+            self._held.pop(key, None)
+            return
+        self._pace.worked(key, now, cost, self._failures.get(key, 0))
         if self._dirty.pop(key, None) is not None:
             self.add(key, now)
 
+    def waited(self, key: Key) -> float:
+        """For how long (seconds) a key that is being worked on had been due before it was taken."""
+        return self._working.get(key, 0.0)
+
+    def working(self, condition: Callable[[Key], bool]) -> bool:
+        """Whether a key that fulfils `condition` is being worked on."""
+        return any(condition(key) for key in self._working)
+
     def next_due(self) -> float | None:
         """When the next delayed key becomes due; None when there is none."""
-        while self._timers and self._due.get(self._timers[0][2]) != self._timers[0][0]:
-            heapq.heappop(self._timers)
-        return self._timers[0][0] if self._timers else None
+        return self._timers.next()
 
     def depth(self, now: float) -> int:
         """How many keys are due and wait for a worker."""
         self._promote(now)
-        return len(self._ready)
+        return len(self._fast) + len(self._slow)
 
     def oldest_age(self, now: float) -> float:
-        """For how long (seconds) the key at the head of the queue has been due; 0 when none waits."""
+        """For how long (seconds) the key that waits for longest has been due; 0 when none waits."""
         self._promote(now)
-        return max(0.0, now - self._since[self._ready[0]]) if self._ready else 0.0
+        oldest = min((min(lane.values()) for lane in (self._fast, self._slow) if lane), default=now)
+        return max(0.0, now - oldest)
+
+    def _put(self, key: Key, since: float, urgent: bool) -> None:
+        if key in self._fast:
+            return
+        if urgent:
+            self._fast[key] = self._slow.pop(key, since)
+        else:
+            self._slow.setdefault(key, since)
+
+    def _allowed(self, key: Key, when: float) -> float:
+        """The first time from `when` on at which `key` may be handed out."""
+        return max(self._held.get(key, when), self._pace.next(key, when))
+
+    def _add_later(self, key: Key, due: float) -> None:
+        if key not in self._fast and key not in self._slow:
+            self._timers.add(key, due)
 
     def _promote(self, now: float) -> None:
-        due = self.next_due()
-        while due is not None and due <= now:
-            _, _, key = heapq.heappop(self._timers)
-            del self._due[key]
-            if self._held.get(key, 0.0) <= due:
-                self._held.pop(key, None)
+        """Make those delayed keys due whose time has come."""
+        while (timer := self._timers.pop(now)) is not None:
+            key, due = timer
             if key in self._working:
                 self._dirty.setdefault(key, due)
-            elif key not in self._since:
-                self._since[key] = due
-                self._ready.append(key)
-            due = self.next_due()
+            elif (allowed := self._allowed(key, due)) > due:
+                self._timers.add(key, allowed)
+            else:
+                self._held.pop(key, None)
+                self._put(key, due, urgent=True)
 
-    def _compact(self) -> None:
-        """Drop overtaken timers once they outnumber the live ones, so that the heap stays small."""
-        if len(self._timers) > 64 and len(self._timers) > 4 * len(self._due):
-            self._timers = [entry for entry in self._timers if self._due.get(entry[2]) == entry[0]]
-            heapq.heapify(self._timers)
+
+def _drop(keys: MutableMapping[Key, Any], condition: Callable[[Key], bool]) -> None:
+    for key in [key for key in keys if condition(key)]:
+        del keys[key]

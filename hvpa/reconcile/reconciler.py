@@ -15,12 +15,14 @@ from structlog.contextvars import bound_contextvars
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.objects import Workload
-from hvpa.api.quantity import format_resource, parse_resource
+from hvpa.api.quantity import format_resource
 from hvpa.api.status import HvpaStatus
+from hvpa.api.text import told
 from hvpa.core import decide, observe
 from hvpa.core.memo import forget
 from hvpa.core.model import Decision, Event, Settings
 from hvpa.core.report import failed_status, still_failing
+from hvpa.core.slots import amount
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
@@ -90,7 +92,7 @@ class Reconciler:
         """All writes of a decision, in DESIGN's order: workload, status, mailbox, owned objects, events."""
         if decision.workload_patch is not None:
             try:
-                await self._cluster.patch_workload(hvpa.metadata.namespace, decision.workload_patch)
+                await self._cluster.patch_workload(hvpa.metadata, decision.workload_patch)
             except WriteError as error:
                 raise _Failed("PatchWorkload", error) from error
             self._tell_applied(key, workload, decision)
@@ -165,16 +167,15 @@ class Reconciler:
 
     async def _tell_error(self, key: Key, operation: Operation, description: str) -> None:
         """Write `status.lastError` on top of what the status is now; an error that stands there already is left."""
+        description = told(description, MAX_DESCRIPTION)
         try:
             objects = self._cluster.objects(key)
             if objects is None:
                 return
-            told = failed_status(
-                objects.hvpa.status, operation, description[:MAX_DESCRIPTION], self._clock.now()
-            )
-            if told is not objects.hvpa.status:
-                await self._write_status(objects.hvpa, told)
-                event = Event("Warning", "WriteFailed", f"{operation}: {description[:MAX_DESCRIPTION]}")
+            status = failed_status(objects.hvpa.status, operation, description, self._clock.now())
+            if status is not objects.hvpa.status:
+                await self._write_status(objects.hvpa, status)
+                event = Event("Warning", "WriteFailed", f"{operation}: {description}")
                 await self._cluster.record_event(objects.hvpa.metadata, event)
         except _Failed as failed:
             log.debug("error not told in the status", error=str(failed))
@@ -222,7 +223,7 @@ def scaling_steps(workload: Workload | None, decision: Decision) -> dict[str, ob
         changed: dict[str, str] = {}
         for resource, wanted in after.requests.items() if after is not None else ():
             raw = container.resources.requests.get(resource)
-            if raw is None or parse_resource(resource, raw) != wanted:
+            if amount(container.resources.requests, resource) != wanted:
                 changed[resource] = f"{'none' if raw is None else raw} -> {format_resource(resource, wanted)}"
         if changed:
             containers[container.name] = changed

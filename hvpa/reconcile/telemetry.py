@@ -35,6 +35,10 @@ class Telemetry(Protocol):
         """A write was refused or did not get through."""
         ...
 
+    def started(self, key: Key, waited: float) -> None:
+        """A reconcile begins; the key had been due for `waited` seconds."""
+        ...
+
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
         """A reconcile ended, after `seconds` of wall time."""
         ...
@@ -57,6 +61,9 @@ class Silent:
         """Nothing."""
 
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
+        """Nothing."""
+
+    def started(self, key: Key, waited: float) -> None:
         """Nothing."""
 
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:

@@ -113,7 +113,7 @@ class SimulatedCluster:
             self.awake = True
 
     # --- the operator's writes --------------------------------------------------------------------------------------
-    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
+    async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """See the port."""
         body = cast(Mapping[str, Mapping[str, object]], patch.body)
         annotations = cast(Mapping[str, str] | None, body["metadata"].get("annotations"))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import whole_run
 from tests.e2e.world.build import Programs, build
 from tests.e2e.world.cluster import Cluster, ExternalCluster
 from tests.e2e.world.controlplane import ControlPlane
@@ -85,10 +86,13 @@ def _namespace(cluster: Cluster) -> Iterator[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker that keeps a test off clusters that somebody else started."""
+    """Register the marker that keeps a test off clusters that somebody else started; judge the operator's rights at the
+    end where the clusters are our own."""
     config.addinivalue_line(
         "markers", f"{_OWNED}: needs a control plane that the tests start themselves (its load, faults, log)"
     )
+    if not os.environ.get(_EXTERNAL):
+        whole_run.watch(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,6 +11,7 @@ from tests.e2e.bare.conftest import USER, Play
 from tests.e2e.bare.manifests import VERTICAL_ONLY, weight
 from tests.e2e.bare.stage import Stage
 from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.etcd import compact
 from tests.e2e.world.kube import wait_for
 from tests.e2e.world.operator import Operator
 from tests.e2e.world.proxy import Proxy
@@ -193,29 +194,42 @@ def test_lists_and_watches_that_fail_are_tried_again(line: Proxy, play: Play, re
 
 
 @pytest.mark.parametrize("graceful", [True, False], ids=["in order", "by SIGKILL"])
-def test_the_api_server_is_restarted_under_the_operator(
-    plane: ControlPlane, play: Play, remote: Operator, graceful: bool
+def test_the_api_server_is_restarted_in_the_middle_of_a_step(
+    plane: ControlPlane, line: Proxy, play: Play, remote: Operator, graceful: bool
 ) -> None:
-    stage = play(changes=weight(50))
-    stage.hpa_wants(6)
-    stage.await_replicas(4)
+    """One step has been taken before, of one the answer (or, in order, the request) is on its way. After a SIGKILL etcd
+    has forgotten the past as well, so that no watch can go on where it was."""
+    done, midway = play(changes=weight(50)), play(changes=weight(50))
+    done.hpa_wants(6)
+    done.await_replicas(4)
     # The step is over when the status tells it: what comes after the mark would be a second one.
-    stage.soon(lambda: stage.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    done.soon(lambda: done.status["axes"]["horizontal"].get("spent"), "the step in the status")
     mark = plane.audit.mark()
+    hold = line.hold(verb="patch", path=f"/deployments/{midway.name}$", answered=not graceful)
+    midway.hpa_wants(6)
+    hold.wait()
+    expired = remote.metric("hvpa_watch_restarts_total", reason="expired")
     if graceful:  # it stops listening, and serves the watches for a minute: we end it sooner
         plane.processes["kube-apiserver"].terminate(3)
     else:
+        midway.vpa_recommends(memory="1G")  # a later revision than any that the watches have seen
         plane.stop_apiserver(graceful=False)
+        compact(plane)
+    hold.drop()
     plane.start_apiserver()
     other = play()
     scales(other)
+    midway.await_replicas(4)
+    midway.soon(lambda: midway.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    midway.soon(lambda: "lastError" not in midway.status, "no error any more")
     assert remote.process.alive
     assert remote.probe("healthz") == 200
     assert remote.probe("readyz") == 200
-    assert stage.replicas == 4
-    requests = plane.audit.requests(mark, user=USER)
-    again = [one for one in requests if one.is_write and one.name == stage.name]
-    assert again == []
+    assert (done.replicas, midway.replicas) == (4, 4)
+    requests = plane.audit.requests(mark, user=USER, writes=True, resource="deployments", code=200)
+    assert [one.name for one in requests if one.name in (done.name, midway.name)] == [midway.name]
+    if not graceful:
+        assert remote.metric("hvpa_watch_restarts_total", reason="expired") > expired
 
 
 def test_an_operator_that_starts_while_the_api_server_is_away_waits_for_it(

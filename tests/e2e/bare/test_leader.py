@@ -1,4 +1,5 @@
-"""Two operators, one lease: one works, and the other takes over when that one is killed, told to stop, or hangs."""
+"""Several operators, one lease: one works, and another takes over when that one is killed, told to stop, or hangs, or
+when all are replaced one by one."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.e2e.bare.conftest import Play, Start
-from tests.e2e.bare.manifests import weight
+from tests.e2e.bare.manifests import HORIZONTAL_ONLY, weight
 from tests.e2e.bare.stage import Stage
+from tests.e2e.bare.steps import Steps, applied
 from tests.e2e.world.audit import WRITE_VERBS
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.faults import Seen
@@ -19,8 +21,8 @@ from tests.e2e.world.kube import Json, wait_for
 from tests.e2e.world.operator import NAMESPACE, Operator
 from tests.e2e.world.proxy import Proxy
 
-RETRY = 2.4 / 15
-"""A candidate tries after this part of the lease's duration at the latest."""
+LOOK = 1.0
+"""Seconds within which a candidate sees that a lease was given back, and to which it knows when one was renewed."""
 SLACK = 5.0
 """Seconds that a loaded machine may add."""
 
@@ -110,7 +112,7 @@ def test_a_leader_that_is_killed_is_followed_once_its_lease_has_run_out(pair: Pa
     killed = time.monotonic()
     leader.operator.kill()
     stage.hpa_wants(6)
-    took_over(other, killed, 3 * (1 + RETRY))
+    took_over(other, killed, 3 + LOOK)
     stage.await_replicas(6)
     after = pair.lease()
     assert after["holderIdentity"] != before["holderIdentity"]
@@ -147,7 +149,7 @@ def test_a_leader_that_is_told_to_stop_ends_its_patch_gives_the_lease_back_and_e
     assert any(
         one.path.endswith(f"/{stage.name}/status") and one.code == 200 for one in leader.writes[written:]
     )
-    took_over(other, ended, 15 * RETRY)  # far less than the 15 s of the lease
+    took_over(other, ended, LOOK)  # far less than the 15 s of the lease
     assert not [one for one in other.writes if "/deployments/" in one.path]
     stage.hpa_wants(10)
     stage.await_replicas(7)
@@ -162,7 +164,7 @@ def test_a_leader_that_hangs_writes_nothing_when_it_goes_on_after_its_lease(pair
     hold.wait()
     leader.operator.pause()  # between two writes: the step is made, the status is next
     hung, own = time.monotonic(), len(leader.writes)
-    took_over(other, hung, 3 * (1 + RETRY))
+    took_over(other, hung, 3 + LOOK)
     stage.soon(lambda: stage.status["axes"]["horizontal"].get("spent"), "the step in the status")
     hold.release()
     leader.operator.resume()
@@ -170,3 +172,28 @@ def test_a_leader_that_hangs_writes_nothing_when_it_goes_on_after_its_lease(pair
     assert len(leader.writes) == own
     stage.hpa_wants(9)
     stage.await_replicas(9)
+
+
+def test_a_rolling_update_misses_no_step_and_makes_none_twice(
+    plane: ControlPlane, start: Start, play: Play, space: str
+) -> None:
+    plane.api.delete("Lease", "hvpa", NAMESPACE)
+    flags = ("--namespace", space, "--leader-elect", "--lease-namespace", NAMESPACE)
+    former = [start(*flags, name=f"former-{number}", wait=False) for number in range(2)]
+    for one in former:
+        one.await_ready(30)
+    stages = [play(create=False, changes=HORIZONTAL_ONLY) for _ in range(4)]
+    for stage in stages:
+        stage.create(wait=False)
+    for stage in stages:
+        stage.await_owned()
+    mark = plane.audit.mark()
+    before = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]["leaseTransitions"]
+    with Steps(stages) as steps:
+        for number, one in enumerate(former):
+            start(*flags, name=f"new-{number}").await_ready(30)
+            assert one.terminate(30) == 0
+            assert steps.go_on(3)
+    assert plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]["leaseTransitions"] > before
+    assert applied(plane.audit, space, mark) == steps.wanted
+    assert steps.longest < 15  # nobody waited for a lease to run out

@@ -1,15 +1,13 @@
-"""Least privilege: the operator uses every right that `config/rbac` gives it, and asks for no other."""
+"""Least privilege in one scenario: the operator uses every right that `config/rbac` gives it, and asks for no other.
+That it holds over all end-to-end tests is judged at the end of a run (`tests/e2e/whole_run.py`)."""
 
 from __future__ import annotations
 
 from tests.e2e.bare.conftest import USER, Play, Start
 from tests.e2e.bare.manifests import VERTICAL_ONLY
 from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import Json
 from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT
-
-Right = tuple[str, str, str]
-"""API group, resource (with subresource), verb."""
+from tests.e2e.world.rights import Right, expanded, used
 
 
 def granted(plane: ControlPlane) -> set[Right]:
@@ -22,27 +20,6 @@ def granted(plane: ControlPlane) -> set[Right]:
             role = api.get(reference["kind"], reference["name"], binding["metadata"].get("namespace"))
             rules += role["rules"]
     return {right for rule in rules for right in expanded(rule)}
-
-
-def expanded(rule: Json) -> set[Right]:
-    return {
-        (group, resource, verb)
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-
-
-def used(plane: ControlPlane) -> set[Right]:
-    """The rights that the operator's requests of this session needed and had."""
-    rights: set[Right] = set()
-    for one in plane.audit.requests(user=USER):
-        resource = "/".join(part for part in (one.resource, one.subresource) if part)
-        if one.code not in (401, 403):  # a 404 is an answer, too
-            rights.add((one.group, resource, one.verb))
-        if one.verb == "patch" and one.code == 201:  # server-side apply of what was not there
-            rights.add((one.group, resource, "create"))
-    return rights
 
 
 def renewed(plane: ControlPlane) -> bool:
@@ -71,7 +48,7 @@ def test_every_right_is_used_and_none_is_missing(plane: ControlPlane, play: Play
     for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):
         stage.await_gone(kind)
     stage.soon(lambda: renewed(plane), "a renewal of the lease")
-    rights, needed = granted(plane), used(plane)
+    rights, needed = granted(plane), set(used(plane.audit.requests(user=USER)))
     assert rights, "no role is bound to the operator's account"
     assert rights - needed == set(), "given and never used"
     # (An API server that has just been restarted denies everything for a moment: another test's.)

@@ -31,9 +31,11 @@ class Request:
     name: str
     code: int
     time: dt.datetime
+    """When it was answered."""
+    received: dt.datetime
     uri: str
     body: Any = field(default=None, compare=False)
-    """What was sent, for writes to workloads, Hvpas, HPAs and VPAs; None otherwise."""
+    """What was sent, for writes to workloads, Hvpas, HPAs, VPAs and Leases; None otherwise."""
 
     @property
     def is_write(self) -> bool:
@@ -167,6 +169,7 @@ def _request(event: dict[str, Any]) -> Request:
         name=name,
         code=event.get("responseStatus", {}).get("code", 0),
         time=dt.datetime.fromisoformat(event["stageTimestamp"]),
+        received=dt.datetime.fromisoformat(event.get("requestReceivedTimestamp", event["stageTimestamp"])),
         uri=event["requestURI"],
         body=body,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import datetime as dt
 import os
 import shutil
 import socket
@@ -20,7 +21,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.e2e.world import flags, manifests
+from tests.e2e.world import flags, manifests, rights
 from tests.e2e.world.audit import Audit
 from tests.e2e.world.build import Programs, build
 from tests.e2e.world.cluster import Cluster
@@ -70,6 +71,7 @@ class ControlPlane(Cluster):
         super().__init__(folder, folder / "admin.kubeconfig", self.programs["kubectl"])
         self.processes = {name: self._process(name) for name in self._names()}
         self.audit = Audit(self._files.audit_log, lambda: self.api)
+        self.circumstances = rights.Circumstances()
         self._stopped = False
 
     def __enter__(self) -> Self:
@@ -115,13 +117,17 @@ class ControlPlane(Cluster):
         atexit.unregister(self.stop)
         for process in reversed(self.processes.values()):
             process.kill()
+        if folder := os.environ.get(rights.VARIABLE):
+            rights.leave(Path(folder), self._files.audit_log, self.circumstances)
         if self._own_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_apiserver(self) -> None:
         """Start the API server and wait until it is ready."""
+        began = dt.datetime.now(dt.UTC)
         self.processes["kube-apiserver"].start()
         self._await("kube-apiserver", lambda: self.api.raw("GET", "/readyz"), 60)
+        self.circumstances.starts.append((began, dt.datetime.now(dt.UTC)))
 
     def stop_apiserver(self, *, graceful: bool = True) -> None:
         """End the API server: in order, as a node's drain does (it closes its watches), or by SIGKILL."""
@@ -155,7 +161,7 @@ class ControlPlane(Cluster):
         wait_for(lambda: _is_ready(self.api, name), 20, f"node {name} is ready")
 
     def _make_files(self, folder: Path) -> Files:
-        authority = Authority(folder / "pki")
+        self.pki = authority = Authority(folder / "pki")
         front_proxy = Authority(folder / "front-proxy-pki", "hvpa-test-front-proxy")
         accounts = folder / "pki" / "service-accounts.key"
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)

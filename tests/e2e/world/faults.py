@@ -8,11 +8,13 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from aiohttp import web
 
 _REASONS = {
+    307: "TemporaryRedirect",
     400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
@@ -43,9 +45,9 @@ def verb_of(method: str, path: str, query: Mapping[str, str]) -> str:
     return "list" if len(rest) == 1 else "get"
 
 
-def status_body(code: int, retry_after: int | None) -> dict[str, Any]:
+def status_body(code: int, retry_after: int | str | None = None) -> dict[str, Any]:
     """The Status object that the API server sends with such a code."""
-    details = {} if retry_after is None else {"details": {"retryAfterSeconds": retry_after}}
+    details = {"details": {"retryAfterSeconds": retry_after}} if isinstance(retry_after, int) else {}
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -81,17 +83,35 @@ class Seen:
         )
 
 
+class Damage(Enum):
+    """What is done to an answer on its way back, after the API server has carried the request out. All but SLOW
+    have code 200 where the API server's answer has."""
+
+    SHORT = "less comes than Content-Length says"
+    CHUNKED = "the connection ends before the last chunk"
+    HALF = "JSON that ends in the middle"
+    PAGE = "an HTML page"
+    EMPTY = "no body"
+    OTHER = "JSON that is something else"
+    SLOW = "byte by byte"
+
+
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Which requests: by Kubernetes verb and by a regular expression searched in the path; None matches
-    all."""
+    """Which requests: by Kubernetes verb, and by regular expressions searched in the path and in the query string
+    (decoded); None matches all."""
 
     verb: str | None
     path: str | None
+    query: str | None = None
 
     def matches(self, method: str, path: str, query: Mapping[str, str]) -> bool:
         """Whether it is such a request."""
         if self.verb is not None and verb_of(method, path, query) != self.verb:
+            return False
+        if self.query is not None and not re.search(
+            self.query, "&".join(f"{k}={v}" for k, v in query.items())
+        ):
             return False
         return self.path is None or re.search(self.path, path) is not None
 
@@ -103,8 +123,10 @@ class Fault:
     matcher: Matcher
     times: int | None
     code: int = 0
-    retry_after: int | None = None
+    retry_after: int | str | None = None
+    location: str | None = None
     seconds: float = 0
+    damage: Damage | None = None
     hits: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -34,11 +34,12 @@ _CLAIMED_AGE_SECONDS = 10.5
 
 def audit_policy() -> str:
     """Every request but the reads of the control plane's own programs; the bodies of writes to what HVPA is
-    about."""
+    about, and to Leases."""
     governed = [
         {"group": "apps"},
         {"group": "autoscaling"},
         {"group": "autoscaling.k8s.io"},
+        {"group": "coordination.k8s.io"},
     ]
     policy = {
         "apiVersion": "audit.k8s.io/v1",

@@ -59,9 +59,10 @@ class Authority:
         names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
         return self._issue(name, [], ExtendedKeyUsageOID.SERVER_AUTH, names)
 
-    def client(self, user: str, *groups: str) -> Pair:
-        """A client certificate that the API server reads as this user and these groups."""
-        return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, [])
+    def client(self, user: str, *groups: str, lifetime: dt.timedelta = _LIFETIME) -> Pair:
+        """A client certificate that the API server reads as this user and these groups. A second one for the same user
+        takes the first one's place."""
+        return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, [], lifetime)
 
     def _issue(
         self,
@@ -69,11 +70,12 @@ class Authority:
         groups: list[str] | tuple[str, ...],
         purpose: x509.ObjectIdentifier,
         names: list[x509.GeneralName],
+        lifetime: dt.timedelta = _LIFETIME,
     ) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
-        builder = self._builder(x509.Name(attributes), key.public_key())
+        builder = self._builder(x509.Name(attributes), key.public_key(), lifetime)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -90,7 +92,9 @@ class Authority:
         pair.key.chmod(0o600)
         return pair
 
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    def _builder(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, lifetime: dt.timedelta = _LIFETIME
+    ) -> x509.CertificateBuilder:
         now = dt.datetime.now(dt.UTC)
         return (
             x509.CertificateBuilder()
@@ -99,7 +103,7 @@ class Authority:
             .public_key(key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - dt.timedelta(hours=1))
-            .not_valid_after(now + _LIFETIME)
+            .not_valid_after(now + lifetime)
         )
 
 

@@ -1,13 +1,13 @@
-"""A proxy in front of the API server whose faults a test controls: requests refused, delayed, held at a
-chosen point, watches cut or told that they are too old. It ends TLS itself and passes the caller's bearer
-token on, so its clients log in by token (client certificates end here)."""
+"""A proxy in front of the API server whose faults a test controls: requests refused, redirected, delayed, held at a
+chosen point, answers damaged, watches cut, ended, slow, or told that they are too old. It ends TLS itself and passes
+the caller's bearer token on, so its clients log in by token (client certificates end here). Faults of the connection
+itself are `wire.py`'s."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import itertools
-import json
 import ssl
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -17,25 +17,13 @@ from typing import Any, TypeVar
 import aiohttp
 from aiohttp import web
 
-from tests.e2e.world.faults import Fault, Hold, Matcher, Seen, status_body
+from tests.e2e.world.faults import Damage, Fault, Hold, Matcher, Seen
 from tests.e2e.world.kubeconfig import token_user, write_kubeconfig
 from tests.e2e.world.process import free_port
+from tests.e2e.world.proxy_answers import OF_THE_CONNECTION, damaged, like, refusal, reset, slowly
+from tests.e2e.world.proxy_watches import GONE, Cut, Watches
 
 Value = TypeVar("Value")
-
-# Headers that belong to one connection (RFC 9110, 7.6.1), and what aiohttp sets itself.
-_OF_THE_CONNECTION = frozenset(
-    {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host", "content-length"}
-)
-
-
-class _Watch:
-    """An open watch that goes through the proxy."""
-
-    def __init__(self, request: web.Request, response: web.StreamResponse) -> None:
-        self.request = request
-        self.response = response
-        self.expired = asyncio.Event()
 
 
 class Proxy:
@@ -53,7 +41,7 @@ class Proxy:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._faults: list[Fault] = []
         self._rejected_tokens: set[str] = set()
-        self._watches: set[_Watch] = set()
+        self._watches = Watches()
         self._numbers = itertools.count(1)
         self.seen: list[Seen] = []
         """Every answered request, in order; watches when they begin."""
@@ -93,12 +81,29 @@ class Proxy:
         times: int | None = 1,
         verb: str | None = None,
         path: str | None = None,
-        retry_after: int | None = None,
+        query: str | None = None,
+        retry_after: int | str | None = None,
+        location: str | None = None,
     ) -> Fault:
         """Answer the next `times` matching requests (None: all, until `remove`) with this code. `verb` is a
-        Kubernetes verb (get, list, watch, create, update, patch, delete), `path` a regular expression
-        searched in the URL's path; `retry_after` are seconds."""
-        return self._add(Fault(Matcher(verb, path), times, code=code, retry_after=retry_after))
+        Kubernetes verb (get, list, watch, create, update, patch, delete), `path` and `query` regular expressions
+        searched in the URL's path and query; `retry_after` are seconds, or any text for the header; `location` is
+        where a redirect points."""
+        matcher = Matcher(verb, path, query)
+        return self._add(Fault(matcher, times, code=code, retry_after=retry_after, location=location))
+
+    def damage(
+        self,
+        how: Damage,
+        *,
+        times: int | None = 1,
+        verb: str | None = None,
+        path: str | None = None,
+        seconds: float = 1,
+    ) -> Fault:
+        """Let matching requests be carried out, and damage the answers. `seconds` is how long a slow answer takes (of
+        a watch: each kilobyte of it)."""
+        return self._add(Fault(Matcher(verb, path), times, damage=how, seconds=seconds))
 
     def delay(
         self, seconds: float, *, times: int | None = None, verb: str | None = None, path: str | None = None
@@ -136,17 +141,26 @@ class Proxy:
 
     def cut_watches(self) -> int:
         """Reset the connections of all open watches; how many there were."""
-        return self._call(self._cut_watches())
+        return self._call(self._watches.reset())
+
+    def cut_in_event(self, path: str = "", how: Cut = "reset") -> int:
+        """End the open watches whose path holds this text in the middle of their next event: by a reset of the
+        connection, or in order, as if that half were all. How many watches those are."""
+        return self._call(self._watches.cut_in_event(path, how))
 
     def expire_watches(self) -> int:
         """End all open watches with the event that says 410 Gone (resource version too old); how many there
         were."""
-        return self._call(self._expire_watches())
+        return self._call(self._watches.end(GONE))
+
+    def end_watches(self) -> int:
+        """End all open watches in order, as the API server does when their time is over; how many there were."""
+        return self._call(self._watches.end(b""))
 
     @property
     def open_watches(self) -> list[str]:
         """The URLs of the watches that are open."""
-        return [str(watch.request.rel_url) for watch in list(self._watches)]
+        return self._watches.urls
 
     @contextlib.contextmanager
     def refused(self) -> Iterator[None]:
@@ -203,101 +217,66 @@ class Proxy:
         await self._client.close()
         await asyncio.sleep(0.05)  # aiohttp's TLS connections end in the loop, after their `close`
 
-    async def _cut_watches(self) -> int:
-        watches = list(self._watches)
-        for watch in watches:
-            _reset(watch.request)
-        return len(watches)
-
-    async def _expire_watches(self) -> int:
-        watches = list(self._watches)
-        for watch in watches:
-            watch.expired.set()
-        return len(watches)
-
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if token in self._rejected_tokens:
-            return self._answer(request, 401, None)
+            return self._refuse_request(request, Fault(Matcher(None, None), None, code=401))
         body = await request.read()
-        hold: Hold | None = None
+        struck: Fault | None = None
         for fault in self._faults:
             if not fault.take(request.method, request.path, dict(request.query)):
                 continue
-            if isinstance(fault, Hold):
-                hold = fault
+            if isinstance(fault, Hold) or fault.damage:
+                struck = fault
             elif fault.code:
-                return self._answer(request, fault.code, fault.retry_after)
+                return self._refuse_request(request, fault)
             else:
                 await asyncio.sleep(fault.seconds)
-        if hold and not hold.answered and not await self._held(request, hold):
-            return web.Response(status=502)
-        return await self._forward(request, body, hold if hold and hold.answered else None)
+        if isinstance(struck, Hold) and not struck.answered:
+            if not await self._held(request, struck):
+                return web.Response(status=502)
+            struck = None
+        return await self._forward(request, body, struck)
 
-    def _answer(self, request: web.Request, code: int, retry_after: int | None) -> web.Response:
-        self.seen.append(Seen.of(request, code))
-        headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-        return web.json_response(status_body(code, retry_after), status=code, headers=headers)
+    def _refuse_request(self, request: web.Request, fault: Fault) -> web.Response:
+        self.seen.append(Seen.of(request, fault.code))
+        return refusal(fault)
 
     async def _held(self, request: web.Request, hold: Hold) -> bool:
         """Wait for the test's word; whether the request goes on (if not, its connection is reset)."""
         going_on = await hold.pass_by(request.method, str(request.rel_url))
         if not going_on:
-            _reset(request)
+            reset(request)
         return going_on
 
-    async def _forward(self, request: web.Request, body: bytes, hold: Hold | None) -> web.StreamResponse:
-        headers = {k: v for k, v in request.headers.items() if k.lower() not in _OF_THE_CONNECTION}
+    async def _forward(self, request: web.Request, body: bytes, fault: Fault | None) -> web.StreamResponse:
+        """Ask the API server, and pass its answer on as far as the fault lets it."""
+        headers = {k: v for k, v in request.headers.items() if k.lower() not in OF_THE_CONNECTION}
         url = self._server + request.raw_path
         try:
             upstream = await self._client.request(
                 request.method, url, data=body or None, headers=headers, allow_redirects=False
             )
         except aiohttp.ClientError:
-            _reset(request)  # the API server is away: so are we
+            reset(request)  # the API server is away: so are we
             return web.Response(status=502)
         async with upstream:
             self.seen.append(Seen.of(request, upstream.status))
-            if hold and not await self._held(request, hold):
+            if isinstance(fault, Hold) and not await self._held(request, fault):
                 return web.Response(status=502)
-            response = web.StreamResponse(status=upstream.status, reason=upstream.reason)
-            for name, value in upstream.headers.items():
-                if name.lower() not in _OF_THE_CONNECTION:
-                    response.headers[name] = value
+            chunks: AsyncIterator[bytes] = upstream.content.iter_any()
+            is_watch = request.query.get("watch") in ("true", "1") and upstream.status == 200
+            if is_watch:
+                chunks = self._watches.relay(request, upstream)
+            if fault and fault.damage is Damage.SLOW and is_watch:
+                chunks = slowly(chunks, fault.seconds / 1000)
+            elif fault and fault.damage:
+                with contextlib.suppress(ConnectionError):
+                    return await damaged(request, upstream, fault)
+            response = like(upstream)
             await response.prepare(request)
             with contextlib.suppress(ConnectionError, aiohttp.ClientError):
-                async for chunk in self._chunks(request, response, upstream):
+                async for chunk in chunks:
                     await response.write(chunk)
                 await response.write_eof()
             return response
-
-    async def _chunks(
-        self, request: web.Request, response: web.StreamResponse, upstream: aiohttp.ClientResponse
-    ) -> AsyncIterator[bytes]:
-        if request.query.get("watch") not in ("true", "1") or upstream.status != 200:
-            async for chunk in upstream.content.iter_any():
-                yield chunk
-            return
-        watch = _Watch(request, response)
-        self._watches.add(watch)
-        expired = asyncio.ensure_future(watch.expired.wait())
-        try:
-            while True:
-                chunk_read = asyncio.ensure_future(upstream.content.readany())
-                await asyncio.wait({chunk_read, expired}, return_when=asyncio.FIRST_COMPLETED)
-                if expired.done():
-                    chunk_read.cancel()
-                    yield json.dumps({"type": "ERROR", "object": status_body(410, None)}).encode() + b"\n"
-                    return
-                chunk = chunk_read.result()
-                if not chunk:
-                    return
-                yield chunk
-        finally:
-            expired.cancel()
-            self._watches.discard(watch)
-
-
-def _reset(request: web.Request) -> None:
-    if request.transport is not None:
-        request.transport.abort()

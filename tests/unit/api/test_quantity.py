@@ -97,6 +97,13 @@ def test_what_is_no_quantity_is_refused(text: str | float) -> None:
         parse_quantity(text)
 
 
+@pytest.mark.parametrize("parse", [parse_quantity, parse_cpu, parse_memory])
+@pytest.mark.parametrize("number", [10**64, -(10**5000)], ids=["64 digits", "more than Python prints"])
+def test_a_whole_number_of_as_many_digits_is_refused(parse: Parse, number: int) -> None:
+    with pytest.raises(QuantityError, match="digits"):
+        parse(number)
+
+
 def test_a_long_text_is_shortened_in_the_message() -> None:
     with pytest.raises(QuantityError) as raised:
         parse_quantity("9" * 1000)

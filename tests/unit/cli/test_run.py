@@ -23,7 +23,7 @@ def parsed(*flags: str) -> RunSettings:
 def test_the_defaults_are_those_of_the_design() -> None:
     settings = parsed()
     assert settings.scopes == ("",)
-    assert settings.workers == 8
+    assert (settings.workers, settings.max_in_flight, settings.qps) == (16, 16, 0.0)
     assert settings.decisions.hpa_tolerance_ppm == 100_000
     assert (settings.metrics_address, settings.health_address) == (":9569", ":8081")
     assert (settings.log_format, settings.log_level) == ("json", "info")
@@ -36,6 +36,15 @@ def test_flags() -> None:
     settings = parsed("--namespace", "a", "--namespace", "b", "--namespace", "a", "--hpa-tolerance", "0.05")
     assert settings.scopes == ("a", "b")
     assert settings.decisions.hpa_tolerance_ppm == 50_000
+    limited = parsed("--max-in-flight", "4", "--qps", "2.5")
+    assert (limited.workers, limited.max_in_flight, limited.qps) == (4, 4, 2.5)
+    assert parsed("--workers", "2").workers == 2
+
+
+def test_sharing_the_work_takes_leases() -> None:
+    assert parsed("--leader-elect", "--lease-name", "my.hvpa").shards == 1
+    settings = parsed("--shards", "32")
+    assert (settings.shards, settings.leader_elect) == (32, True)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +53,18 @@ def test_flags() -> None:
         ["--namespace", "Not_One"],
         ["--workers", "0"],
         ["--workers", "x"],
+        ["--max-in-flight", "0"],
+        ["--qps", "-1"],
+        ["--qps", "nan"],
         ["--hpa-tolerance", "1"],
         ["--hpa-tolerance", "NaN"],
         ["--hpa-tolerance", "-0.1"],
         ["--metrics-bind-address", "9569"],
         ["--log-format", "xml"],
+        ["--shards", "0"],
+        ["--shards", "257"],
+        ["--lease-name", "Hvpa"],
+        ["--lease-name", "x" * 64],
     ],
 )
 def test_bad_flags_are_wrong_usage(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:

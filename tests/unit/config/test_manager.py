@@ -20,7 +20,7 @@ def _settings(arguments: list[str]) -> argparse.Namespace:
 
 
 def test_every_file_is_listed_in_its_kustomization() -> None:
-    for folder in ("crd", "manager", "rbac", "samples"):
+    for folder in ("crd", "manager", "policy", "rbac", "samples"):
         files = {path.name for path in (CONFIG / folder).glob("*.yaml")} - {"kustomization.yaml"}
         assert files == set(resources(folder)), folder
 

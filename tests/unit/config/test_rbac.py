@@ -7,7 +7,8 @@ import pytest
 from hvpa.kube.resources import WATCHED
 from tests.unit.config.folders import Json, objects, only
 
-ROLES = [role for role in objects("rbac") if role["kind"] in ("Role", "ClusterRole")]
+ROLES = [role for role in objects("secure-metrics") if role["kind"] in ("Role", "ClusterRole")]
+"""Those of the default, and those of its option."""
 
 
 def _rights(role: Json) -> dict[tuple[str, str], set[str]]:
@@ -22,8 +23,9 @@ def _rights(role: Json) -> dict[tuple[str, str], set[str]]:
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: str(role["metadata"]["name"]))
 def test_no_role_has_wildcards_secrets_or_a_way_to_more_rights(role: Json) -> None:
     for rule in role["rules"]:
-        assert set(rule) <= {"apiGroups", "resources", "verbs", "resourceNames"}
-        named = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+        assert set(rule) <= {"apiGroups", "resources", "verbs", "resourceNames", "nonResourceURLs"}
+        assert "nonResourceURLs" not in rule or rule["nonResourceURLs"] == ["/metrics"]
+        named = {*rule.get("apiGroups", ()), *rule.get("resources", ()), *rule["verbs"]}
         assert "*" not in named
         assert not named & {"secrets", "configmaps", "impersonate", "bind", "escalate"}
         assert "rbac.authorization.k8s.io" not in named

@@ -19,7 +19,7 @@ from hvpa.api.status import parse_status, to_wire
 from hvpa.core import Decision, Objects, Settings, observe
 from hvpa.core.memo import forget_all
 from hvpa.core.model import LAST_APPLIED
-from hvpa.core.slots import RESOURCES, amount, policies, policy_of, present_resources
+from hvpa.core.slots import RESOURCES, amount, policies, policies_by_name, present_resources
 from tests.unit.core import build
 from tests.unit.core.build import NOW
 from tests.unit.core.strategies import Limits, objects
@@ -94,7 +94,7 @@ def test_results_are_inside_their_bounds(seen: Objects) -> None:
         request = decision.containers[name].requests[resource]  # type: ignore[index]
         limit = decision.containers[name].limits.get(resource)  # type: ignore[call-overload]
         assert limit is None or request <= limit
-        policy = policy_of(name, policies(spec, seen.vpas[0]))
+        policy = policies_by_name(policies(spec, seen.vpas[0]))(name)
         upper, lower = amount(policy.max_allowed, resource), amount(policy.min_allowed, resource)  # type: ignore[arg-type]
         assert upper is None or request <= upper
         fixed = policy.controlled_values == "RequestsOnly" and limit == request

@@ -32,8 +32,8 @@ def usual(spec: dict[str, Any] | None = None, status: HvpaStatus | None = None, 
             Selector(
                 match_labels={"app": "web"},
                 match_expressions=[
-                    LabelSelectorRequirement("tier", "In", ["front", "back"]),
-                    LabelSelectorRequirement("env", "NotIn", ["test"]),
+                    LabelSelectorRequirement("tier", "In", frozenset({"front", "back"})),
+                    LabelSelectorRequirement("env", "NotIn", frozenset({"test"})),
                     LabelSelectorRequirement("canary", "DoesNotExist"),
                     LabelSelectorRequirement("live", "Exists"),
                 ],

@@ -46,6 +46,9 @@ def test_nothing_recorded_is_nothing() -> None:
         pytest.param(OLD, None, "status", id="the annotation knows no time"),
         pytest.param(at(hours=1), OLD, "annotation", id="the status is from a wrong clock"),
         pytest.param(OLD, at(hours=1), "status", id="the annotation is from a wrong clock"),
+        pytest.param(at(hours=1), at(hours=2), "annotation", id="both are, and the annotation is newer"),
+        pytest.param(at(hours=2), at(hours=1), "status", id="both are, and the status is newer"),
+        pytest.param(None, at(hours=1), "annotation", id="a wrong clock's time is newer than none"),
     ],
 )
 def test_the_newer_of_annotation_and_status_counts(

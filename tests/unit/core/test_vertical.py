@@ -664,6 +664,11 @@ def test_at_most_once_in_ten_minutes() -> None:
     assert requests(killed_again(at(minutes=10)))["memory"] == 1_546_190_000  # 1288491k x 1.2 = 1546189.2k
 
 
+def test_a_step_that_a_wrong_clock_recorded_hides_no_container_that_starves() -> None:
+    objects = starving({"memory": "2Gi"}, weight=0, status=axis(at(hours=1)))
+    assert requests(build.decided(objects))["memory"] == 2_147_484_000
+
+
 def test_what_was_raised_is_not_taken_back_for_the_same_target() -> None:
     objects = starving({"memory": "512Mi"}, spec=down(minChange={"memory": {"value": "1"}}))
     decision = build.decided(objects)

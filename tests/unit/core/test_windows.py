@@ -6,7 +6,10 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hvpa.core import windows
 from hvpa.core.windows import WindowState, window_state
 from tests.unit.core import build
 
@@ -169,3 +172,32 @@ def test_cron_windows_add_to_the_daily_one_and_the_first_to_open_counts() -> Non
     assert state("2026-11-21T10:30:00", NIGHT, cron("0 10 * * *")) == OPEN
     assert state("2026-11-21T12:00:00", NIGHT, cron("0 10 * * *")) == opens("2026-11-21T22:00:00")
     assert state("2026-11-21T08:00:00", NIGHT, cron("0 10 * * *")) == opens("2026-11-21T10:00:00")
+
+
+def test_no_more_schedules_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "REMEMBERED", 3)
+    monkeypatch.setattr(windows, "_known", {})
+    every = [cron(f"{minute} * * * *", "1m") for minute in range(30, 50)]
+    expected = opens("2026-11-21T10:30:00")
+    assert state("2026-11-21T10:00:00", None, *every) == expected
+    assert state("2026-11-21T10:00:00", None, *every) == expected
+    assert len(windows._known) <= 3
+
+
+@given(
+    st.lists(st.integers(0, 3 * 24 * 3600), min_size=2, max_size=6), st.sampled_from(["Europe/Berlin", "UTC"])
+)
+def test_a_window_is_the_same_whatever_was_asked_before(seconds: list[int], zone: str) -> None:
+    """What is remembered of one time holds at another: here around the change of clocks."""
+    schedules = [
+        cron(one, "20m", zone) for one in ("*/30 1-3 * * *", "0 2 * * *", "30 2 25 10 *", "0 */5 * * *")
+    ]
+    begin = utc("2026-10-24T00:00:00")
+    asked = [(begin + dt.timedelta(seconds=one)).replace(tzinfo=None).isoformat() for one in seconds]
+    warm = [state(now, None, one) for now in asked for one in schedules]
+    cold = []
+    for now in asked:
+        for one in schedules:
+            windows._known.clear()
+            cold.append(state(now, None, one))
+    assert warm == cold

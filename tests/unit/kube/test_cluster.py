@@ -19,7 +19,7 @@ from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS
-from hvpa.reconcile.ports import Conflict, Key, WriteError
+from hvpa.reconcile.ports import Conflict, Key, Overloaded, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
 
 pytestmark = pytest.mark.asyncio
@@ -45,6 +45,11 @@ class World:
         self.local = LocalCluster((ALL_NAMESPACES,), self.woken.append)
         self.recorder = Recorder()
         self.may_write = True
+        self.asked_about: list[Key] = []
+
+    def asked(self, key: Key) -> bool:
+        self.asked_about.append(key)
+        return self.may_write
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if isinstance(self.answer, web.Response):
@@ -54,7 +59,7 @@ class World:
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[KubeCluster]:
         async with self.server.running(), self.server.transport(folder) as transport:
-            yield KubeCluster(transport, self.local, self.recorder, lambda: self.may_write)
+            yield KubeCluster(transport, self.local, self.recorder, self.asked)
 
     def sent(self) -> tuple[str, str, dict[str, str], str, Any]:
         method, path, query = self.server.requests[-1]
@@ -73,7 +78,7 @@ async def test_a_workload_patch_is_strategic_and_conditional(tmp_path: Path) -> 
     world.answer = answer("web", 8, spec={"replicas": 3})
     async with world.running(tmp_path) as cluster:
         body = {"metadata": {"annotations": {"a": "b"}}, "spec": {"replicas": 3}}
-        await cluster.patch_workload("ns", WorkloadPatch("Deployment", "web", "7", body))
+        await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "7", body))
     assert world.sent() == (
         "PATCH",
         "/apis/apps/v1/namespaces/ns/deployments/web",
@@ -185,7 +190,7 @@ async def test_a_patch_of_something_else_than_was_read_is_a_conflict(tmp_path: P
     world.answer = status(code, "", "changed")
     async with world.running(tmp_path) as cluster:
         with pytest.raises(Conflict, match="changed"):
-            await cluster.patch_workload("ns", WorkloadPatch("StatefulSet", "web", "7", {}))
+            await cluster.patch_workload(OWNER, WorkloadPatch("StatefulSet", "web", "7", {}))
 
 
 async def test_an_apply_to_an_api_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -204,6 +209,31 @@ async def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
         with pytest.raises(WriteError, match="leader"):
             await cluster.patch_status(OWNER, {}, HvpaStatus())
     assert world.server.requests == []
+    assert world.asked_about == [Key("ns", "h")]
+
+
+async def test_a_server_that_asked_to_wait_is_sent_nothing_until_then(tmp_path: Path) -> None:
+    world = World()
+    world.answer = web.Response(status=429, text="Too many requests", headers={"Retry-After": "30"})
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(Overloaded) as caught:
+            await cluster.write_mailbox(OWNER, 1)
+        assert caught.value.retry_after.total_seconds() == 30.0
+        with pytest.raises(Overloaded) as caught:
+            await cluster.patch_status(OWNER, {}, HvpaStatus())
+        assert caught.value.retry_after.total_seconds() > 29.0
+    assert len(world.server.requests) == 1
+
+
+async def test_a_webhook_that_asks_to_wait_does_so_for_its_object_alone(tmp_path: Path) -> None:
+    world = World()
+    async with world.running(tmp_path) as cluster:
+        world.answer = status(429, "TooManyRequests", "denied", headers={"Retry-After": "30"})
+        with pytest.raises(Overloaded):
+            await cluster.write_mailbox(OWNER, 1)
+        world.answer = answer("h", 6)
+        await cluster.write_mailbox(OWNER, 1)
+    assert len(world.server.requests) == 2
 
 
 async def test_an_answer_that_can_t_be_read_is_left_to_the_watch(tmp_path: Path) -> None:

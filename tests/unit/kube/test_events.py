@@ -14,7 +14,8 @@ from aiohttp import web
 from hvpa.api.objects import Meta
 from hvpa.core.model import Event
 from hvpa.kube.events import BURST, EventRecorder
-from tests.unit.kube.fake_server import FakeServer, status
+from hvpa.kube.limits import Limiter
+from tests.unit.kube.fake_server import FakeServer, status, until
 
 pytestmark = pytest.mark.asyncio
 HVPA = Meta(name="h", namespace="ns", uid="u", resource_version="5")
@@ -34,11 +35,15 @@ class World:
         self.server = FakeServer()
         self.clock = FakeClock()
         self.code = 200
+        self.limiter = Limiter(1)
         self.server.handler = self._handle
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if self.code != 200:
-            return status(self.code)
+        if self.code == 0:
+            assert request.transport is not None
+            request.transport.abort()
+        elif self.code != 200:
+            return status(self.code, "" if self.code == 429 else "Refused", headers={"Retry-After": "0"})
         return web.json_response({})
 
     def methods(self) -> list[str]:
@@ -47,7 +52,7 @@ class World:
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[EventRecorder]:
         async with self.server.running(), self.server.transport(folder) as transport:
-            recorder = EventRecorder(transport, self.clock)
+            recorder = EventRecorder(transport, self.clock, self.limiter)
             task = asyncio.create_task(recorder.run())
             yield recorder
             task.cancel()
@@ -113,3 +118,57 @@ async def test_a_noisy_hvpa_is_cut_short_and_others_are_not(tmp_path: Path) -> N
             recorder.record(HVPA, Event("Normal", "Scaled", str(number)))
         await recorder.flush()
         assert len(world.server.requests) == BURST + 3
+
+
+async def test_events_wait_for_whoever_writes_and_tell_when_they_happened(tmp_path: Path) -> None:
+    world = World()
+    async with world.running(tmp_path) as recorder:
+        async with world.limiter.turn():
+            recorder.record(HVPA, SCALED)
+            world.clock.time += dt.timedelta(minutes=1)
+            await asyncio.sleep(0.05)
+            assert world.methods() == []
+        await recorder.flush()
+        assert world.server.bodies[0]["firstTimestamp"] == "2026-11-21T00:00:00Z"
+
+
+async def test_an_event_comes_again_when_the_server_has_asked_to_wait(tmp_path: Path) -> None:
+    world = World()
+    world.code = 429
+    async with world.running(tmp_path) as recorder:
+        recorder.record(HVPA, SCALED)
+        await until(lambda: world.methods() == ["POST"])
+        world.code = 200
+        await recorder.flush()
+        assert world.methods() == ["POST", "POST"]
+
+
+async def test_an_event_whose_answer_was_lost_is_written_under_the_same_name_and_that_it_is_there_is_fine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hvpa.kube.events.AWAY", (0.01, 0.01))
+    world = World()
+    world.code = 0
+    async with world.running(tmp_path) as recorder:
+        recorder.record(HVPA, SCALED)
+        await until(lambda: world.methods() == ["POST"])
+        world.code = 409
+        await recorder.flush()
+        first, second = (body["metadata"]["name"] for body in world.server.bodies)
+        assert first == second
+        world.code = 200
+        recorder.record(HVPA, SCALED)
+        await recorder.flush()
+        assert world.methods() == ["POST", "POST", "PATCH"]
+
+
+async def test_an_event_for_a_server_that_stays_away_is_dropped_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hvpa.kube.events.AWAY", (0.01, 0.01))
+    world = World()
+    world.code = 0
+    async with world.running(tmp_path) as recorder:
+        recorder.record(HVPA, SCALED)
+        await recorder.flush()
+        assert world.methods() == ["POST"] * 3

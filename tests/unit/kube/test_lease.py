@@ -1,4 +1,6 @@
-"""Leader election, in virtual time, against a Lease that is kept by a fake server."""
+"""Leader election against a Lease that is kept by a fake server, over HTTP.
+
+`test_lease_times.py` has what happens over minutes."""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from hvpa.kube.errors import Unreachable
 from hvpa.kube.lease import Candidate, LeaderElector, LeaseTimes
+from hvpa.kube.leases import LeaseApi
 from hvpa.kube.transport import Transport
-from tests.unit.kube.fake_server import FakeServer, status
+from tests.unit.kube.fake_server import FakeServer, Handler, status, until
 
 pytestmark = pytest.mark.asyncio
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
@@ -175,7 +179,33 @@ async def test_a_process_that_was_stopped_for_too_long_may_not_write(tmp_path: P
     async with leases.running(tmp_path) as transport:
         one = LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", "one"), lambda: now)
         await one.acquire()
-        now = 114.9
+        now = 109.9
         assert one.holds()
-        now = 115.0
+        now = 110.0  # nobody else has it before 115, so what was sent in the last moment arrives before
         assert not one.holds()
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>", b"{}", b'{"metadata": {}}', b"[" * 100_000, b'"\xff"'])
+async def test_an_answer_that_is_no_lease_is_as_good_as_none(tmp_path: Path, answer: bytes) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one", PATIENT)
+        await one.acquire()
+        handler, leases.server.handler = leases.server.handler, odd(answer)
+        keeping = asyncio.create_task(one.keep())
+        asked = len(leases.server.requests)
+        await until(lambda: len(leases.server.requests) > asked + 3)
+        with pytest.raises(Unreachable):
+            await LeaseApi(transport, FakeClock(), "ns", 1.0).list("a=b")
+        leases.server.handler = handler
+        version = leases.version
+        await until(lambda: leases.version > version + 1)  # renewed again
+        assert one.holds()
+        keeping.cancel()
+
+
+def odd(answer: bytes) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=answer)
+
+    return handle

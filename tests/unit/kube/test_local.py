@@ -92,7 +92,9 @@ def test_an_hvpa_s_own_objects_are_found() -> None:
     world.put(HPAS, "named", **hpa_for("Other", "x"))
     world.put(HPAS, "for-us", **hpa_for("Hvpa", "h"))
     world.put(HPAS, "foreign", **hpa_for("Deployment", "web"))
-    world.put(HPAS, "owned", metadata={"ownerReferences": [{"kind": "Hvpa", "name": "h", "uid": "uid-h"}]})
+    owner = {"kind": "Hvpa", "name": "h", "uid": "uid-h"}
+    world.put(HPAS, "owned", metadata={"ownerReferences": [{**owner, "controller": True}]})
+    world.put(HPAS, "only-mentions-us", metadata={"ownerReferences": [owner]})
     world.put(HPAS, "h", **hpa_for("Deployment", "else"))
     world.put(HPAS, "unrelated", **hpa_for("Deployment", "else"))
     world.put(VPAS, "v", spec={"targetRef": {"kind": "Deployment", "name": "web"}})
@@ -184,10 +186,10 @@ def test_rivals_see_each_other_come_and_go() -> None:
     assert world.seen("two").rivals == ("one",)
     assert world.hvpa("two", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}) == ["one", "two"]
     assert world.seen("one").rivals == ()
-    assert world.hvpa("three") == ["one", "three", "two"]
-    assert world.hvpa("three", target="other") == ["one", "three", "two"]
+    assert world.hvpa("three") == ["one", "three"]  # two has no say any more
+    assert world.hvpa("three", target="other") == ["one", "three"]
     assert world.seen("three").rivals == ()
-    assert world.delete(HVPAS, "two") == ["one", "two"]
+    assert world.delete(HVPAS, "two") == ["two"]  # of which the other one has known since it began to go
 
 
 def test_a_workload_wakes_the_hvpas_that_target_it_when_it_matters() -> None:
@@ -334,7 +336,8 @@ def test_big_manifests_in_annotations_are_not_kept() -> None:
 def test_selector_expressions(
     operator: str, values: list[str] | None, labels: dict[str, str], matches: bool
 ) -> None:
-    selector = Selector(match_expressions=[LabelSelectorRequirement("k", operator, values)])
+    allowed = None if values is None else frozenset(values)
+    selector = Selector(match_expressions=[LabelSelectorRequirement("k", operator, allowed)])
     assert selects(selector, labels) is matches
 
 

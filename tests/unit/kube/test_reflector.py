@@ -148,6 +148,16 @@ async def test_errors_are_waited_out(tmp_path: Path) -> None:
     assert world.restarts == ["error", "error"]
 
 
+async def test_json_that_is_no_list_is_no_empty_list(tmp_path: Path) -> None:
+    world = World()
+    bodies: list[dict[str, object]] = [{}, {"metadata": {}, "items": []}]
+    world.lists = [*map(web.json_response, bodies), listing([pod("a", 1)], "5")]
+    async with world.running(tmp_path) as reflector:
+        await until(lambda: reflector.state == "synced")
+        assert world.names() == ["a"]
+    assert world.restarts == ["error", "error"]
+
+
 class Delays:
     """Stands in for the back-off: notes how many failures it was asked about, and does not wait."""
 

@@ -61,7 +61,7 @@ class FakeCluster:
             raise self.failures["objects"]
         return self.one
 
-    async def patch_workload(self, namespace: str, patch: WorkloadPatch) -> None:
+    async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         self._note("workload", patch)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
@@ -108,6 +108,9 @@ class FakeTelemetry:
 
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
         self.told.append(("write failed", operation, kind))
+
+    def started(self, key: Key, waited: float) -> None:
+        self.told.append(("started", key))
 
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
         self.told.append(("finished", key, outcome))

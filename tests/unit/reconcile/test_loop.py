@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
+import random
+import time
 
 import pytest
 
+from hvpa.kube.limits import Limiter
 from hvpa.reconcile.loop import WorkLoop
+from hvpa.reconcile.metered import Metered
+from hvpa.reconcile.pace import BURST, SPACING
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.reconciler import Result
@@ -104,3 +110,166 @@ async def test_stopping_waits_for_what_is_under_way_and_starts_nothing_new() -> 
     work.gates[A].set()
     await running
     assert work.started == [A]
+
+
+@pytest.mark.asyncio
+async def test_what_waits_for_a_turn_is_not_decided_yet_and_waits_once() -> None:
+    work, limiter = Work(), Limiter(2, rng=random.Random(1))
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, turns=limiter)
+    running = asyncio.create_task(loop.run())
+    limiter.asked_to_wait(0.1)
+    for key in (A, B, A, B, A):
+        loop.enqueue(key)
+    await asyncio.sleep(0.05)
+    assert work.started == []
+    assert loop.depth() == 2
+    loop.discard(lambda key: key == A)  # as good as any other change of mind
+    await work.until([B])
+    loop.stop()
+    await running
+
+
+@pytest.mark.asyncio
+async def test_stopping_does_not_wait_for_turns() -> None:
+    work, limiter = Work(), Limiter(1)
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, turns=limiter)
+    running = asyncio.create_task(loop.run())
+    limiter.asked_to_wait(1000.0)
+    loop.enqueue(A)
+    await asyncio.sleep(0.01)
+    loop.stop()
+    async with asyncio.timeout(2.0):
+        await running
+    assert work.started == []
+
+
+@pytest.mark.asyncio
+async def test_what_is_urgent_is_worked_on_before_a_pass_over_everything() -> None:
+    work = Work()
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
+    for key in (A, B):
+        loop.enqueue(key, urgent=False)
+    loop.enqueue(C)
+    running = asyncio.create_task(loop.run())
+    await work.until([C, A, B])
+    loop.stop()
+    await running
+
+
+@pytest.mark.asyncio
+async def test_a_reconcile_of_what_was_given_up_ends_and_is_forgotten() -> None:
+    work = Work()
+    work.gates[A] = asyncio.Event()
+    work.results[A] = [Result("done", dt.timedelta(0)), Result("failed")]
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
+    running = asyncio.create_task(loop.run())
+    loop.enqueue(A)
+    await work.until([A])
+    loop.enqueue(A)
+    loop.discard(lambda key: key == A)
+    assert loop.working(lambda key: key == A)
+    work.gates[A].set()
+    loop.enqueue(B)
+    await work.until([A, B])
+    assert not loop.working(lambda key: key == A)
+    assert loop.depth() == 0
+    loop.stop()
+    await running
+
+
+@pytest.mark.asyncio
+async def test_one_that_takes_long_to_decide_leaves_time_for_the_others() -> None:
+    count = {A: 0, B: 0}
+
+    async def work(key: Key) -> Result:
+        count[key] += 1
+        if key == A:
+            burn(0.02)
+        return Result("done", dt.timedelta(0))  # at once again
+
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2)
+    running = asyncio.create_task(loop.run())
+    begin = asyncio.get_running_loop().time()
+    for key in (A, B):
+        loop.enqueue(key)
+    async with asyncio.timeout(30.0):
+        while count[B] < 10:
+            await asyncio.sleep(0.01)
+    lasted = asyncio.get_running_loop().time() - begin
+    loop.stop()
+    await running
+    assert count[A] <= 1 + (BURST - 1) * SPACING / 0.2 + lasted / 0.2 + 1
+
+
+@pytest.mark.asyncio
+async def test_a_long_queue_of_what_needs_no_write_lets_others_run_meanwhile() -> None:
+    async def work(key: Key) -> Result:
+        burn(0.0005)
+        return Result("done")
+
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2)
+    for number in range(400):
+        loop.enqueue(Key("ns", str(number)))
+    running = asyncio.create_task(loop.run())
+    rounds = 0
+    while loop.depth() or not rounds:
+        await asyncio.sleep(0)
+        rounds += 1
+    loop.stop()
+    await running
+    assert rounds >= 5
+
+
+def burn(seconds: float) -> None:
+    """Compute for so long."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_computing_is_measured_and_waiting_is_not() -> None:
+    async def work() -> int:
+        burn(0.02)
+        await asyncio.sleep(0.05)
+        with contextlib.suppress(asyncio.TimeoutError):
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(1.0)
+        burn(0.02)
+        return 7
+
+    async def test() -> None:
+        metered = Metered(work())
+        assert await metered == 7
+        assert 0.04 <= metered.seconds < 0.08
+
+    asyncio.run(test())
+
+
+def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> None:
+    seen: list[BaseException] = []
+
+    async def work(error: Exception | None) -> None:
+        try:
+            await asyncio.sleep(0.01)
+            if error is not None:
+                raise error
+            await asyncio.sleep(1000.0)
+        except BaseException as caught:
+            seen.append(caught)
+            raise
+
+    async def test() -> None:
+        with pytest.raises(ValueError, match="no"):
+            await Metered(work(ValueError("no")))
+        task = asyncio.ensure_future(_awaited(Metered(work(None))))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(test())
+    assert [type(one) for one in seen] == [ValueError, asyncio.CancelledError]
+
+
+async def _awaited(work: Metered[None]) -> None:
+    await work

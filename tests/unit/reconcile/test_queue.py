@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hvpa.reconcile.pace import BURST, COST_SHARE, FAILING_SPACING, SPACING, Pace
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.queue import CONFLICT, FAILURE, Backoff, WorkQueue
+from hvpa.reconcile.queue import CONFLICT, FAILURE, SLOW_SHARE, Backoff, WorkQueue
 
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 A, B, C = Key("ns", "a"), Key("ns", "b"), Key("ns", "c")
@@ -81,6 +83,149 @@ def test_a_hold_outlasts_everything_that_is_added() -> None:
     assert queue.take(10.0) == A
 
 
+def test_a_hold_counts_for_a_key_that_changed_while_it_was_worked_on() -> None:
+    queue = WorkQueue()
+    queue.add(A, 0.0)
+    queue.take(0.0)
+    queue.add(A, 0.5)
+    queue.hold(A, 10.0, 1.0)
+    queue.add(A, 1.0)
+    queue.done(A, 1.0)
+    assert queue.take(9.9) is None
+    assert queue.take(10.0) == A
+
+
+def test_what_is_urgent_goes_first_and_the_rest_has_a_share_all_the_same() -> None:
+    queue = WorkQueue()
+    slow = [Key("slow", str(number)) for number in range(3)]
+    fast = [Key("fast", str(number)) for number in range(12)]
+    for key in slow:
+        queue.add(key, 0.0, urgent=False)
+    for key in fast:
+        queue.add(key, 1.0)
+    assert (queue.depth(2.0), queue.oldest_age(2.0)) == (15, 2.0)
+    order = [queue.take(2.0) for _ in range(15)]
+    assert [key for key in order if key in fast] == fast
+    assert [key for key in order if key in slow] == slow
+    assert [order.index(key) for key in slow] == [SLOW_SHARE - 1, 2 * SLOW_SHARE - 1, 3 * SLOW_SHARE - 1]
+    assert queue.take(2.0) is None
+
+
+def test_an_urgent_add_moves_a_key_up_and_it_is_still_queued_once() -> None:
+    queue = WorkQueue()
+    for key in (A, B, C):
+        queue.add(key, 0.0, urgent=False)
+    queue.add(C, 3.0)
+    queue.add(C, 4.0, urgent=False)
+    assert (queue.depth(4.0), queue.oldest_age(4.0)) == (3, 4.0)
+    assert queue.take(5.0) == C
+    assert queue.waited(C) == 5.0, "its age counts from when it was first due"
+    assert [queue.take(5.0) for _ in range(3)] == [A, B, None]
+
+
+def test_a_key_that_changes_all_the_time_is_spaced() -> None:
+    queue = WorkQueue()
+    taken = []
+    for tick in range(1001):  # 10 s, with 100 changes a second
+        now = tick / 100
+        queue.add(A, now)
+        if queue.take(now) is not None:
+            taken.append(now)
+            queue.done(A, now)
+    assert taken[:BURST] == [0.0, 0.01, 0.02, 0.03, 0.04]
+    assert len(taken) <= BURST + 10.0 / SPACING
+    assert all(after - before < SPACING + 0.011 for before, after in itertools.pairwise(taken)), "not starved"
+
+
+def test_a_key_that_changes_all_the_time_and_fails_is_spaced_further_and_mended_by_a_success() -> None:
+    queue = WorkQueue()
+    taken = []
+    for tick in range(2001):
+        now = tick / 100
+        queue.add(A, now)
+        if queue.take(now) is not None:
+            taken.append(now)
+            queue.retry(A, FAILURE, now)
+            queue.done(A, now)
+    assert len(taken) <= BURST + 20.0 / FAILING_SPACING
+    assert all(after - before <= FAILING_SPACING + 0.02 for before, after in itertools.pairwise(taken))
+    queue.add(A, 30.0)
+    assert queue.take(30.0) == A
+    queue.forget(A)
+    queue.done(A, 30.0)
+    queue.add(A, 30.0)
+    assert queue.take(30.0) == A
+
+
+def test_back_off_does_not_get_round_the_spacing() -> None:
+    queue = WorkQueue()
+    count = 0
+    for tick in range(1000):
+        now = tick / 100
+        queue.add_at(A, now + 0.005, now)
+        if queue.take(now) is not None:
+            count += 1
+            queue.done(A, now)
+    assert count <= BURST + 10.0 / SPACING
+
+
+def test_an_expensive_key_has_its_share_of_the_time_and_no_more() -> None:
+    queue = WorkQueue()
+    spent = now = 0.0
+    while now < 100.0:
+        queue.add(A, now)
+        if queue.take(now) is not None:
+            spent += 0.5
+            now += 0.5
+            queue.done(A, now, cost=0.5)
+        now += 0.05
+    assert 100.0 / COST_SHARE / 2 < spent < 100.0 / COST_SHARE * 1.2
+
+
+def test_the_pace_of_keys_that_are_quiet_is_forgotten() -> None:
+    pace = Pace()
+    for number in range(100_000):
+        pace.worked(Key("ns", str(number)), number / 10, 0.0, 0)
+    assert len(pace) < 3000
+
+
+def test_keys_of_others_are_forgotten_wherever_they_are() -> None:
+    queue = WorkQueue()
+    keys = {name: Key("theirs", name) for name in ("fast", "slow", "later", "held", "failed", "working")}
+    for name in ("held", "failed", "working"):
+        queue.add(keys[name], 0.0)
+        assert queue.take(0.0) == keys[name]
+    queue.hold(keys["held"], 5.0, 0.0)
+    queue.done(keys["held"], 0.0)
+    queue.retry(keys["failed"], FAILURE, 0.0)
+    queue.done(keys["failed"], 0.0)
+    queue.add(keys["fast"], 0.0)
+    queue.add(keys["slow"], 0.0, urgent=False)
+    queue.add_at(keys["later"], 5.0, 0.0)
+    queue.add(keys["working"], 0.0)
+    queue.add(A, 0.0)
+
+    def theirs(key: Key) -> bool:
+        return key.namespace == "theirs"
+
+    queue.discard(theirs)
+    assert queue.working(theirs)
+    queue.add_at(keys["working"], 1.0, 0.0)
+    queue.done(keys["working"], 0.0)
+    assert not queue.working(theirs)
+    assert [queue.take(1000.0) for _ in range(2)] == [A, None]
+
+
+def test_a_key_that_comes_back_while_it_is_still_worked_on_is_ours_again() -> None:
+    queue = WorkQueue()
+    queue.add(A, 0.0)
+    queue.take(0.0)
+    queue.discard(lambda key: True)
+    queue.add(A, 1.0)
+    queue.done(A, 2.0)
+    assert queue.take(2.0) == A
+
+
 def test_the_back_off_doubles_up_to_its_cap_and_a_success_resets_it() -> None:
     class Least(random.Random):
         def random(self) -> float:
@@ -120,7 +265,7 @@ def test_many_changed_delays_do_not_pile_up() -> None:
 Step = tuple[str, int, float]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "later", "retry", "hold", "take", "done"]),
+        st.sampled_from(["add", "add slowly", "later", "retry", "hold", "take", "done"]),
         st.integers(0, 4),
         st.floats(0.0, 10.0),
     ),
@@ -140,9 +285,10 @@ def test_no_key_is_handed_out_twice_and_none_is_lost(steps: list[Step], seed: in
     for action, number, amount in steps:
         key = keys[number]
         now += amount / 10
+        assert queue.depth(now) <= len(keys) - len(working), "nothing is queued twice"
         match action:
-            case "add":
-                queue.add(key, now)
+            case "add" | "add slowly":
+                queue.add(key, now, urgent=action == "add")
                 wanted[key] = now
             case "later":
                 queue.add_at(key, now + amount, now)

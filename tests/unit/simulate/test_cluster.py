@@ -80,7 +80,7 @@ def test_a_patch_of_the_workload_is_seen_at_once() -> None:
     resources = {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}}
     template = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
     assert not world.cluster.changed()
-    world.do(world.cluster.patch_workload("default", patch(replicas=5, template=template)))
+    world.do(world.cluster.patch_workload(Meta(), patch(replicas=5, template=template)))
     assert world.woken()
     after = world.looked().workload
     assert after.spec.replicas == 5

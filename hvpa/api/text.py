@@ -1,0 +1,65 @@
+"""Text that somebody else wrote, made fit to be told: one line, nothing that a terminal obeys, of bounded length.
+
+What belongs here: what every report of a foreign text goes through, be it a condition, an Event, a line of a log or of
+an explanation. Names and messages of Kubernetes objects may hold line breaks, escape sequences, marks that turn the
+direction of writing, and megabytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+MESSAGE_LENGTH: Final = 4096
+"""Characters of a condition's or an Event's message (`metav1.Condition` allows 32768, but nobody reads so much)."""
+REASON_LENGTH: Final = 128
+"""Characters of a reason: one word."""
+MOST_NAMES: Final = 10
+"""How many names a message lists."""
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII)
+"""A reason, as `metav1.Condition` has it."""
+
+
+def printable(text: str) -> str:
+    """The text with all that is no letter, digit, sign or space told by its number, as Python writes it: `\\n`,
+    `\\x1b`, `\\u202e`."""
+    if text.isprintable():
+        return text
+    return "".join([one if one.isprintable() else _escaped(one) for one in text])
+
+
+def printable_json(text: str) -> str:
+    """JSON with all that is not to be seen in ASCII, as JSON writes it: it means the same. Line breaks between values
+    stay."""
+    if text.isprintable():
+        return text
+    return "".join([one if one.isprintable() or one == "\n" else _json_escaped(one) for one in text])
+
+
+def told(text: str, length: int = MESSAGE_LENGTH) -> str:
+    """The text as one line of at most so many characters; where it is cut, it ends with an ellipsis."""
+    if len(text) <= length and text.isprintable():
+        return text
+    line = printable(text[: length + 1])
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def reason(text: str, otherwise: str) -> str:
+    """A reason that another controller gave; `otherwise` where it is not one word of usual length."""
+    return text if len(text) <= REASON_LENGTH and _REASON.fullmatch(text) else otherwise
+
+
+def names(found: list[str]) -> str:
+    """Names with commas between them; of many the first, and how many more there are."""
+    shown = ", ".join(found[:MOST_NAMES])
+    more = len(found) - MOST_NAMES
+    return shown if more <= 0 else f"{shown} and {more} more"
+
+
+def _json_escaped(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

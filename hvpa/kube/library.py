@@ -1,0 +1,70 @@
+"""What we use of kubernetes-asyncio: its kubeconfig loader, its credential plugins and its connector.
+
+All imports of the library are here, because its packages import a thousand generated models, of which we use none:
+37 MiB, and most of the operator's start. So while its modules are imported, its two outer packages are stood in for by
+empty ones. Afterwards nothing is left of that: whoever imports `kubernetes_asyncio` later gets all of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import Configuration
+    from kubernetes_asyncio.client.rest import RESTClientObject
+    from kubernetes_asyncio.config import ConfigException, incluster_config, kube_config
+    from kubernetes_asyncio.config.dateutil import parse_rfc3339
+
+__all__ = [
+    "ConfigException",
+    "Configuration",
+    "RESTClientObject",
+    "incluster_config",
+    "kube_config",
+    "parse_rfc3339",
+]
+
+_LIBRARY: Final = "kubernetes_asyncio"
+_CLIENT: Final = f"{_LIBRARY}.client"
+
+
+@contextmanager
+def _empty(name: str) -> Iterator[ModuleType]:
+    """An empty package of this name and place, for the time of the block; the real one where that is loaded."""
+    if name in sys.modules:
+        yield sys.modules[name]
+        return
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    package = ModuleType(name)
+    package.__path__ = list(spec.submodule_search_locations or ())
+    package.__spec__ = spec
+    sys.modules[name] = package
+    try:
+        yield package
+    finally:
+        del sys.modules[name]
+
+
+def _client(**options: Any) -> object:
+    """The library's client for generated models, for those who ask its kubeconfig loader for one."""
+    return importlib.import_module(_CLIENT).ApiClient(**options)
+
+
+with _empty(_LIBRARY), _empty(_CLIENT) as _package:
+    if not hasattr(_package, "Configuration"):
+        _package.Configuration = importlib.import_module(f"{_CLIENT}.configuration").Configuration  # type: ignore[attr-defined]
+        _package.ApiClient = _client  # type: ignore[attr-defined]
+    if not TYPE_CHECKING:
+        Configuration = _package.Configuration
+        RESTClientObject = importlib.import_module(f"{_CLIENT}.rest").RESTClientObject
+        kube_config = importlib.import_module(f"{_LIBRARY}.config.kube_config")
+        incluster_config = importlib.import_module(f"{_LIBRARY}.config.incluster_config")
+        ConfigException = importlib.import_module(f"{_LIBRARY}.config.config_exception").ConfigException
+        parse_rfc3339 = importlib.import_module(f"{_LIBRARY}.config.dateutil").parse_rfc3339

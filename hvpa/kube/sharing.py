@@ -1,0 +1,124 @@
+"""Equal values, held once. A cluster's objects are alike: most labels, pod templates, policies and texts come again and
+again, and thousands of objects fit into the memory of few when each of these is held once."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+V = TypeVar("V")
+
+INTERNED: Final = 32768
+"""How many distinct values a table holds at most; beyond that it starts afresh."""
+LARGEST: Final = 4096
+"""Bytes of a value that is shared: what is larger is not kept longer than its object."""
+UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
+_LONG: Final = 256
+"""Characters; a longer text is not looked for."""
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_members = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_set = object.__setattr__
+
+
+class Interner(Generic[V]):
+    """Shares equal values, keyed by their type and bytes: without what is by default, different things look alike."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[type, bytes], V] = {}
+
+    def share(self, value: V) -> V:
+        """The first value seen that equals this one."""
+        raw = msgspec.json.encode(value)
+        if len(raw) > LARGEST:
+            return value
+        if len(self._known) >= INTERNED:
+            self._known.clear()
+        return self._known.setdefault((type(value), raw), value)
+
+
+def text(value: str) -> str:
+    """The one text that equals this one."""
+    return sys.intern(value) if len(value) <= _LONG else value
+
+
+class ModelSharer:
+    """Shares equal parts of frozen models, told from others by the bytes that they were made of. A part is kept when it
+    comes for the second time, so what is unique takes no place here."""
+
+    def __init__(self) -> None:
+        self._once: set[int] = set()
+        self._known: dict[tuple[object, ...], Any] = {}
+        self._given: dict[frozenset[str], set[str]] = {}
+        """Sets of names of fields that were given; there are few different ones, and a set per model would be more than
+        half of its memory. Nobody changes them: a copy of a model gets a set of its own."""
+
+    def share(self, model: BaseModel, raw: bytes | msgspec.Raw) -> None:
+        """Replace the parts of `model`, which was read from `raw`, by those that equal them. It must be ours alone: it
+        is changed in place, although it is frozen for everybody else."""
+        try:
+            wire = _fields(raw)
+        except UNREADABLE:
+            return
+        values, kind = model.__dict__, type(model)
+        for name, alias in _aliases(kind).items():
+            value = values.get(name)
+            if isinstance(value, str):
+                values[name] = text(value)
+            elif isinstance(value, BaseModel | tuple | dict):
+                values[name] = self._part(value, (kind, name), wire.get(alias))
+        given = model.model_fields_set
+        _set(model, "__pydantic_fields_set__", self._given.setdefault(frozenset(given), given))
+
+    def _part(self, value: Any, place: tuple[object, ...], raw: msgspec.Raw | None) -> Any:
+        """The part that equals `value`; `raw` is None where nobody gave it, so that it is the default."""
+        if raw is not None and len(raw) > LARGEST:
+            return self._inside(value, place, raw)
+        key = (*place, None if raw is None else bytes(raw))
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        if raw is not None:
+            value = self._inside(value, place, raw)
+        mark = hash(key)
+        if mark in self._once or raw is None:
+            if len(self._known) >= INTERNED:
+                self._known.clear()
+            self._known[key] = value
+            return value
+        if len(self._once) >= INTERNED:
+            self._once.clear()
+        self._once.add(mark)
+        return value
+
+    def _inside(self, value: Any, place: tuple[object, ...], raw: msgspec.Raw) -> Any:
+        """A part that is not known, with its own parts shared."""
+        if isinstance(value, BaseModel):
+            self.share(value, raw)
+        elif isinstance(value, tuple):
+            members = _read_members(raw)
+            if len(members) == len(value):
+                pairs = zip(value, members, strict=True)
+                return tuple([self._part(one, place, part) if _is_large(one) else one for one, part in pairs])
+        return value
+
+
+def _read_members(raw: msgspec.Raw) -> list[msgspec.Raw]:
+    """The members of a list; none of what is no list (it was read as the default)."""
+    try:
+        return _members(raw)
+    except UNREADABLE:
+        return []
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, BaseModel | tuple | dict)
+
+
+@cache
+def _aliases(kind: type[BaseModel]) -> dict[str, str]:
+    return {name: field.alias or name for name, field in kind.model_fields.items()}

@@ -1,0 +1,174 @@
+"""Objects as the local copy holds them: without what nobody reads, and with equal parts held once. Each is still ours
+alone here, so it is changed in place although it is frozen for everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from hvpa.api.objects import (
+    Condition,
+    ContainerRecommendation,
+    ContainerStatus,
+    Hpa,
+    HpaSpecRead,
+    Meta,
+    Pod,
+    PodSpec,
+    Vpa,
+    VpaSpecRead,
+    Workload,
+)
+from hvpa.kube.sharing import Interner, text
+
+OWN_ANNOTATIONS: Final = "hvpa.autoscaling.k8s.io/"
+"""Prefix of the annotations that are read from workloads; others are dropped."""
+DROPPED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""A whole manifest as a string: not worth its memory."""
+
+_set = msgspec.structs.force_setattr
+_NOTHING: Final[dict[str, str]] = {}
+_labels: Interner[dict[str, str]] = Interner()
+_parts: Interner[Any] = Interner()
+
+
+class StoredHpa(Hpa, frozen=True):
+    """An HPA that keeps its decoded spec."""
+
+    kept: HpaSpecRead = HpaSpecRead()
+
+    @property
+    def spec(self) -> HpaSpecRead:
+        """The decoded spec."""
+        return self.kept
+
+
+class StoredVpa(Vpa, frozen=True):
+    """A VPA that keeps its decoded spec."""
+
+    kept: VpaSpecRead = VpaSpecRead()
+
+    @property
+    def spec(self) -> VpaSpecRead:
+        """The decoded spec."""
+        return self.kept
+
+
+def slim_meta(meta: Meta, keep_annotations: Callable[[str], bool]) -> None:
+    """Share names and labels, and drop the annotations that nobody reads."""
+    _set(meta, "name", text(meta.name))
+    _set(meta, "namespace", text(meta.namespace))
+    if meta.labels:
+        _set(meta, "labels", _labels.share(meta.labels))
+    if meta.annotations:
+        kept = {key: value for key, value in meta.annotations.items() if keep_annotations(key)}
+        _set(meta, "annotations", kept or _NOTHING)
+    for owner in meta.owner_references:
+        for field in ("kind", "name", "api_version"):
+            _set(owner, field, text(getattr(owner, field)))
+
+
+def slim_workload(workload: Workload) -> Workload:
+    """Of who set what, keep those that set what we set."""
+    slim_meta(workload.metadata, _is_own)
+    entries = [one for one in workload.metadata.managed_fields if one.owns_replicas() or one.owns_resources()]
+    for one in entries:
+        _set(one, "manager", text(one.manager))
+        _set(one, "fields", _parts.share(one.fields))
+    _set(workload.metadata, "managed_fields", entries)
+    spec = workload.spec
+    _set(spec, "selector", _parts.share(spec.selector))
+    _set(spec.template, "spec", slim_pod_spec(spec.template.spec))
+    return workload
+
+
+def slim_pod_spec(spec: PodSpec) -> PodSpec:
+    """The one pod spec that equals this one."""
+    shared: PodSpec = _parts.share(spec)
+    return shared
+
+
+def slim_pod(pod: Pod) -> Pod:
+    """Of a pod, keep when it became ready and which containers ended. Of a failed one all times count: they tell when
+    it ended."""
+    slim_meta(pod.metadata, _is_none)
+    _set(pod.metadata, "owner_references", [])
+    _set(pod, "spec", slim_pod_spec(pod.spec))
+    status = pod.status
+    if status.phase != "Failed":
+        _set(status, "conditions", [entry for entry in status.conditions if entry.type == "Ready"])
+    _slim_conditions(status.conditions)
+    _set(status, "phase", text(status.phase))
+    _set(status, "container_statuses", [_slim_container(one) for one in status.container_statuses])
+    return pod
+
+
+def slim_hpa(hpa: Hpa) -> StoredHpa:
+    """Of an HPA, share metrics, behaviour and texts. Raises msgspec.MsgspecError where its spec can't be decoded: that
+    must show now, not in a decision."""
+    slim_meta(hpa.metadata, is_kept)
+    spec = msgspec.structs.replace(hpa.spec)
+    _set(spec, "metrics", _parts.share(spec.metrics))
+    _set(spec, "behavior", _parts.share(spec.behavior))
+    _slim_conditions(hpa.status.conditions)
+    return StoredHpa(hpa.metadata, hpa.raw_spec.copy(), hpa.status, spec)
+
+
+def slim_vpa(vpa: Vpa) -> StoredVpa:
+    """Of a VPA, drop the bounds of its recommendation, and share texts. Raises as `slim_hpa`."""
+    slim_meta(vpa.metadata, is_kept)
+    spec = msgspec.structs.replace(vpa.spec)
+    _set(spec, "resource_policy", _parts.share(spec.resource_policy))
+    _slim_conditions(vpa.status.conditions)
+    said = vpa.status.recommendation
+    if said is not None and said.container_recommendations:
+        entries = [_slim_recommendation(one) for one in said.container_recommendations]
+        _set(said, "container_recommendations", entries)
+    return StoredVpa(vpa.metadata, vpa.raw_spec.copy(), vpa.status, spec)
+
+
+def carry_over(old: Hpa | Vpa | None, new: Hpa | Vpa | None) -> None:
+    """Where the spec has not changed, keep it as it is: what was made of it can be used again."""
+    if old is None or new is None:
+        return
+    if bytes(old.raw_spec) == bytes(new.raw_spec):
+        _set(new, "raw_spec", old.raw_spec)
+        if isinstance(old, StoredHpa | StoredVpa) and type(old) is type(new):
+            _set(new, "kept", old.kept)
+    if old.metadata.annotations == new.metadata.annotations:
+        _set(new.metadata, "annotations", old.metadata.annotations)
+    if old.metadata.owner_references == new.metadata.owner_references:
+        _set(new.metadata, "owner_references", old.metadata.owner_references)
+
+
+def _slim_conditions(conditions: list[Condition] | None) -> None:
+    for one in conditions or ():
+        for field in ("type", "status", "reason", "message"):
+            _set(one, field, text(getattr(one, field)))
+
+
+def _slim_container(one: ContainerStatus) -> ContainerStatus:
+    if one.state.terminated is not None or one.last_state.terminated is not None:
+        return one
+    shared: ContainerStatus = _parts.share(one)
+    return shared
+
+
+def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendation:
+    uncapped = one.target if one.uncapped_target == one.target else one.uncapped_target
+    return ContainerRecommendation(text(one.container_name), one.target, uncapped_target=uncapped)
+
+
+def is_kept(key: str) -> bool:
+    """Whether an annotation of an Hvpa, HPA or VPA is kept."""
+    return key != DROPPED_ANNOTATION
+
+
+def _is_own(key: str) -> bool:
+    return key.startswith(OWN_ANNOTATIONS)
+
+
+def _is_none(key: str) -> bool:
+    return False

@@ -1,0 +1,144 @@
+"""Faults of lists, watches and connections: afterwards the workloads stand as without them, each step was written once,
+and the operator holds no more than before. The operator's waits are cut short (`hasty.py`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bare.herd import Herd
+from tests.e2e.bare.stage import Stage
+from tests.e2e.bare.strikes import STRIKES, WATCHES
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.faults import Fault
+from tests.e2e.world.hasty import SILENCE, hasten
+from tests.e2e.world.kube import wait_for
+from tests.e2e.world.operator import Operator
+from tests.e2e.world.proxy import Proxy
+from tests.e2e.world.wire import Wire
+
+HERD = 24
+ROUNDS = 2
+MEGABYTES = 24
+"""What memory may grow by in all rounds: far less than the hundreds of connections hold that were opened in them."""
+
+
+@pytest.fixture(scope="module")
+def line(plane: ControlPlane) -> Iterator[Proxy]:
+    with plane.proxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def wire(line: Proxy) -> Iterator[Wire]:
+    with Wire(line.address) as wire:
+        yield wire
+
+
+@pytest.fixture(scope="module")
+def remote(plane: ControlPlane, line: Proxy, wire: Wire, token: str) -> Iterator[Operator]:
+    """An operator that reaches the API server over the wire and through the proxy."""
+    kubeconfig = wire.kubeconfig(line.kubeconfig_for(token))
+    with hasten(Operator(plane, kubeconfig, "--log-level", "debug")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def at_first(remote: Operator) -> int:
+    """How many files the operator has open while all is new."""
+    return open_files(remote)
+
+
+@pytest.fixture(scope="module")
+def herd(plane: ControlPlane, remote: Operator, at_first: int) -> Iterator[Herd]:
+    herd = Herd(plane, HERD)
+    yield herd
+    herd.delete()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(line: Proxy) -> Iterator[Wire]:
+    """An address that nobody has been told to send anything to."""
+    with Wire(line.address) as wire:
+        yield wire
+
+
+@pytest.fixture(autouse=True)
+def _no_faults_after(line: Proxy, remote: Operator) -> Iterator[None]:
+    yield
+    line.clear()
+
+
+def open_files(operator: Operator) -> int:
+    """Sockets and other files that it has open."""
+    return len(list(Path(f"/proc/{operator.process.pid}/fd").iterdir()))
+
+
+def memory(operator: Operator) -> int:
+    """Its resident memory in bytes."""
+    return int(operator.metric("process_resident_memory_bytes"))
+
+
+def watching(line: Proxy) -> None:
+    wait_for(lambda: len(line.open_watches) == WATCHES, 30, lambda: f"watches, not {line.open_watches}", 0.03)
+
+
+def struck(faults: list[Fault]) -> None:
+    wait_for(lambda: all(one.hits == one.times for one in faults), 30, lambda: f"strikes: {faults}", 0.03)
+
+
+def has_no_error(stage: Stage) -> bool:
+    return "lastError" not in stage.status
+
+
+@pytest.mark.parametrize("name", STRIKES)
+def test_all_are_scaled_once_each_in_spite_of(
+    line: Proxy, herd: Herd, elsewhere: Wire, remote: Operator, name: str
+) -> None:
+    watching(line)
+    faults = STRIKES[name](line, elsewhere.address)
+    mark = herd.is_told()
+    struck(faults)
+    herd.stands(mark)
+    assert elsewhere.accepted == 0, "a token was carried to another address"
+    assert remote.probe("healthz") == 200
+
+
+def test_after_many_faults_it_holds_no_more_than_before(
+    line: Proxy, herd: Herd, elsewhere: Wire, remote: Operator, at_first: int
+) -> None:
+    watching(line)
+    before = memory(remote)
+    for _ in range(ROUNDS):
+        for bring_about in STRIKES.values():
+            faults = bring_about(line, elsewhere.address)
+            herd.stages[0].change({"vpa": None})  # an event, for watches that are cut in one
+            struck(faults)
+            watching(line)
+    herd.stands(herd.is_told())
+    wait_for(
+        lambda: open_files(remote) <= at_first, 40, lambda: f"{at_first} files, not {open_files(remote)}"
+    )
+    grown = (memory(remote) - before) / 2**20
+    assert grown < MEGABYTES
+    assert remote.metric("hvpa_queue_depth") == 0
+
+
+def test_on_a_line_that_is_dead_but_open_watches_and_writes_are_given_up_and_made_anew(
+    line: Proxy, wire: Wire, herd: Herd, remote: Operator
+) -> None:
+    """Writes that were under way are carried out, and their answers never arrive."""
+    watching(line)
+    hold = line.hold(verb="patch", path="/deployments/", times=None)
+    mark = herd.is_told()
+    hold.wait()
+    with wire.dead():
+        hold.release()
+        time.sleep(SILENCE + 1)
+    herd.stands(mark)
+    for stage in herd.stages:
+        stage.soon(partial(has_no_error, stage), "no error any more")

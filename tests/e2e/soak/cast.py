@@ -1,0 +1,108 @@
+"""The objects of a soak: Hvpas of three classes with their workloads, and what recommenders say of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.e2e.bare.manifests import (
+    HORIZONTAL_ONLY,
+    VERTICAL_ONLY,
+    ago,
+    condition,
+    deployment,
+    entry,
+    hvpa,
+    merged,
+    weight,
+)
+from tests.e2e.soak.plan import LEAST, MOST
+from tests.e2e.world.kube import Json
+
+SPACES = 5
+"""Namespaces that the Hvpas are spread over."""
+REPLICAS, CPU = 2, 500
+"""What a new workload has: replicas, and millicores of each."""
+PER_POD = 100
+"""The HPA's target: so much of an external metric for each pod."""
+Class = Literal["horizontal", "vertical", "both"]
+METRIC = {"metric": {"name": "demand"}}
+TARGET = {"target": {"type": "AverageValue", "averageValue": str(PER_POD)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One Hvpa and the workload of the same name. Where only one axis is scaled, what it ends at does not depend on the
+    way there: the last wish or target. On both, each step goes half of the way."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Name of the Hvpa and of the workload."""
+        return f"app-{self.number}"
+
+    @property
+    def namespace(self) -> str:
+        """Where they are."""
+        return f"soak-{self.number % SPACES}"
+
+    @property
+    def kind(self) -> str:
+        """The workload's kind."""
+        return "StatefulSet" if self.number % 7 == 3 else "Deployment"
+
+    @property
+    def axes(self) -> Class:
+        """What is scaled."""
+        classes: tuple[Class, ...] = ("horizontal", "vertical", "both")
+        return classes[self.number % 3]
+
+    def workload(self) -> Json:
+        """A new workload."""
+        made = deployment(self.name, self.namespace, REPLICAS, self.kind)
+        made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": f"{CPU}m"}}
+        return made
+
+    def hvpa(self) -> Json:
+        """A new Hvpa."""
+        changes = {"horizontal": HORIZONTAL_ONLY, "vertical": VERTICAL_ONLY, "both": weight(50)}[self.axes]
+        made = hvpa(self.name, self.namespace, None, self.kind)
+        spec = {
+            "minReplicas": LEAST,
+            "maxReplicas": MOST,
+            "metrics": [{"type": "External", "external": METRIC | TARGET}],
+        }
+        made["spec"]["hpa"]["template"]["spec"] = spec
+        made["spec"] = merged(made["spec"], changes)
+        return made
+
+
+def hpa_status(wish: int) -> Json:
+    """What an HPA says that wants so many replicas: it has measured what calls for that count, whatever there is."""
+    current = {"averageValue": str(PER_POD * wish)}
+    return {
+        "currentReplicas": 1,
+        "desiredReplicas": wish,
+        "currentMetrics": [{"type": "External", "external": METRIC | {"current": current}}],
+        "conditions": [condition("ScalingActive", "True", "ValidMetricFound")],
+    }
+
+
+def vpa_status(target: int) -> Json:
+    """What a VPA says that recommends so many millicores."""
+    provided = condition("RecommendationProvided", "True", "", ago(hours=2))
+    told = [entry("app", {"cpu": f"{target}m"})]
+    return {"conditions": [provided], "recommendation": {"containerRecommendations": told}}
+
+
+def workload_status(workload: Json) -> Json:
+    """What a workload's controller says when all its pods are updated and available."""
+    count = workload["spec"]["replicas"]
+    return {
+        "observedGeneration": workload["metadata"]["generation"],
+        "replicas": count,
+        "updatedReplicas": count,
+        "readyReplicas": count,
+        "availableReplicas": count,
+    }

@@ -1,0 +1,175 @@
+"""What must be so at every moment of a soak, judged write by write.
+
+- One writer: nothing is written by a process after another one has taken the Lease. There are two exceptions. Events
+  say what was done and change nothing. And a process that is stopped between looking at its Lease and sending sends
+  when it goes on: such a write is conditional on the very version that it was decided on, so nobody has written since.
+- No step without a recommendation: what a step was blended from, by the record that it leaves on the workload, was
+  recommended before.
+- No step twice: of one recommendation there is one step on an axis, unless somebody else changed the workload since.
+  (A wish that is left standing for a minute on a settled workload counts as measured anew.)
+- Replicas are within their bounds, and a step leads where the recommendation says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from hvpa.api.quantity import parse_cpu
+from hvpa.core.model import LAST_APPLIED
+from tests.e2e.soak.cast import Class, Role
+from tests.e2e.soak.plan import LEAST, MOST
+from tests.e2e.soak.play import Place, Play
+from tests.e2e.soak.trail import Write
+
+MEASURED_ANEW = 55.0
+"""Seconds after which a wish on a settled workload speaks of the count that stands: 60 from the decision to the next,
+and a write may arrive a little after its decision."""
+WORKLOADS = ("deployments", "statefulsets")
+THAWING = 1.0
+"""Seconds after a process goes on in which what it was about to send arrives."""
+CLOSE = 2.0
+"""Seconds within which two answers may stand in the audit log the other way round."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """What an axis was last set to, from which recommendation, and when."""
+
+    told: str
+    result: str
+    at: float
+
+
+@dataclass(slots=True)
+class _Suspect:
+    place: Place
+    begin: float
+    end: float
+    text: str
+
+
+@dataclass
+class Checker:
+    """Fed with every write, in order. `operators` are the credentials of operator processes, with their names."""
+
+    play: Play
+    roles: dict[Place, Role]
+    operators: dict[str, str]
+    found: list[str] = field(default_factory=list)
+    """What was not as it must be."""
+    writes: Counter[str] = field(default_factory=Counter)
+    """Writes of the operators, by what."""
+    thaws: list[tuple[str, float]] = field(default_factory=list)
+    """When which process (a credential) went on after it had been stopped."""
+    late_sends: int = 0
+    """Conditional writes of processes that were stopped as they were about to send them."""
+    late_events: int = 0
+    """Events that a process wrote after another one had taken the Lease."""
+    holder: str = ""
+    """Who wrote the Lease last (a credential)."""
+    takeovers: int = 0
+    _taken_at: float = 0.0
+    _steps: dict[tuple[Place, str], _Step] = field(default_factory=dict)
+    _edits: dict[Place, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _suspects: list[_Suspect] = field(default_factory=list)
+
+    def feed(self, write: Write) -> None:
+        """Judge one write."""
+        place = (write.namespace, write.name)
+        if write.credential not in self.operators:
+            if write.resource in WORKLOADS and place in self.roles:
+                self._edited(place, write.answered)
+            return
+        self.writes[f"{write.verb} {write.resource}"] += 1
+        if write.resource == "leases":
+            self._lease(write)
+            return
+        self._fenced(write)
+        if write.resource in WORKLOADS:
+            self._step(place, write)
+
+    def violations(self) -> list[str]:
+        """All that was found so far, but for what an edit at the same time explains."""
+        left = [
+            one.text
+            for one in self._suspects
+            if not any(one.begin - CLOSE <= at <= one.end + CLOSE for at in self._edits[one.place])
+        ]
+        return self.found + left
+
+    def _edited(self, place: Place, at: float) -> None:
+        self._edits[place].append(at)
+        for axis in ("horizontal", "vertical"):
+            self._steps.pop((place, axis), None)
+
+    def _lease(self, write: Write) -> None:
+        if write.credential != self.holder:
+            self.holder, self._taken_at = write.credential, write.answered
+            self.takeovers += 1
+
+    def _fenced(self, write: Write) -> None:
+        if write.credential == self.holder or write.received <= self._taken_at:
+            return
+        if write.resource == "events":
+            self.late_events += 1
+            return
+        if _is_conditional(write) and any(
+            who == write.credential and 0 <= write.received - at < THAWING for who, at in self.thaws
+        ):
+            self.late_sends += 1
+            return
+        who, now = self.operators[write.credential], self.operators.get(self.holder, self.holder)
+        late = write.received - self._taken_at
+        when = f"{dt.datetime.fromtimestamp(write.received, dt.UTC):%H:%M:%S.%f}"
+        self.found.append(f"{who} wrote {write} at {when}, {late:.3f} s after {now} had taken the Lease")
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+    def _step(self, place: Place, write: Write) -> None:
+        body = write.body or {}
+        annotation = body.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED)
+        if annotation is None:
+            self.found.append(f"{write} without a record")
+            return
+        record, spec = json.loads(annotation), body.get("spec", {})
+        axes = self.roles[place].axes
+        if "replicas" in spec:
+            self._replicas(place, write, int(spec["replicas"]), record["horizontal"].get("spent") or {}, axes)
+        for container in spec.get("template", {}).get("spec", {}).get("containers", []):
+            requests = container.get("resources", {}).get("requests", {})
+            for spent in record["vertical"].get("spent", []):
+                if spent["resource"] in requests:
+                    self._request(place, write, requests[spent["resource"]], spent, axes)
+
+    def _replicas(self, place: Place, write: Write, count: int, spent: dict[str, Any], axes: Class) -> None:
+        wish = int(spent.get("wish", 0))
+        if not LEAST <= count <= MOST:
+            self.found.append(f"{write}: {count} replicas")
+        if self.play.said[place, "wish"].get(wish, write.answered) >= write.answered:
+            self.found.append(f"{write}: nobody wished {wish} replicas")
+        if axes == "horizontal" and count != wish:
+            self.found.append(f"{write}: {count} replicas for a wish of {wish}")
+        self._once(place, "horizontal", write, str(wish), str(count), MEASURED_ANEW)
+
+    def _request(self, place: Place, write: Write, request: str, spent: dict[str, Any], axes: Class) -> None:
+        target = parse_cpu(spent["target"])
+        if self.play.said[place, "target"].get(target, write.answered) >= write.answered:
+            self.found.append(f"{write}: nobody recommended {target}m")
+        if axes == "vertical" and parse_cpu(request) != target:
+            self.found.append(f"{write}: {request} for a target of {target}m")
+        self._once(place, "vertical", write, str(target), request, float("inf"))
+
+    def _once(self, place: Place, axis: str, write: Write, told: str, result: str, within: float) -> None:
+        before = self._steps.get((place, axis))
+        self._steps[place, axis] = _Step(told, result, write.answered)
+        if before is None or before.told != told or before.result == result:
+            return
+        if write.answered - before.at < within:
+            text = f"{write}: {axis} step to {result} for {told}, after one to {before.result} for the same"
+            self._suspects.append(_Suspect(place, before.at, write.answered, text))
+
+
+def _is_conditional(write: Write) -> bool:
+    return "resourceVersion" in (write.body or {}).get("metadata", {})

@@ -1,0 +1,66 @@
+"""What stands at the end of a soak: every decision is quiet, and says what an undisturbed run would have come to."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import msgspec
+
+from hvpa.api.quantity import parse_cpu
+from hvpa.core import decide, observe
+from hvpa.core.model import Settings
+from hvpa.kube.cache import ALL_NAMESPACES
+from hvpa.kube.local import LocalCluster
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS
+from hvpa.reconcile.patch import StatusPatch
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.reconciler import is_quiet
+from tests.e2e.soak.cast import CPU, REPLICAS, Role
+from tests.e2e.soak.play import Place, Play
+from tests.e2e.world.kube import Json, KubeApi
+
+
+def unsettled(api: KubeApi, play: Play, roles: list[Role]) -> dict[Role, str]:
+    """What is not yet as it must be in the end, and why. Raises ApiError and OSError."""
+    local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+    workloads: dict[Place, Json] = {}
+    for resource in (HVPAS, DEPLOYMENTS, STATEFULSETS, HPAS, VPAS):
+        for item in api.raw("GET", resource.path(None))["items"]:
+            local.store(resource).put(resource.decode(msgspec.json.encode(item)))
+            if resource in (DEPLOYMENTS, STATEFULSETS):
+                workloads[item["metadata"]["namespace"], item["metadata"]["name"]] = item
+    problems = {role: _loud(local, role) or _elsewhere(workloads, play, role) for role in roles}
+    return {role: problem for role, problem in problems.items() if problem}
+
+
+def _loud(local: LocalCluster, role: Role) -> str:
+    """What the operator would do now with this Hvpa; empty for nothing."""
+    objects = local.objects(Key(role.namespace, role.name))
+    if objects is None:
+        return "no such Hvpa"
+    decision = decide(observe(objects, dt.datetime.now(dt.UTC), Settings()))
+    told = StatusPatch(objects.hvpa, decision.status).fields
+    ready = next((one for one in objects.hvpa.status.conditions if one.type == "Ready"), None)
+    if ready is None or ready.reason != "Reconciled":
+        return f"Ready is {ready.reason if ready else 'not told'}: {ready.message if ready else ''}"
+    if is_quiet(decision) and not told:
+        return ""
+    return f"not quiet: {decision.workload_patch}, {decision.mailbox}, {decision.owned}, status {told}"
+
+
+def _elsewhere(workloads: dict[Place, Json], play: Play, role: Role) -> str:
+    """What differs from where an undisturbed run ends; empty for nothing."""
+    if role.axes == "both":
+        return ""  # it depends on the way
+    place = (role.namespace, role.name)
+    workload = workloads[place]
+    if role.axes == "horizontal":
+        wanted, found = play.wishes.get(place, REPLICAS), int(workload["spec"]["replicas"])
+    else:
+        wanted, found = play.targets.get(place, CPU), _cpu(workload)
+    return "" if wanted == found else f"{found}, not {wanted}"
+
+
+def _cpu(workload: Json) -> int:
+    container = workload["spec"]["template"]["spec"]["containers"][0]
+    return parse_cpu(container["resources"]["requests"]["cpu"])

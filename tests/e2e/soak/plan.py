@@ -1,0 +1,155 @@
+"""All that happens in a soak, drawn from its seed: recommendations, what users do, and faults, each with its time.
+
+The schedule is the same for the same seed, length and number of Hvpas. (How the operators and the machine answer it is
+not: what they are doing when a fault strikes differs from run to run.)"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LEAST, MOST = 2, 60
+"""Bounds of the HPAs, in replicas."""
+RECOMMENDED_EVERY = 15.0
+"""Seconds between two recommendations for one Hvpa, on average."""
+EDITED_EVERY = 150.0
+"""Seconds between two things that users do to one Hvpa or its workload, on average."""
+LINE_EVERY, LINE_LASTS = 1.2, (0.2, 3.0)
+"""Seconds between faults of the lines to the API server, and how long each lasts."""
+PROCESS_EVERY, FROZEN_FOR = 14.0, (0.5, 12.0)
+"""Seconds between faults of an operator's process, and how long one is stopped."""
+SERVER_EVERY = 110.0
+"""Seconds between restarts of the API server; there is one in the middle of a shorter run."""
+QUIET_START = 1.0
+"""Seconds before the first fault."""
+CODES = (409, 410, 422, 429, 500, 503)
+LINE_FAULTS = (
+    "fail",
+    "fail",
+    "fail",
+    "damage",
+    "delay",
+    "hold",
+    "hold",
+    "cut",
+    "cut in event",
+    "expire",
+    "end",
+    "refuse",
+)
+USERS_ACTS = ("edit", "edit", "edit", "set", "workload", "hvpa")
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that happens at a time (seconds from the start). `who` is an Hvpa's number, or a replica's (2: both);
+    `number` and `text` say more, by kind; `lasts` are seconds."""
+
+    at: float
+    kind: str
+    who: int = 0
+    number: int = 0
+    text: str = ""
+    lasts: float = 0.0
+
+    def __str__(self) -> str:
+        more = " ".join(str(one) for one in (self.number or "", self.text) if one)
+        return f"{self.at:8.2f} {self.kind} #{self.who} {more} {self.lasts:.2f}s"
+
+
+def schedule(seed: int, seconds: float, hvpas: int) -> list[Act]:
+    """All acts in the order of their times."""
+    streams = (_recommendations, _users, _lines, _processes, _restarts)
+    acts = [
+        act
+        for stream in streams
+        for act in stream(random.Random(f"{seed}/{stream.__name__}"), seconds, hvpas)
+    ]
+    return sorted(acts, key=lambda act: act.at)
+
+
+def delay_of(seed: int, what: str, longest: float) -> float:
+    """A random time of seconds that depends on the seed and on what it is for; seldom near `longest`."""
+    return longest * random.Random(f"{seed}/{what}").random() ** 2
+
+
+def _recommendations(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
+    """New wishes (`number` replicas) and targets (`number` millicores): both for each Hvpa at the start, later one or
+    both for any. No Hvpa gets the same wish twice in a row, nor ever the same target."""
+    wishes, targets = [0] * hvpas, [set[int]() for _ in range(hvpas)]
+    for who in range(hvpas):
+        yield from _new(rng, 0.0, who, ("wish", "target"), wishes, targets)
+    at = rng.expovariate(hvpas / RECOMMENDED_EVERY)
+    while at < seconds:
+        axes = rng.choice((("wish",), ("target",), ("wish", "target")))
+        yield from _new(rng, at, rng.randrange(hvpas), axes, wishes, targets)
+        at += rng.expovariate(hvpas / RECOMMENDED_EVERY)
+
+
+def _new(
+    rng: random.Random,
+    at: float,
+    who: int,
+    axes: tuple[str, ...],
+    wishes: list[int],
+    targets: list[set[int]],
+) -> Iterator[Act]:
+    for axis in axes:
+        if axis == "wish":
+            wishes[who] = rng.choice([one for one in range(LEAST + 1, MOST + 1) if one != wishes[who]])
+            yield Act(at, "wish", who, wishes[who])
+        else:
+            target = rng.choice([one for one in range(101, 3000) if one % 10 and one not in targets[who]])
+            targets[who].add(target)
+            yield Act(at, "target", who, target)
+
+
+def _users(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
+    """Users edit workloads (`edit`: an image; `set`: what the operator governs), and delete and make again workloads
+    and Hvpas, `lasts` seconds apart. What an Hvpa has set is undone once at most: the second time within an hour it
+    would wait, and rightly so."""
+    undone = set[int]()
+    at = QUIET_START + rng.expovariate(hvpas / EDITED_EVERY)
+    while at < seconds:
+        who, kind = rng.randrange(hvpas), rng.choice(USERS_ACTS)
+        if kind in ("set", "workload"):
+            kind = "edit" if who in undone else kind
+            undone.add(who)
+        yield Act(at, kind, who, rng.randint(LEAST, MOST), lasts=rng.uniform(0.1, 4.0))
+        at += rng.expovariate(hvpas / EDITED_EVERY)
+
+
+def _lines(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
+    """Faults between an operator (or both) and the API server, one after another. `number` is a code, or how many
+    requests are struck; `text` which ones, or how."""
+    at = QUIET_START + rng.expovariate(1 / LINE_EVERY)
+    while at < seconds:
+        kind, lasts = rng.choice(LINE_FAULTS), rng.uniform(*LINE_LASTS)
+        verb = rng.choice(("patch", "patch", "list", "watch", "update", "create", ""))
+        number = rng.choice(CODES) if kind == "fail" else rng.randint(1, 20)
+        if kind == "hold":
+            lasts, verb = (
+                rng.uniform(0.1, 1.0),
+                rng.choice(("before", "after")) + rng.choice((" release", " drop")),
+            )
+        yield Act(at, kind, rng.randrange(3), number, verb, lasts)
+        at += lasts + rng.expovariate(1 / LINE_EVERY)
+
+
+def _processes(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
+    """Signals to the operator that leads (`text`: the signal): it is killed, stopped for a time, told to end."""
+    at = QUIET_START + rng.expovariate(1 / PROCESS_EVERY)
+    while at < seconds:
+        name = rng.choice(("SIGKILL", "SIGSTOP", "SIGTERM"))
+        lasts = rng.uniform(*FROZEN_FOR) if name == "SIGSTOP" else 0.0
+        yield Act(at, "signal", 0, 0, name, lasts)
+        at += lasts + rng.expovariate(1 / PROCESS_EVERY)
+
+
+def _restarts(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
+    """The API server is restarted, in order or after a SIGKILL (`text`), and away for `lasts` seconds more."""
+    at = min(seconds / 2, SERVER_EVERY) * rng.uniform(0.8, 1.2)
+    while at < seconds:
+        yield Act(at, "restart", 0, 0, rng.choice(("in order", "killed")), rng.uniform(0.0, 2.0))
+        at += SERVER_EVERY * rng.uniform(0.7, 1.3)

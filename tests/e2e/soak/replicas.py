@@ -1,0 +1,127 @@
+"""The two operators of a soak, each behind a proxy of its own: started again whenever one ends, as a kubelet does.
+
+Each process has a token of its own, by which the audit log tells its requests from those of every other."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.kube import ApiError
+from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT, Operator
+from tests.e2e.world.proxy import Proxy
+
+LEASE = 5
+"""Seconds of the Lease: its holder writes for two thirds of it after a renewal."""
+CLEAN_ENDS = frozenset({0, 1, 3})
+"""Exit codes of an operator that ends by itself: told to stop, lease lost, API server not there at the start."""
+STARTING = 5.0
+"""Seconds within which a process that is told to stop may not yet know how to do it in order."""
+
+
+@dataclass
+class Replica:
+    """One of the two, over all its lives."""
+
+    number: int
+    plane: ControlPlane
+    proxy: Proxy
+    operator: Operator | None = None
+    credential: str = ""
+    lives: dict[str, str] = field(default_factory=dict)
+    """Credential (as the audit log names it) -> name of each process so far."""
+    logs: list[Path] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    bad_ends: list[str] = field(default_factory=list)
+    frozen: bool = False
+    _killed: bool = False
+    _told: bool = False
+    _started_at: float = 0.0
+
+    def start(self) -> None:
+        """Start a process. Raises ApiError or OSError where the API server gives no token."""
+        token = self.plane.service_account_token(NAMESPACE, SERVICE_ACCOUNT, 7200)
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        name = f"operator-{self.number}-{len(self.lives) + 1}"
+        self.credential = f"JTI={claims['jti']}"
+        self.lives[self.credential] = name
+        flags = ("--leader-elect", "--lease-namespace", NAMESPACE, "--lease-duration", str(LEASE))
+        self.operator = Operator(self.plane, self.proxy.kubeconfig_for(token), *flags, name=name)
+        self.logs.append(self.operator.log)
+        self._killed = self._told = False
+        self._started_at = time.monotonic()
+        self.operator.start(wait=False)
+
+    def look_after(self) -> None:
+        """Start it again when it has ended."""
+        if self.operator is not None:
+            if self.operator.process.alive:
+                return
+            code = self.operator.process.returncode or 0
+            self.ends.append(code)
+            if not (self._killed or code in CLEAN_ENDS):
+                self.bad_ends.append(
+                    f"{self.lives[self.credential]} ended with {code}:\n{self.operator.process.tail()}"
+                )
+            self.operator = None
+        try:
+            self.start()
+        except (ApiError, OSError):
+            return  # the next round tries again
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its process runs and has listed everything."""
+        return (
+            self.operator is not None and self.operator.process.alive and self.operator.probe("readyz") == 200
+        )
+
+    def strike(self, name: str) -> None:
+        """Send it a signal."""
+        if self.operator is None:
+            return
+        number = signal.Signals[name]
+        self.frozen = self.frozen or number == signal.SIGSTOP
+        is_starting = time.monotonic() - self._started_at < STARTING
+        is_told = number == signal.SIGTERM
+        # One that is told to end twice, or before it can listen, ends at once.
+        self._killed = self._killed or number == signal.SIGKILL or (is_told and (is_starting or self._told))
+        self._told = self._told or is_told
+        self.operator.process.signal(number)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        if self.frozen and self.operator is not None:
+            self.operator.resume()
+        self.frozen = False
+
+    def end(self) -> None:
+        """End it for good."""
+        self.thaw()
+        if self.operator is not None:
+            self.operator.kill()
+
+    def size(self) -> tuple[float, int]:
+        """Megabytes of resident memory, and open file descriptors."""
+        assert self.operator is not None
+        folder = Path(f"/proc/{self.operator.process.pid}")
+        lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+        return int(lines["VmRSS"].split()[0]) * 1024 / 1e6, len(list((folder / "fd").iterdir()))
+
+
+def settled_sizes(replicas: list[Replica], seconds: float = 1.5) -> list[tuple[float, int]]:
+    """The sizes of all, each the smallest of several looks."""
+    looks: list[list[tuple[float, int]]] = []
+    for _ in range(4):
+        looks.append([one.size() for one in replicas])
+        time.sleep(seconds / 4)
+    return [
+        (min(look[index][0] for look in looks), min(look[index][1] for look in looks))
+        for index in range(len(replicas))
+    ]

@@ -1,0 +1,228 @@
+"""A soak from its beginning to its end, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.soak.cast import Role
+from tests.e2e.soak.check import Checker
+from tests.e2e.soak.ending import unsettled
+from tests.e2e.soak.plan import Act, schedule
+from tests.e2e.soak.play import Play
+from tests.e2e.soak.replicas import Replica, settled_sizes
+from tests.e2e.soak.strike import Strikes
+from tests.e2e.soak.trail import Trail
+from tests.e2e.world.build import build
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.kube import ApiError, wait_for
+from tests.e2e.world.operator import install_crds, install_operator_rbac
+
+USERS = frozenset({"wish", "target", "edit", "set", "workload", "hvpa"})
+"""Acts that are no faults."""
+TICK, ROUND = 0.1, 0.5
+"""Seconds between looks at faults and processes, and between rounds of the controllers."""
+GROWTH, SPARE_MB, SPARE_FILES = 1.3, 15.0, 16
+"""At the end a process is at most so much larger than at the start."""
+LAST_FAULTS = 40
+"""How many faults are told where something is wrong."""
+
+
+@dataclass
+class Report:
+    """What a soak found."""
+
+    seed: int
+    minutes: float
+    hvpas: int
+    problems: list[str] = field(default_factory=list)
+    facts: dict[str, object] = field(default_factory=dict)
+    last_faults: list[str] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all was as it must be."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        lines = [f"soak: seed {self.seed}, {self.minutes:g} min, {self.hvpas} Hvpas"]
+        lines += [f"  {name}: {json.dumps(value)}" for name, value in self.facts.items()]
+        if self.is_good:
+            return "\n".join([*lines, "  good"])
+        lines += [f"  WRONG: {problem}" for problem in self.problems]
+        return "\n".join([*lines, "  last faults:", *(f"    {one}" for one in self.last_faults)])
+
+
+class Soak:
+    """One soak on a control plane of its own."""
+
+    def __init__(self, plane: ControlPlane, replicas: list[Replica], report: Report) -> None:
+        self.plane = plane
+        self.replicas = replicas
+        self.report = report
+        self.roles = [Role(number) for number in range(report.hvpas)]
+        self.play = Play(plane.api, report.seed, self.roles)
+        self.trail = Trail(plane.logs / "audit.log")
+        self.checker = Checker(self.play, {(one.namespace, one.name): one for one in self.roles}, {})
+        self.strikes = Strikes(plane, replicas)
+        self.checker.thaws = self.strikes.thaws
+        self._over = threading.Event()
+        self._failure: Exception | None = None
+
+    def run(self) -> None:
+        """Set up, disturb, and wait for peace. What is wrong is in the report."""
+        self.play.create()
+        for one in self.replicas:
+            one.start()
+        self._await_peace("at the start", 60 + self.report.hvpas)
+        before = settled_sizes(self.replicas)
+        began = time.monotonic()
+        self._disturb(schedule(self.report.seed, self.report.minutes * 60, self.report.hvpas))
+        self.report.facts["seconds of faults"] = round(time.monotonic() - began, 1)
+        calm = time.monotonic()
+        self._await_peace("at the end", 120 + self.report.hvpas / 5)
+        self.report.facts["seconds until all was well"] = round(time.monotonic() - calm, 1)
+        self._judge(before)
+
+    # --- with faults -------------------------------------------------------------------------------------------------
+    def _disturb(self, acts: list[Act]) -> None:
+        began = time.monotonic()
+        users = deque(act for act in acts if act.kind in USERS)
+        faults = deque(act for act in acts if act.kind not in USERS)
+        playing = threading.Thread(target=self._play, args=(users, began), name="play")
+        playing.start()
+        end = began + self.report.minutes * 60
+        try:
+            while time.monotonic() < end and not self._failure:
+                for act in _due(faults, began):
+                    self.strikes.begin(act, self._leader())
+                self._tick()
+                time.sleep(TICK)
+        finally:
+            self.strikes.stop()
+            self._over.set()
+            playing.join()
+        if self._failure:
+            raise self._failure
+
+    def _play(self, acts: deque[Act], began: float) -> None:
+        """What users and controllers do, until all is done and the time is over."""
+        try:
+            while acts or not self._over.is_set():
+                for act in _due(acts, began):
+                    self.play.act(act)
+                self.play.round()
+                time.sleep(ROUND)
+        except Exception as error:
+            self._failure = error
+
+    def _tick(self) -> None:
+        self.strikes.tick()
+        for one in self.replicas:
+            one.look_after()
+            self.checker.operators.update(one.lives)
+        for write in self.trail.news():
+            self.checker.feed(write)
+
+    def _leader(self) -> Replica | None:
+        return next((one for one in self.replicas if one.credential == self.checker.holder), None)
+
+    # --- without -----------------------------------------------------------------------------------------------------
+    def _await_peace(self, when: str, seconds: float) -> None:
+        """Wait until every decision is quiet. Where each step goes half of the way, there is one a minute for a while:
+        such an Hvpa must have been quiet once, the others are so all at once."""
+        left = {role: "not looked at" for role in self.roles}
+
+        def peaceful() -> bool:
+            self._tick()
+            self.play.round()
+            asked = [role for role in self.roles if role in left or role.axes != "both"]
+            found = unsettled(self.plane.api, self.play, asked)
+            left.clear()
+            left.update(found)
+            return not left and self.play.is_done and all(one.is_ready for one in self.replicas)
+
+        try:
+            wait_for(peaceful, seconds, interval=ROUND)
+        except TimeoutError as error:
+            told = [f"{role.namespace}/{role.name} ({role.axes}): {why}" for role, why in left.items()]
+            self.report.problems += [
+                f"{when}, after {seconds:g} s: {one}" for one in told[:20] or [str(error)]
+            ]
+
+    def _judge(self, before: list[tuple[float, int]]) -> None:
+        report, checker = self.report, self.checker
+        after = settled_sizes(self.replicas)
+        self._tick()
+        report.problems += checker.violations()
+        for one, was, size in zip(self.replicas, before, after, strict=True):
+            report.problems += one.bad_ends
+            report.facts[f"operator {one.number}"] = {
+                "processes": len(one.lives),
+                "ends": sorted(one.ends),
+                "MB": [round(was[0], 1), round(size[0], 1)],
+                "files": [was[1], size[1]],
+            }
+            if size[0] > was[0] * GROWTH + SPARE_MB or size[1] > was[1] + SPARE_FILES:
+                report.problems.append(f"operator {one.number} has grown from {was} to {size} (MB, files)")
+            report.problems += [line for log in one.logs for line in _crashes(log)]
+        report.facts["faults"] = dict(self.strikes.done)
+        report.facts["takeovers of the Lease"] = checker.takeovers
+        report.facts["writes"] = dict(sorted(checker.writes.items()))
+        report.facts["Events of a former leader"] = checker.late_events
+        report.facts["writes that a stop delayed"] = checker.late_sends
+        report.facts["requests"] = self.trail.requests
+        report.last_faults = self.strikes.log[-LAST_FAULTS:]
+
+
+def _due(acts: deque[Act], began: float) -> Iterator[Act]:
+    while acts and acts[0].at <= time.monotonic() - began:
+        yield acts.popleft()
+
+
+def _crashes(log: Path) -> Iterator[str]:
+    """The lines of an operator's log that speak of an error in the program, shortened."""
+    for line in log.read_text(errors="replace").splitlines():
+        if "crashed" in line or "Traceback" in line or "Unclosed" in line or "never retrieved" in line:
+            yield f"{log.name}: {line[:2000]}"
+
+
+def soak(seed: int, minutes: float, hvpas: int) -> Report:
+    """Run one soak on a new bare control plane."""
+    report = Report(seed, minutes, hvpas)
+    programs = build(full=True)
+    with ControlPlane(full=False, programs=programs) as plane, ExitStack() as stack:
+        install_crds(plane)
+        crds = yaml.safe_load_all(programs.shared["vpa-crd.yaml"].read_text())
+        plane.apply_all([one for one in crds if one])
+        install_operator_rbac(plane)
+        replicas = [Replica(number, plane, stack.enter_context(plane.proxy())) for number in range(2)]
+        running = Soak(plane, replicas, report)
+        stack.callback(running.play.close)
+        for one in replicas:
+            stack.callback(one.end)
+        try:
+            running.run()
+        except (ApiError, OSError, TimeoutError, RuntimeError) as error:
+            report.problems.append(f"the soak itself failed: {type(error).__name__}: {error}")
+            report.last_faults = running.strikes.log[-LAST_FAULTS:]
+        if not report.is_good:
+            _keep_logs(replicas, report)
+    return report
+
+
+def _keep_logs(replicas: list[Replica], report: Report) -> None:
+    """Show the ends of the operators' logs, which go with the control plane."""
+    for one in replicas:
+        for log in one.logs[-2:]:
+            text = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+            print(f"--- {log.name} (seed {report.seed})\n{text}", file=sys.stderr)

@@ -1,0 +1,75 @@
+"""Reading the audit log while it grows: every write that the API server carried out, and which process sent it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.world.audit import WRITE_VERBS
+
+CREDENTIAL = "authentication.kubernetes.io/credential-id"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write that was carried out. `received` and `answered` are seconds of the epoch, by the API server's clock;
+    `credential` is the token's, of whoever has one."""
+
+    received: float
+    answered: float
+    credential: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    body: Any
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource} {self.namespace}/{self.name}"
+
+
+class Trail:
+    """The audit log from where it was last read to its end."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._offset = 0
+        self._rest = b""
+        self.requests = 0
+        """All answered requests so far."""
+
+    def news(self) -> Iterator[Write]:
+        """The writes that were carried out since the last time, in the order of their answers."""
+        with self._log.open("rb") as log:
+            log.seek(self._offset)
+            read = log.read()
+        self._offset += len(read)
+        *lines, self._rest = (self._rest + read).split(b"\n")
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue  # cut off by a SIGKILL of the API server
+            self.requests += 1
+            if event["verb"] in WRITE_VERBS and event.get("responseStatus", {}).get("code", 500) < 300:
+                yield _write(event)
+
+
+def _write(event: dict[str, Any]) -> Write:
+    reference, body = event.get("objectRef", {}), event.get("requestObject")
+    parts = (reference.get("resource", ""), reference.get("subresource", ""))
+    credentials = event["user"].get("extra", {}).get(CREDENTIAL, [""])
+    return Write(
+        received=dt.datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp(),
+        answered=dt.datetime.fromisoformat(event["stageTimestamp"]).timestamp(),
+        credential=credentials[0],
+        verb=event["verb"],
+        resource="/".join(part for part in parts if part),
+        namespace=reference.get("namespace", ""),
+        name=reference.get("name") or (body or {}).get("metadata", {}).get("name", ""),
+        body=body,
+    )

@@ -1,0 +1,141 @@
+"""What a process works on, and in which order it comes to what it takes over."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from hvpa.api.objects import Meta, RawHvpa
+from hvpa.cli.roles import ALL, Alone, Leader, Share, role_of
+from hvpa.kube.cache import ALL_NAMESPACES, Store
+from hvpa.kube.keeper import ShardKeeper
+from hvpa.kube.lease import Candidate
+from hvpa.kube.shards import shard_of
+from hvpa.kube.transport import Transport
+from hvpa.reconcile.loop import WorkLoop
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.queue import WorkQueue
+from hvpa.reconcile.reconciler import Result
+from tests.unit.kube.virtual import LeaseServer, VirtualClock
+from tests.unit.reconcile.fakes import FakeTelemetry
+
+pytestmark = pytest.mark.asyncio
+SHARDS = 2
+KEYS = [Key("ns", f"app-{number:02}") for number in range(12)]
+MINE = [key for key in KEYS if shard_of(key, SHARDS) == 0]
+OTHERS = [key for key in KEYS if shard_of(key, SHARDS) == 1]
+
+
+class Half(Alone):
+    """Holds what a test says."""
+
+    shards: frozenset[int] = frozenset()
+
+    def serves(self, shard: int) -> bool:
+        return shard in self.shards
+
+    def may_write(self, shard: int) -> bool:
+        return shard in self.shards
+
+
+class World:
+    def __init__(self) -> None:
+        self.role = Half()
+        self.telemetry = FakeTelemetry()
+        self.share = Share(self.role, SHARDS, 15.0, self.telemetry)
+        self.hvpas: Store[RawHvpa] = Store((ALL_NAMESPACES,), lambda old, new, own: None)
+        self.worked: list[Key] = []
+        self.going_on = asyncio.Event()
+        self.work = WorkLoop(WorkQueue(), self._reconcile, self.telemetry, workers=1)
+        for key in KEYS:
+            self.hvpas.put(RawHvpa(metadata=Meta(name=key.name, namespace=key.namespace, uid=key.name)))
+
+    async def _reconcile(self, key: Key) -> Result:
+        self.worked.append(key)
+        await self.going_on.wait()
+        return Result("done")
+
+    def gain(self, *shards: int) -> None:
+        self.role.shards |= set(shards)
+        self.share.gained(frozenset(shards))
+
+    def give_up(self, *shards: int) -> None:
+        self.role.shards -= set(shards)
+        self.share.given_up(frozenset(shards))
+
+    async def works(self) -> list[Key]:
+        """Let it work until nothing is left to do; what it did."""
+        self.going_on.set()
+        running = asyncio.create_task(self.work.run())
+        while self.work.depth():
+            await asyncio.sleep(0.001)
+        self.work.stop()
+        await running
+        return self.worked
+
+
+async def test_what_changed_while_it_stood_by_comes_first() -> None:
+    world = World()
+    world.share.changed(KEYS[0])  # the list that fills the caches is no news
+    world.share.open(world.work, world.hvpas)
+    late = [MINE[3], MINE[1], OTHERS[0]]
+    for key in late:
+        world.share.changed(key)
+    gone = Key("ns", "gone")
+    world.share.changed(gone)
+    assert world.work.depth() == 0
+    world.gain(0)
+    assert world.work.depth() == len(MINE)
+    worked = await world.works()
+    assert worked[:2] == late[:2]
+    assert sorted(worked) == MINE
+
+
+async def test_only_what_is_ours_is_worked_on() -> None:
+    world = World()
+    world.share.open(world.work, world.hvpas)
+    world.gain(0)
+    assert all(map(world.share.serves, MINE))
+    assert all(map(world.share.may_write, MINE))
+    assert not any(map(world.share.serves, OTHERS))
+    assert not any(map(world.share.may_write, OTHERS))
+    world.share.changed(OTHERS[0])
+    assert sorted(await world.works()) == MINE
+
+
+async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
+    world = World()
+    world.share.open(world.work, world.hvpas)
+    world.gain(0, 1)
+    for key in MINE[:2]:
+        world.share.changed(key)
+    running = asyncio.create_task(world.work.run())
+    while not world.worked:
+        await asyncio.sleep(0)
+    assert world.share.is_busy(0)
+    assert not world.share.is_busy(1)
+    world.give_up(0)
+    world.going_on.set()
+    while world.work.depth():
+        await asyncio.sleep(0.001)
+    assert not world.share.is_busy(0)
+    world.work.stop()
+    await running
+    assert [key for key in world.worked if key in MINE] == MINE[:1]
+    assert sorted(key for key in world.worked if key in OTHERS) == OTHERS
+    assert {("forgotten", key) for key in MINE} <= set(world.telemetry.told)
+
+
+async def test_roles() -> None:
+    transport, clock = cast(Transport, LeaseServer()), VirtualClock()
+    candidate = Candidate("ns", "hvpa", "host_1")
+    assert isinstance(role_of(transport, clock, None, 1), Alone)
+    leader = role_of(transport, clock, candidate, 1)
+    assert isinstance(leader, Leader)
+    assert not leader.shards
+    assert not leader.serves(0)
+    assert not leader.may_write(0)
+    assert isinstance(role_of(transport, clock, candidate, 2), ShardKeeper)
+    assert Alone.shards == ALL

@@ -1,0 +1,82 @@
+"""The samples of admission policies, as far as their text tells; what they refuse is shown end to end."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from pydantic.alias_generators import to_camel
+
+from hvpa.api.hvpa import HvpaSpec
+from hvpa.core.model import LAST_APPLIED
+from hvpa.core.observing import SUPPORTED_KINDS
+from tests.unit.config.folders import CONFIG, Json, objects, only
+
+KIND = "ValidatingAdmissionPolicy"
+ALL = [one for one in objects("policy") if one["kind"] == KIND]
+POLICIES = [one for one in ALL if one["metadata"]["name"] != "hvpa-operator"]
+"""Those on Hvpas."""
+IDS = [one["metadata"]["name"] for one in POLICIES]
+
+
+def _compared(name: str) -> set[str]:
+    """The fields of the spec whose change makes a policy judge."""
+    (condition,) = only("policy", KIND, name)["spec"]["matchConditions"]
+    pairs = re.findall(r"object\.spec\.\?(\w+) != oldObject\.spec\.\?(\w+)", condition["expression"])
+    assert all(new == old for new, old in pairs)
+    return {new for new, _ in pairs}
+
+
+def test_every_field_but_the_mailbox_needs_the_right_on_the_workload() -> None:
+    assert _compared("hvpa-target") == {to_camel(name) for name in HvpaSpec.model_fields} - {"replicas"}
+
+
+def test_the_bounds_are_judged_where_they_or_what_they_bound_change() -> None:
+    assert _compared("hvpa-bounds") == {"targetRef", "hpa", "vpa", "trajectory"}
+
+
+def test_all_kinds_that_can_be_scaled_are_known() -> None:
+    (variable,) = only("policy", KIND, "hvpa-target")["spec"]["variables"]
+    assert set(re.findall(r"'(\w+)': '", variable["expression"])) == set(SUPPORTED_KINDS)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+def test_neither_deletions_nor_subresources_are_judged_and_faults_let_nothing_pass(policy: Json) -> None:
+    spec = policy["spec"]
+    assert spec["failurePolicy"] == "Fail"
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    assert rule == {
+        "apiGroups": ["autoscaling.k8s.io"],
+        "apiVersions": ["*"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["hvpas"],
+    }
+
+
+def test_the_operator_s_own_policy_knows_its_account_and_its_annotation() -> None:
+    spec = only("policy", KIND, "hvpa-operator")["spec"]
+    (condition,) = spec["matchConditions"]
+    account = only("manager", "ServiceAccount", "hvpa")["metadata"]
+    user = f"system:serviceaccount:{account['namespace']}:{account['name']}"
+    assert condition["expression"] == f"request.userInfo.username == '{user}'"
+    variables = {one["name"]: one["expression"] for one in spec["variables"]}
+    assert variables["note"] == f"'{LAST_APPLIED}'"
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    assert rule["operations"] == ["UPDATE"]
+    rights = only("rbac", "ClusterRole", "hvpa-operator")["rules"]
+    assert {"apiGroups": rule["apiGroups"], "resources": rule["resources"]} in [
+        {key: value for key, value in one.items() if key != "verbs"} for one in rights
+    ]
+
+
+@pytest.mark.parametrize("policy", ALL, ids=lambda one: str(one["metadata"]["name"]))
+def test_a_policy_denies_and_says_why(policy: Json) -> None:
+    binding = only("policy", "ValidatingAdmissionPolicyBinding", policy["metadata"]["name"])
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    assert all("message" in one or "messageExpression" in one for one in policy["spec"]["validations"])
+
+
+def test_they_are_not_installed_by_default() -> None:
+    assert not [one for one in objects("default") if "Admission" in one["kind"]]
+    for path in CONFIG.glob("*/kustomization.yaml"):
+        assert "../policy" not in path.read_text()

@@ -1,0 +1,292 @@
+"""The documents of one Hvpa as the API server holds them, both ways to blend, with a record of earlier steps; and how
+any part of them is replaced by something else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import msgspec
+
+from tests.unit.core.build import LONG_AGO, OWNER, SPEC, UID, at, merged, stamp
+
+Json = dict[str, Any]
+Place = tuple[str | int, ...]
+
+NAME = "web"
+NAMESPACE = "default"
+KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")
+RECORD = "hvpa.autoscaling.k8s.io/last-applied"
+"""The annotation in which a workload carries the record of the last step."""
+
+_LATELY = stamp(at(minutes=-3))
+_AXES: Json = {
+    "horizontal": {
+        "lastScaleTime": _LATELY,
+        "spent": {"replicas": 3, "wish": 5, "weight": 50, "goal": 4},
+        "setBack": {"count": 1, "time": _LATELY},
+        "mailbox": {"hpaStatus": "5/4", "count": 1},
+    },
+    "vertical": {
+        "lastScaleTime": _LATELY,
+        "spent": [{"container": "app", "resource": "cpu", "target": "2", "weight": 50, "request": "1"}],
+        "pending": [{"container": "app", "resource": "memory", "direction": "up", "since": _LATELY}],
+        "overrides": [{"container": "app", "time": _LATELY}],
+        "setBack": {"count": 2, "time": _LATELY},
+        "base": {"app": {"cpu": "500m", "memory": "512Mi"}},
+        "usualReplicas": {"mean": 2.5, "weight": 9000, "time": _LATELY, "replicas": 3},
+        "usualDemand": [
+            {
+                "container": "app",
+                "resource": "cpu",
+                "mean": 2500,
+                "weight": 9000,
+                "time": _LATELY,
+                "present": 3000,
+            }
+        ],
+    },
+}
+_GATES: Json = {
+    "updatePolicy": {"updateMode": "MaintenanceWindow"},
+    "stabilizationDuration": "3m",
+    "minChange": {"cpu": {"value": "10m", "percentage": 1}, "memory": {"value": "1M"}},
+}
+_SPEC: Json = merged(
+    SPEC,
+    {
+        "hpa": {
+            "scaleUp": {"stabilizationDuration": "1m", "maxStep": {"factor": 1.5, "minimum": 2}},
+            "scaleDown": {"minChange": {"replicas": {"value": 1, "percentage": 10}}},
+        },
+        "vpa": {
+            "scaleUp": {**_GATES, "minChangeTimeout": "1h"},
+            "scaleDown": {**_GATES, "minHistory": "2h"},
+            "limitsRequestsGapScaleParams": {"cpu": {"value": "1", "percentage": 40}},
+            "template": {
+                "spec": {
+                    "resourcePolicy": {
+                        "containerPolicies": [
+                            {
+                                "containerName": "*",
+                                "minAllowed": {"cpu": "100m", "memory": "64Mi"},
+                                "maxAllowed": {"cpu": "8", "memory": "16Gi"},
+                                "controlledResources": ["cpu", "memory"],
+                                "controlledValues": "RequestsAndLimits",
+                            }
+                        ]
+                    }
+                }
+            },
+        },
+        "maintenanceTimeWindow": {"begin": "090000+0000", "end": "110000+0000"},
+        "maintenanceWindows": [{"schedule": "30 3 * * 1", "duration": "2h", "timeZone": "Europe/Berlin"}],
+    },
+)
+_WRITTEN_PATH: Json = {
+    "weightBasedScalingIntervals": None,
+    "blend": "Trajectory",
+    "trajectory": {
+        "overlap": {"cpu": {"value": "100m", "percentage": 20}, "memory": {"percentage": 5}},
+        "baseResourcesPerReplica": {"cpu": {"value": "50m"}, "memory": {"value": "32Mi", "percentage": 3}},
+        "intervals": [
+            {"maxReplicas": 3, "maxResources": {"cpu": "2", "memory": "2Gi"}},
+            {
+                "maxReplicas": 10,
+                "maxResources": {"cpu": "4", "memory": "4Gi"},
+                "extrapolation": "horizontalOnly",
+            },
+        ],
+    },
+}
+_DRAWN_PATH: Json = {"blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 40}]}
+BLENDS: dict[str, Json] = {"Additive": {}, "drawn": _DRAWN_PATH, "written": _WRITTEN_PATH}
+"""Changes of the spec: the ways to blend."""
+
+
+def _meta(name: str = NAME, **more: Any) -> Json:
+    return {
+        "name": name,
+        "namespace": NAMESPACE,
+        "uid": f"uid-{name}",
+        "resourceVersion": "7",
+        "generation": 1,
+        "creationTimestamp": LONG_AGO,
+        **more,
+    }
+
+
+def _container() -> Json:
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    return {"name": "app", "image": "app:1", "resources": resources}
+
+
+def _metric(**value: Any) -> Json:
+    return {"type": "Resource", "resource": {"name": "cpu", **value}}
+
+
+def _queue(**value: Any) -> Json:
+    return {"type": "External", "external": {"metric": {"name": "queue"}, **value}}
+
+
+def _hvpa(blend: str) -> Json:
+    condition = {"type": "Ready", "status": "True", "reason": "Reconciled", "lastTransitionTime": LONG_AGO}
+    status = {
+        "replicas": 3,
+        "hpaWeight": 50,
+        "axes": _AXES,
+        "conditions": [condition],
+        "lastScaling": {"lastScaleTime": _LATELY, "hpaStatus": {"currentReplicas": 2, "desiredReplicas": 3}},
+        "lastError": {"description": "none", "lastUpdateTime": _LATELY, "lastOperation": "Decide"},
+    }
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1alpha1",
+        "kind": "Hvpa",
+        "metadata": _meta(uid=UID),
+        "spec": merged(_SPEC, BLENDS[blend]),
+        "status": status,
+    }
+
+
+def _deployment() -> Json:
+    set_by: Json = {"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {}}}}}
+    managed = {"manager": "kubectl", "time": LONG_AGO, "fieldsV1": set_by}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _meta(annotations={RECORD: json.dumps(_AXES)}, managedFields=[managed]),
+        "spec": {
+            "replicas": 3,
+            "selector": {
+                "matchLabels": {"app": NAME},
+                "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["db"]}],
+            },
+            "template": {"spec": {"containers": [_container()]}},
+        },
+        "status": {
+            "observedGeneration": 1,
+            "replicas": 3,
+            "updatedReplicas": 3,
+            "readyReplicas": 3,
+            "availableReplicas": 3,
+        },
+    }
+
+
+def _hpa() -> Json:
+    reference = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": NAME}
+    metrics = [
+        _metric(target={"type": "Utilization", "averageUtilization": 50}),
+        _queue(target={"type": "AverageValue", "averageValue": "30"}),
+    ]
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": _meta(labels={"of": NAME}, ownerReferences=[OWNER]),
+        "spec": {
+            "scaleTargetRef": reference,
+            "minReplicas": 1,
+            "maxReplicas": 10,
+            "metrics": metrics,
+            "behavior": {"scaleUp": {"tolerance": "0.05"}},
+        },
+        "status": {
+            "currentReplicas": 3,
+            "desiredReplicas": 5,
+            "currentMetrics": [
+                _metric(current={"averageUtilization": 80, "averageValue": "800m"}),
+                _queue(current={"averageValue": "45"}),
+            ],
+            "conditions": [
+                {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"},
+                {"type": "ScalingLimited", "status": "False", "reason": "DesiredWithinRange"},
+            ],
+        },
+    }
+
+
+def _vpa() -> Json:
+    amounts = {"cpu": "2500m", "memory": "3Gi"}
+    told = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
+    provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": LONG_AGO}
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": _meta(labels={"of": NAME}, ownerReferences=[OWNER]),
+        "spec": {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME},
+            "updatePolicy": {"updateMode": "Off"},
+        },
+        "status": {
+            "recommendation": {"containerRecommendations": [{**told, "uncappedTarget": amounts}]},
+            "conditions": [provided],
+        },
+    }
+
+
+def _pod(index: int) -> Json:
+    ended = {"terminated": {"reason": "OOMKilled", "finishedAt": stamp(at(minutes=-1))}}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _meta(f"{NAME}-{index}", labels={"app": NAME}),
+        "spec": {"containers": [_container()]},
+        "status": {
+            "phase": "Running",
+            "startTime": LONG_AGO,
+            "conditions": [ready],
+            "containerStatuses": [{"name": "app", "lastState": ended}] if index == 0 else [],
+        },
+    }
+
+
+def documents(blend: str) -> list[Json]:
+    """All that belongs to one Hvpa: itself, its Deployment, HPA, VPA and a starving pod among three."""
+    return copy.deepcopy([_hvpa(blend), _deployment(), _hpa(), _vpa(), *(_pod(index) for index in range(3))])
+
+
+def places(value: object, at_path: Place = ()) -> list[Place]:
+    """The paths of all values below a document."""
+    found = [at_path] if at_path else []
+    entries = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    return found + [below for key, entry in entries for below in places(entry, (*at_path, key))]
+
+
+def put(document: Json, place: Place, value: object) -> None:
+    """Replace what stands at a place. Where an earlier replacement took the way there away, nothing happens."""
+    where: Any = document
+    for part in place[:-1]:
+        try:
+            where = where[part]
+        except (KeyError, IndexError, TypeError):
+            return
+    last: Any = place[-1]
+    if isinstance(where, dict) or (isinstance(where, list) and isinstance(last, int) and last < len(where)):
+        where[last] = value
+
+
+def put_in_record(document: Json, place: Place, value: object) -> None:
+    """Replace what stands at a place of the record that a workload carries in its annotation."""
+    axes = copy.deepcopy(_AXES)
+    put(axes, place, value)
+    document["metadata"]["annotations"][RECORD] = json.dumps(axes)
+
+
+PLACES: list[tuple[int, Place]] = [
+    (number, place) for number, document in enumerate(documents("written")[:5]) for place in places(document)
+]
+"""Every value of an Hvpa's documents: which document, and where in it."""
+RECORD_PLACES = places(_AXES)
+"""Every value of the record."""
+
+
+def encoded(document: object) -> bytes:
+    """The document as it comes from the API server, also with what JSON has no way to say."""
+    try:
+        return msgspec.json.encode(document)
+    except (ValueError, TypeError):
+        return json.dumps(document).encode("utf-8", "surrogatepass")

@@ -1,0 +1,172 @@
+"""One Hvpa's documents through all that the operator does with them: decoding, the local copy, the decision, what is
+written, logged and counted."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+
+from hvpa.api.objects import Meta
+from hvpa.api.status import HvpaStatus, read_status, to_wire
+from hvpa.cli.contract import to_json
+from hvpa.cli.render import to_text
+from hvpa.core import Settings, decide, observe
+from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.kube.cache import ALL_NAMESPACES
+from hvpa.kube.errors import Unreachable
+from hvpa.kube.local import LocalCluster
+from hvpa.kube.metrics import Metrics
+from hvpa.kube.reflector import Reflector
+from hvpa.kube.resources import WATCHED
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.reconciler import Reconciler
+from tests.unit.hostile.documents import KINDS, NAME, NAMESPACE, encoded
+from tests.unit.reconcile.fakes import FakeClock, drive
+
+RESOURCES = {one.kind: one for one in WATCHED}
+KEY = Key(NAMESPACE, NAME)
+MOST_STATUS = 512 * 1024
+"""Bytes of a status: a third of what etcd takes in one request, since the spec is beside it."""
+MOST_ANNOTATION = 128 * 1024
+"""Bytes of our annotation on a workload: half of what the API server takes of all annotations together."""
+MOST_TEXT = 8 * 1024
+"""Characters of a condition's or Event's text."""
+INT64 = 2**63
+
+
+@dataclass
+class Writes:
+    """The cluster port over a local copy; keeps what would be written."""
+
+    local: LocalCluster
+    status: HvpaStatus | None = None
+    patch: WorkloadPatch | None = None
+    mailbox: int | None = None
+    owned: list[OwnedChange] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    status_patch: Mapping[str, object] = field(default_factory=dict)
+
+    def objects(self, key: Key) -> Objects | None:
+        return self.local.objects(key)
+
+    async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        self.patch = patch
+
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
+        self.status, self.status_patch = status, dict(patch)
+
+    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+        self.mailbox = replicas
+
+    async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
+        self.owned.append(change)
+
+    async def record_event(self, hvpa: Meta, event: Event) -> None:
+        self.events.append(event)
+
+
+class Watched:
+    """The local copy as watches feed it; the transport is never used."""
+
+    def __init__(self) -> None:
+        self.woken: list[Key] = []
+        self.metrics = Metrics(CollectorRegistry())
+        self.local = LocalCluster((ALL_NAMESPACES,), self.woken.append)
+        self._reflectors = {
+            one.kind: Reflector(None, one, ALL_NAMESPACES, self.local.store(one), self.metrics)  # type: ignore[arg-type]
+            for one in WATCHED
+        }
+
+    def deliver(self, kind: str, raw: bytes, event: bytes = b"ADDED") -> None:
+        """A watch delivers these bytes. What is no JSON at all ends it: it is begun anew where it was."""
+        with contextlib.suppress(Unreachable):
+            self._reflectors[kind]._take(b'{"type":"%s","object":%s}' % (event, raw))
+
+    def delete(self, kind: str, namespace: str, name: str) -> None:
+        """The object is gone."""
+        self.local.store(RESOURCES[kind]).delete(Key(namespace, name))
+
+    def reconcile(self, key: Key = KEY) -> Writes:
+        """What the operator writes about an Hvpa: it must not crash, and all of it must be bounded and be explained."""
+        writes, clock = Writes(self.local), FakeClock()
+        result = drive(Reconciler(writes, clock, Settings(), self.metrics).reconcile(key))
+        assert result.outcome in ("done", "gone")
+        is_bounded(writes)
+        if (seen := self.local.objects(key)) is not None:
+            is_explained(seen, clock)
+        return writes
+
+    def put(self, document: object, kind: str = "") -> None:
+        """A watch delivers this document."""
+        named = document.get("kind") if isinstance(document, dict) else None
+        self.deliver(kind or str(named), encoded(document))
+
+
+def reconciled(documents: Sequence[object]) -> Writes:
+    """What the operator writes about the documents' Hvpa; it must not crash, and all of it must be bounded."""
+    watched = Watched()
+    for document, kind in zip(documents, KINDS + ("Pod",) * len(documents), strict=False):
+        watched.put(document, kind)
+    writes = watched.reconcile()
+    assert len(generate_latest(watched.metrics.registry)) < 20_000
+    return writes
+
+
+def is_explained(seen: Objects, clock: FakeClock) -> None:
+    """`explain` tells it, with nothing that a terminal would obey."""
+    for settings in (Settings(), Settings(in_place=True)):
+        observation = observe(seen, clock.now(), settings)
+        decision = decide(observation)
+        for text in (to_text(observation, decision), to_json(decision)):
+            assert all(line.isprintable() for line in text.split("\n"))
+
+
+def is_bounded(writes: Writes) -> None:
+    """What is written can be read back, is of the schema's types, and is no larger than the API server takes."""
+    if writes.status is not None:
+        raw = msgspec.json.encode(to_wire(writes.status))
+        assert len(raw) < MOST_STATUS
+        again, unreadable = read_status(raw)
+        assert unreadable == ()
+        assert to_wire(again) == to_wire(writes.status)
+        _of_the_schema(json.loads(raw))
+        for one in writes.status.conditions:
+            assert len(one.message) <= MOST_TEXT
+            assert one.message.isprintable()
+            assert len(one.reason) <= 128
+            assert one.reason.isprintable()
+    for event in writes.events:
+        assert len(event.message) <= MOST_TEXT
+        assert event.message.isprintable()
+        assert len(event.reason) <= 128
+        assert event.reason.isprintable()
+    if writes.patch is not None:
+        metadata: Any = writes.patch.body["metadata"]
+        for text in metadata["annotations"].values():
+            assert len(text) < MOST_ANNOTATION
+            _of_the_schema(json.loads(text))
+        _of_the_schema(json.loads(msgspec.json.encode(writes.patch.body)))
+    if writes.mailbox is not None:
+        assert 0 <= writes.mailbox < 2**31
+
+
+def _of_the_schema(value: object) -> None:
+    """Numbers are such as the API server reads."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            if key not in ("hpaWeight", "vpaWeight"):  # of any size: numbers of the schema
+                _of_the_schema(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            _of_the_schema(entry)
+    elif isinstance(value, int):
+        assert -INT64 <= value < INT64
+    else:
+        assert not isinstance(value, float) or math.isfinite(value)

@@ -1,0 +1,103 @@
+"""Whatever stands in whatever place of an Hvpa's objects: the operator does not crash, and what it writes, logs and
+explains is bounded and harmless."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.hostile import values
+from tests.unit.hostile.documents import (
+    BLENDS,
+    PLACES,
+    RECORD_PLACES,
+    Place,
+    documents,
+    put,
+    put_in_record,
+)
+from tests.unit.hostile.reading import KEY, Watched, reconciled
+
+MANY = settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+Change = tuple[int, Place, Any]
+
+blends = st.sampled_from(sorted(BLENDS))
+changes = st.tuples(st.sampled_from(PLACES), values.anything)
+
+
+def test_places_are_all_over_the_documents() -> None:
+    assert len(PLACES) > 250
+    assert len(RECORD_PLACES) > 50
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_untouched_the_hvpa_is_scaled(blend: str) -> None:
+    writes = reconciled(documents(blend))
+    assert writes.status is not None
+    ready = next(one for one in writes.status.conditions if one.type == "Ready")
+    assert ready.reason == "Reconciled"
+    assert writes.patch is not None
+
+
+@MANY
+@given(blends, st.lists(changes, min_size=1, max_size=4))
+def test_any_value_in_any_place(blend: str, found: list[tuple[tuple[int, Place], Any]]) -> None:
+    told = documents(blend)
+    for (number, place), value in found:
+        put(told[number], place, value)
+    reconciled(told)
+
+
+@MANY
+@given(blends, st.lists(st.tuples(st.sampled_from(RECORD_PLACES), values.scalars), min_size=1, max_size=3))
+def test_any_value_in_what_is_remembered(blend: str, found: list[tuple[Place, Any]]) -> None:
+    told = documents(blend)
+    for place, value in found:
+        put_in_record(told[1], place, value)
+        put(told[0], ("status", "axes", *place), value)
+    reconciled(told)
+
+
+@pytest.mark.parametrize("value", values.TIMES)
+@pytest.mark.parametrize("blend", BLENDS)
+def test_any_time_in_every_place_of_one(blend: str, value: str) -> None:
+    told = documents(blend)
+    for number, place in PLACES:
+        if place[-1] in ("time", "since", "finishedAt", "startTime") or str(place[-1]).endswith("Time"):
+            put(told[number], place, value)
+    reconciled(told)
+
+
+@pytest.mark.parametrize("value", values.QUANTITIES)
+@pytest.mark.parametrize("blend", BLENDS)
+def test_any_quantity_in_every_place_of_one_that_controllers_write(blend: str, value: str) -> None:
+    told = documents(blend)
+    for number, place in PLACES:
+        if number > 0 and place[-1] in ("cpu", "memory", "averageValue", "tolerance"):
+            put(told[number], place, value)
+    reconciled(told)
+
+
+@MANY
+@given(st.binary(max_size=40), st.sampled_from(sorted({one["kind"] for one in documents("drawn")})))
+def test_any_bytes_in_a_name(name: bytes, kind: str) -> None:
+    """No server should send what is no JSON or no UTF-8; a proxy may. The watch goes on."""
+    watched = Watched()
+    for document in documents("drawn"):
+        watched.put(document)
+    watched.deliver(kind, b'{"metadata":{"namespace":"default","name":"%s"}}' % name)
+    assert watched.local.objects(KEY) is not None
+
+
+@pytest.mark.parametrize("value", [None, {}, [], [None]], ids=repr)
+def test_nothing_in_every_place_of_an_hvpa(value: Any) -> None:
+    for number, place in PLACES:
+        if number == 0:
+            told = documents("written")
+            put(told[0], place, value)
+            reconciled(told)

@@ -1,0 +1,366 @@
+"""Many of something: what is written stays small, and the work grows with how many there are, not with its square. The
+numbers are such that one that grew with the square would not come to an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hvpa.core.memo import forget_all
+from hvpa.core.model import MOST_RIVALS
+from hvpa.core.observing import MOST_CONTAINERS, MOST_SELECTOR
+from hvpa.core.ownership import AT_ONCE
+from hvpa.core.wish import MOST_METRICS
+from hvpa.kube.indexes import FEW
+from hvpa.kube.salvage import MOST_ENTRIES
+from hvpa.kube.slim import _labels, _parts
+from hvpa.reconcile.ports import Key
+from tests.unit.core.build import LONG_AGO, OWNER, merged
+from tests.unit.hostile.documents import BLENDS, NAME, NAMESPACE, Json, documents
+from tests.unit.hostile.reading import KEY, Watched, Writes, reconciled
+
+MANY = 10_000
+SOME = 2_000
+"""Of what takes longer to make than to look at."""
+HVPA, DEPLOYMENT, HPA, VPA, POD = range(5)
+AMOUNTS = {"cpu": "3", "memory": "3Gi"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    forget_all()
+
+
+def condition(writes: Writes, kind: str) -> Any:
+    assert writes.status is not None
+    return next(one for one in writes.status.conditions if one.type == kind)
+
+
+def containers(count: int) -> list[Json]:
+    """Containers with names as long as they may be."""
+    requests = {"cpu": "1234m", "memory": "1234567k"}
+    limits = {"cpu": "2345m", "memory": "2345678k"}
+    return [
+        {"name": f"{number:05}".rjust(63, "c"), "resources": {"requests": requests, "limits": limits}}
+        for number in range(count)
+    ]
+
+
+def targets(count: int) -> list[Json]:
+    return [
+        {"containerName": one["name"], "target": AMOUNTS, "uncappedTarget": AMOUNTS}
+        for one in containers(count)
+    ]
+
+
+def with_containers(blend: str, count: int) -> list[Json]:
+    told = documents(blend)
+    for number in (DEPLOYMENT, POD, POD + 1, POD + 2):
+        spec = told[number]["spec"]
+        (spec["template"]["spec"] if number == DEPLOYMENT else spec)["containers"] = containers(count)
+    told[VPA]["status"]["recommendation"]["containerRecommendations"] = targets(count)
+    return told
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+@pytest.mark.parametrize("mode", ["Apply", "Recommend"])
+def test_as_many_containers_as_may_be_have_room(blend: str, mode: str) -> None:
+    """`reconciled` looks at the sizes of what is written."""
+    told = with_containers(blend, MOST_CONTAINERS)
+    told[HVPA]["spec"]["mode"] = mode
+    writes = reconciled(told)
+    assert writes.status is not None
+    assert writes.status.recommended is not None
+    assert len(writes.status.recommended.containers) == MOST_CONTAINERS
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_too_many_containers_are_not_scaled_and_it_is_told(blend: str) -> None:
+    writes = reconciled(with_containers(blend, MANY))
+    told = condition(writes, "Ready")
+    assert told.reason == "UnsupportedTarget"
+    assert f"more than {MOST_CONTAINERS} containers" in told.message
+    assert writes.patch is None
+
+
+def test_recommendations_for_many_strangers_are_told_by_few_names() -> None:
+    told = documents("Additive")
+    own = told[VPA]["status"]["recommendation"]["containerRecommendations"]
+    told[VPA]["status"]["recommendation"]["containerRecommendations"] = own + targets(MANY)
+    writes = reconciled(told)
+    assert condition(writes, "VpaActive").reason == "UnknownContainer"
+    assert condition(writes, "VpaActive").message.endswith(f" and {MOST_ENTRIES - 11} more")
+    assert writes.patch is not None
+
+
+def test_policies_for_many_containers_are_found() -> None:
+    told = with_containers("Additive", MOST_CONTAINERS)
+    told[HVPA]["spec"]["vpa"] = {"name": NAME}
+    policies = [{"containerName": one["name"], "mode": "Off"} for one in containers(MANY)]
+    told[VPA]["spec"]["resourcePolicy"] = {"containerPolicies": policies}
+    writes = reconciled(told)
+    assert writes.patch is not None
+    assert "template" not in writes.patch.body["spec"]  # type: ignore[operator]
+
+
+def test_many_pods_with_many_conditions_are_counted() -> None:
+    told = documents("Additive")
+    strange = [{"type": f"Strange{number}", "message": "m" * 20} for number in range(1000)]
+    crowd = []
+    for number in range(300):
+        metadata = {"name": f"web-{number}", "uid": str(number)}
+        conditions = [*told[POD + 1]["status"]["conditions"], *strange]
+        crowd.append(merged(told[POD + 1], {"metadata": metadata, "status": {"conditions": conditions}}))
+    told[DEPLOYMENT]["spec"]["replicas"] = 300
+    assert condition(reconciled(told[:POD] + crowd), "Ready").reason == "Reconciled"
+
+
+def test_megabytes_in_messages_are_cut() -> None:
+    told = documents("Additive")
+    huge = "\x1b[31m" + "long " * 200_000
+    told[HPA]["status"]["conditions"] = [
+        {"type": "ScalingActive", "status": "False", "reason": huge, "message": huge}
+    ]
+    told[VPA]["status"]["conditions"] = [{"type": "LowConfidence", "status": "True", "message": huge}]
+    evicted = f"The node was low on resource: memory. Container app was using {huge}"
+    told[POD]["status"] = {"phase": "Failed", "reason": "Evicted", "message": evicted, "startTime": LONG_AGO}
+    writes = reconciled(told)
+    assert condition(writes, "HpaActive").reason == "ScalingInactive"
+    assert condition(writes, "HpaActive").message.startswith("\\x1b[31mlong")
+    assert condition(writes, "VpaActive").reason == "LowConfidence"
+
+
+@pytest.mark.parametrize("deploy", [True, False])
+@pytest.mark.parametrize("labels", [{"of": "web"}, {"of": "other"}])
+def test_many_objects_that_claim_to_be_owned_go_a_few_at_a_time(deploy: bool, labels: Json) -> None:
+    told = documents("Additive")
+    for part, number in (("hpa", HPA), ("vpa", VPA)):
+        told[HVPA]["spec"][part]["deploy"] = deploy
+        for index in range(SOME):
+            metadata = {"name": f"claims-{index}", "uid": str(index), "labels": labels}
+            told.append(merged(told[number], {"metadata": metadata}))
+    watched = Watched()
+    for document in told:
+        watched.put(document)
+    seen = watched.local.objects(KEY)
+    assert seen is not None
+    assert len(seen.hpas) == len(seen.vpas) == SOME + 1
+    writes = _written(watched)
+    for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):
+        gone = [one for one in writes.owned if one.kind == kind and one.action == "delete"]
+        assert len(gone) == AT_ONCE
+    assert len(writes.owned) <= 2 * AT_ONCE + 2
+
+
+def test_many_foreign_and_terminating_hpas_are_told_by_few_names() -> None:
+    told = documents("Additive")
+    foreign: Json = {"metadata": {"ownerReferences": [], "labels": None}}
+    for index in range(SOME):
+        metadata = {"name": f"foreign-{index}", "uid": str(index)}
+        told.append(merged(merged(told[HPA], foreign), {"metadata": metadata}))
+        metadata = {"name": f"going-{index}", "uid": f"g{index}", "deletionTimestamp": LONG_AGO}
+        told.append(merged(told[HPA], {"metadata": metadata}))
+    watched = Watched()
+    for document in told:
+        watched.put(document)
+    writes = _written(watched)
+    assert condition(writes, "HpaActive").reason == "ForeignHpa"
+    assert f"and {SOME - 10} more" in condition(writes, "HpaActive").message
+
+
+def test_cyclic_owners_and_owners_by_the_thousand_do_no_harm() -> None:
+    told = documents("Additive")
+    mentions = [{**OWNER, "name": f"h-{index}", "controller": False} for index in range(MANY)]
+    told[HPA]["metadata"]["ownerReferences"] += mentions
+    told[HVPA]["metadata"]["ownerReferences"] = [
+        {"kind": "HorizontalPodAutoscaler", "name": NAME, "uid": told[HPA]["metadata"]["uid"]},
+        {**OWNER},
+    ]
+    owned = {"kind": "HorizontalPodAutoscaler", "name": NAME, "uid": told[HPA]["metadata"]["uid"]}
+    for name in ("a", "b"):
+        metadata = {"name": name, "uid": name, "ownerReferences": [{**owned, "controller": True}]}
+        target = {"apiVersion": "autoscaling/v2", "kind": owned["kind"], "name": "ab".replace(name, "")}
+        told.append(merged(told[HPA], {"metadata": metadata, "spec": {"scaleTargetRef": target}}))
+    watched = Watched()
+    for document in told:
+        watched.put(document)
+    for index in range(20):
+        watched.put(
+            merged(told[HVPA], {"metadata": {"name": f"h-{index}"}, "spec": {"targetRef": {"name": "x"}}})
+        )
+    watched.woken.clear()
+    told[HPA]["status"]["desiredReplicas"] = 6
+    told[HPA]["metadata"]["resourceVersion"] = "8"
+    watched.put(told[HPA])
+    assert watched.woken == [KEY]
+    assert condition(_written(watched), "Ready").reason == "Reconciled"
+
+
+def test_many_hvpas_of_one_target_wake_each_other_a_few_times_only() -> None:
+    watched = Watched()
+    hvpa, deployment, *rest = documents("Additive")
+    watched.put(deployment)
+    for index in range(5000):
+        watched.put(merged(hvpa, {"metadata": {"name": f"h-{index}", "uid": str(index)}}))
+    assert len(watched.woken) < 5000 + 2 * (MOST_RIVALS + 2) ** 2
+    seen = watched.local.objects(Key(NAMESPACE, "h-4711"))
+    assert seen is not None
+    assert len(seen.rivals) == MOST_RIVALS + 1
+    writes = _written(watched, Key(NAMESPACE, "h-4711"))
+    assert condition(writes, "Ready").reason == "TargetShared"
+    assert f"more than {MOST_RIVALS} other Hvpas" in condition(writes, "Ready").message
+    watched.woken.clear()
+    for document in rest:  # none of them scales this target: nothing that becomes of it is news
+        watched.put(document)
+    deployment["spec"]["replicas"], deployment["metadata"]["resourceVersion"] = 9, "8"
+    watched.put(deployment)
+    assert len(watched.woken) < FEW
+    watched.woken.clear()
+    for index in range(1, 5000):
+        watched.delete(hvpa["kind"], NAMESPACE, f"h-{index}")
+    assert len(watched.woken) < 5000 + 2 * (MOST_RIVALS + 2) ** 2
+    assert watched.woken[-1] == Key(NAMESPACE, "h-0")
+    writes = _written(watched, Key(NAMESPACE, "h-0"))
+    assert condition(writes, "Ready").reason == "Reconciled"
+
+
+def test_an_hvpa_that_is_going_leaves_its_target_to_the_others() -> None:
+    watched = Watched()
+    hvpa, *rest = documents("Additive")
+    for document in (hvpa, *rest):
+        watched.put(document)
+    late = merged(hvpa, {"metadata": {"name": "late", "uid": "late"}})
+    watched.put(late)
+    going = {"deletionTimestamp": LONG_AGO, "finalizers": ["x"], "resourceVersion": "9", "generation": 2}
+    watched.put(merged(hvpa, {"metadata": going}))
+    assert watched.local.objects(KEY) is not None  # asks for its pods
+    watched.delete("Hvpa", NAMESPACE, "late")
+    watched.put(merged(late, {"metadata": {"resourceVersion": "10"}}))
+    pod = merged(rest[-1], {"metadata": {"name": "web-9", "uid": "9"}})
+    watched.put(pod)
+    seen = watched.local.objects(Key(NAMESPACE, "late"))
+    assert seen is not None
+    assert seen.rivals == ()
+    assert len(seen.pods) == 4
+
+
+def test_a_selector_of_many_values_is_compared_quickly_and_told_when_it_is_too_long() -> None:
+    told = documents("Additive")
+    values = [f"{number:05}".rjust(60, "v") for number in range(MANY)]
+    told[DEPLOYMENT]["spec"]["selector"] = {
+        "matchExpressions": [
+            {"key": "app", "operator": "In", "values": [NAME, *values]},
+            {"key": "tier", "operator": "NotIn", "values": values},
+        ]
+    }
+    watched = Watched()
+    for document in told:
+        watched.put(document)
+    for number in range(SOME):
+        labels = {"app": values[number], "number": str(number)}
+        watched.put(merged(told[POD], {"metadata": {"name": f"p-{number}", "labels": labels}}))
+    seen = watched.local.objects(KEY)
+    assert seen is not None
+    assert len(seen.pods) == SOME + 3
+    ready = condition(_written(watched), "Ready")
+    assert ready.reason == "UnsupportedTarget"
+    assert f"more than {MOST_SELECTOR} characters" in ready.message
+
+
+def test_too_many_metrics_are_not_used() -> None:
+    told = documents("Additive")
+    told[HVPA]["spec"]["hpa"] = {"name": NAME}
+    told[HPA]["spec"]["metrics"] = [
+        {"type": "External", "external": {"metric": {"name": f"m-{number}"}, "target": {"averageValue": "1"}}}
+        for number in range(MANY)
+    ]
+    told[HPA]["status"]["currentMetrics"] = [
+        {
+            "type": "External",
+            "external": {"metric": {"name": f"m-{number}"}, "current": {"averageValue": "9"}},
+        }
+        for number in reversed(range(MANY))
+    ]
+    writes = reconciled(told)
+    assert condition(writes, "HpaActive").reason == "TooManyMetrics"
+    assert str(MOST_METRICS) in condition(writes, "HpaActive").message
+
+
+def test_metrics_in_another_order_are_found_by_their_names() -> None:
+    told = documents("Additive")
+    told[HPA]["status"]["currentMetrics"].reverse()
+    straight, reverse = reconciled(documents("Additive")), reconciled(told)
+    assert straight.patch is not None
+    assert reverse.patch is not None
+    assert straight.patch.body["spec"] == reverse.patch.body["spec"]
+
+
+def test_an_overlap_of_billions_of_counts_is_looked_through_in_steps() -> None:
+    told = documents("written")
+    intervals = told[HVPA]["spec"]["trajectory"]["intervals"]
+    intervals[1] = {"maxReplicas": 2**31 - 1, "maxResources": {"cpu": "4", "memory": "4Gi"}}
+    told[HVPA]["spec"]["trajectory"]["overlap"] = {
+        "cpu": {"value": "9000000000"},
+        "memory": {"percentage": 90},
+    }
+    told[HVPA]["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = 2**31 - 1
+    assert condition(reconciled(told), "Ready").reason == "Reconciled"
+
+
+def test_many_intervals_are_refused() -> None:
+    told = documents("Additive")
+    told[HVPA]["spec"]["weightBasedScalingIntervals"] = [{"vpaWeight": 1}] * MANY
+    assert condition(reconciled(told), "Ready").reason == "InvalidSpec"
+
+
+def test_many_faults_of_a_spec_are_told_by_the_first() -> None:
+    told = documents("Additive")
+    told[HVPA]["spec"].update({f"unknown{number}\x1b[31m": number for number in range(MANY)})
+    writes = reconciled(told)
+    assert condition(writes, "Ready").reason == "InvalidSpec"
+    assert "unknown0\\x1b[31m: unknown field" in condition(writes, "Ready").message
+
+
+def test_overlapping_intervals_are_warned_of_once() -> None:
+    told = documents("Additive")
+    overlapping = [{"vpaWeight": 50, "startReplicaCount": 1, "lastReplicaCount": 9}] * 100
+    told[HVPA]["spec"]["weightBasedScalingIntervals"] = overlapping
+    writes = reconciled(told)
+    assert [one.reason for one in writes.events].count("SpecWarning") == 1
+    assert writes.status is not None
+    told[HVPA]["status"]["conditions"] = [
+        {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
+        for one in writes.status.conditions
+    ]
+    again = reconciled(told)
+    assert "SpecWarning" not in [one.reason for one in again.events]
+
+
+def test_windows_by_the_hundred_are_looked_up_once() -> None:
+    told = documents("Additive")
+    window = {"schedule": "0 0 29 2 *", "duration": "1m", "timeZone": "Europe/Berlin"}
+    told[HVPA]["spec"]["maintenanceTimeWindow"] = None
+    told[HVPA]["spec"]["maintenanceWindows"] = [window] * 100
+    writes = reconciled(told)
+    assert writes.status is not None
+    assert {one.reason for one in writes.status.last_blocked_scaling} >= {"MaintenanceWindow"}
+
+
+def test_large_objects_that_come_and_go_leave_nothing_behind() -> None:
+    before = len(_parts._known), len(_labels._known)
+    watched = Watched()
+    pod = documents("Additive")[POD]
+    for number in range(50):
+        labels = {f"label-{number}-{index}": "x" * 40 for index in range(200)}
+        own = [merged(one, {"name": f"{number}-{one['name'][10:]}"}) for one in containers(60)]
+        metadata = {"name": f"p-{number}", "labels": labels}
+        watched.put(merged(pod, {"metadata": metadata, "spec": {"containers": own}}))
+        watched.delete("Pod", NAMESPACE, f"p-{number}")
+    assert (len(_parts._known), len(_labels._known)) == before
+
+
+def _written(watched: Watched, key: Key = KEY) -> Writes:
+    writes = watched.reconcile(key)
+    assert writes.status is None or writes.status.conditions
+    return writes

@@ -1,0 +1,28 @@
+"""What errors of the API server mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from hvpa.kube.errors import DEFAULT_RETRY_AFTER, MAX_RETRY_AFTER, api_error
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (None, None),
+        ("7", 7.0),
+        ("0.5", 0.5),
+        ("-7", 0.0),
+        ("-inf", 0.0),
+        ("99999999999999999999", MAX_RETRY_AFTER),
+        ("1e999", MAX_RETRY_AFTER),
+        ("inf", MAX_RETRY_AFTER),
+        ("nan", DEFAULT_RETRY_AFTER),
+        ("", DEFAULT_RETRY_AFTER),
+        ("soon", DEFAULT_RETRY_AFTER),
+        ("Sat, 21 Nov 2026 10:00:00 GMT", DEFAULT_RETRY_AFTER),
+    ],
+)
+def test_any_retry_after_is_a_time_that_can_be_waited_for(header: str | None, expected: float | None) -> None:
+    assert api_error(429, b"", header).retry_after == expected

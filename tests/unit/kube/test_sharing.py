@@ -1,0 +1,144 @@
+"""Equal values, held once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hvpa.api.hvpa import HvpaSpec, read_spec
+from hvpa.api.status import HvpaStatus, read_status, to_wire
+from hvpa.kube import sharing
+from hvpa.kube.sharing import Interner, ModelSharer, text
+
+
+def spec_of(name: str, percent: int = 50) -> dict[str, Any]:
+    down = {"stabilizationDuration": "5m", "minChange": {"cpu": {"value": "100m"}}}
+    labels = {"app": name}
+    return {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "hpa": {"deploy": False, "selector": {"matchLabels": labels}},
+        "vpa": {"deploy": True, "scaleDown": down},
+        "weightBasedScalingIntervals": [{"vpaWeight": percent}],
+    }
+
+
+def shared_spec(sharer: ModelSharer, document: dict[str, Any]) -> HvpaSpec:
+    raw = json.dumps(document).encode()
+    found, problems = read_spec(raw)
+    assert found is not None, problems
+    fresh = HvpaSpec.model_validate(document, by_alias=True, by_name=False)
+    sharer.share(fresh, raw)
+    assert fresh == found
+    return fresh
+
+
+def test_an_equal_value_is_the_first_one() -> None:
+    interner: Interner[dict[str, str]] = Interner()
+    first = {"app": "web"}
+    assert interner.share(first) is first
+    assert interner.share({"app": "web"}) is first
+    assert interner.share({"app": "other"}) is not first
+
+
+def test_large_values_and_full_tables_are_not_kept() -> None:
+    interner: Interner[str] = Interner()
+    large = "x" * sharing.LARGEST
+    assert interner.share(large) is large
+    assert not interner._known
+    interner._known = {(str, str(number).encode()): "" for number in range(sharing.INTERNED)}
+    interner.share("new")
+    assert len(interner._known) == 1
+
+
+def test_short_texts_are_one() -> None:
+    assert text("".join(["we", "b"])) is text("".join(["w", "eb"]))
+    long = "x" * 1000
+    assert text(long) is long
+
+
+def test_parts_that_come_again_are_held_once_and_what_differs_is_not() -> None:
+    sharer = ModelSharer()
+    specs = [shared_spec(sharer, spec_of(f"web-{number}")) for number in range(4)]
+    one, other = specs[2], specs[3]
+    assert one.vpa is other.vpa
+    assert one.hpa.scale_up is other.hpa.scale_up  # a default
+    assert one.weight_based_scaling_intervals is other.weight_based_scaling_intervals
+    assert one.target_ref.name == "web-2"
+    assert other.target_ref.name == "web-3"
+    assert one.hpa.selector is not other.hpa.selector
+    different = shared_spec(sharer, spec_of("web-4", 51))
+    assert different.weight_based_scaling_intervals is not one.weight_based_scaling_intervals
+
+
+def test_what_nobody_gave_is_still_what_nobody_gave() -> None:
+    sharer = ModelSharer()
+    found = [shared_spec(sharer, spec_of("web")) for _ in range(3)][-1]
+    assert found.hpa.model_fields_set == {"deploy", "selector"}
+    copy = found.hpa.model_copy(update={"deploy": True})
+    assert copy.model_fields_set is not found.hpa.model_fields_set
+
+
+VALUES = st.sampled_from(["1", "2", 1, 1.0, 0, 0.0, True, False, "500m", "1Gi"])
+CONDITIONS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(["Ready", "HpaActive"]),
+            "status": st.sampled_from(["True", "False"]),
+            "reason": st.sampled_from(["A", "B"]),
+            "message": st.sampled_from(["", "x", "y"]),
+            "lastTransitionTime": st.sampled_from(["2026-11-21T10:00:00Z", "2026-11-21T10:00:01Z"]),
+        }
+    ),
+    max_size=3,
+)
+STATUSES = st.fixed_dictionaries(
+    {},
+    optional={
+        "hpaWeight": st.sampled_from([0, 1, 1.0, 50]),
+        "replicas": st.integers(0, 3),
+        "overrideScaleUpStabilization": st.booleans(),
+        "conditions": CONDITIONS,
+        "recommended": st.fixed_dictionaries(
+            {"replicas": st.integers(0, 2)},
+            optional={
+                "containers": st.lists(
+                    st.fixed_dictionaries({"name": st.sampled_from("ab"), "requests": st.just({"cpu": "1"})}),
+                    max_size=2,
+                )
+            },
+        ),
+    },
+)
+
+
+@given(st.lists(STATUSES, min_size=1, max_size=8))
+def test_a_shared_status_is_the_status(documents: list[dict[str, Any]]) -> None:
+    sharer = ModelSharer()
+    for document in documents * 2:
+        raw = json.dumps(document).encode()
+        found = HvpaStatus.model_validate(document, by_alias=True, by_name=False)
+        sharer.share(found, raw)
+        fresh = read_status(raw)[0]
+        assert found == fresh
+        assert to_wire(found) == to_wire(fresh)
+        assert json.dumps(to_wire(found)) == json.dumps(to_wire(fresh))
+
+
+def test_what_is_no_object_is_left_as_it_is() -> None:
+    status = HvpaStatus()
+    ModelSharer().share(status, msgspec.Raw(b"[]"))
+    assert status == HvpaStatus()
+
+
+def test_tables_of_parts_start_afresh_when_they_are_full() -> None:
+    sharer = ModelSharer()
+    sharer._once = set(range(sharing.INTERNED))
+    sharer._known = {(number,): None for number in range(sharing.INTERNED)}
+    for _ in range(3):
+        shared_spec(sharer, spec_of("web"))
+    assert len(sharer._once) < sharing.INTERNED
+    assert len(sharer._known) < sharing.INTERNED

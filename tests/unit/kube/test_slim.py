@@ -1,0 +1,139 @@
+"""What the local copy keeps of objects."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from hvpa.api.objects import Hpa, Pod, Vpa, Workload
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource
+from hvpa.kube.slim import StoredHpa, StoredVpa, carry_over
+
+
+def decoded(resource: Resource[Any], name: str = "web", **parts: Any) -> Any:
+    metadata = {"name": name, "namespace": "shop", "uid": name, **parts.pop("metadata", {})}
+    return resource.decode(json.dumps({"metadata": metadata, **parts}).encode())
+
+
+def workload(name: str) -> Workload:
+    resources = {"requests": {"cpu": "1"}}
+    owned: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
+    labels: dict[str, Any] = {"f:metadata": {"f:labels": {}}}
+    entries = [
+        {"manager": "scaler", "time": "2026-11-21T10:00:00Z", "fieldsV1": owned},
+        {"manager": "labeller", "time": "2026-11-21T10:00:00Z", "fieldsV1": labels},
+    ]
+    spec = {"template": {"spec": {"containers": [{"name": "app", "resources": resources}]}}}
+    metadata = {
+        "managedFields": entries,
+        "annotations": {"team": "shop", "hvpa.autoscaling.k8s.io/last-applied": "{}"},
+    }
+    found: Workload = decoded(DEPLOYMENTS, name, metadata=metadata, spec=spec)
+    return found
+
+
+def test_of_who_set_what_only_those_are_kept_that_set_what_we_set() -> None:
+    one, other = workload("one"), workload("other")
+    assert [entry.manager for entry in one.metadata.managed_fields] == ["scaler"]
+    assert one.metadata.managed_fields[0].owns_replicas()
+    assert one.metadata.managed_fields[0].fields is other.metadata.managed_fields[0].fields
+    assert one.spec.template.spec is other.spec.template.spec
+    assert one.metadata.annotations == {"hvpa.autoscaling.k8s.io/last-applied": "{}"}
+
+
+def pod(**status: Any) -> Pod:
+    found: Pod = decoded(PODS, metadata={"ownerReferences": [{"kind": "ReplicaSet"}]}, status=status)
+    return found
+
+
+def test_of_a_pod_its_readiness_and_ended_containers_are_kept() -> None:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T10:00:00Z"}
+    terminated = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-11-21T10:00:00Z"}}
+    running = {"name": "app", "state": {"running": {}}}
+    one = pod(
+        phase="Running",
+        conditions=[ready, {"type": "Initialized"}],
+        containerStatuses=[running, {"name": "side", "lastState": terminated}],
+    )
+    assert [entry.type for entry in one.status.conditions] == ["Ready"]
+    assert [entry.name for entry in one.status.container_statuses] == ["app", "side"]
+    last = one.status.container_statuses[1].last_state.terminated
+    assert last is not None
+    assert last.reason == "OOMKilled"
+    other = pod(phase="Running", containerStatuses=[running])
+    assert one.status.container_statuses[0] is other.status.container_statuses[0]
+    assert one.metadata.owner_references == []
+    failed = pod(phase="Failed", conditions=[{"type": "Ready"}, {"type": "DisruptionTarget"}])
+    assert [entry.type for entry in failed.status.conditions] == ["Ready", "DisruptionTarget"]
+
+
+def hpa(replicas: int = 1, most: int = 5, **metadata: Any) -> Hpa:
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
+    spec = {"maxReplicas": most, "metrics": metrics}
+    found: Hpa = decoded(HPAS, metadata=metadata, spec=spec, status={"desiredReplicas": replicas})
+    return found
+
+
+def test_an_hpas_spec_is_kept_decoded_and_taken_over_while_it_is_the_same() -> None:
+    owner = {"kind": "Hvpa", "name": "web", "uid": "1"}
+    old = hpa(1, annotations={"a": "b"}, ownerReferences=[owner])
+    new = hpa(2, annotations={"a": "b"}, ownerReferences=[owner])
+    assert new.spec is new.spec
+    assert new.spec.metrics is old.spec.metrics
+    assert new.spec is not old.spec
+    carry_over(old, new)
+    assert new.spec is old.spec
+    assert new.raw_spec is old.raw_spec
+    assert new.metadata.annotations is old.metadata.annotations
+    assert new.metadata.owner_references is old.metadata.owner_references
+    assert new.status.desired_replicas == 2
+    changed = hpa(2, most=6)
+    carry_over(old, changed)
+    assert changed.spec.max_replicas == 6
+    assert changed.metadata.annotations == {}
+    carry_over(None, new)
+    carry_over(new, None)
+
+
+def test_objects_that_were_not_slimmed_are_taken_over_too() -> None:
+    raw = msgspec.Raw(b'{"maxReplicas": 7}')
+    plain = Hpa(hpa().metadata, raw)
+    stored = decoded(HPAS, spec={"maxReplicas": 7})
+    carry_over(plain, stored)
+    assert stored.spec.max_replicas == 7
+
+
+def test_of_a_vpa_the_bounds_are_dropped() -> None:
+    amounts = {"cpu": "1"}
+    entry = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
+    entries = [entry | {"uncappedTarget": amounts}, entry | {"uncappedTarget": {"cpu": "2"}}]
+    found: Vpa = decoded(
+        VPAS,
+        spec={"targetRef": {"kind": "Deployment", "name": "web"}},
+        status={"recommendation": {"containerRecommendations": entries}},
+    )
+    assert isinstance(found, StoredVpa)
+    assert found.spec.target_ref.name == "web"
+    assert found.status.recommendation is not None
+    entries_left = found.status.recommendation.container_recommendations
+    assert entries_left is not None
+    one, other = entries_left
+    assert (one.target, one.uncapped_target) == (amounts, amounts)
+    assert one.uncapped_target is one.target
+    assert other.uncapped_target == {"cpu": "2"}
+    assert one.lower_bound == one.upper_bound == {}
+    assert isinstance(hpa(), StoredHpa)
+
+
+@pytest.mark.parametrize("resource", [HPAS, VPAS])
+def test_a_spec_that_can_not_be_decoded_shows_at_once(resource: Resource[Any]) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        decoded(resource, spec={"targetRef": 1, "maxReplicas": "x"})
+
+
+def test_an_hvpas_last_applied_manifest_is_dropped() -> None:
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "shop"}
+    assert decoded(HVPAS, metadata={"annotations": applied}).metadata.annotations == {"team": "shop"}

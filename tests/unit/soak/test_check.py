@@ -1,0 +1,157 @@
+"""The soak's judge finds what it is there for: a second writer, a step out of nothing, a step taken twice."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hvpa.core.model import LAST_APPLIED
+from tests.e2e.soak.cast import Role
+from tests.e2e.soak.check import Checker
+from tests.e2e.soak.play import Play
+from tests.e2e.soak.trail import Write
+from tests.e2e.world.kube import KubeApi
+
+START = 1000.0
+ROLES = [Role(0), Role(1), Role(2)]
+HORIZONTAL, VERTICAL, BOTH = ROLES
+
+
+class NoApi(KubeApi):
+    """The judge asks nobody."""
+
+    def __init__(self) -> None:
+        pass
+
+
+@pytest.fixture
+def checker() -> Checker:
+    play = Play(NoApi(), 1, ROLES)
+    play.close()
+    for role in ROLES:
+        place = (role.namespace, role.name)
+        play.said[place, "wish"] |= {10: START, 12: START}
+        play.said[place, "target"] |= {700: START, 900: START}
+    places = {(one.namespace, one.name): one for one in ROLES}
+    judge = Checker(play, places, {"a": "operator-a", "b": "operator-b"})
+    judge.feed(lease("a", 1))
+    return judge
+
+
+def write(role: Role, body: Any, at: float, by: str = "a", resource: str = "deployments") -> Write:
+    """A patch that was received so many seconds after the start, and answered a moment later."""
+    at += START
+    return Write(at, at + 0.01, by, "patch", resource, role.namespace, role.name, body)
+
+
+def lease(by: str, at: float) -> Write:
+    return Write(START + at, START + at + 0.01, by, "update", "leases", "hvpa-system", "hvpa", None)
+
+
+def horizontal(role: Role, count: int, wish: int, at: float, by: str = "a") -> Write:
+    spent = {"replicas": count, "wish": wish, "weight": 0}
+    return write(role, body({"replicas": count}, {"spent": spent}, {}), at, by)
+
+
+def vertical(role: Role, request: int, target: int, at: float) -> Write:
+    spent = [
+        {
+            "container": "app",
+            "resource": "cpu",
+            "target": f"{target}m",
+            "weight": 50,
+            "request": f"{request}m",
+        }
+    ]
+    container = {"name": "app", "resources": {"requests": {"cpu": f"{request}m"}}}
+    spec = {"template": {"spec": {"containers": [container]}}}
+    return write(role, body(spec, {}, {"spent": spent}), at)
+
+
+def body(spec: Any, across: Any, along: Any) -> Any:
+    record = json.dumps({"horizontal": across, "vertical": along})
+    return {"metadata": {"annotations": {LAST_APPLIED: record}}, "spec": spec}
+
+
+def test_steps_that_are_as_they_must_be_are_not_found_fault_with(checker: Checker) -> None:
+    for one in (
+        horizontal(HORIZONTAL, 10, 10, 2),
+        horizontal(HORIZONTAL, 12, 12, 3),
+        horizontal(HORIZONTAL, 10, 10, 4),
+        vertical(VERTICAL, 700, 700, 5),
+        horizontal(BOTH, 6, 10, 6),
+        vertical(BOTH, 600, 700, 7),
+        vertical(BOTH, 600, 700, 8),  # no other result
+        vertical(BOTH, 750, 900, 9),
+        horizontal(BOTH, 8, 10, 70),  # measured anew
+        write(BOTH, {"status": {}}, 71, resource="hvpas/status"),
+    ):
+        checker.feed(one)
+    assert checker.violations() == []
+    assert checker.writes["patch deployments"] == 9
+
+
+def test_a_step_that_is_taken_twice_is_found(checker: Checker) -> None:
+    for one in (horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 30)):
+        checker.feed(one)
+    assert ["step to 8 for 10" in one for one in checker.violations()] == [True]
+    for one in (vertical(BOTH, 600, 700, 31), vertical(BOTH, 650, 700, 500)):
+        checker.feed(one)
+    assert ["vertical step to 650m" in one for one in checker.violations()] == [False, True]
+
+
+@pytest.mark.parametrize("at", [10, 30.5])
+def test_after_somebody_elses_change_a_step_may_be_taken_again(checker: Checker, at: float) -> None:
+    by_others = write(BOTH, {"spec": {"replicas": 3}}, at, by="")
+    for one in sorted(
+        [horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 30), by_others], key=lambda w: w.answered
+    ):
+        checker.feed(one)
+    assert checker.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (horizontal(BOTH, 6, 11, 2), "nobody wished 11"),
+        (horizontal(BOTH, 6, 10, -1), "nobody wished 10"),
+        (horizontal(BOTH, 61, 10, 2), "61 replicas"),
+        (horizontal(HORIZONTAL, 9, 10, 2), "9 replicas for a wish of 10"),
+        (vertical(BOTH, 600, 701, 2), "nobody recommended 701m"),
+        (vertical(VERTICAL, 600, 700, 2), "600m for a target of 700m"),
+        (write(BOTH, {"spec": {"replicas": 10}}, 2), "without a record"),
+    ],
+)
+def test_a_step_out_of_nothing_or_to_elsewhere_is_found(checker: Checker, step: Write, text: str) -> None:
+    checker.feed(step)
+    assert [text in one for one in checker.violations()] == [True]
+
+
+def test_a_writer_without_the_lease_is_found_unless_it_was_in_time_or_tells_an_event(
+    checker: Checker,
+) -> None:
+    checker.feed(lease("b", 10))
+    in_time = write(BOTH, {}, 9.9, resource="hvpas/status")
+    checker.feed(in_time)
+    checker.feed(write(BOTH, {}, 10.5, resource="events"))
+    checker.feed(write(BOTH, {}, 10.5, by="b", resource="hvpas/status"))
+    assert checker.violations() == []
+    assert checker.late_events == 1
+    checker.feed(write(BOTH, {}, 10.5, resource="hvpas/status"))
+    assert ["operator-a wrote" in one and "operator-b" in one for one in checker.violations()] == [True]
+    assert checker.takeovers == 2
+
+
+def test_a_process_that_was_stopped_may_send_what_it_was_about_to_and_no_more(checker: Checker) -> None:
+    conditional = {"metadata": {"resourceVersion": "1"}, "status": {}}
+    checker.feed(lease("b", 10))
+    checker.thaws.append(("a", START + 12))
+    checker.feed(write(BOTH, conditional, 12.1, resource="hvpas/status"))
+    assert checker.violations() == []
+    assert checker.late_sends == 1
+    checker.feed(write(BOTH, {"status": {}}, 12.1, resource="hvpas/status"))
+    checker.feed(write(BOTH, conditional, 13.5, resource="hvpas/status"))
+    checker.feed(write(BOTH, conditional, 11.5, resource="hvpas/status"))
+    assert len(checker.violations()) == 3

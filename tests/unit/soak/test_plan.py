@@ -1,0 +1,46 @@
+"""The schedule of a soak: the same for the same seed, another for another, with some of everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+from tests.e2e.soak.plan import LEAST, LINE_FAULTS, MOST, USERS_ACTS, delay_of, schedule
+
+LONG = schedule(7, 1200, 50)
+
+
+def test_the_seed_alone_decides() -> None:
+    assert schedule(7, 1200, 50) == LONG
+    assert schedule(8, 1200, 50) != LONG
+    assert delay_of(7, "a", 5) == delay_of(7, "a", 5) != delay_of(7, "b", 5)
+    assert 0 <= delay_of(7, "a", 5) < 5
+
+
+def test_a_long_soak_has_some_of_everything_in_order_of_time() -> None:
+    kinds = Counter(act.kind for act in LONG)
+    assert set(kinds) == {*LINE_FAULTS, *USERS_ACTS, "wish", "target", "signal", "restart"}
+    assert {act.text for act in LONG if act.kind == "signal"} == {"SIGKILL", "SIGSTOP", "SIGTERM"}
+    assert {act.text for act in LONG if act.kind == "restart"} == {"in order", "killed"}
+    assert all(one.at <= other.at for one, other in pairwise(LONG))
+
+
+def test_a_short_soak_has_a_restart_too() -> None:
+    for seed in range(20):
+        acts = schedule(seed, 20, 5)
+        assert [act.kind for act in acts].count("restart") == 1
+        assert all(act.at < 20 for act in acts)
+
+
+def test_no_recommendation_is_repeated_and_all_are_within_bounds() -> None:
+    for who in range(50):
+        wishes = [act.number for act in LONG if (act.kind, act.who) == ("wish", who)]
+        targets = [act.number for act in LONG if (act.kind, act.who) == ("target", who)]
+        assert all(one != other for one, other in pairwise(wishes))
+        assert all(LEAST <= one <= MOST for one in wishes)
+        assert len(set(targets)) == len(targets)
+
+
+def test_what_is_governed_is_undone_once_at_most() -> None:
+    undone = Counter(act.who for act in LONG if act.kind in ("set", "workload"))
+    assert set(undone.values()) == {1}

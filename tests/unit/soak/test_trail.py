@@ -1,0 +1,36 @@
+"""The soak's reading of an audit log that grows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.soak.trail import CREDENTIAL, Trail
+
+
+def line(verb: str, code: int, name: str) -> bytes:
+    event = {
+        "verb": verb,
+        "user": {"username": "u", "extra": {CREDENTIAL: ["JTI=1"]}},
+        "objectRef": {"resource": "hvpas", "subresource": "status", "namespace": "ns", "name": name},
+        "responseStatus": {"code": code},
+        "requestReceivedTimestamp": "2026-11-21T18:00:00.250000Z",
+        "stageTimestamp": "2026-11-21T18:00:00.500000Z",
+        "requestObject": {"status": {}},
+    }
+    return json.dumps(event).encode() + b"\n"
+
+
+def test_writes_that_were_carried_out_are_told_once_and_torn_lines_are_waited_for(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    last = line("update", 201, "c")
+    log.write_bytes(line("patch", 200, "a") + line("patch", 409, "b") + line("list", 200, "") + last[:50])
+    trail = Trail(log)
+    (first,) = trail.news()
+    assert (first.verb, first.resource, first.namespace, first.name) == ("patch", "hvpas/status", "ns", "a")
+    assert (first.credential, first.answered - first.received, first.body) == ("JTI=1", 0.25, {"status": {}})
+    with log.open("ab") as more:
+        more.write(last[50:] + b'{"cut o' + b"\n" + line("delete", 200, "d"))
+    assert [one.name for one in trail.news()] == ["c", "d"]
+    assert list(trail.news()) == []
+    assert trail.requests == 5
