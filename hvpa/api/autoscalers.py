@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.meta import Condition, Instant, Int, Meta, Quantity, ReadModel, ResourceList
+from hvpa.api.meta import Condition, Count, Instant, Int, Meta, Quantity, ReadModel, ResourceList
 
 KEPT = 16_384
 """Bytes of a spec up to which thousands are kept as they were read; of larger ones a few."""
@@ -96,8 +96,8 @@ class HpaSpecRead(ReadModel, frozen=True):
     """An HPA's spec."""
 
     scale_target_ref: ObjectReference = ObjectReference()
-    min_replicas: Int = 1
-    max_replicas: Int = 1
+    min_replicas: Count = 1
+    max_replicas: Count = 1
     metrics: list[Metric] = []
     behavior: Behavior | None = None
 
@@ -105,8 +105,8 @@ class HpaSpecRead(ReadModel, frozen=True):
 class HpaStatusRead(ReadModel, frozen=True):
     """An HPA's status."""
 
-    current_replicas: Int = 0
-    desired_replicas: Int = 0
+    current_replicas: Count = 0
+    desired_replicas: Count = 0
     current_metrics: list[Metric] | None = None
     conditions: list[Condition] | None = None
     last_scale_time: Instant | None = None

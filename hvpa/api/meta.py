@@ -21,6 +21,8 @@ Instant = Annotated[dt.datetime, msgspec.Meta(tz=True)]
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """A whole number as Go reads it."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A number of replicas or pods."""
 
 
 class ReadModel(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

@@ -23,6 +23,7 @@ from hvpa.api.axes import (
     UsualDemand,
     UsualReplicas,
     VerticalAxis,
+    Whole,
 )
 from hvpa.api.base import StatusModel, read_json
 from hvpa.api.fields import Timestamp
@@ -62,6 +63,7 @@ __all__ = [
 Axis = Literal["horizontal", "vertical"]
 Direction = Literal["up", "down"]
 _NUMBER = WithJsonSchema({"type": "number"})
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class StatusUpdatePolicy(StatusModel):
@@ -74,9 +76,9 @@ class StatusUpdatePolicy(StatusModel):
 class HpaScalingStatus(StatusModel):
     """Replicas of a scaling."""
 
-    current_replicas: int | None = None
+    current_replicas: Whole | None = None
     """Replicas before."""
-    desired_replicas: int | None = None
+    desired_replicas: Whole | None = None
     """Replicas after, or wanted."""
 
 
@@ -163,7 +165,7 @@ class StatusCondition(StatusModel):
     """Why, in a sentence."""
     last_transition_time: Timestamp | None = None
     """Since when the status is what it is."""
-    observed_generation: int | None = None
+    observed_generation: Whole | None = None
     """Generation of the spec that this speaks of."""
 
 
@@ -181,7 +183,7 @@ class RecommendedContainer(StatusModel):
 class Recommended(StatusModel):
     """What would be applied if nothing were blocked."""
 
-    replicas: int | None = None
+    replicas: Whole | None = None
     """Number of replicas."""
     containers: tuple[RecommendedContainer, ...] = ()
     """Resources by container."""
@@ -190,7 +192,7 @@ class Recommended(StatusModel):
 class HvpaStatus(StatusModel):
     """What the operator tells of an Hvpa, and what it must remember."""
 
-    replicas: int | None = None
+    replicas: Whole | None = None
     """Present number of replicas of the workload."""
     target_selector: str | None = None
     """Selector of the workload's pods, as text: the HorizontalPodAutoscaler finds them by it."""
@@ -202,9 +204,9 @@ class HvpaStatus(StatusModel):
     """Update policy of raising requests."""
     vpa_scale_down_update_policy: StatusUpdatePolicy | None = None
     """Update policy of lowering requests."""
-    hpa_weight: Annotated[int | float, _NUMBER] | None = None
+    hpa_weight: Annotated[int | _Finite, _NUMBER] | None = None
     """Present horizontal weight in percent."""
-    vpa_weight: Annotated[int | float, _NUMBER] | None = None
+    vpa_weight: Annotated[int | _Finite, _NUMBER] | None = None
     """Present vertical weight in percent."""
     override_scale_up_stabilization: bool | None = None
     """Whether a container ran out of memory, so that scaling up does not wait."""

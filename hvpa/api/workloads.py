@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from hvpa.api.meta import Condition, Instant, Int, Meta, ReadModel, ResourceList
+from hvpa.api.meta import Condition, Count, Instant, Int, Meta, ReadModel, ResourceList
 
 
 class LabelSelectorRequirement(ReadModel, frozen=True):
@@ -58,7 +58,7 @@ class PodTemplate(ReadModel, frozen=True):
 class RollingUpdate(ReadModel, frozen=True):
     """What of a StatefulSet's rolling update decides whether a rollout can complete."""
 
-    partition: Int | None = None
+    partition: Count | None = None
 
 
 class UpdateStrategy(ReadModel, frozen=True):
@@ -71,7 +71,7 @@ class UpdateStrategy(ReadModel, frozen=True):
 class WorkloadSpec(ReadModel, frozen=True):
     """The spec of a Deployment or StatefulSet."""
 
-    replicas: Int = 1
+    replicas: Count = 1
     selector: Selector = Selector()
     template: PodTemplate = PodTemplate()
     update_strategy: UpdateStrategy | None = None
@@ -82,10 +82,10 @@ class WorkloadStatus(ReadModel, frozen=True):
     """The status of a Deployment or StatefulSet."""
 
     observed_generation: Int = 0
-    replicas: Int = 0
-    updated_replicas: Int = 0
-    ready_replicas: Int = 0
-    available_replicas: Int = 0
+    replicas: Count = 0
+    updated_replicas: Count = 0
+    ready_replicas: Count = 0
+    available_replicas: Count = 0
 
 
 class _OwnedResources(ReadModel, frozen=True):

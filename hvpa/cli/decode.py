@@ -26,6 +26,7 @@ INT32_MAX: Final = 2**31 - 1
 """Kubernetes counts in 32 bits, generations aside."""
 _PLACE: Final = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?$", re.DOTALL)
 _TYPES: Final = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
+_BOUNDS: Final = re.compile(r"Expected `int` (?P<side>[<>]=) (?P<bound>-?[0-9]+)")
 _WORDS: Final = {
     "object": "an object",
     "str": "text",
@@ -72,10 +73,17 @@ def _field_error(error: Exception, root: str) -> FieldError:
     path = ".".join(part for part in (root, (match["path"] or "").replace("[...]", "[*]")) if part)
     if "timezone" in match["message"]:
         return FieldError(path, "must be a timestamp with a time zone (such as 2026-11-21T10:15:00Z)")
+    message = _BOUNDS.sub(_told_bound, match["message"])
     message = _TYPES.sub(
-        lambda types: f"must be {_word(types['wanted'])}, is {_word(types['found'])}", match["message"]
+        lambda types: f"must be {_word(types['wanted'])}, is {_word(types['found'])}", message
     )
     return FieldError(path or "object", message[:1].lower() + message[1:])
+
+
+def _told_bound(match: re.Match[str]) -> str:
+    if (match["side"], match["bound"]) == (">=", "0"):
+        return "must not be negative"
+    return f"must not be {'below' if match['side'] == '>=' else 'above'} {match['bound']}"
 
 
 def _word(types: str) -> str:

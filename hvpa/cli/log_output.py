@@ -67,8 +67,9 @@ class LineOutput:
         if self._bytes + len(data) > self._limit and self._waiting:
             self._lost += 1
             return
-        self._waiting.append(data)
-        self._bytes += len(data)
+        for line in filter(None, (self._told_lost(), data)):
+            self._waiting.append(line)
+            self._bytes += len(line)
         if self._writer is None:
             self._writer = threading.Thread(target=self._drain, name="log", daemon=True)
             self._writer.start()
@@ -84,12 +85,18 @@ class LineOutput:
                 data = self._waiting.popleft()
                 self._bytes -= len(data)
                 return data
-            if self._lost:
-                lost, self._lost = self._lost, 0
-                return b'{"count":%d,"event":"log lines lost: nobody read them","level":"warning"}\n' % lost
+            if told := self._told_lost():
+                return told
             self._writer = None
             atexit.unregister(self.flush)
             return None
+
+    def _told_lost(self) -> bytes:
+        """A line in place of those that were lost since the last one; empty where there were none."""
+        lost, self._lost = self._lost, 0
+        if not lost:
+            return b""
+        return b'{"count":%d,"event":"log lines lost: nobody read them","level":"warning"}\n' % lost
 
 
 def occupy_standard_descriptors() -> None:

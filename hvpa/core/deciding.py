@@ -60,7 +60,7 @@ def _basis(seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Basis:
     return Basis((seen.metadata.namespace, seen.metadata.name), _PARTS(seen), (wish, bounds, in_place))
 
 
-@remembered_while(_basis)
+@remembered_while(_basis, of_status=True)
 def _decided(
     present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: bool
 ) -> tuple[Decision, dt.datetime | None]:

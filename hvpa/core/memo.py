@@ -25,11 +25,20 @@ HVPAS = 16_384
 
 _tables: list[dict[Any, Any]] = []
 _latest: list[dict[Hashable, Any]] = []
+_of_status: list[dict[Hashable, Any]] = []
+"""Those of `_latest` whose results were made of the Hvpa's status."""
 
 
 def forget(slot: Hashable) -> None:
     """Drop what is kept for an Hvpa that is gone: `slot` as in `Basis`."""
     for table in _latest:
+        table.pop(slot, None)
+
+
+def forget_decision(slot: Hashable) -> None:
+    """Drop what was decided about an Hvpa whose status is written now: it was made of the one before, which would be
+    kept for nothing."""
+    for table in _of_status:
         table.pop(slot, None)
 
 
@@ -100,14 +109,16 @@ def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, 
 
 
 def remembered_while(
-    basis: Callable[P, Basis],
+    basis: Callable[P, Basis], of_status: bool = False
 ) -> Callable[[Callable[Concatenate[Present, P], R]], Callable[Concatenate[Present, P], R]]:
     """As `latest`, for a function of the present as well: the result is kept while time alone changes nothing
-    (`Present.until`)."""
+    (`Present.until`), and, where it is made `of_status`, until that is written (`forget_decision`)."""
 
     def decorate(function: Callable[Concatenate[Present, P], R]) -> Callable[Concatenate[Present, P], R]:
         table: dict[Hashable, _Kept] = {}
         _latest.append(table)
+        if of_status:
+            _of_status.append(table)
 
         @wraps(function)
         def call(present: Present, /, *args: P.args, **kwargs: P.kwargs) -> R:

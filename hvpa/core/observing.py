@@ -97,7 +97,7 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...]) -> Basis:
     )
 
 
-@remembered_while(_basis)
+@remembered_while(_basis, of_status=True)
 def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
     """The scene without its HPA."""
     hvpa = objects.hvpa

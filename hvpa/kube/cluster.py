@@ -79,6 +79,8 @@ class KubeCluster:
             path = HVPAS.path(hvpa.namespace, hvpa.name, "status")
             answer = await self._patch(hvpa, path, body, MERGE_PATCH)
             self._take(HVPAS, answer, quiet=True)
+            if (stored := self._local.hvpas.get(key)) is not None:
+                stored.read()  # so that neither its bytes nor the version before are kept until somebody asks
         finally:
             self._local.writing_status(key, False)
 

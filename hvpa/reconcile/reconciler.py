@@ -19,7 +19,7 @@ from hvpa.api.quantity import format_resource
 from hvpa.api.status import HvpaStatus
 from hvpa.api.text import told
 from hvpa.core import decide, observe
-from hvpa.core.memo import forget
+from hvpa.core.memo import forget, forget_decision
 from hvpa.core.model import Decision, Event, Settings
 from hvpa.core.report import failed_status, still_failing
 from hvpa.core.slots import amount
@@ -137,6 +137,7 @@ class Reconciler:
             await self._cluster.patch_status(hvpa.metadata, patch, status)
         except WriteError as error:
             raise _Failed("PatchStatus", error) from error
+        forget_decision((hvpa.metadata.namespace, hvpa.metadata.name))
 
     async def _record_events(self, hvpa: HvpaObject, decision: Decision) -> None:
         for event in decision.events:

@@ -36,6 +36,8 @@ class Request:
     uri: str
     body: Any = field(default=None, compare=False)
     """What was sent, for writes to workloads, Hvpas, HPAs, VPAs and Leases; None otherwise."""
+    is_forbidden: bool = False
+    """Whether no role allows it. (A 403 may have other reasons: a policy, or a namespace that is going.)"""
 
     @property
     def is_write(self) -> bool:
@@ -172,4 +174,5 @@ def _request(event: dict[str, Any]) -> Request:
         received=dt.datetime.fromisoformat(event.get("requestReceivedTimestamp", event["stageTimestamp"])),
         uri=event["requestURI"],
         body=body,
+        is_forbidden=event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid",
     )

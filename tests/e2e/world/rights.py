@@ -107,7 +107,7 @@ def summary(log: Path, known: Circumstances) -> Summary:
     requests = [one for one in parse(_lines(log, known.operators)) if one.user in known.operators]
     return Summary(
         used(requests),
-        [str(one) for one in requests if one.code == 403 and not known.excuse(one)],
+        [str(one) for one in requests if one.is_forbidden and not known.excuse(one)],
         [str(one) for one in requests if one.resource in PRIVATE],
     )
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hvpa.core import memo
-from hvpa.core.memo import Basis, forget, forget_all, latest, remembered, remembered_while
+from hvpa.core.memo import Basis, forget, forget_all, forget_decision, latest, remembered, remembered_while
 from hvpa.core.present import Present
 from tests.unit.core.build import NOW
 
@@ -145,6 +145,23 @@ def test_one_that_is_gone_is_forgotten_with_what_it_was_made_of() -> None:
     forget("c")
     assert sys.getrefcount(thing) == kept - 1
     assert [clock.ask(Present(NOW), who, thing, 1)[1] for who in "ba"] == [2, 3]
+
+
+@pytest.mark.parametrize(("of_status", "calls"), [(True, ["a", "b", "a"]), (False, ["a", "b"])])
+def test_what_was_made_of_a_status_is_forgotten_with_it(of_status: bool, calls: list[str]) -> None:
+    made: list[str] = []
+
+    @remembered_while(lambda who: Basis(who, ()), of_status=of_status)
+    def judged(present: Present, who: str) -> str:
+        made.append(who)
+        return who
+
+    for who in "abab":
+        assert judged(Present(NOW), who) == who
+    forget_decision("a")
+    forget_decision("c")
+    assert [judged(Present(NOW), who) for who in "ab"] == ["a", "b"]
+    assert made == calls
 
 
 def test_what_is_not_kept_any_more_is_dropped() -> None:

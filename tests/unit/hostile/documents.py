@@ -273,7 +273,7 @@ def put_in_record(document: Json, place: Place, value: object) -> None:
     """Replace what stands at a place of the record that a workload carries in its annotation."""
     axes = copy.deepcopy(_AXES)
     put(axes, place, value)
-    document["metadata"]["annotations"][RECORD] = json.dumps(axes)
+    put(document, ("metadata", "annotations", RECORD), json.dumps(axes))
 
 
 PLACES: list[tuple[int, Place]] = [

@@ -14,7 +14,7 @@ import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
 from hvpa.api.objects import Meta
-from hvpa.api.status import HvpaStatus, read_status, to_wire
+from hvpa.api.status import HvpaStatus, StatusCondition, read_status, to_wire
 from hvpa.cli.contract import to_json
 from hvpa.cli.render import to_text
 from hvpa.core import Settings, decide, observe
@@ -107,6 +107,12 @@ class Watched:
         """A watch delivers this document."""
         named = document.get("kind") if isinstance(document, dict) else None
         self.deliver(kind or str(named), encoded(document))
+
+
+def condition(writes: Writes, kind: str) -> StatusCondition:
+    """One condition of the status that is written."""
+    assert writes.status is not None
+    return next(one for one in writes.status.conditions if one.type == kind)
 
 
 def reconciled(documents: Sequence[object]) -> Writes:

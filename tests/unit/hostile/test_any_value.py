@@ -101,3 +101,28 @@ def test_nothing_in_every_place_of_an_hvpa(value: Any) -> None:
             told = documents("written")
             put(told[0], place, value)
             reconciled(told)
+
+
+FOUND: dict[str, tuple[int, Place, Any]] = {
+    "a negative count": (1, ("spec", "replicas"), -1),
+    "a weight that is no number": (0, ("status", "hpaWeight"), "9" * 5000),
+    "conditions that are no list": (0, ("status", "conditions"), {}),
+    "a count of 65 bits": (0, ("status", "lastScaling", "hpaStatus", "desiredReplicas"), 2**64),
+    "a request that is no quantity": (
+        1,
+        ("spec", "template", "spec", "containers", 0, "resources", "requests", "cpu"),
+        "-1",
+    ),
+    "a negative tolerance": (2, ("spec", "behavior", "scaleUp", "tolerance"), "-1"),
+}
+"""What fuzzing has found, each once a crash or a write that nobody would take."""
+
+
+@pytest.mark.parametrize("found", FOUND.values(), ids=FOUND.keys())
+@pytest.mark.parametrize("blend", BLENDS)
+def test_what_was_found_stays_mended(blend: str, found: tuple[int, Place, Any]) -> None:
+    told = documents(blend)
+    number, place, value = found
+    assert (number, place) in PLACES
+    put(told[number], place, value)
+    reconciled(told)

@@ -3,22 +3,16 @@ numbers are such that one that grew with the square would not come to an end."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from hvpa.core.memo import forget_all
-from hvpa.core.model import MOST_RIVALS
 from hvpa.core.observing import MOST_CONTAINERS, MOST_SELECTOR
-from hvpa.core.ownership import AT_ONCE
 from hvpa.core.wish import MOST_METRICS
-from hvpa.kube.indexes import FEW
 from hvpa.kube.salvage import MOST_ENTRIES
 from hvpa.kube.slim import _labels, _parts
-from hvpa.reconcile.ports import Key
-from tests.unit.core.build import LONG_AGO, OWNER, merged
+from tests.unit.core.build import LONG_AGO, merged
 from tests.unit.hostile.documents import BLENDS, NAME, NAMESPACE, Json, documents
-from tests.unit.hostile.reading import KEY, Watched, Writes, reconciled
+from tests.unit.hostile.reading import KEY, Watched, condition, reconciled
 
 MANY = 10_000
 SOME = 2_000
@@ -30,11 +24,6 @@ AMOUNTS = {"cpu": "3", "memory": "3Gi"}
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> None:
     forget_all()
-
-
-def condition(writes: Writes, kind: str) -> Any:
-    assert writes.status is not None
-    return next(one for one in writes.status.conditions if one.type == kind)
 
 
 def containers(count: int) -> list[Json]:
@@ -131,120 +120,6 @@ def test_megabytes_in_messages_are_cut() -> None:
     assert condition(writes, "VpaActive").reason == "LowConfidence"
 
 
-@pytest.mark.parametrize("deploy", [True, False])
-@pytest.mark.parametrize("labels", [{"of": "web"}, {"of": "other"}])
-def test_many_objects_that_claim_to_be_owned_go_a_few_at_a_time(deploy: bool, labels: Json) -> None:
-    told = documents("Additive")
-    for part, number in (("hpa", HPA), ("vpa", VPA)):
-        told[HVPA]["spec"][part]["deploy"] = deploy
-        for index in range(SOME):
-            metadata = {"name": f"claims-{index}", "uid": str(index), "labels": labels}
-            told.append(merged(told[number], {"metadata": metadata}))
-    watched = Watched()
-    for document in told:
-        watched.put(document)
-    seen = watched.local.objects(KEY)
-    assert seen is not None
-    assert len(seen.hpas) == len(seen.vpas) == SOME + 1
-    writes = _written(watched)
-    for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):
-        gone = [one for one in writes.owned if one.kind == kind and one.action == "delete"]
-        assert len(gone) == AT_ONCE
-    assert len(writes.owned) <= 2 * AT_ONCE + 2
-
-
-def test_many_foreign_and_terminating_hpas_are_told_by_few_names() -> None:
-    told = documents("Additive")
-    foreign: Json = {"metadata": {"ownerReferences": [], "labels": None}}
-    for index in range(SOME):
-        metadata = {"name": f"foreign-{index}", "uid": str(index)}
-        told.append(merged(merged(told[HPA], foreign), {"metadata": metadata}))
-        metadata = {"name": f"going-{index}", "uid": f"g{index}", "deletionTimestamp": LONG_AGO}
-        told.append(merged(told[HPA], {"metadata": metadata}))
-    watched = Watched()
-    for document in told:
-        watched.put(document)
-    writes = _written(watched)
-    assert condition(writes, "HpaActive").reason == "ForeignHpa"
-    assert f"and {SOME - 10} more" in condition(writes, "HpaActive").message
-
-
-def test_cyclic_owners_and_owners_by_the_thousand_do_no_harm() -> None:
-    told = documents("Additive")
-    mentions = [{**OWNER, "name": f"h-{index}", "controller": False} for index in range(MANY)]
-    told[HPA]["metadata"]["ownerReferences"] += mentions
-    told[HVPA]["metadata"]["ownerReferences"] = [
-        {"kind": "HorizontalPodAutoscaler", "name": NAME, "uid": told[HPA]["metadata"]["uid"]},
-        {**OWNER},
-    ]
-    owned = {"kind": "HorizontalPodAutoscaler", "name": NAME, "uid": told[HPA]["metadata"]["uid"]}
-    for name in ("a", "b"):
-        metadata = {"name": name, "uid": name, "ownerReferences": [{**owned, "controller": True}]}
-        target = {"apiVersion": "autoscaling/v2", "kind": owned["kind"], "name": "ab".replace(name, "")}
-        told.append(merged(told[HPA], {"metadata": metadata, "spec": {"scaleTargetRef": target}}))
-    watched = Watched()
-    for document in told:
-        watched.put(document)
-    for index in range(20):
-        watched.put(
-            merged(told[HVPA], {"metadata": {"name": f"h-{index}"}, "spec": {"targetRef": {"name": "x"}}})
-        )
-    watched.woken.clear()
-    told[HPA]["status"]["desiredReplicas"] = 6
-    told[HPA]["metadata"]["resourceVersion"] = "8"
-    watched.put(told[HPA])
-    assert watched.woken == [KEY]
-    assert condition(_written(watched), "Ready").reason == "Reconciled"
-
-
-def test_many_hvpas_of_one_target_wake_each_other_a_few_times_only() -> None:
-    watched = Watched()
-    hvpa, deployment, *rest = documents("Additive")
-    watched.put(deployment)
-    for index in range(5000):
-        watched.put(merged(hvpa, {"metadata": {"name": f"h-{index}", "uid": str(index)}}))
-    assert len(watched.woken) < 5000 + 2 * (MOST_RIVALS + 2) ** 2
-    seen = watched.local.objects(Key(NAMESPACE, "h-4711"))
-    assert seen is not None
-    assert len(seen.rivals) == MOST_RIVALS + 1
-    writes = _written(watched, Key(NAMESPACE, "h-4711"))
-    assert condition(writes, "Ready").reason == "TargetShared"
-    assert f"more than {MOST_RIVALS} other Hvpas" in condition(writes, "Ready").message
-    watched.woken.clear()
-    for document in rest:  # none of them scales this target: nothing that becomes of it is news
-        watched.put(document)
-    deployment["spec"]["replicas"], deployment["metadata"]["resourceVersion"] = 9, "8"
-    watched.put(deployment)
-    assert len(watched.woken) < FEW
-    watched.woken.clear()
-    for index in range(1, 5000):
-        watched.delete(hvpa["kind"], NAMESPACE, f"h-{index}")
-    assert len(watched.woken) < 5000 + 2 * (MOST_RIVALS + 2) ** 2
-    assert watched.woken[-1] == Key(NAMESPACE, "h-0")
-    writes = _written(watched, Key(NAMESPACE, "h-0"))
-    assert condition(writes, "Ready").reason == "Reconciled"
-
-
-def test_an_hvpa_that_is_going_leaves_its_target_to_the_others() -> None:
-    watched = Watched()
-    hvpa, *rest = documents("Additive")
-    for document in (hvpa, *rest):
-        watched.put(document)
-    late = merged(hvpa, {"metadata": {"name": "late", "uid": "late"}})
-    watched.put(late)
-    going = {"deletionTimestamp": LONG_AGO, "finalizers": ["x"], "resourceVersion": "9", "generation": 2}
-    watched.put(merged(hvpa, {"metadata": going}))
-    assert watched.local.objects(KEY) is not None  # asks for its pods
-    watched.delete("Hvpa", NAMESPACE, "late")
-    watched.put(merged(late, {"metadata": {"resourceVersion": "10"}}))
-    pod = merged(rest[-1], {"metadata": {"name": "web-9", "uid": "9"}})
-    watched.put(pod)
-    seen = watched.local.objects(Key(NAMESPACE, "late"))
-    assert seen is not None
-    assert seen.rivals == ()
-    assert len(seen.pods) == 4
-
-
 def test_a_selector_of_many_values_is_compared_quickly_and_told_when_it_is_too_long() -> None:
     told = documents("Additive")
     values = [f"{number:05}".rjust(60, "v") for number in range(MANY)]
@@ -263,7 +138,7 @@ def test_a_selector_of_many_values_is_compared_quickly_and_told_when_it_is_too_l
     seen = watched.local.objects(KEY)
     assert seen is not None
     assert len(seen.pods) == SOME + 3
-    ready = condition(_written(watched), "Ready")
+    ready = condition(watched.reconcile(), "Ready")
     assert ready.reason == "UnsupportedTarget"
     assert f"more than {MOST_SELECTOR} characters" in ready.message
 
@@ -358,9 +233,3 @@ def test_large_objects_that_come_and_go_leave_nothing_behind() -> None:
         watched.put(merged(pod, {"metadata": metadata, "spec": {"containers": own}}))
         watched.delete("Pod", NAMESPACE, f"p-{number}")
     assert (len(_parts._known), len(_labels._known)) == before
-
-
-def _written(watched: Watched, key: Key = KEY) -> Writes:
-    writes = watched.reconcile(key)
-    assert writes.status is None or writes.status.conditions
-    return writes

@@ -61,7 +61,7 @@ WHOLES: list[Any] = [
     *({"cpu": "1e99", "memory": "1n"}, {"cpu": -1}, {"cpu": 0}, {"memory": "0"}, {"\n\x1b[31m": "\u202e"}),
 ]
 DEEP: Any = "bottom"
-for _ in range(600):
+for _ in range(300):
     DEEP = [DEEP]
 ALL: list[Any] = [*NUMBERS, *QUANTITIES, *TIMES, *TEXTS, *WHOLES, DEEP]
 

@@ -40,6 +40,7 @@ def event(
             "namespace": namespace,
         },
         "responseStatus": {"code": code},
+        "annotations": {"authorization.k8s.io/decision": "forbid" if code == 403 else "allow"},
         "stageTimestamp": f"2026-11-21T12:00:{second:02}.000000Z",
         "requestURI": "/",
     }
@@ -94,6 +95,11 @@ def test_denials_that_say_nothing_are_left_out(tmp_path: Path) -> None:
         event("list", "pods", 403, second=5),
     )
     assert rights.summary(log, known).denied == [f"12:00:05.000000 {USER} list pods a/ 403"]
+
+
+def test_a_namespace_that_is_going_is_no_denial(tmp_path: Path) -> None:
+    refused = event("create", "events", 403) | {"annotations": {"authorization.k8s.io/decision": "allow"}}
+    assert rights.summary(written(tmp_path, refused), Circumstances()).denied == []
 
 
 def test_summaries_of_several_control_planes_add_up(tmp_path: Path) -> None:
