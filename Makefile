@@ -14,6 +14,8 @@ OUT_DIR ?= evidence
 CONFIG ?= config/default
 SBOM ?= hvpa.cdx.json
 MINUTES ?= 20
+TARGET ?= decision
+FUZZ_SECONDS ?= 300
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -108,6 +110,10 @@ evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot i
 .PHONY: page-check
 page-check: venv ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)
 	@CHROMIUM="$(CHROMIUM)" $(PY) tools/check_page.py $(PAGE_CHECK_ARGS)
+
+.PHONY: fuzz
+fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300), guided by coverage (needs `pip install atheris` in .venv)
+	@$(PY) -m tests.fuzz $(TARGET) -max_total_time=$(FUZZ_SECONDS) $(FUZZ_ARGS)
 
 .PHONY: sbom
 sbom: venv ## write the bill of materials of what the operator runs with (CycloneDX) to SBOM

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import yaml
 
@@ -167,17 +168,28 @@ def test_an_api_server_that_asks_to_wait_is_obeyed_and_all_converge(
         def throttled() -> bool:
             nonlocal wanted
             wanted = wanted % 9 + 1
+            operator.pause()  # so that it sees all of it at once
             for stage in stages:
                 stage.hpa_wants(wanted)
+            operator.resume()
+            time.sleep(1)
             return operator.metric("hvpa_throttled_total") > 0
 
         wait_for(throttled, 60, "the API server asks to wait")
         for stage in stages:
-            stage.await_replicas(wanted, 90)
+            wait_for(partial(_follows, stage, wanted), 90, f"{stage.name} has {wanted} replicas", interval=1)
         found = plane.audit.requests(mark, user=USER)
         _judge(found, [one for one in found if one.is_write and one.code == 429])
         assert operator.metric("hvpa_leader") == 1
     assert not [one for one in operator.log_lines() if one.get("level") == "error"]
+
+
+def _follows(stage: Stage, wanted: int) -> bool:
+    """Whether the workload has so many replicas; if not, its HPA looks again, as it does every 15 seconds: what it said
+    may be of another count than there is by now."""
+    if stage.replicas != wanted:
+        stage.hpa_wants(wanted)
+    return stage.replicas == wanted
 
 
 def _judge(found: list[Request], refused: list[Request]) -> None:
