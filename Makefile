@@ -96,7 +96,7 @@ lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--u
 	@PYTHON="$(PYTHON)" tools/lock.sh $(LOCK_ARGS)
 
 .PHONY: bench
-bench: venv ## measure speed, rest and memory up to 10,000 Hvpas, and the simulator (BENCH_ARGS="simulation": a month)
+bench: venv ## measure speed, rest, memory and the simulator (BENCH_ARGS=scale: up to 10,000 Hvpas; simulation: a month)
 	@$(PY) -m benchmarks $(BENCH_ARGS)
 
 .PHONY: soak

@@ -27,15 +27,13 @@ from hvpa.kube.errors import DEFAULT_RETRY_AFTER, ApiError
 from hvpa.reconcile.ports import Key, Overloaded
 
 MAX_IN_FLIGHT = 16
-"""Default of `--max-in-flight`; docs/operations.md has the measurements behind it."""
+"""Default of `--max-in-flight`; docs/operations.md says why."""
 GROW_AFTER = 100
 """Answers without a complaint after which one more turn is given out at once, after a cut: about a second's worth."""
 SHORTEST_PAUSE = 0.1
 """Seconds, for a server that asks for less (or for 0, as some proxies do)."""
 SPREAD = 1.5
 """A pause is between what the server asked for and this many times it, so that replicas don't come back together."""
-
-
 WIDESPREAD = 3
 """Hvpas that are asked to wait one after the other, with no other answer in between: it is not about them."""
 ROUNDING = 1e-6

@@ -64,14 +64,13 @@ class ModelSharer:
             wire = _fields(raw)
         except UNREADABLE:
             return
-        values, kind = model.__dict__, type(model)
+        values, kind, given = model.__dict__, type(model), model.model_fields_set
         for name, alias in _aliases(kind).items():
             value = values.get(name)
             if isinstance(value, str):
                 values[name] = text(value)
-            elif isinstance(value, BaseModel | tuple | dict):
+            elif _is_large(value) and (alias in wire or name not in given):
                 values[name] = self._part(value, (kind, name), wire.get(alias))
-        given = model.model_fields_set
         _set(model, "__pydantic_fields_set__", self._given.setdefault(frozenset(given), given))
 
     def _part(self, value: Any, place: tuple[object, ...], raw: msgspec.Raw | None) -> Any:
