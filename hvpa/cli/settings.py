@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hvpa.cli.arguments import tolerance
@@ -51,7 +52,19 @@ class RunSettings:
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    add = parser.add_argument
+    _add_cluster(parser.add_argument)
+    _add_work(parser.add_argument)
+    _add_leases(parser.add_argument)
+    _add_servers(parser.add_argument)
+    parser.add_argument("--log-format", choices=LOG_FORMATS, default="json")
+    parser.add_argument("--log-level", choices=LOG_LEVELS, default="info")
+
+
+Add = Callable[..., object]
+"""`ArgumentParser.add_argument`."""
+
+
+def _add_cluster(add: Add) -> None:
     add(
         "--kubeconfig",
         metavar="FILE",
@@ -65,6 +78,16 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="repeatable (default: all namespaces)",
     )
+    add(
+        "--hpa-tolerance",
+        type=tolerance,
+        default=100_000,
+        metavar="FRACTION",
+        help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
+    )
+
+
+def _add_work(add: Add) -> None:
     add(
         "--workers",
         type=_positive,
@@ -85,6 +108,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="writes per second, the leases aside (default 0: no limit but the API server's own)",
     )
+
+
+def _add_leases(add: Add) -> None:
     add("--leader-elect", action="store_true", help="work only while holding a Lease")
     add(
         "--shards",
@@ -100,13 +126,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--lease-name", type=_lease_name, default="hvpa", help="default: hvpa")
     add("--lease-duration", type=_positive, default=15, metavar="SECONDS", help="default: 15")
-    add(
-        "--hpa-tolerance",
-        type=tolerance,
-        default=100_000,
-        metavar="FRACTION",
-        help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
-    )
+
+
+def _add_servers(add: Add) -> None:
     add(
         "--metrics-bind-address",
         type=_address,
@@ -132,8 +154,6 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="tls.crt and tls.key for --metrics-secure; read anew when replaced",
     )
     add("--per-object-metrics", action="store_true", help="metrics with a series for each Hvpa and container")
-    add("--log-format", choices=LOG_FORMATS, default="json")
-    add("--log-level", choices=LOG_LEVELS, default="info")
 
 
 def run_settings(args: argparse.Namespace) -> RunSettings:
