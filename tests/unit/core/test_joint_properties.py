@@ -222,6 +222,28 @@ def test_the_same_demand_ends_in_the_same_band_whatever_was_before(
         assert abs(first.replicas - second.replicas) <= band / work + 2
 
 
+def test_what_measurements_are_rounded_by_replaces_no_pods() -> None:
+    """Found by the search: 2 of 22617 millicores, to and fro every six hours, where nothing else is left alone."""
+    policy = {"containerName": "app", "minAllowed": {"cpu": "1928m"}}
+    spec = {
+        "weightBasedScalingIntervals": [{"vpaWeight": 100, "startReplicaCount": 1}],
+        "blend": "Trajectory",
+        "trajectory": {
+            "overlap": {"cpu": _margin((0, 0)), "memory": {"percentage": 0}},
+            "baseResourcesPerReplica": {"cpu": _margin((0, 20))},
+        },
+        "hpa": {"template": {"spec": {"minReplicas": 1, "maxReplicas": 2}}},
+        "vpa": {
+            **_ANY_CHANGE,
+            "template": {"spec": {"resourcePolicy": {"containerPolicies": [policy]}}},
+        },
+    }
+    first: dict[str, dict[Resource, int]] = {"app": {"cpu": 1928, "memory": 64 * MIB}}
+    usual: dict[str, dict[Resource, int]] = {"app": {"cpu": 100, "memory": 64 * MIB}}
+    world = JointWorld(Setup(spec, usual, first, 700, True, (0, 20)), 1, usual)
+    assert world.rest(18_090).rollouts == 1
+
+
 @given(worlds(), histories(), demands(), demands())
 def test_more_demand_never_takes_less(
     seen: tuple[Case, JointWorld], history: list[int], demand: int, more: int
