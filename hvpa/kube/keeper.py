@@ -114,13 +114,25 @@ class ShardKeeper:
 
     async def leave(self) -> None:
         """Give up all shards and the membership, once `run` was cancelled and all work has ended; never raises."""
-        for task in self._leaving.values():
-            task.cancel()
         await asyncio.gather(*self._leaving.values(), return_exceptions=True)
-        held, self._held = self._held, {}
-        await asyncio.gather(*(self._empty(shard, lease) for shard, lease in held.items()))
+        await self._api.settled()
+        named = await self._named()
+        self._held = {}
+        await asyncio.gather(*(self._empty(shard, lease) for shard, lease in named.items()))
         await self._own.remove()
         await self._group.release(unless=self._others)
+
+    async def _named(self) -> dict[int, Lease]:
+        """The Leases of shards that name us: those that we hold, and what we got when nobody waited for it any more."""
+        try:
+            leases = {lease.metadata.name: lease for lease in await self._api.list(self._names.selector)}
+        except _Trouble as error:
+            log.warning("members can't be listed", error=str(error))
+            return self._held
+        found = {shard: leases.get(self._names.shard(shard)) for shard in range(self._names.shards)}
+        return {
+            shard: lease for shard, lease in found.items() if lease is not None and lease.holder == self._me
+        }
 
     async def _keep_group(self) -> None:
         await self._group.acquire()

@@ -92,8 +92,9 @@ class LeaderElector:
         self._renewed_at = None
         if not self._tried:
             return
+        await self._api.settled()
         try:
-            lease = await self._api.get(self._me.name)  # a renewal that was cut off may have got through
+            lease = await self._api.get(self._me.name)  # a renewal whose answer was lost may have got through
             if lease is None or lease.holder != self._me.identity:
                 return
             if unless is not None and await unless():
@@ -107,6 +108,7 @@ class LeaderElector:
     async def remove(self) -> None:
         """Delete the Lease, which is of nobody's interest but ours; never raises."""
         self._renewed_at = None
+        await self._api.settled()
         try:
             lease = await self._api.get(self._me.name) if self._tried else None
             if lease is not None and lease.holder == self._me.identity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -132,6 +133,8 @@ class LeaseApi:
         self._limit = limit
         self._namespace = namespace
         self._collection = f"/apis/{API_VERSION}/namespaces/{namespace}/leases"
+        self._under_way: set[asyncio.Future[bytes]] = set()
+        """Writes that were sent and not answered yet."""
 
     async def get(self, name: str, limit: float | None = None) -> Lease | None:
         """The Lease, or None where there is none."""
@@ -194,6 +197,19 @@ class LeaseApi:
             spec.lease_transitions = (lease.spec.lease_transitions or 0) + 1
         return spec
 
+    async def settled(self) -> None:
+        """Wait until all writes have ended, those included whose caller was cancelled: what was sent can't be taken
+        back, and one who gives everything up has to know what it has. Takes as long as a request may take."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
     async def _write(self, method: str, path: str, lease: Lease, verb: str) -> Lease:
         body = Body(msgspec.json.encode(lease))
-        return _read(await self._transport.request(method, path, None, body, self._limit, verb))
+        sent = asyncio.ensure_future(self._transport.request(method, path, None, body, self._limit, verb))
+        self._under_way.add(sent)
+        sent.add_done_callback(self._ended)
+        return _read(await asyncio.shield(sent))
+
+    def _ended(self, write: asyncio.Future[bytes]) -> None:
+        self._under_way.discard(write)
+        if not write.cancelled():
+            write.exception()  # so that it counts as seen, also when the caller was cancelled

@@ -70,6 +70,23 @@ def test_the_last_one_leaves_everything_free() -> None:
     story(tell)
 
 
+@settings(max_examples=60)
+@given(seed=seeds, waits=st.lists(st.floats(0, 6), min_size=3, max_size=3))
+def test_who_leaves_in_the_middle_of_its_requests_leaves_nothing_behind(
+    seed: int, waits: list[float]
+) -> None:
+    async def tell(world: World) -> None:
+        for _ in waits:
+            world.join().line.slow = 0.4
+        for one, wait in zip(world.members, waits, strict=True):
+            await world.pass_by(wait)
+            await one.stop()
+        assert not any(map(world.server.holder, world.server.leases))
+        assert not any(map(Names("hvpa", SHARDS).is_member, world.server.leases))
+
+    story(tell, seed)
+
+
 def test_who_is_cut_off_gives_up_before_others_take_over() -> None:
     async def tell(world: World) -> None:
         for _ in range(3):
