@@ -44,6 +44,8 @@ class Credentials:
         self._renewals = 0
         self.configuration = Configuration()
         self.generation = 0
+        self._identity: tuple[object, ...] = ()
+        """What the TLS session of this generation is made of, as the files were when they were read."""
 
     @classmethod
     async def load(
@@ -108,8 +110,9 @@ class Credentials:
         except Exception as error:  # the library lets YAML, type and key errors through
             raise ConfigError(f"kubeconfig can't be used: {_one_line(error)}") from error
         self._schedule(loader, configuration, started)
-        if _tls_identity(configuration) != _tls_identity(self.configuration):
+        if (identity := _tls_identity(configuration)) != self._identity:
             self.generation += 1
+            self._identity = identity
         token = configuration.api_key.get("BearerToken")
         if token is not None:
             configuration.api_key["BearerToken"] = token.strip()  # a newline in a header would be refused

@@ -41,6 +41,18 @@ async def test_in_a_cluster_the_service_account_is_used_and_its_token_read_again
 
 
 @pytest.mark.asyncio
+async def test_a_certificate_file_that_is_replaced_in_place_asks_for_a_new_session(account: Path) -> None:
+    credentials = await Credentials.load(None)
+    before = credentials.generation
+    sent = await credentials.authorization()
+    assert not await credentials.refused(sent, before)
+    (account / "ca.crt").write_text("another certificate")
+    assert await credentials.refused(sent, before)
+    assert credentials.generation == before + 1
+    assert not await credentials.refused(sent, before + 1)
+
+
+@pytest.mark.asyncio
 async def test_a_service_account_without_a_token_is_told(account: Path) -> None:
     (account / "token").unlink()
     with pytest.raises(ConfigError, match="token"):
