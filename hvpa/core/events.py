@@ -15,6 +15,8 @@ _EXPECTED = frozenset(
 """Reasons for an inactive axis that are part of a normal start, or told by another condition: no event."""
 _TOLD = frozenset({"StaleWish", "UnknownContainer", "MissingRequest", "ScaledToZero", "Saturated"})
 """Reasons that are worth an event although the condition is as it should be."""
+SCALED = "Scaled"
+"""The reason of a step in more than one direction: on both axes, or up and down."""
 _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
     ("horizontal", "up"): "ScaledOut",
     ("horizontal", "down"): "ScaledIn",
@@ -27,7 +29,7 @@ _COMPARED = 2048
 
 
 def events_of(seen: Scene, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
-    """One event for each step, for each change of what blocks, and for each new reason of a bad condition."""
+    """One event for a step, for each change of what blocks, and for each new reason of a bad condition."""
     if status is seen.status:
         return ()
     events = [*_step_events(seen, judged), *_block_events(seen, judged)]
@@ -37,15 +39,14 @@ def events_of(seen: Scene, judged: Judgement, status: HvpaStatus) -> tuple[Event
 
 
 def _step_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
-    if seen.workload is None:
+    """One event for one patch."""
+    if seen.workload is None or not judged.applied:
         return
-    for axis, direction in judged.applied:
-        if axis == "horizontal":
-            what = f"replicas {seen.workload.spec.replicas} to {judged.target}"
-        else:
-            changes = [f"{name}: {_requests(judged, name)}" for name in sorted(judged.changed)]
-            what = text.told("; ".join(changes))
-        yield Event("Normal", _STEP_REASON[axis, direction], what)
+    reason = _STEP_REASON[judged.applied[0]] if len(judged.applied) == 1 else SCALED
+    changes = [f"{name}: {_requests(judged, name)}" for name in sorted(judged.changed)]
+    if judged.target != seen.workload.spec.replicas:
+        changes.insert(0, f"replicas {seen.workload.spec.replicas} to {judged.target}")
+    yield Event("Normal", reason, text.told("; ".join(changes)))
 
 
 def _requests(judged: Judgement, container: str) -> str:

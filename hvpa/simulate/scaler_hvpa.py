@@ -23,13 +23,14 @@ from hvpa.simulate.scalers import CpuTarget, SimulationError, Surroundings
 T = TypeVar("T")
 MOST_RECONCILES: Final = 50
 """Reconciles at one instant after which an Hvpa is taken for one that never comes to rest."""
-_HVPA_KINDS: Final[Mapping[str, str]] = {
-    "ScaledOut": "Replicas",
-    "ScaledIn": "Replicas",
-    "ScaledUp": "Requests",
-    "ScaledDown": "Requests",
-    "ScalingBlocked": "Blocked",
-    "ScalingUnblocked": "Blocked",
+_HVPA_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Scaled": ("Replicas", "Requests"),
+    "ScaledOut": ("Replicas",),
+    "ScaledIn": ("Replicas",),
+    "ScaledUp": ("Requests",),
+    "ScaledDown": ("Requests",),
+    "ScalingBlocked": ("Blocked",),
+    "ScalingUnblocked": ("Blocked",),
 }
 """Kinds of simulation events by the reasons of the Hvpa's Events; any other is a plain `Event`."""
 
@@ -120,8 +121,8 @@ class HvpaScaler:
         raise SimulationError(f"policy {self._name}: the Hvpa does not come to rest at {self._clock.instant}")
 
     def _tell(self, event: Event) -> None:
-        kind = _HVPA_KINDS.get(event.reason, "Event")
-        self._around.recorder.tell(kind, event.reason, event.message)
+        for kind in _HVPA_KINDS.get(event.reason, ("Event",)):
+            self._around.recorder.tell(kind, event.reason, event.message)
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

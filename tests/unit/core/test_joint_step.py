@@ -76,7 +76,9 @@ def test_both_axes_go_in_one_patch() -> None:
     assert spec["template"]["spec"]["containers"] == [
         {"name": "app", "resources": {"requests": {"cpu": "1667m"}}}
     ]
-    assert [one.reason for one in decision.events] == ["ScaledOut", "ScaledUp"]
+    assert [(one.reason, one.message) for one in decision.events] == [
+        ("Scaled", "replicas 1 to 3; app: cpu 1667m")
+    ]
     assert decision.weight_ppm == 500_000
 
 

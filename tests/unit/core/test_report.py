@@ -141,13 +141,13 @@ def test_an_event_tells_until_when_something_is_held() -> None:
     )
 
 
-def test_a_step_is_an_event_for_each_axis_and_direction() -> None:
+def test_a_step_is_one_event_whatever_it_changes() -> None:
     vpa = build.vpa({"app": {"cpu": "3", "memory": "256Mi"}})
     decision = build.decided(
         build.objects(build.hvpa({"replicas": 1}), build.workload(5), build.hpa(1, 10, replicas=5), vpa)
     )
-    assert [event.reason for event in decision.events] == ["ScaledIn", "ScaledDown", "ScaledUp"]
-    assert decision.events[0].message == "replicas 5 to 3"
+    assert [event.reason for event in decision.events] == ["Scaled"]
+    assert decision.events[0].message.startswith("replicas 5 to 3; app: cpu ")
 
 
 def test_a_failed_write_is_told_on_top_of_the_old_status_and_once() -> None:
