@@ -1,38 +1,34 @@
-"""Requests to the API server: bytes in, bytes out, over kubernetes-asyncio's session, TLS and authentication.
+"""Requests to the API server: bytes in, bytes out, with kubernetes-asyncio's authentication and TLS settings.
 
 The library's generated models are bypassed on purpose: bodies are decoded once, into narrow structs.
 """
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
-from urllib.parse import urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import TypeVar
 
 import aiohttp
-from aiohttp.client import _RequestContextManager
-from yarl import URL
 
+from hvpa.kube.answers import Answer
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ConfigError, Unreachable, api_error
-from hvpa.kube.library import RESTClientObject
+from hvpa.kube.session import BROKEN, Body, Call, Long, Session
 
-CONNECT_TIMEOUT = 5.0
+__all__ = [
+    "APPLY_PATCH",
+    "JSON",
+    "MERGE_PATCH",
+    "REQUEST_TIMEOUT",
+    "STRATEGIC_MERGE_PATCH",
+    "Body",
+    "OnRequest",
+    "Transport",
+]
+
 REQUEST_TIMEOUT = 10.0
 """Seconds for a whole request, lists excepted."""
-KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
-"""TCP keep-alive on watches: a peer that is gone without a word is noticed after 30 s (client-go pings after 30 s)."""
-
-READ_BUFFER = 2**18
-"""Bytes that a connection reads ahead (aiohttp's default is a quarter of it, the library's eight times as much)."""
-
-_BROKEN = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
-"""What aiohttp raises for a connection or an answer that is not as it should be."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -42,84 +38,8 @@ APPLY_PATCH = "application/apply-patch+yaml"
 OnRequest = Callable[[str, str], None]
 """Told verb and HTTP status code (or "error") of each request."""
 
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A request's body, serialised, and its media type."""
-
-    data: bytes
-    content_type: str = JSON
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    method: str
-    path: str
-    query: Mapping[str, str] | None
-    body: Body | None
-    limits: aiohttp.ClientTimeout
-    verb: str
-
-    def headers(self, authorization: str | None) -> dict[str, str]:
-        headers = {} if self.body is None else {"Content-Type": self.body.content_type}
-        if authorization is not None:
-            headers["Authorization"] = authorization
-        return headers
-
-
-class _Session:
-    """One TLS identity's session; closed when it was replaced and its last request is over.
-
-    The connector, with its TLS settings, is the library's. Its session is not used: with `trust_env` it asks for
-    proxies and .netrc in a thread before every request, and refuses a token for a host that .netrc names.
-    """
-
-    def __init__(self, credentials: Credentials) -> None:
-        configuration = credentials.configuration
-        self.generation = credentials.generation
-        self.base = str(configuration.host).rstrip("/")
-        self.active = 0
-        self.retired = False
-        self._library = RESTClientObject(configuration)
-        self.session = aiohttp.ClientSession(
-            connector=self._library.pool_manager.connector, connector_owner=False, read_bufsize=READ_BUFFER
-        )
-        self._options: dict[str, Any] = {"allow_redirects": False}
-        proxy = self._library.proxy or _proxy_of_environment(self.base)
-        if proxy:
-            self._options["proxy"] = proxy
-        if self._library.server_hostname:
-            self._options["server_hostname"] = self._library.server_hostname
-
-    def send(self, call: _Call, headers: dict[str, str]) -> _RequestContextManager:
-        url = self.base + call.path + ("?" + urlencode(call.query) if call.query else "")
-        data = None if call.body is None else call.body.data
-        return self.session.request(
-            call.method,
-            URL(url, encoded=True),
-            data=data,
-            headers=headers,
-            timeout=call.limits,
-            **self._options,
-        )
-
-    async def leave(self) -> None:
-        """A request is over."""
-        self.active -= 1
-        await self.close_if_unused()
-
-    async def close_if_unused(self) -> None:
-        if self.retired and self.active == 0:
-            await self.close()
-
-    async def close(self) -> None:
-        await self.session.close()
-        await self._library.close()
-
-
-@lru_cache
-def _limits(timeout: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
+_Got = TypeVar("_Got", Answer, Long | Answer)
+_Send = Callable[[Session, Call, str | None], Awaitable[_Got]]
 
 
 class Transport:
@@ -134,7 +54,7 @@ class Transport:
         self._credentials = credentials
         self._on_request = on_request
         self._headers = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": user_agent}
-        self._session: _Session | None = None
+        self._session: Session | None = None
 
     @property
     def server(self) -> str:
@@ -160,87 +80,70 @@ class Transport:
 
         `verb` is the Kubernetes verb for the metrics (default: the method in lower case); `timeout` in seconds.
         """
-        call = _Call(method, path, query, body, _limits(timeout), verb or method.lower())
-        session, response = await self._answer(call)
-        try:
-            return await response.read()
-        except _BROKEN as error:
-            raise Unreachable(_text(error)) from error
-        finally:
-            response.release()
-            await session.leave()
+        call = Call(method, path, query, body, timeout, verb or method.lower())
+        session, answer = await self._answer(call, Session.ask)
+        await session.leave()
+        return answer.body
 
     async def stream(
         self, path: str, query: Mapping[str, str], read_timeout: float, verb: str = "watch"
     ) -> AsyncGenerator[bytes, None]:
         """The lines of a long answer (a watch), as they come. Ends when the server ends it; raises as `request`, and
         Unreachable when nothing came for `read_timeout` seconds or the connection broke. Close it with `aclosing`."""
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
-        session, response = await self._answer(_Call("GET", path, query, None, limits, verb))
+        call = Call("GET", path, query, None, read_timeout, verb)
+        session, answer = await self._answer(call, Session.open)
+        assert not isinstance(answer, Answer)
         try:
-            _keep_alive(response)
-            async for line in _lines(response):
+            async for line in _lines(answer):
                 yield line
-        except _BROKEN as error:
+        except BROKEN as error:
             raise Unreachable(_text(error)) from error
         finally:
-            response.close()
+            answer.end()
             await session.leave()
 
-    async def _answer(self, call: _Call) -> tuple[_Session, aiohttp.ClientResponse]:
+    async def _answer(self, call: Call, send: _Send[_Got]) -> tuple[Session, _Got]:
         """The answer, if it is a success, and the session that it came through, which counts as in use. On a 401, or a
         certificate that doesn't verify, credentials are renewed once, and the request is sent again."""
         session, authorization = await self._prepare()
-        answer = await self._send(session, authorization, call, renew=True)
+        answer = await self._try(session, authorization, call, send, renew=True)
         if answer is None:
             session, authorization = await self._prepare()
-            answer = await self._send(session, authorization, call, renew=False)
+            answer = await self._try(session, authorization, call, send, renew=False)
         assert answer is not None
         return session, answer
 
-    async def _send(
-        self, session: _Session, authorization: str | None, call: _Call, renew: bool
-    ) -> aiohttp.ClientResponse | None:
+    async def _try(
+        self, session: Session, authorization: str | None, call: Call, send: _Send[_Got], renew: bool
+    ) -> _Got | None:
         """One try. With `renew`, None when the credentials were refused and new ones are there."""
         session.active += 1
-        answer: aiohttp.ClientResponse | None = None
+        good = False
         try:
-            answer = await self._try(session, authorization, call, renew)
-        finally:
-            if answer is None:
-                await session.leave()
-        return answer
-
-    async def _try(
-        self, session: _Session, authorization: str | None, call: _Call, renew: bool
-    ) -> aiohttp.ClientResponse | None:
-        try:
-            response = await session.send(call, {**self._headers, **call.headers(authorization)})
-        except _BROKEN as error:
+            answer = await send(session, call, authorization)
+            self._on_request(call.verb, str(answer.status))
+            good = 200 <= answer.status < 300
+            if good:
+                return answer
+            if answer.status == 401 and renew and await self._renew(authorization, session.generation):
+                return None
+        except BROKEN as error:
             self._on_request(call.verb, "error")
-            untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            if untrusted and renew and await self._renew(authorization, session.generation):
+            if _untrusted(error) and renew and await self._renew(authorization, session.generation):
                 return None
-            raise Unreachable(_text(error)) from error
-        self._on_request(call.verb, str(response.status))
-        if 200 <= response.status < 300:
-            return response
-        try:
-            if response.status == 401 and renew and await self._renew(authorization, session.generation):
-                return None
-            body = await response.read()
-        except _BROKEN as error:
             raise Unreachable(_text(error)) from error
         finally:
-            response.release()
-        raise api_error(response.status, body, response.headers.get("Retry-After"))
+            if not good:
+                await session.leave()
+        assert isinstance(answer, Answer)
+        raise api_error(answer.status, answer.body, answer.retry_after)
 
-    async def _prepare(self) -> tuple[_Session, str | None]:
+    async def _prepare(self) -> tuple[Session, str | None]:
         """The session for the present TLS identity, and the Authorization header."""
         try:
             authorization = await self._credentials.authorization()
             if self._session is None or self._session.generation != self._credentials.generation:
-                old, self._session = self._session, _Session(self._credentials)
+                old, self._session = self._session, Session(self._credentials, self._headers)
                 if old is not None:
                     old.retired = True
                     await old.close_if_unused()
@@ -259,18 +162,15 @@ class Transport:
             raise Unreachable(f"credentials refused, and new ones can't be had: {_text(error)}") from error
 
 
-def _proxy_of_environment(url: str) -> str | None:
-    """What HTTPS_PROXY and NO_PROXY say about a server; asked once per session."""
-    parts = urlsplit(url)
-    if parts.hostname is None or proxy_bypass(parts.hostname):
-        return None
-    return getproxies().get(parts.scheme)
+def _untrusted(error: BaseException) -> bool:
+    """Whether the server's certificate doesn't verify."""
+    return isinstance(error, ssl.SSLCertVerificationError | aiohttp.ClientConnectorCertificateError)
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+async def _lines(answer: Long) -> AsyncGenerator[bytes, None]:
     """Split a body into lines of any length (aiohttp's own readline has a limit)."""
     parts: list[bytes] = []
-    async for chunk in response.content.iter_any():
+    async for chunk in answer.pieces():
         *complete, rest = chunk.split(b"\n")
         for line in complete:
             if parts:
@@ -284,21 +184,7 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None
     # A rest without newline is an event that was cut off: the watch is resumed before it.
 
 
-def _keep_alive(response: aiohttp.ClientResponse) -> None:
-    connection = response.connection
-    transport = connection.transport if connection is not None else None
-    raw = transport.get_extra_info("socket") if transport is not None else None
-    if raw is None:
-        return
-    try:
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in KEEPALIVE:
-            raw.setsockopt(socket.IPPROTO_TCP, option, value)
-    except OSError:
-        return  # only a finer detection of dead peers is lost
-
-
 def _text(error: BaseException) -> str:
-    if isinstance(error, TimeoutError | asyncio.TimeoutError):
+    if isinstance(error, TimeoutError):
         return "no answer in time"
     return " ".join(str(error).split()) or type(error).__name__

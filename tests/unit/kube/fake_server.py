@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -39,24 +40,26 @@ class FakeServer:
         return await self.handler(request)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[FakeServer]:
+    async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeServer]:
         """Serve on a free port."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._serve)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        self.url = f"http{'' if tls is None else 's'}://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield self
         finally:
             await runner.cleanup()
 
     @asynccontextmanager
-    async def transport(self, folder: Path, user: dict[str, Any] | None = None) -> AsyncIterator[Transport]:
+    async def transport(
+        self, folder: Path, user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None
+    ) -> AsyncIterator[Transport]:
         """A transport to this server, through a real kubeconfig."""
-        credentials = await Credentials.load(str(kubeconfig(folder, self.url, user)))
+        credentials = await Credentials.load(str(kubeconfig(folder, self.url, user, cluster)))
         transport = Transport(credentials, lambda verb, code: self.counted.append((verb, code)))
         try:
             yield transport
@@ -64,15 +67,17 @@ class FakeServer:
             await transport.close()
 
 
-def kubeconfig(folder: Path, url: str, user: dict[str, Any] | None = None) -> Path:
-    """A kubeconfig file in `folder` for a server at `url`."""
+def kubeconfig(
+    folder: Path, url: str, user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None
+) -> Path:
+    """A kubeconfig file in `folder` for a server at `url`; `cluster` has what else is said about it."""
     path = folder / "kubeconfig"
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "test",
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "clusters": [{"name": "test", "cluster": {"server": url}}],
+        "clusters": [{"name": "test", "cluster": {"server": url, **(cluster or {})}}],
         "users": [{"name": "test", "user": user or {"token": "secret"}}],
     }
     path.write_text(json.dumps(document))

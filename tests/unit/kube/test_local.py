@@ -26,7 +26,12 @@ class World:
 
     def __init__(self) -> None:
         self.woken: list[str] = []
-        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: self.woken.append(key.name))
+        self.later: list[str] = []
+        self.local = LocalCluster(
+            (ALL_NAMESPACES,),
+            lambda key: self.woken.append(key.name),
+            lambda key: self.later.append(key.name),
+        )
         self._version = 0
 
     def put(self, resource: Resource[Any], name: str, own: bool | None = None, **parts: Any) -> list[str]:
@@ -60,9 +65,11 @@ class World:
         spec = {"targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": target}, **parts.pop("spec", {})}
         return self.put(HVPAS, name, own, spec=spec, **parts)
 
-    def workload(self, name: str = "web", replicas: int = 1, **labels: str) -> list[str]:
+    def workload(
+        self, name: str = "web", replicas: int = 1, own: bool | None = None, **labels: str
+    ) -> list[str]:
         spec = {"replicas": replicas, "selector": {"matchLabels": labels or {"app": name}}}
-        return self.put(DEPLOYMENTS, name, spec=spec)
+        return self.put(DEPLOYMENTS, name, own, spec=spec)
 
     def pod(self, name: str, phase: str = "Running", **labels: str) -> list[str]:
         return self.put(PODS, name, metadata={"labels": labels}, status={"phase": phase})
@@ -248,6 +255,16 @@ def test_a_recommendation_s_bounds_wake_nobody() -> None:
     assert vpa(target={"cpu": "1"}) == ["h"]
     assert vpa(target={"cpu": "1"}, upperBound={"cpu": "2"}) == []
     assert vpa(target={"cpu": "2"}, upperBound={"cpu": "2"}) == ["h"]
+
+
+def test_what_we_did_to_a_workload_ourselves_is_looked_at_later() -> None:
+    world = World()
+    world.hvpa("h")
+    world.workload()
+    assert world.workload(replicas=2, own=True) == []
+    assert world.later == ["h"]
+    assert world.workload(replicas=3) == ["h"]
+    assert world.later == ["h"]
 
 
 def test_pods_wake_their_workload_s_hvpa_only_when_something_relevant_changed() -> None:

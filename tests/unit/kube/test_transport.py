@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import ssl
 import stat
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -16,7 +18,8 @@ from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ApiError, ConfigError, Unreachable, api_error, write_error
 from hvpa.kube.transport import MERGE_PATCH, Body, Transport
 from hvpa.reconcile.ports import Conflict, Overloaded, WriteError
-from tests.unit.kube.fake_server import FakeServer, kubeconfig, status
+from tests.e2e.world.pki import Authority, inline
+from tests.unit.kube.fake_server import FakeServer, kubeconfig, status, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -282,3 +285,186 @@ async def test_a_proxy_of_the_environment_is_used(tmp_path: Path, monkeypatch: p
         transport = Transport(await Credentials.load(str(path)))
         assert await transport.request("GET", "/x") == b"{}"
         await transport.close()
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    """A proxy that answers for a server that can't be reached otherwise."""
+    monkeypatch.setenv("no_proxy", "")
+    return FakeServer()
+
+
+async def test_errors_and_renewals_are_the_same_through_a_proxy(
+    tmp_path: Path, proxied: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.headers["Authorization"] != "Bearer new":
+            return status(401, "Unauthorized", "Unauthorized")
+        if request.path == "/slow":
+            await asyncio.sleep(10)
+        return status(429, "TooManyRequests", "slow down", {"Retry-After": "3"})
+
+    proxied.handler = handler
+    async with proxied.running():
+        monkeypatch.setenv("http_proxy", proxied.url)
+        token = tmp_path / "token"
+        token.write_text("old")
+        path = kubeconfig(tmp_path, "http://cluster.invalid:6443", {"tokenFile": "token"})
+        counted: list[tuple[str, str]] = []
+        transport = Transport(
+            await Credentials.load(str(path)), lambda verb, code: counted.append((verb, code))
+        )
+        token.write_text("new")
+        with pytest.raises(ApiError, match="slow down") as caught:
+            await transport.request("PATCH", "/x", {"a": "b"}, Body(b"{}", MERGE_PATCH))
+        assert (caught.value.status, caught.value.retry_after) == (429, 3.0)
+        with pytest.raises(Unreachable, match="in time"):
+            await transport.request("GET", "/slow", timeout=0.05)
+        with pytest.raises(ApiError, match="slow down"):
+            await anext(transport.stream("/x", {}, 1.0))
+        await transport.close()
+    assert counted == [("patch", "401"), ("patch", "429"), ("get", "error"), ("watch", "429")]
+    assert proxied.headers[1]["Content-Type"] == MERGE_PATCH
+    assert proxied.requests[1] == ("PATCH", "/x", {"a": "b"})
+
+
+async def test_a_path_before_all_paths(tmp_path: Path) -> None:
+    server = FakeServer()
+    server.handler = ok
+    async with server.running():
+        server.url += "/clusters/one/"
+        async with server.transport(tmp_path) as transport:
+            await transport.request("GET", "/x")
+            async with aclosing(transport.stream("/y", {}, 1.0)) as lines:
+                assert [line async for line in lines] == []
+    assert [path for _, path, _ in server.requests] == ["/clusters/one/x", "/clusters/one/y"]
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "message"),
+    [
+        ("http://127.0.0.1:1", "two\nlines", "Authorization has characters"),
+        ("http://127.0.0.1:99999", "secret", "ort"),
+        ("http://user:pw@127.0.0.1:1", "secret", "AUTHORIZATION"),
+        ("ftp://127.0.0.1:1", "secret", "ftp"),
+    ],
+)
+async def test_what_can_t_be_asked_is_told(tmp_path: Path, url: str, token: str, message: str) -> None:
+    transport = Transport(await Credentials.load(str(kubeconfig(tmp_path, url, {"token": token}))))
+    with pytest.raises(Unreachable, match=message) as caught:
+        await transport.request("GET", "/x")
+    assert token not in str(caught.value)
+    await transport.close()
+
+
+async def test_a_request_under_way_ends_before_its_session_is_closed(tmp_path: Path) -> None:
+    server = FakeServer()
+    go_on = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.path == "/slow":
+            await go_on.wait()
+        return web.Response(body=b"{}")
+
+    server.handler = handler
+    async with server.running():
+        credentials = await Credentials.load(str(kubeconfig(tmp_path, server.url)))
+        transport = Transport(credentials)
+        slow = asyncio.ensure_future(transport.request("GET", "/slow"))
+        await until(lambda: len(server.requests) == 1)
+        before = transport._session
+        assert before is not None
+        credentials.generation += 1
+        await transport.request("GET", "/x")
+        assert before.retired
+        assert before.active == 1
+        go_on.set()
+        assert await slow == b"{}"
+        assert before.session.closed
+        await transport.close()
+
+
+async def test_closing_cuts_requests_under_way(tmp_path: Path) -> None:
+    server = FakeServer()
+    never = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        await never.wait()
+        raise AssertionError
+
+    server.handler = handler
+    async with server.running(), server.transport(tmp_path) as transport:
+        asked = asyncio.ensure_future(transport.request("GET", "/x"))
+        await until(lambda: len(server.requests) == 1)
+        await transport.close()
+        with pytest.raises(Unreachable):
+            await asked
+    assert server.counted == [("get", "error")]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("pki"))
+
+
+def serving(authority: Authority, clients: bool = False) -> ssl.SSLContext:
+    """A server's side of TLS; `clients`: they must have a certificate."""
+    pair = authority.server("server")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.certificate)
+    tls.load_cert_chain(pair.certificate, pair.key)
+    tls.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
+    return tls
+
+
+async def both_ways(transport: Transport) -> bytes:
+    """What is answered to a request; a stream must be possible as well."""
+    async with aclosing(transport.stream("/x", {}, 5.0)) as lines:
+        assert [line async for line in lines] == []
+    return await transport.request("GET", "/x")
+
+
+async def test_what_a_kubeconfig_says_about_tls_holds_for_requests_and_streams(
+    tmp_path: Path, authority: Authority
+) -> None:
+    server = FakeServer()
+    server.handler = ok
+    user = authority.client("user")
+    trusted = {"certificate-authority": str(authority.certificate)}
+    certificate = {"client-certificate": str(user.certificate), "client-key": str(user.key)}
+    named = {"tls-server-name": "kubernetes.default.svc"}
+    async with server.running(serving(authority, clients=True)):
+        for cluster in (trusted, trusted | named, {"insecure-skip-tls-verify": True}):
+            async with server.transport(tmp_path, certificate, cluster) as transport:
+                assert await both_ways(transport) == b"{}"
+        wrong: list[tuple[dict[str, Any], dict[str, Any]]] = [
+            ({"token": "secret"}, trusted),
+            (certificate, trusted | {"tls-server-name": "somebody.else"}),
+            (certificate, {}),
+        ]
+        for who, cluster in wrong:
+            async with server.transport(tmp_path, who, cluster) as transport:
+                with pytest.raises(Unreachable):
+                    await transport.request("GET", "/x")
+                with pytest.raises(Unreachable):
+                    await anext(transport.stream("/x", {}, 5.0))
+
+
+@pytest.mark.parametrize("long", [False, True])
+async def test_a_certificate_that_does_not_verify_leads_to_new_credentials_once(
+    tmp_path: Path, authority: Authority, long: bool
+) -> None:
+    server = FakeServer()
+    server.handler = ok
+    old, new = (
+        {"certificate-authority-data": inline(one.certificate)}
+        for one in (Authority(tmp_path / "old"), authority)
+    )
+    async with server.running(serving(authority)), server.transport(tmp_path, None, old) as transport:
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            await transport.request("GET", "/x")
+        kubeconfig(tmp_path, server.url, None, new)
+        if long:
+            assert await both_ways(transport) == b"{}"
+        else:
+            assert await transport.request("GET", "/x") == b"{}"
+    assert [code for _, code in server.counted[:3]] == ["error", "error", "200"]
