@@ -5,6 +5,7 @@ Reading is lenient: a status that another version or gardener's controller wrote
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -259,18 +260,24 @@ def _readable(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     return read_json(HvpaStatus, msgspec.json.encode(fields)), tuple(sorted(bad))
 
 
-def to_wire(model: BaseModel, fields: set[str] | None = None) -> dict[str, Any]:
+def to_wire(model: BaseModel, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The model as it is written: camelCase, timestamps as text, without what is absent and without empty lists;
-    where `fields` are given, of these alone."""
+    where `fields` are given (as pydantic's `include`: True, or the fields within), of these alone."""
+    include = None if fields is None else dict(fields)
     wire: dict[str, Any] = _without_empty_lists(
-        model.model_dump(by_alias=True, exclude_none=True, mode="json", include=fields)
+        model.model_dump(by_alias=True, exclude_none=True, mode="json", include=include)
     )
     return wire
 
 
+_NESTED = (dict, list)
+
+
 def _without_empty_lists(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_empty_lists(entry) for key, entry in value.items() if entry != []}
-    if isinstance(value, list):
-        return [_without_empty_lists(entry) for entry in value]
-    return value
+        return {
+            key: _without_empty_lists(entry) if isinstance(entry, _NESTED) else entry
+            for key, entry in value.items()
+            if entry != []
+        }
+    return [_without_empty_lists(entry) if isinstance(entry, _NESTED) else entry for entry in value]

@@ -20,6 +20,9 @@ from hvpa.reconcile.telemetry import Telemetry
 
 ALL = frozenset({0})
 """The shards of one who does everything."""
+AFTERMATH = 15.0
+"""Seconds after a write to a workload until its Hvpa is looked at, if nothing else brings it back before: its
+controller tells of the rollout within milliseconds, and the HPA speaks every 15 seconds."""
 REMEMBERED = 2.0
 """Lease durations for which one who doesn't work on an Hvpa remembers that it changed."""
 
@@ -147,6 +150,13 @@ class Share:
         ours."""
         if self._work is not None and self.serves(key):
             self._work.enqueue(key)
+        else:
+            self._recent.note(key)
+
+    def changed_by_us(self, key: Key) -> None:
+        """We have written to an Hvpa's workload: what follows wakes us, and time does where nothing follows."""
+        if self._work is not None and self.serves(key):
+            self._work.enqueue_in(key, AFTERMATH)
         else:
             self._recent.note(key)
 

@@ -59,7 +59,7 @@ class Store(Generic[T]):
         return self._put(obj, own=False)
 
     def put_own(self, obj: T, quiet: bool) -> bool:
-        """A write of ours was answered with `obj`; whether it was news. `quiet`: nobody needs to look at it again."""
+        """A write of ours was answered with `obj`; whether it was news. `quiet`: it is what we wanted."""
         meta = obj.metadata
         seen = self._seen.get(meta.namespace, self._seen.get(ALL_NAMESPACES, ""))
         if Key(meta.namespace, meta.name) not in self._objects and _older(meta.resource_version, seen):

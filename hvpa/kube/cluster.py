@@ -68,7 +68,7 @@ class KubeCluster:
         body = {**patch.body, "metadata": {**known, "resourceVersion": patch.resource_version}}
         path = resource.path(hvpa.namespace, patch.name)
         answer = await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH)
-        self._take(resource, answer)
+        self._take(resource, answer, quiet=True)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""
@@ -114,7 +114,7 @@ class KubeCluster:
         self._recorder.record(hvpa, event)
 
     def _take(self, resource: Resource[Any], answer: bytes, quiet: bool = False) -> None:
-        """Put the answer to a write into the local copy. `quiet`: nobody needs to look at the object again."""
+        """Put the answer to a write into the local copy. `quiet`: it is what we wanted, which is no news."""
         try:
             obj = resource.decode(answer)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:

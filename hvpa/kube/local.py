@@ -33,10 +33,17 @@ RefToken = tuple[str, ...]
 
 
 class LocalCluster:
-    """Holds the stores. `enqueue` is told the key of each Hvpa that has to be looked at again."""
+    """Holds the stores. `enqueue` is told the key of each Hvpa that has to be looked at again; `enqueue_later` that of
+    one whose workload we have just changed ourselves: there is time until the rollout begins, which is told anyway."""
 
-    def __init__(self, scopes: Collection[str], enqueue: Callable[[Key], None]) -> None:
+    def __init__(
+        self,
+        scopes: Collection[str],
+        enqueue: Callable[[Key], None],
+        enqueue_later: Callable[[Key], None] | None = None,
+    ) -> None:
         self._enqueue = enqueue
+        self._enqueue_later = enqueue_later or enqueue
         self.hvpas: Store[StoredHvpa] = Store(scopes, self._hvpa_changed)
         self.workloads: dict[str, Store[Workload]] = {
             DEPLOYMENTS.kind: Store(scopes, self._workload_changed),
@@ -134,11 +141,13 @@ class LocalCluster:
         return [obj for obj in found if obj is not None]
 
     # --- changes -----------------------------------------------------------------------------------------------------
-    def _wake(self, namespace: str, names: Iterable[str]) -> None:
+    def _wake(
+        self, namespace: str, names: Iterable[str], enqueue: Callable[[Key], None] | None = None
+    ) -> None:
         for name in names:
             key = Key(namespace, name)
             if self.hvpas.get(key) is not None:
-                self._enqueue(key)
+                (enqueue or self._enqueue)(key)
 
     def _scaling(self, target: Target) -> Collection[str]:
         """The Hvpas that scale a target. Where several name it none of them does, whatever becomes of it."""
@@ -210,7 +219,7 @@ class LocalCluster:
         if old is None or new is None or old.spec.selector != new.spec.selector:
             self._pods.pop(target, None)
         if old is None or new is None or changes.workload_changed(old, new):
-            self._wake_of(target)
+            self._wake(target.namespace, self._scaling(target), self._enqueue_later if own else self._enqueue)
 
     def _hpa_changed(self, old: Hpa | None, new: Hpa | None, own: bool) -> None:
         carry_over(old, new)

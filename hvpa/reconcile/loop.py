@@ -73,6 +73,12 @@ class WorkLoop:
         self._wake()
         self._arm()
 
+    def enqueue_in(self, key: Key, seconds: float) -> None:
+        """Make `key` due in so many seconds, or earlier where it is due earlier anyway."""
+        now = self._now()
+        self._queue.add_at(key, now + seconds, now)
+        self._arm()
+
     def discard(self, condition: Callable[[Key], bool]) -> None:
         """Forget the keys that fulfil `condition`: they are somebody else's now. Reconciles of them that are under way
         go on to their end (see `working`)."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from operator import attrgetter
+from typing import Any
+
+from pydantic import BaseModel
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.status import HvpaStatus, to_wire
@@ -29,10 +31,24 @@ def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[st
     return patch
 
 
-_WIRE_NAMES: Mapping[str, str] = {
-    name: field.alias or name for name, field in HvpaStatus.model_fields.items()
-}
-_VALUES = attrgetter(*_WIRE_NAMES)
+Fields = Mapping[str, Any]
+"""Fields of a model by their names in Python, as pydantic's `include` takes them: True, or the fields within."""
+
+
+def _differing(old: BaseModel, new: BaseModel) -> dict[str, Any]:
+    """The fields that differ between two models of one class. Most are the very same objects, and models compare
+    slowly."""
+    found: dict[str, Any] = {}
+    for name in type(new).model_fields:
+        one, other = getattr(old, name), getattr(new, name)
+        if one is other:
+            continue
+        if isinstance(one, BaseModel) and isinstance(other, BaseModel):
+            if inner := _differing(one, other):
+                found[name] = inner
+        elif one != other:
+            found[name] = True
+    return found
 
 
 class StatusPatch(Mapping[str, object]):
@@ -42,13 +58,9 @@ class StatusPatch(Mapping[str, object]):
 
     def __init__(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
         self._hvpa, self._status = hvpa, status
-        self._differ: set[str] = set()
-        if status is not hvpa.status:
-            old = hvpa.status
-            for name, one, other in zip(_WIRE_NAMES, _VALUES(old), _VALUES(status), strict=True):
-                if one is not other and one != other:  # models compare slowly, and most of them are one
-                    self._differ.add(name)
-        self.fields = sorted({_WIRE_NAMES[name] for name in self._differ} | self._leftover().keys())
+        self._differ: Fields = {} if status is hvpa.status else _differing(hvpa.status, status)
+        names = HvpaStatus.model_fields
+        self.fields = sorted({names[name].alias or name for name in self._differ} | self._leftover().keys())
 
     def _leftover(self) -> dict[str, object]:
         """What could not be read (a status of gardener's controller): removed where nothing takes its place."""

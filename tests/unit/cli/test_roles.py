@@ -105,6 +105,17 @@ async def test_only_what_is_ours_is_worked_on() -> None:
     assert sorted(await world.works()) == MINE
 
 
+async def test_what_we_changed_ourselves_is_looked_at_in_a_while_and_by_a_successor_first() -> None:
+    world = World()
+    world.share.open(world.work, world.hvpas)
+    world.share.changed_by_us(MINE[3])  # not ours (any more): remembered, as anything else that changes
+    world.gain(0)
+    assert (await world.works())[0] == MINE[3]
+    world.worked.clear()
+    world.share.changed_by_us(MINE[1])
+    assert world.work.depth() == 0
+
+
 async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
     world = World()
     world.share.open(world.work, world.hvpas)

@@ -78,6 +78,23 @@ async def test_a_key_comes_back_when_its_reconcile_asked_for_it() -> None:
 
 
 @pytest.mark.asyncio
+async def test_what_is_due_in_a_while_is_looked_at_then_or_with_what_comes_before() -> None:
+    work = Work()
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
+    running = asyncio.create_task(loop.run())
+    loop.enqueue_in(A, 0.05)
+    loop.enqueue_in(B, 0.02)
+    await asyncio.sleep(0)
+    assert work.started == []
+    loop.enqueue(A)
+    await work.until([A, B])
+    await asyncio.sleep(0.1)
+    assert work.started == [A, B]
+    loop.stop()
+    await running
+
+
+@pytest.mark.asyncio
 async def test_an_overloaded_server_is_not_asked_again_too_early() -> None:
     work = Work()
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
