@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 from collections.abc import Awaitable, Coroutine
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from hvpa.cli import garbage
 from hvpa.cli.roles import Share, role_of
 from hvpa.cli.servers import serve_metrics
 from hvpa.cli.settings import RunSettings
@@ -36,9 +36,6 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 START_TRIES = 8
 """Tries to reach the API server at start, within about half a minute."""
-YOUNG = 10_000
-"""Objects that are made between two looks for garbage in cycles, of which there is little: a twentieth of the CPU of a
-step goes into looking with Python's default of 700."""
 DRAIN = 20.0
 """Seconds that writes under way may take at the end (a Pod gets 30 before it is killed)."""
 
@@ -113,9 +110,8 @@ class Operator:
         if self._stop.is_set():
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
-        gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
-        gc.collect()
-        gc.freeze()  # what was listed stays: no need to walk over it at each collection
+        garbage.begin()
+        self._start(garbage.look_at_everything())
         self._share.open(self._work, self._local.hvpas)
         return await self._work_until_stopped()
 

@@ -42,7 +42,7 @@ def blend_request(resource: Resource, current: int, target: int, vertical_ppm: i
     return round_up(exact, _UNIT[resource])
 
 
-class RequestBounds(msgspec.Struct, frozen=True):
+class RequestBounds(msgspec.Struct, frozen=True, gc=False):
     """What a request must stay within: the VPA policy's `minAllowed` and `maxAllowed`, and a limit that stays put."""
 
     lower: int | None = None

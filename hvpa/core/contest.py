@@ -26,7 +26,7 @@ LONGEST_WAIT = HOUR
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class Contest(msgspec.Struct, frozen=True):
+class Contest(msgspec.Struct, frozen=True, gc=False):
     """How one axis stands with somebody else who sets its fields.
 
     `until` is when the wait ends (None: there is none), `record` what is to be remembered while it lasts,

@@ -35,7 +35,7 @@ MIN_CHANGE = "MinChange"
 """The change is smaller than the direction's threshold."""
 
 
-class Hold(msgspec.Struct, frozen=True):
+class Hold(msgspec.Struct, frozen=True, gc=False):
     """Why a change waits, and until when at the earliest (None: until something other than time changes)."""
 
     reason: str
@@ -69,7 +69,7 @@ class Moment(msgspec.Struct, frozen=True, dict=True):
         return state
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """A change that is wanted, as its gates see it.
 
     `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `weightless` whether the interval

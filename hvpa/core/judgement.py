@@ -16,7 +16,7 @@ from hvpa.core.weights import Weight
 from hvpa.core.wish import Wish
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class Judgement(msgspec.Struct, frozen=True, gc=False):
     """What was made of both axes, before it is put into words. All empty where nothing could be judged."""
 
     wish: Wish = Wish(None)

@@ -66,7 +66,7 @@ class Objects:
     vpa_served: bool = True
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True, gc=False):
     """Why something is as it is: a condition's reason and message."""
 
     reason: str
@@ -88,7 +88,7 @@ class OwnedChange:
     """`release` only: the owner references that stay."""
 
 
-class Recommender(msgspec.Struct, Generic[T], frozen=True):
+class Recommender(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """A recommender as far as this Hvpa may use it: the object when there is one, and why it can't be used if so."""
 
     configured: bool
@@ -100,7 +100,7 @@ class Recommender(msgspec.Struct, Generic[T], frozen=True):
     not configured, not found, refused or a foreign one acts."""
 
 
-class PodSize(msgspec.Struct, frozen=True):
+class PodSize(msgspec.Struct, frozen=True, gc=False):
     """What the pods that there are request of one container's one resource, in millicores or bytes: the least, and the
     mean of the ready ones, rounded up."""
 
@@ -108,7 +108,7 @@ class PodSize(msgspec.Struct, frozen=True):
     mean: int
 
 
-class PodsSeen(msgspec.Struct, frozen=True):
+class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """What a decision needs of the pods: counts by state, who starves, and when the last one became ready."""
 
     ready: int = 0
@@ -147,7 +147,7 @@ class Standing(Protocol):
         ...
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class Scene(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a decision depends on, but for the time and for what the HPA says: most of it is the same for long."""
 
     metadata: Meta
@@ -173,7 +173,7 @@ class Observation(Scene, frozen=True, kw_only=True):
     hpa: Recommender[Hpa]
 
 
-class WorkloadPatch(msgspec.Struct, frozen=True):
+class WorkloadPatch(msgspec.Struct, frozen=True, gc=False):
     """The one write to the workload: a strategic merge patch, conditional on `resource_version`."""
 
     kind: str
@@ -182,7 +182,7 @@ class WorkloadPatch(msgspec.Struct, frozen=True):
     body: Mapping[str, object]
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """A Kubernetes Event on the Hvpa."""
 
     type: Literal["Normal", "Warning"]
@@ -190,7 +190,7 @@ class Event(msgspec.Struct, frozen=True):
     message: str
 
 
-class Blocked(msgspec.Struct, frozen=True):
+class Blocked(msgspec.Struct, frozen=True, gc=False):
     """A change that is wanted and held back. `current` and `wanted` are replicas, millicores or bytes."""
 
     axis: Axis
@@ -203,14 +203,14 @@ class Blocked(msgspec.Struct, frozen=True):
     until: dt.datetime | None = None
 
 
-class ContainerResources(msgspec.Struct, frozen=True):
+class ContainerResources(msgspec.Struct, frozen=True, gc=False):
     """Requests and limits of CPU (millicores) and memory (bytes) of one container."""
 
     requests: Mapping[Resource, int]
     limits: Mapping[Resource, int]
 
 
-class ReplicaView(msgspec.Struct, frozen=True):
+class ReplicaView(msgspec.Struct, frozen=True, gc=False):
     """Replica counts of a decision: now, the HPA's trusted wish, after this decision, and if nothing were blocked."""
 
     current: int
@@ -219,7 +219,7 @@ class ReplicaView(msgspec.Struct, frozen=True):
     recommended: int
 
 
-class JointSlot(msgspec.Struct, frozen=True):
+class JointSlot(msgspec.Struct, frozen=True, gc=False):
     """One container's one resource in a joint decision (DESIGN 5.4), in millicores or bytes.
 
     `base` is its size where the path begins, `usual` and `present` are the demand of all pods together without their
@@ -239,7 +239,7 @@ class JointSlot(msgspec.Struct, frozen=True):
     present_replicas: int | None = None
 
 
-class JointView(msgspec.Struct, frozen=True):
+class JointView(msgspec.Struct, frozen=True, gc=False):
     """A joint decision's way: the path, the point on it that serves the usual demand, and what is wanted.
 
     `mean_replicas` is the mean of the counts that the usual demand speaks of. `usual` is None where no slot has a usual
@@ -254,7 +254,7 @@ class JointView(msgspec.Struct, frozen=True):
     because: str
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """What to write, in this order: workload, status, mailbox, owned objects, events; and when to look again.
 
     `status` holds when all writes succeed. `weight_ppm` is the vertical weight in parts per million. `containers` is

@@ -20,7 +20,7 @@ Policy = ContainerPolicy | VpaContainerPolicy
 """A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""
 
 
-class Slot(msgspec.Struct, frozen=True):
+class Slot(msgspec.Struct, frozen=True, gc=False):
     """One container's one resource: what is set now, what the VPA targets, and what bounds it."""
 
     container: str

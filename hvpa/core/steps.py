@@ -15,7 +15,7 @@ from hvpa.core.slots import Slot
 from hvpa.core.weights import percent
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, gc=False):
     """A change of one slot that is wanted: the request, the weight it was blended with, and how its gates see it."""
 
     slot: Slot
@@ -32,7 +32,7 @@ class Step(msgspec.Struct, frozen=True):
         return "up" if self.request > self.slot.current else "down"
 
 
-class VerticalOutcome(msgspec.Struct, frozen=True):
+class VerticalOutcome(msgspec.Struct, frozen=True, gc=False):
     """What becomes of the resources: `containers` is set now, `recommended` would be if nothing were blocked, `changed`
     names the containers that this decision changes, `young_until` until when the VPA's history is too young
     for a request that would be lowered, `without_request` what was reckoned from a missing request."""

@@ -10,7 +10,7 @@ FULL = 1_000_000
 """Weight 1 (100 percent) in parts per million."""
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class Bounds(msgspec.Struct, frozen=True, gc=False):
     """Replica bounds of the horizontal axis; `upper` is None where there is no HPA."""
 
     lower: int = 1
@@ -27,7 +27,7 @@ class Bounds(msgspec.Struct, frozen=True):
         return self.clamp(count) == count
 
 
-class Weight(msgspec.Struct, frozen=True):
+class Weight(msgspec.Struct, frozen=True, gc=False):
     """The vertical weight that counts, and the interval it is from (an index, None where none matched)."""
 
     vertical_ppm: int

@@ -28,8 +28,8 @@ REMEMBERED = 4096
 BURST = 25
 REFILL = dt.timedelta(seconds=30)
 """Each Hvpa may send BURST Events, and one more per REFILL (client-go's spam filter: 25 and 5 minutes)."""
-BACKLOG = 1000
-"""Events that wait to be written; further ones are dropped."""
+BACKLOG = 10_000
+"""Events that wait to be written, half a kilobyte each; further ones are dropped."""
 TRIES = 3
 """Of an Event, when the API server asks to wait; in between it waits for its turn."""
 AWAY = (0.25, 1.0, 4.0, 8.0)

@@ -18,13 +18,13 @@ _set = msgspec.structs.force_setattr
 _sharer = ModelSharer()
 
 
-class NamedRecommender(msgspec.Struct, frozen=True):
+class NamedRecommender(msgspec.Struct, frozen=True, gc=False):
     """The HPA or VPA that an Hvpa names."""
 
     name: str | None = None
 
 
-class Links(msgspec.Struct, frozen=True, rename="camel"):
+class Links(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """What of an Hvpa's spec the indexes need; readable where the rest of the spec is not."""
 
     target_ref: ObjectReference = ObjectReference()

@@ -33,7 +33,7 @@ MAX_DESCRIPTION = 1024
 """Characters of an error that `status.lastError.description` keeps (webhooks can answer with whole pages)."""
 
 
-class Result(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True, gc=False):
     """How a reconcile ended. `wait` is when to look again (`done`), or how long the server asked to wait
     (`overloaded`); None for no such time."""
 
