@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,15 +56,16 @@ class Write:
     content: str
 
 
-def shares(step: Asked) -> list[Share]:
-    """What the operator wrote in a step; raises ValueError where a kind is unknown here, or none was sampled."""
+def shares(step: Asked, earlier: Sequence[Asked] = ()) -> list[Share]:
+    """What the operator wrote in a step; raises ValueError where a kind is unknown here, or none was sampled, neither
+    in this step nor in `earlier` ones (Events are dropped when there are very many)."""
     found = []
     events = step.kinds[NEW_EVENT] + step.kinds[EVENT]  # those that raise a count are taken for new ones
     counted: Mapping[Kind, int] = {**{kind: step.kinds[kind] for kind in ORDER}, NEW_EVENT: events}
     if unknown := [str(kind) for kind in step.kinds if kind.is_write and kind not in (*counted, EVENT)]:
         raise ValueError(f"the operator's step has writes that the floor doesn't know: {', '.join(unknown)}")
     for kind, count in counted.items():
-        bodies = step.bodies.get(kind, [])
+        bodies = next((sample for one in (step, *earlier) if (sample := one.bodies.get(kind))), [])
         if kind == WORKLOADS:  # those that change both axes, if there are any
             bodies = [body for body in bodies if b'"replicas"' in body and b'"requests"' in body] or bodies
         if count and not bodies:

@@ -197,7 +197,8 @@ def floor(bench: Bench) -> None:
     last = bench.sampled[-1]
     world.end()
     bench.tell("the floor of a step")
-    with Remote(Floor, world.account, plan.hvpas, plan.floor_concurrency, shares(last.asked)) as client:
+    what = shares(last.asked, [one.asked for one in bench.sampled])
+    with Remote(Floor, world.account, plan.hvpas, plan.floor_concurrency, what) as client:
         world.others["client"] = client.pid
         with world.measured() as found:
             bench.driver.begin("step")

@@ -172,6 +172,15 @@ def test_the_floor_writes_what_the_operator_wrote() -> None:
     assert all(b"requests" in body for body in found[WORKLOADS].bodies)
 
 
+def test_what_was_not_sampled_in_a_step_is_taken_from_an_earlier_one() -> None:
+    last, earlier = step(patch_events=2), step()
+    last.bodies.pop(NEW_EVENT)
+    with pytest.raises(ValueError, match="no create events in the sample"):
+        shares(last)
+    found = {share.kind: share for share in shares(last, [last, earlier])}
+    assert (found[NEW_EVENT].count, found[NEW_EVENT].bodies) == (5, earlier.bodies[NEW_EVENT])
+
+
 def test_a_write_that_the_floor_does_not_know_is_no_floor() -> None:
     with pytest.raises(ValueError, match="delete pods"):
         shares(step(delete_pods=1))
