@@ -19,20 +19,21 @@ EVERYTHING = 3600.0
 """Seconds between two searches that look at everything."""
 
 
-def begin() -> None:
-    """Search once, and set aside what is there, now and after each whole search from now on."""
-    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
-    if _set_aside not in gc.callbacks:
-        gc.callbacks.append(_set_aside)
-    gc.collect()
-
-
-async def look_at_everything(seconds: float = EVERYTHING) -> None:
-    """Every so many seconds, for ever."""
-    while True:
-        await asyncio.sleep(seconds)
+async def look_after(seconds: float = EVERYTHING) -> None:
+    """Set aside what is there and, after each whole search from now on, what that has left; every so many seconds look
+    at everything. For ever: when it is cancelled, all is as it was."""
+    before = gc.get_threshold()
+    gc.set_threshold(YOUNG, *before[1:])
+    gc.callbacks.append(_set_aside)
+    try:
+        while True:
+            gc.unfreeze()
+            gc.collect()
+            await asyncio.sleep(seconds)
+    finally:
+        gc.callbacks.remove(_set_aside)
+        gc.set_threshold(*before)
         gc.unfreeze()
-        gc.collect()
 
 
 def _set_aside(phase: Literal["start", "stop"], info: dict[str, int]) -> None:

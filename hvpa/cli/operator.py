@@ -110,8 +110,7 @@ class Operator:
         if self._stop.is_set():
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
-        garbage.begin()
-        self._start(garbage.look_at_everything())
+        self._start(garbage.look_after())
         self._share.open(self._work, self._local.hvpas)
         return await self._work_until_stopped()
 
