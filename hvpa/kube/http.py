@@ -7,11 +7,12 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar
 
 from aiohappyeyeballs import start_connection
 
-from hvpa.kube.answers import Answer, AnswerReader, Lost, Malformed
+from hvpa.kube.answers import Answer, Lost, Malformed
+from hvpa.kube.connection import Connection
 from hvpa.kube.streams import Stream
 
 CONNECT_TIMEOUT = 5.0
@@ -29,11 +30,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 """Methods that tell a length also of no body."""
 
 
-class _Closeable(Protocol):
-    def end(self) -> asyncio.Future[None]: ...
-
-
-_Kind = TypeVar("_Kind", bound=asyncio.Protocol)
+_Kind = TypeVar("_Kind", bound=Connection)
 
 
 class Connections:
@@ -58,7 +55,7 @@ class Connections:
         self._keep = keep
         self._headers = "".join(_line(name, value) for name, value in headers.items())
         self._loop = asyncio.get_running_loop()
-        self._open: set[_Closeable] = set()
+        self._open: set[Connection] = set()
         self._idle: list[_Connection] = []  # the one that was used last at the end
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -148,11 +145,11 @@ class Connections:
             connection.end()
         return None
 
-    def made(self, connection: _Closeable) -> None:
+    def made(self, connection: Connection) -> None:
         """A connection is there."""
         self._open.add(connection)
 
-    def lost(self, connection: _Closeable) -> None:
+    def lost(self, connection: Connection) -> None:
         """A connection has ended."""
         self._open.discard(connection)
         if isinstance(connection, _Connection) and connection in self._idle:
@@ -178,16 +175,13 @@ class Connections:
             self._timer = self._loop.call_at(self._idle[0].idle_since + self._keep, self._sweep)
 
 
-class _Connection(asyncio.Protocol):
+class _Connection(Connection):
     """One connection. There is no flow control for what is written: it is one request, which is in memory anyway."""
 
     def __init__(self, pool: Connections) -> None:
+        super().__init__(pool)
         self.idle_since = 0.0
-        self._pool = pool
-        self._loop = asyncio.get_running_loop()
-        self._gone: asyncio.Future[None] = self._loop.create_future()
-        self._reader = AnswerReader()
-        self._transport: asyncio.Transport | None = None
+        self._connections = pool
         self._waiting: asyncio.Future[Answer] | None = None
 
     @property
@@ -198,13 +192,6 @@ class _Connection(asyncio.Protocol):
     def usable(self) -> bool:
         """Whether another request can be sent."""
         return self._reader.reusable and self._transport is not None and not self._transport.is_closing()
-
-    def end(self) -> asyncio.Future[None]:
-        """Close at once. Done when that is done."""
-        self._reader.reusable = False
-        if self._transport is not None:
-            self._transport.abort()
-        return self._gone
 
     async def ask(self, request: bytes, deadline: float, *, bodiless: bool) -> Answer:
         """The answer to `request`; see `Connections.ask`."""
@@ -224,7 +211,7 @@ class _Connection(asyncio.Protocol):
         finally:
             timer.cancel()
             self._waiting = None
-        self._pool.release(self)
+        self._connections.release(self)
         return answer
 
     def _succeed(self, answer: Answer) -> None:
@@ -235,11 +222,6 @@ class _Connection(asyncio.Protocol):
         self._reader.reusable = False
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(error)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclasses of it
-        self._pool.made(self)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -256,27 +238,6 @@ class _Connection(asyncio.Protocol):
         else:
             if answer is not None:
                 self._succeed(answer)
-
-    def eof_received(self) -> None:
-        """See `asyncio.Protocol`."""
-        self._ended(None)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        self._ended(exc)
-        self._reader.close()
-        self._pool.lost(self)
-        self._gone.set_result(None)
-
-    def _ended(self, error: Exception | None) -> None:
-        try:
-            answer = None if error is not None else self._reader.end()
-        except Malformed as wrong:
-            self._fail(wrong)
-            return
-        if answer is not None:
-            self._succeed(answer)
-        self._fail(Lost(str(error or "the server closed the connection")))
 
 
 def _line(name: str, value: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncGenerator
-from typing import Protocol, cast
 
-from hvpa.kube.answers import Answer, AnswerReader, Lost, Malformed
+from hvpa.kube.answers import Answer, Lost, Malformed
+from hvpa.kube.connection import Connection, Pool
 
 MOST_UNREAD = 2**18
 """Bytes of a body that nobody has taken yet, beyond which the server has to wait."""
@@ -15,28 +15,12 @@ KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_K
 """TCP keep-alive: a peer that is gone without a word is noticed after 30 s (client-go pings after 30 s)."""
 
 
-class Pool(Protocol):
-    """Keeps count of connections."""
-
-    def made(self, connection: Stream) -> None:
-        """A connection is there."""
-        ...
-
-    def lost(self, connection: Stream) -> None:
-        """A connection has ended."""
-        ...
-
-
-class Stream(asyncio.Protocol):
+class Stream(Connection):
     """One connection for one request. `silence`: seconds after which an answer of which nothing came counts as over."""
 
     def __init__(self, pool: Pool, silence: float) -> None:
-        self._pool = pool
+        super().__init__(pool)
         self._silence = silence
-        self._loop = asyncio.get_running_loop()
-        self._gone: asyncio.Future[None] = self._loop.create_future()
-        self._reader = AnswerReader()
-        self._transport: asyncio.Transport | None = None
         self._news: asyncio.Future[None] | None = None
         """Somebody waits for something to happen."""
         self._unread = 0
@@ -83,12 +67,6 @@ class Stream(asyncio.Protocol):
             else:
                 await self._something()
 
-    def end(self) -> asyncio.Future[None]:
-        """Close at once. Done when that is done."""
-        if self._transport is not None:
-            self._transport.abort()
-        return self._gone
-
     async def _something(self) -> None:
         """Wait until something comes, or raise what ended it."""
         if self._error is not None:
@@ -102,6 +80,11 @@ class Stream(asyncio.Protocol):
     def _tell(self) -> None:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
+
+    def _succeed(self, answer: Answer) -> None:
+        if self._answer is None and self._error is None:
+            self._answer = answer
+        self._tell()
 
     def _fail(self, error: Exception) -> None:
         if self._answer is None and self._error is None:
@@ -119,10 +102,9 @@ class Stream(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclasses of it
+        super().connection_made(transport)
         self._heard_at = self._loop.time()
         self._timer = self._loop.call_later(self._silence, self._look)
-        self._pool.made(self)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -140,26 +122,11 @@ class Stream(asyncio.Protocol):
             self._transport.pause_reading()
         self._tell()
 
-    def eof_received(self) -> None:
-        """See `asyncio.Protocol`."""
-        self._ended(None)
-
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         if self._timer is not None:
             self._timer.cancel()
-        self._ended(exc)
-        self._reader.close()
-        self._pool.lost(self)
-        self._gone.set_result(None)
-
-    def _ended(self, error: Exception | None) -> None:
-        try:
-            if error is None and self._answer is None and self._error is None:
-                self._answer = self._reader.end()
-        except Malformed as wrong:
-            self._fail(wrong)
-        self._fail(Lost(str(error or "the server closed the connection")))
+        super().connection_lost(exc)
 
 
 def keep_alive(transport: asyncio.BaseTransport | None) -> None:
