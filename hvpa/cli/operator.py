@@ -111,7 +111,7 @@ class Operator:
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
         self._start(garbage.look_after())
-        self._share.open(self._work, self._local.hvpas)
+        self._share.open(self._work, self._local)
         return await self._work_until_stopped()
 
     async def _work_until_stopped(self) -> int:

@@ -4,13 +4,13 @@ happens to the work queue when that changes."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol
+from typing import Protocol
 
 from hvpa.core.memo import forget
-from hvpa.kube.cache import Store
 from hvpa.kube.keeper import Desk, ShardKeeper
 from hvpa.kube.lease import Candidate, LeaderElector
 from hvpa.kube.leases import awake_or_not
+from hvpa.kube.local import LocalCluster
 from hvpa.kube.recent import Recent
 from hvpa.kube.shards import shard_of
 from hvpa.kube.transport import Transport
@@ -130,12 +130,12 @@ class Share:
         self._telemetry = telemetry
         self._recent = Recent(REMEMBERED * duration, awake_or_not)
         self._work: WorkLoop | None = None
-        self._hvpas: Store[Any] = Store((), lambda old, new, own: None)
+        self._local: LocalCluster
 
-    def open(self, work: WorkLoop, hvpas: Store[Any]) -> None:
-        """From now on `hvpas` holds all Hvpas (the caches are filled), and what is ours goes to `work`."""
+    def open(self, work: WorkLoop, local: LocalCluster) -> None:
+        """From now on `local` holds all Hvpas (the caches are filled), and what is ours goes to `work`."""
         self._recent.clear()
-        self._work, self._hvpas = work, hvpas
+        self._work, self._local = work, local
 
     def serves(self, key: Key) -> bool:
         """Whether a reconcile of this Hvpa may begin."""
@@ -164,17 +164,17 @@ class Share:
         """See `Desk`. What changed lately comes first: whoever had it before may not have come to it."""
         assert self._work is not None
         for key in self._recent.latest():
-            if shard_of(key, self._shards) in shards and self._hvpas.get(key) is not None:
+            if shard_of(key, self._shards) in shards and self._local.hvpas.get(key) is not None:
                 self._work.enqueue(key)
-        for key in self._hvpas:
-            if shard_of(key, self._shards) in shards:
-                self._work.enqueue(key, urgent=False)
+        ours = [key for key in self._local.hvpas if shard_of(key, self._shards) in shards]
+        for key in self._local.changed_last(ours):
+            self._work.enqueue(key, urgent=False)
 
     def given_up(self, shards: frozenset[int]) -> None:
         """See `Desk`."""
         assert self._work is not None
         self._work.discard(lambda key: shard_of(key, self._shards) in shards)
-        for key in self._hvpas:
+        for key in self._local.hvpas:
             if shard_of(key, self._shards) in shards:
                 forget((key.namespace, key.name))
                 self._telemetry.forgotten(key)

@@ -6,10 +6,10 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import msgspec
+from msgspec import structs
 
 from hvpa.api.hvpa import HvpaSpec, TemplateMeta
 from hvpa.api.objects import WORKLOAD_API_VERSION, Hpa, Meta, Vpa
@@ -40,24 +40,23 @@ LONGEST_WINDOW = 3600
 """The longest that an HPA takes (`MaxStabilizationWindowSeconds` in pkg/apis/autoscaling/validation)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """An owned object as it is applied; `template_hash` stands in its annotations, so that a changed template is
-    noticed even where the difference is something that is no longer asked for."""
+class Manifest(msgspec.Struct, frozen=True, gc=False):
+    """What tells an owned object as it is applied from any other; the document itself is made again when it is needed
+    (`document`). `template_hash` stands in its annotations, so that a changed template is noticed even where the
+    difference is something that is no longer asked for."""
 
     kind: OwnedKind
-    version: str
     name: str
-    owner: Meta
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-    template_hash: str
-    spec_text: str
+    template: TemplateMeta
+    template_hash: str = ""
 
     @property
-    def body(self) -> dict[str, object]:
-        """The document."""
-        return _document(self, json.loads(self.spec_text))
+    def annotations(self) -> dict[str, str]:
+        """The template's, and the hash."""
+        return {
+            **self.template.annotations,
+            **({TEMPLATE_HASH: self.template_hash} if self.template_hash else {}),
+        }
 
 
 _FIELDS = attrgetter(*[name for name in HvpaSpec.model_fields if name != "replicas"])
@@ -81,27 +80,21 @@ def _basis(name: str, owner: Meta, spec: HvpaSpec) -> Basis:
 
 @latest(_basis)
 def _wanted_hpa(name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
-    template, body = spec.hpa.template.metadata, hpa_spec(owner.name, spec)
-    return _manifest("HorizontalPodAutoscaler", HPA_API_VERSION, name, owner, template, body)
+    return _hashed(Manifest("HorizontalPodAutoscaler", name, spec.hpa.template.metadata), owner, spec)
 
 
 @latest(_basis)
 def _wanted_vpa(name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
-    template, body = spec.vpa.template.metadata, vpa_spec(spec)
-    return _manifest("VerticalPodAutoscaler", VPA_API_VERSION, name, owner, template, body)
+    return _hashed(Manifest("VerticalPodAutoscaler", name, spec.vpa.template.metadata), owner, spec)
 
 
-def _manifest(
-    kind: OwnedKind, version: str, name: str, owner: Meta, template: TemplateMeta, body: Mapping[str, object]
-) -> Manifest:
-    text = json.dumps(body, sort_keys=True)
-    bare = Manifest(kind, version, name, owner, template.labels, template.annotations, "", text)
-    digest = hashlib.sha256(json.dumps(bare.body, sort_keys=True).encode()).hexdigest()[:16]
-    return replace(bare, annotations={**template.annotations, TEMPLATE_HASH: digest}, template_hash=digest)
+def _hashed(bare: Manifest, owner: Meta, spec: HvpaSpec) -> Manifest:
+    text = json.dumps(document(bare, owner, spec), sort_keys=True)
+    return structs.replace(bare, template_hash=hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
-def _document(manifest: Manifest, spec: object) -> dict[str, object]:
-    owner = manifest.owner
+def document(manifest: Manifest, owner: Meta, spec: HvpaSpec) -> dict[str, object]:
+    """An owned object as it is applied, for the Hvpa of which `wanted` made the manifest."""
     controller = {
         "apiVersion": API_VERSION,
         "kind": "Hvpa",
@@ -112,11 +105,14 @@ def _document(manifest: Manifest, spec: object) -> dict[str, object]:
     metadata = {
         "name": manifest.name,
         "namespace": owner.namespace,
-        "labels": dict(manifest.labels),
-        "annotations": dict(manifest.annotations),
+        "labels": dict(manifest.template.labels),
+        "annotations": manifest.annotations,
         "ownerReferences": [controller],
     }
-    return {"apiVersion": manifest.version, "kind": manifest.kind, "metadata": metadata, "spec": spec}
+    found = {"kind": manifest.kind, "metadata": metadata}
+    if manifest.kind == "HorizontalPodAutoscaler":
+        return {"apiVersion": HPA_API_VERSION, **found, "spec": hpa_spec(owner.name, spec)}
+    return {"apiVersion": VPA_API_VERSION, **found, "spec": vpa_spec(spec)}
 
 
 def hpa_spec(owner: str, spec: HvpaSpec) -> dict[str, object]:
@@ -157,25 +153,27 @@ def vpa_spec(spec: HvpaSpec) -> dict[str, object]:
     return body
 
 
-def up_to_date(existing: Hpa | Vpa, manifest: Manifest, owner: Meta) -> bool:
+def up_to_date(existing: Hpa | Vpa, manifest: Manifest, owner: Meta, spec: HvpaSpec) -> bool:
     """Whether `existing` has all that `manifest` asks for; fields that the API server filled in don't matter."""
     have = existing.metadata
-    if not (manifest.labels.items() <= have.labels.items()):
+    if not (manifest.template.labels.items() <= have.labels.items()):
         return False
     if not (manifest.annotations.items() <= have.annotations.items()):
         return False
     controller = have.controller()
     if controller is None or controller.uid != owner.uid:
         return False
-    return (_hpa_covers if manifest.kind == "HorizontalPodAutoscaler" else _vpa_covers)(existing, manifest)
+    covers = _hpa_covers if manifest.kind == "HorizontalPodAutoscaler" else _vpa_covers
+    return covers(existing, manifest, owner, spec)
 
 
-def _compared(existing: Hpa | Vpa, manifest: Manifest) -> Basis:
-    return Basis((manifest.owner.namespace, manifest.owner.name), (existing.raw_spec, manifest))
+def _compared(existing: Hpa | Vpa, manifest: Manifest, owner: Meta, spec: HvpaSpec) -> Basis:
+    return Basis((owner.namespace, owner.name), (existing.raw_spec, manifest))
 
 
-def _covers(existing: Hpa | Vpa, manifest: Manifest) -> bool:
-    return _contains(msgspec.json.decode(existing.raw_spec), json.loads(manifest.spec_text))
+def _covers(existing: Hpa | Vpa, manifest: Manifest, owner: Meta, spec: HvpaSpec) -> bool:
+    asked = json.loads(json.dumps(document(manifest, owner, spec)["spec"]))
+    return _contains(msgspec.json.decode(existing.raw_spec), asked)
 
 
 _hpa_covers = latest(_compared)(_covers)

@@ -24,6 +24,8 @@ HVPAS = 16_384
 """Hvpas of which the latest result is kept. When there are more, it starts anew."""
 
 _tables: list[dict[Any, Any]] = []
+_slots: dict[Hashable, Hashable] = {}
+"""The slots in use: each is held once, whatever is kept for it."""
 _latest: list[dict[Hashable, Any]] = []
 _of_status: list[dict[Hashable, Any]] = []
 """Those of `_latest` whose results were made of the Hvpa's status."""
@@ -31,6 +33,7 @@ _of_status: list[dict[Hashable, Any]] = []
 
 def forget(slot: Hashable) -> None:
     """Drop what is kept for an Hvpa that is gone: `slot` as in `Basis`."""
+    _slots.pop(slot, None)
     for table in _latest:
         table.pop(slot, None)
 
@@ -44,6 +47,7 @@ def forget_decision(slot: Hashable) -> None:
 
 def forget_all() -> None:
     """Start anew, as in another process."""
+    _slots.clear()
     for table in _tables + _latest:
         table.clear()
 
@@ -152,6 +156,10 @@ def _are_same(ones: tuple[object, ...], others: tuple[object, ...]) -> bool:
 
 
 def _keep(table: dict[Hashable, Any], slot: Hashable, kept: object) -> None:
-    if slot not in table and len(table) >= HVPAS:
-        table.clear()
+    if slot not in table:
+        if len(table) >= HVPAS:
+            table.clear()
+        if len(_slots) >= HVPAS:
+            _slots.clear()
+        slot = _slots.setdefault(slot, slot)
     table[slot] = kept

@@ -12,6 +12,7 @@ from hvpa.api.objects import (
     ContainerRecommendation,
     Hpa,
     Recommendation,
+    ResourceList,
     Vpa,
     VpaStatusRead,
     Workload,
@@ -44,6 +45,7 @@ MOST_PROBLEMS = 20
 """Faults of a spec that are told at once."""
 MOST_SELECTOR = 32_768
 """Characters of a workload's selector, which the status repeats for the HPA."""
+_NO_AMOUNTS: ResourceList = {}
 _NO_HPA: Recommender[Hpa] = Recommender(False)
 
 
@@ -80,7 +82,13 @@ def _said(vpa: Vpa, uncapped: bool) -> Vpa:
     if said is None or said.container_recommendations is None:
         return vpa
     targets = [
-        ContainerRecommendation(one.container_name, (uncapped and one.uncapped_target) or one.target)
+        ContainerRecommendation(
+            one.container_name,
+            (uncapped and one.uncapped_target) or one.target,
+            _NO_AMOUNTS,
+            _NO_AMOUNTS,
+            _NO_AMOUNTS,
+        )
         for one in said.container_recommendations
     ]
     status = VpaStatusRead(Recommendation(targets), vpa.status.conditions)

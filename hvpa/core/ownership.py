@@ -172,8 +172,9 @@ def resolve(claim: Claim[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, .
     chosen: O | None = ranked[0] if ranked else None
     name = chosen.metadata.name if chosen is not None else _free_name(owner, candidates)
     manifest = manifests.wanted(claim.kind, name, owner, spec)
-    if chosen is None or not manifests.up_to_date(chosen, manifest, owner):
-        changes.append(OwnedChange("apply", claim.kind, name, manifest=manifest.body))
+    if chosen is None or not manifests.up_to_date(chosen, manifest, owner, spec):
+        asked = manifests.document(manifest, owner, spec)
+        changes.append(OwnedChange("apply", claim.kind, name, manifest=asked))
     problem = None
     if chosen is None:
         problem = Finding(f"{claim.short}Created", f"{claim.kind} {name} is being created")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hvpa.api.objects import Container, ContainerStatus, Meta, Pod, Workload, condition
 from hvpa.core.blend import ceil_div
@@ -13,6 +14,7 @@ from hvpa.core.model import PodSize, PodsSeen
 from hvpa.core.path import SlotKey
 from hvpa.core.slots import RESOURCES, amount
 
+_NOTHING: Mapping[Any, Any] = {}
 OOM_KILLED = "OOMKilled"
 EVICTED = "Evicted"
 _LOW_ON_MEMORY = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
@@ -77,8 +79,8 @@ def see_pods(
         ready=ready,
         running=running,
         last_ready_at=last_ready,
-        starving=starving,
-        sizes=_sizes(pods) if sized else {},
+        starving=starving or _NOTHING,
+        sizes=_sizes(pods) if sized else _NOTHING,
         ready_since=tuple(sorted(ready_since)) if sized else (),
     )
 

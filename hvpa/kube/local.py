@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from hvpa.api.objects import Hpa, Meta, ObjectReference, Pod, Selector, Vpa, Workload
+from hvpa.api.objects import Hpa, Meta, Pod, Selector, Vpa, Workload
 from hvpa.core.model import MOST_RIVALS, Objects
 from hvpa.kube import changes
-from hvpa.kube.cache import Store
+from hvpa.kube.cache import Store, version
 from hvpa.kube.indexes import Index, PodIndex, SelectorIndex
-from hvpa.kube.parsed import NO_LINKS, Links, NamedRecommender, StoredHvpa
+from hvpa.kube.parsed import NO_LINKS, NamedRecommender, StoredHvpa
+from hvpa.kube.references import HVPA_KIND, RefToken, Target, reference_of, target_of, tokens_of
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
 from hvpa.kube.slim import carry_over
 from hvpa.reconcile.ports import Key
 
-HVPA_KIND = "Hvpa"
-
-
-class Target(NamedTuple):
-    """A workload that an Hvpa names."""
-
-    namespace: str
-    kind: str
-    name: str
-
-
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
-RefToken = tuple[str, ...]
-"""Namespace and owner uid, or namespace, kind and name of a target."""
 
 
 class LocalCluster:
@@ -108,6 +96,26 @@ class LocalCluster:
             vpa_served=self.vpa_served,
         )
 
+    def changed_last(self, keys: Iterable[Key]) -> list[Key]:
+        """Hvpas in the order in which they, their workloads or their recommenders changed, the last one first."""
+        return sorted(keys, key=self._newest, reverse=True)
+
+    def _newest(self, key: Key) -> int:
+        """The newest resource version of what an Hvpa depends on (but its pods); 0 where versions are no numbers."""
+        stored = self.hvpas.get(key)
+        if stored is None:
+            return 0
+        meta, links = stored.metadata, stored.links
+        target = Target(key.namespace, links.target_ref.kind, links.target_ref.name)
+        store = self.workloads.get(target.kind)
+        workload = store.get(Key(key.namespace, target.name)) if store is not None else None
+        found: list[Hpa | Vpa | Workload | StoredHvpa] = [stored]
+        found += self._related(self.hpas, self._hpa_refs, meta, target, links.hpa)
+        found += self._related(self.vpas, self._vpa_refs, meta, target, links.vpa)
+        if workload is not None:
+            found.append(workload)
+        return max(version(one.metadata.resource_version) or 0 for one in found)
+
     def _pods_of(self, target: Target, selector: Selector) -> tuple[Pod, ...]:
         pods = self._pods.get(target)
         if pods is None:
@@ -169,7 +177,7 @@ class LocalCluster:
             return
         before = old.links if old is not None else NO_LINKS
         after = new.links if new is not None else NO_LINKS
-        left, joined = _target_of(old, before), _target_of(new, after)
+        left, joined = target_of(old, before), target_of(new, after)
         self._rename(HPAS.kind, key, before.hpa, after.hpa)
         self._rename(VPAS.kind, key, before.vpa, after.vpa)
         if left != joined:
@@ -234,8 +242,8 @@ class LocalCluster:
         self._recommender_changed(VPAS.kind, self._vpa_refs, old, new)
 
     def _recommender_changed(self, kind: str, refs: Index[RefToken], old: O | None, new: O | None) -> None:
-        before = _tokens(old) if old is not None else ()
-        after = _tokens(new) if new is not None else ()
+        before = tokens_of(old) if old is not None else ()
+        after = tokens_of(new) if new is not None else ()
         if before != after:
             for obj, tokens, change in ((old, before, refs.remove), (new, after, refs.add)):
                 for token in tokens:
@@ -250,7 +258,7 @@ class LocalCluster:
 
     def _concerned(self, kind: str, obj: Hpa | Vpa) -> set[str]:
         """Names of the Hvpas that an HPA or VPA may have to do with."""
-        meta, reference = obj.metadata, _reference(obj)
+        meta, reference = obj.metadata, reference_of(obj)
         controller = meta.controller()
         names = {controller.name} if controller is not None and controller.kind == HVPA_KIND else set()
         if reference.kind == HVPA_KIND:
@@ -286,22 +294,3 @@ def _either(old: Either | None, new: Either | None) -> Either:
     found = new if new is not None else old
     assert found is not None
     return found
-
-
-def _reference(obj: Hpa | Vpa) -> ObjectReference:
-    """What the recommender is for."""
-    return obj.spec.scale_target_ref if isinstance(obj, Hpa) else obj.spec.target_ref
-
-
-def _tokens(obj: Hpa | Vpa) -> tuple[RefToken, ...]:
-    """The target and the controller: no other owner has a say, and there may be thousands of them."""
-    meta, reference, controller = obj.metadata, _reference(obj), obj.metadata.controller()
-    target = (meta.namespace, reference.kind, reference.name)
-    return (target,) if controller is None else ((meta.namespace, controller.uid), target)
-
-
-def _target_of(hvpa: StoredHvpa | None, links: Links) -> Target | None:
-    """What an Hvpa names as its target; none for one that is gone, or going and no longer scaled by."""
-    if hvpa is None or hvpa.metadata.deletion_timestamp is not None:
-        return None
-    return Target(hvpa.metadata.namespace, links.target_ref.kind, links.target_ref.name)

@@ -10,8 +10,8 @@ import msgspec
 from hvpa.api.hvpa import FieldError, HvpaObject, HvpaSpec, read_spec
 from hvpa.api.objects import ObjectReference, RawHvpa
 from hvpa.api.status import HvpaStatus, read_status
-from hvpa.kube.sharing import ModelSharer
-from hvpa.kube.slim import is_kept, slim_meta
+from hvpa.kube.sharing import ModelSharer, text
+from hvpa.kube.slim import is_kept, slim_meta, slim_reference
 
 _NOTHING = msgspec.Raw(b"{}")
 _set = msgspec.structs.force_setattr
@@ -33,6 +33,7 @@ class Links(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 NO_LINKS = Links()
+_UNNAMED = NamedRecommender()
 _decode_links = msgspec.json.Decoder(Links).decode
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -99,6 +100,7 @@ def stored(raw: RawHvpa) -> StoredHvpa:
     """An Hvpa as it came, for the local copy."""
     spec, status = bytes(raw.spec), bytes(raw.status)
     slim_meta(raw.metadata, is_kept)
+    _set(raw.metadata, "uid", text(raw.metadata.uid))  # what it owns names it as well
     return StoredHvpa(
         raw.metadata,
         msgspec.Raw(spec),
@@ -111,9 +113,14 @@ def stored(raw: RawHvpa) -> StoredHvpa:
 def _links(spec: msgspec.Raw) -> Links:
     """The links of an Hvpa; none where they can't be read."""
     try:
-        return _decode_links(spec)
+        found = _decode_links(spec)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return NO_LINKS
+    return Links(slim_reference(found.target_ref), _slim_named(found.hpa), _slim_named(found.vpa))
+
+
+def _slim_named(named: NamedRecommender | None) -> NamedRecommender | None:
+    return _UNNAMED if named is not None and named.name is None else named
 
 
 def _without_replicas(spec: msgspec.Raw) -> tuple[int, int | None]:

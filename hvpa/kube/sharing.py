@@ -3,7 +3,9 @@ again, and thousands of objects fit into the memory of few when each of these is
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
+from collections import OrderedDict
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
@@ -18,6 +20,8 @@ LARGEST: Final = 4096
 """Bytes of a value that is shared: what is larger is not kept longer than its object."""
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 """What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
+RECENT: Final = 64
+"""How many values of models are at hand until they come again: the parts of one document are often alike."""
 _LONG: Final = 256
 """Characters; a longer text is not looked for."""
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -26,24 +30,55 @@ _set = object.__setattr__
 
 
 class Interner(Generic[V]):
-    """Shares equal values, keyed by their type and bytes: without what is by default, different things look alike."""
+    """Shares equal values, keyed by their type and bytes: without what is by default, different things look alike. A
+    value is kept when it comes for the second time, so what is unique takes no place here."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[type, bytes], V] = {}
+        self._once: set[int] = set()
+        self._known: dict[tuple[object, bytes], V] = {}
 
-    def share(self, value: V) -> V:
-        """The first value seen that equals this one."""
+    def share(self, value: V, of: object = None) -> V:
+        """A value seen before that equals this one, or this one. Lists of different things need to be told apart by
+        what they are a list `of`."""
         raw = msgspec.json.encode(value)
         if len(raw) > LARGEST:
             return value
-        if len(self._known) >= INTERNED:
-            self._known.clear()
-        return self._known.setdefault((type(value), raw), value)
+        key = (of or type(value), raw)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        if _came_before(self._once, hash(key)):
+            if len(self._known) >= INTERNED:
+                self._known.clear()
+            self._known[key] = value
+        return value
+
+
+def _came_before(once: set[int], mark: int) -> bool:
+    """Whether a value came before, as far as that is remembered."""
+    if mark in once:
+        return True
+    if len(once) >= INTERNED:
+        once.clear()
+    once.add(mark)
+    return False
 
 
 def text(value: str) -> str:
     """The one text that equals this one."""
     return sys.intern(value) if len(value) <= _LONG else value
+
+
+_instants: dict[dt.datetime, dt.datetime] = {}
+
+
+def instant(value: dt.datetime | None) -> dt.datetime | None:
+    """The one time that equals this one: most are whole seconds, and many objects are changed in the same one."""
+    if value is None:
+        return None
+    if len(_instants) >= INTERNED:
+        _instants.clear()
+    return _instants.setdefault(value, value)
 
 
 class ModelSharer:
@@ -53,6 +88,7 @@ class ModelSharer:
     def __init__(self) -> None:
         self._once: set[int] = set()
         self._known: dict[tuple[object, ...], Any] = {}
+        self._recent: OrderedDict[tuple[object, ...], Any] = OrderedDict()
         self._given: dict[frozenset[str], set[str]] = {}
         """Sets of names of fields that were given; there are few different ones, and a set per model would be more than
         half of its memory. Nobody changes them: a copy of a model gets a set of its own."""
@@ -77,21 +113,24 @@ class ModelSharer:
         """The part that equals `value`; `raw` is None where nobody gave it, so that it is the default."""
         if raw is not None and len(raw) > LARGEST:
             return self._inside(value, place, raw)
+        if raw is not None and isinstance(value, BaseModel):
+            place = (type(value),)  # which alone says how it is read, wherever it stands
         key = (*place, None if raw is None else bytes(raw))
         known = self._known.get(key)
+        if known is None:
+            known = self._recent.get(key)
         if known is not None:
             return known
         if raw is not None:
             value = self._inside(value, place, raw)
-        mark = hash(key)
-        if mark in self._once or raw is None:
+        if raw is None or _came_before(self._once, hash(key)):
             if len(self._known) >= INTERNED:
                 self._known.clear()
             self._known[key] = value
-            return value
-        if len(self._once) >= INTERNED:
-            self._once.clear()
-        self._once.add(mark)
+        else:
+            self._recent[key] = value
+            if len(self._recent) > RECENT:
+                self._recent.popitem(last=False)
         return value
 
     def _inside(self, value: Any, place: tuple[object, ...], raw: msgspec.Raw) -> Any:

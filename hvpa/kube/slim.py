@@ -9,19 +9,24 @@ from typing import Any, Final
 import msgspec
 
 from hvpa.api.objects import (
-    Condition,
     ContainerRecommendation,
     ContainerStatus,
     Hpa,
     HpaSpecRead,
+    HpaStatusRead,
     Meta,
+    ObjectReference,
+    OwnerReference,
     Pod,
     PodSpec,
+    PodStatus,
+    ResourceList,
     Vpa,
     VpaSpecRead,
+    VpaStatusRead,
     Workload,
 )
-from hvpa.kube.sharing import Interner, text
+from hvpa.kube.sharing import Interner, instant, text
 
 OWN_ANNOTATIONS: Final = "hvpa.autoscaling.k8s.io/"
 """Prefix of the annotations that are read from workloads; others are dropped."""
@@ -30,6 +35,8 @@ DROPPED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 _set = msgspec.structs.force_setattr
 _NOTHING: Final[dict[str, str]] = {}
+_NO_AMOUNTS: Final[ResourceList] = {}
+_NOBODY: Final[list[OwnerReference]] = []
 _labels: Interner[dict[str, str]] = Interner()
 _parts: Interner[Any] = Interner()
 
@@ -58,16 +65,16 @@ class StoredVpa(Vpa, frozen=True):
 
 def slim_meta(meta: Meta, keep_annotations: Callable[[str], bool]) -> None:
     """Share names and labels, and drop the annotations that nobody reads."""
-    _set(meta, "name", text(meta.name))
-    _set(meta, "namespace", text(meta.namespace))
-    if meta.labels:
-        _set(meta, "labels", _labels.share(meta.labels))
-    if meta.annotations:
-        kept = {key: value for key, value in meta.annotations.items() if keep_annotations(key)}
-        _set(meta, "annotations", kept or _NOTHING)
+    _share_texts(meta, "name", "namespace")
+    _set(meta, "creation_timestamp", instant(meta.creation_timestamp))
+    labels = {text(key): text(value) for key, value in meta.labels.items()}
+    _set(meta, "labels", _labels.share(labels) if labels else _NOTHING)
+    kept = {text(key): value for key, value in meta.annotations.items() if keep_annotations(key)}
+    _set(meta, "annotations", kept or _NOTHING)
     for owner in meta.owner_references:
-        for field in ("kind", "name", "api_version"):
-            _set(owner, field, text(getattr(owner, field)))
+        _share_texts(owner, "kind", "name", "uid", "api_version")
+    if not meta.owner_references:
+        _set(meta, "owner_references", _NOBODY)
 
 
 def slim_workload(workload: Workload) -> Workload:
@@ -75,10 +82,14 @@ def slim_workload(workload: Workload) -> Workload:
     slim_meta(workload.metadata, _is_own)
     entries = [one for one in workload.metadata.managed_fields if one.owns_replicas() or one.owns_resources()]
     for one in entries:
-        _set(one, "manager", text(one.manager))
+        _share_texts(one, "manager")
+        _set(one, "time", instant(one.time))
         _set(one, "fields", _parts.share(one.fields))
-    _set(workload.metadata, "managed_fields", entries)
+    _set(workload.metadata, "managed_fields", _parts.share(entries, "managed fields"))
     spec = workload.spec
+    if spec.selector.match_labels:
+        labels = {text(key): text(value) for key, value in spec.selector.match_labels.items()}
+        _set(spec.selector, "match_labels", _labels.share(labels))
     _set(spec, "selector", _parts.share(spec.selector))
     _set(spec.template, "spec", slim_pod_spec(spec.template.spec))
     return workload
@@ -93,15 +104,17 @@ def slim_pod_spec(spec: PodSpec) -> PodSpec:
 def slim_pod(pod: Pod) -> Pod:
     """Of a pod, keep when it became ready and which containers ended. Of a failed one all times count: they tell when
     it ended."""
+    _set(pod.metadata, "owner_references", _NOBODY)
     slim_meta(pod.metadata, _is_none)
-    _set(pod.metadata, "owner_references", [])
     _set(pod, "spec", slim_pod_spec(pod.spec))
     status = pod.status
     if status.phase != "Failed":
         _set(status, "conditions", [entry for entry in status.conditions if entry.type == "Ready"])
-    _slim_conditions(status.conditions)
-    _set(status, "phase", text(status.phase))
-    _set(status, "container_statuses", [_slim_container(one) for one in status.container_statuses])
+    _slim_conditions(status)
+    _share_texts(status, "phase")
+    _set(status, "start_time", instant(status.start_time))
+    containers = [_slim_container(one) for one in status.container_statuses]
+    _set(status, "container_statuses", _parts.share(containers, "containers"))
     return pod
 
 
@@ -110,9 +123,12 @@ def slim_hpa(hpa: Hpa) -> StoredHpa:
     must show now, not in a decision."""
     slim_meta(hpa.metadata, is_kept)
     spec = msgspec.structs.replace(hpa.spec)
-    _set(spec, "metrics", _parts.share(spec.metrics))
+    _set(spec, "scale_target_ref", slim_reference(spec.scale_target_ref))
+    _set(spec, "metrics", _parts.share(spec.metrics, "metrics"))
     _set(spec, "behavior", _parts.share(spec.behavior))
-    _slim_conditions(hpa.status.conditions)
+    _slim_conditions(hpa.status)
+    if hpa.status.current_metrics:
+        _set(hpa.status, "current_metrics", _parts.share(hpa.status.current_metrics, "metrics"))
     return StoredHpa(hpa.metadata, hpa.raw_spec.copy(), hpa.status, spec)
 
 
@@ -120,8 +136,10 @@ def slim_vpa(vpa: Vpa) -> StoredVpa:
     """Of a VPA, drop the bounds of its recommendation, and share texts. Raises as `slim_hpa`."""
     slim_meta(vpa.metadata, is_kept)
     spec = msgspec.structs.replace(vpa.spec)
+    _set(spec, "target_ref", slim_reference(spec.target_ref))
+    _set(spec, "update_policy", _parts.share(spec.update_policy))
     _set(spec, "resource_policy", _parts.share(spec.resource_policy))
-    _slim_conditions(vpa.status.conditions)
+    _slim_conditions(vpa.status)
     said = vpa.status.recommendation
     if said is not None and said.container_recommendations:
         entries = [_slim_recommendation(one) for one in said.container_recommendations]
@@ -143,10 +161,23 @@ def carry_over(old: Hpa | Vpa | None, new: Hpa | Vpa | None) -> None:
         _set(new.metadata, "owner_references", old.metadata.owner_references)
 
 
-def _slim_conditions(conditions: list[Condition] | None) -> None:
-    for one in conditions or ():
-        for field in ("type", "status", "reason", "message"):
-            _set(one, field, text(getattr(one, field)))
+def _slim_conditions(status: PodStatus | HpaStatusRead | VpaStatusRead) -> None:
+    if not status.conditions:
+        return
+    for one in status.conditions:
+        _share_texts(one, "type", "status", "reason", "message")
+        _set(one, "last_transition_time", instant(one.last_transition_time))
+    _set(status, "conditions", _parts.share(status.conditions, "conditions"))
+
+
+def slim_reference(reference: ObjectReference) -> ObjectReference:
+    """A reference whose texts are shared."""
+    return ObjectReference(*[text(getattr(reference, field)) for field in reference.__struct_fields__])
+
+
+def _share_texts(part: msgspec.Struct, *fields: str) -> None:
+    for field in fields:
+        _set(part, field, text(getattr(part, field)))
 
 
 def _slim_container(one: ContainerStatus) -> ContainerStatus:
@@ -157,8 +188,13 @@ def _slim_container(one: ContainerStatus) -> ContainerStatus:
 
 
 def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendation:
-    uncapped = one.target if one.uncapped_target == one.target else one.uncapped_target
-    return ContainerRecommendation(text(one.container_name), one.target, uncapped_target=uncapped)
+    target = _slim_amounts(one.target)
+    uncapped = target if one.uncapped_target == one.target else _slim_amounts(one.uncapped_target)
+    return ContainerRecommendation(text(one.container_name), target, _NO_AMOUNTS, _NO_AMOUNTS, uncapped)
+
+
+def _slim_amounts(amounts: ResourceList) -> ResourceList:
+    return {text(key): text(value) if isinstance(value, str) else value for key, value in amounts.items()}
 
 
 def is_kept(key: str) -> bool:

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import ssl
 import threading
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,8 @@ from tests.e2e.world.proxy_answers import OF_THE_CONNECTION, damaged, like, refu
 from tests.e2e.world.proxy_watches import GONE, Cut, Watches
 
 Value = TypeVar("Value")
+ANSWER = 2.0
+"""Seconds for which the API server's answer to a request under way is waited for."""
 
 
 class Proxy:
@@ -43,8 +46,9 @@ class Proxy:
         self._rejected_tokens: set[str] = set()
         self._watches = Watches()
         self._numbers = itertools.count(1)
-        self.seen: list[Seen] = []
-        """Every answered request, in order; watches when they begin."""
+        self._seen: list[Seen] = []
+        self._asked: set[object] = set()
+        """Requests that the API server has not answered yet."""
 
     def __enter__(self) -> Proxy:
         self._thread.start()
@@ -64,6 +68,15 @@ class Proxy:
     def address(self) -> str:
         """What clients connect to."""
         return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def seen(self) -> list[Seen]:
+        """Every answered request, in order; watches when they begin. What a test has just found at the API server is
+        among them: answers that are under way are waited for, for a moment."""
+        under_way, deadline = set(self._asked), time.monotonic() + ANSWER
+        while under_way & self._asked and time.monotonic() < deadline:
+            time.sleep(0.002)
+        return self._seen
 
     def kubeconfig_for(self, token: str) -> Path:
         """A kubeconfig that goes through the proxy with a bearer token."""
@@ -239,7 +252,7 @@ class Proxy:
         return await self._forward(request, body, struck)
 
     def _refuse_request(self, request: web.Request, fault: Fault) -> web.Response:
-        self.seen.append(Seen.of(request, fault.code))
+        self._seen.append(Seen.of(request, fault.code))
         return refusal(fault)
 
     async def _held(self, request: web.Request, hold: Hold) -> bool:
@@ -253,15 +266,19 @@ class Proxy:
         """Ask the API server, and pass its answer on as far as the fault lets it."""
         headers = {k: v for k, v in request.headers.items() if k.lower() not in OF_THE_CONNECTION}
         url = self._server + request.raw_path
+        mark = object()
+        self._asked.add(mark)
         try:
             upstream = await self._client.request(
                 request.method, url, data=body or None, headers=headers, allow_redirects=False
             )
+            self._seen.append(Seen.of(request, upstream.status))
         except aiohttp.ClientError:
             reset(request)  # the API server is away: so are we
             return web.Response(status=502)
+        finally:
+            self._asked.discard(mark)
         async with upstream:
-            self.seen.append(Seen.of(request, upstream.status))
             if isinstance(fault, Hold) and not await self._held(request, fault):
                 return web.Response(status=502)
             chunks: AsyncIterator[bytes] = upstream.content.iter_any()

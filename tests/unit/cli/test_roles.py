@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import cast
 
 import pytest
+from msgspec import structs
 
-from hvpa.api.objects import Meta, RawHvpa
+from hvpa.api.objects import Meta
 from hvpa.cli.roles import ALL, Alone, Leader, Share, role_of
-from hvpa.kube.cache import ALL_NAMESPACES, Store
+from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.keeper import ShardKeeper
 from hvpa.kube.lease import Candidate
+from hvpa.kube.local import LocalCluster
+from hvpa.kube.parsed import StoredHvpa
+from hvpa.kube.resources import HVPAS
 from hvpa.kube.shards import shard_of
 from hvpa.kube.transport import Transport
 from hvpa.reconcile.loop import WorkLoop
@@ -26,6 +31,11 @@ SHARDS = 2
 KEYS = [Key("ns", f"app-{number:02}") for number in range(12)]
 MINE = [key for key in KEYS if shard_of(key, SHARDS) == 0]
 OTHERS = [key for key in KEYS if shard_of(key, SHARDS) == 1]
+
+
+def hvpa(key: Key) -> StoredHvpa:
+    metadata = {"name": key.name, "namespace": key.namespace, "uid": key.name, "resourceVersion": "5"}
+    return HVPAS.decode(json.dumps({"metadata": metadata}).encode())
 
 
 class Half(Alone):
@@ -45,12 +55,12 @@ class World:
         self.role = Half()
         self.telemetry = FakeTelemetry()
         self.share = Share(self.role, SHARDS, 15.0, self.telemetry)
-        self.hvpas: Store[RawHvpa] = Store((ALL_NAMESPACES,), lambda old, new, own: None)
+        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
         self.worked: list[Key] = []
         self.going_on = asyncio.Event()
         self.work = WorkLoop(WorkQueue(), self._reconcile, self.telemetry, workers=1)
         for key in KEYS:
-            self.hvpas.put(RawHvpa(metadata=Meta(name=key.name, namespace=key.namespace, uid=key.name)))
+            self.local.hvpas.put(hvpa(key))
 
     async def _reconcile(self, key: Key) -> Result:
         self.worked.append(key)
@@ -79,7 +89,7 @@ class World:
 async def test_what_changed_while_it_stood_by_comes_first() -> None:
     world = World()
     world.share.changed(KEYS[0])  # the list that fills the caches is no news
-    world.share.open(world.work, world.hvpas)
+    world.share.open(world.work, world.local)
     late = [MINE[3], MINE[1], OTHERS[0]]
     for key in late:
         world.share.changed(key)
@@ -93,9 +103,17 @@ async def test_what_changed_while_it_stood_by_comes_first() -> None:
     assert sorted(worked) == MINE
 
 
+async def test_what_changed_before_it_started_comes_first_too() -> None:
+    world = World()
+    world.share.open(world.work, world.local)
+    world.local.hvpas.put(structs.replace(hvpa(MINE[4]), metadata=Meta(MINE[4].name, "ns", "uid", "9")))
+    world.gain(0, 1)
+    assert (await world.works())[0] == MINE[4]
+
+
 async def test_only_what_is_ours_is_worked_on() -> None:
     world = World()
-    world.share.open(world.work, world.hvpas)
+    world.share.open(world.work, world.local)
     world.gain(0)
     assert all(map(world.share.serves, MINE))
     assert all(map(world.share.may_write, MINE))
@@ -107,7 +125,7 @@ async def test_only_what_is_ours_is_worked_on() -> None:
 
 async def test_what_we_changed_ourselves_is_looked_at_in_a_while_and_by_a_successor_first() -> None:
     world = World()
-    world.share.open(world.work, world.hvpas)
+    world.share.open(world.work, world.local)
     world.share.changed_by_us(MINE[3])  # not ours (any more): remembered, as anything else that changes
     world.gain(0)
     assert (await world.works())[0] == MINE[3]
@@ -118,7 +136,7 @@ async def test_what_we_changed_ourselves_is_looked_at_in_a_while_and_by_a_succes
 
 async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
     world = World()
-    world.share.open(world.work, world.hvpas)
+    world.share.open(world.work, world.local)
     world.gain(0, 1)
     for key in MINE[:2]:
         world.share.changed(key)

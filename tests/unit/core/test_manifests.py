@@ -9,7 +9,7 @@ import pytest
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.objects import Hpa, Vpa
-from hvpa.core.manifests import Manifest, up_to_date, wanted
+from hvpa.core.manifests import Manifest, document, up_to_date, wanted
 from hvpa.core.model import TEMPLATE_HASH
 from tests.unit.core import build
 
@@ -21,21 +21,27 @@ def manifest(one: HvpaObject, kind: Any = HPA, name: str = "web") -> Manifest:
     return wanted(kind, name, one.metadata, one.spec)
 
 
-def spec_of(found: Manifest) -> dict[str, Any]:
-    spec = found.body["spec"]
+def body_of(one: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
+    assert one.spec is not None
+    return document(manifest(one, kind), one.metadata, one.spec)
+
+
+def spec_of(one: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
+    spec = body_of(one, kind)["spec"]
     assert isinstance(spec, dict)
     return spec
 
 
 def test_the_hpa_is_the_template_pointed_at_the_hvpa() -> None:
-    found = manifest(build.hvpa({"hpa": {"template": {"metadata": {"annotations": {"why": "so"}}}}}))
-    assert found.body["apiVersion"] == "autoscaling/v2"
-    assert found.body["kind"] == HPA
-    assert found.body["metadata"] == {
+    owner = build.hvpa({"hpa": {"template": {"metadata": {"annotations": {"why": "so"}}}}})
+    body = body_of(owner)
+    assert body["apiVersion"] == "autoscaling/v2"
+    assert body["kind"] == HPA
+    assert body["metadata"] == {
         "name": "web",
         "namespace": "default",
         "labels": {"of": "web"},
-        "annotations": {"why": "so", TEMPLATE_HASH: found.template_hash},
+        "annotations": {"why": "so", TEMPLATE_HASH: manifest(owner).template_hash},
         "ownerReferences": [
             {
                 "apiVersion": "autoscaling.k8s.io/v1alpha1",
@@ -46,7 +52,7 @@ def test_the_hpa_is_the_template_pointed_at_the_hvpa() -> None:
             }
         ],
     }
-    spec = spec_of(found)
+    spec = body["spec"]
     assert spec["scaleTargetRef"] == {
         "apiVersion": "autoscaling.k8s.io/v1alpha1",
         "kind": "Hvpa",
@@ -57,14 +63,14 @@ def test_the_hpa_is_the_template_pointed_at_the_hvpa() -> None:
 
 
 def test_the_hpas_own_memory_is_switched_off_unless_the_user_sets_behavior() -> None:
-    behavior = spec_of(manifest(build.hvpa()))["behavior"]
+    behavior = spec_of(build.hvpa())["behavior"]
     for direction in ("scaleUp", "scaleDown"):
         assert behavior[direction]["stabilizationWindowSeconds"] == 0
         assert behavior[direction]["selectPolicy"] == "Max"
     assert behavior["scaleDown"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 1}]
     assert behavior["scaleUp"]["policies"] == [{"type": "Pods", "value": 10_000, "periodSeconds": 1}]
     own = {"scaleDown": {"stabilizationWindowSeconds": 120}}
-    kept = manifest(build.hvpa({"hpa": {"template": {"spec": {"behavior": own}}}}))
+    kept = build.hvpa({"hpa": {"template": {"spec": {"behavior": own}}}})
     assert spec_of(kept)["behavior"] == own
 
 
@@ -74,34 +80,34 @@ def test_the_hpas_own_memory_is_switched_off_unless_the_user_sets_behavior() -> 
 def test_in_a_joint_decision_the_hpa_keeps_its_memory_for_scaling_in(wait: str | None, window: int) -> None:
     down = {} if wait is None else {"stabilizationDuration": wait}
     spec = {"blend": "Trajectory", "hpa": {"scaleDown": down}}
-    found = spec_of(manifest(build.hvpa(spec)))["behavior"]
-    neutral = spec_of(manifest(build.hvpa()))["behavior"]
+    found = spec_of(build.hvpa(spec))["behavior"]
+    neutral = spec_of(build.hvpa())["behavior"]
     assert found["scaleUp"] == neutral["scaleUp"]
     assert found["scaleDown"] == {**neutral["scaleDown"], "stabilizationWindowSeconds": window}
     own = {"template": {"spec": {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 7}}}}}
-    kept = spec_of(manifest(build.hvpa({"blend": "Trajectory", "hpa": own})))["behavior"]
+    kept = spec_of(build.hvpa({"blend": "Trajectory", "hpa": own}))["behavior"]
     assert kept == {"scaleDown": {"stabilizationWindowSeconds": 7}}
 
 
 def test_the_old_form_of_metrics_becomes_the_new_one() -> None:
     old = [{"type": "Resource", "resource": {"name": "memory", "targetAverageUtilization": 50}}]
-    spec = spec_of(manifest(build.hvpa({"hpa": {"template": {"spec": {"metrics": old}}}})))
+    spec = spec_of(build.hvpa({"hpa": {"template": {"spec": {"metrics": old}}}}))
     target = {"type": "Utilization", "averageUtilization": 50}
     assert spec["metrics"] == [{"type": "Resource", "resource": {"name": "memory", "target": target}}]
 
 
 def test_the_vpa_only_recommends_and_is_for_the_workload() -> None:
     policy = {"containerPolicies": [{"containerName": "app", "maxAllowed": {"memory": "3000Mi"}}]}
-    found = manifest(build.hvpa({"vpa": {"template": {"spec": {"resourcePolicy": policy}}}}), VPA)
-    assert found.body["apiVersion"] == "autoscaling.k8s.io/v1"
-    assert found.body["spec"] == {
+    body = body_of(build.hvpa({"vpa": {"template": {"spec": {"resourcePolicy": policy}}}}), VPA)
+    assert body["apiVersion"] == "autoscaling.k8s.io/v1"
+    assert body["spec"] == {
         "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
         "updatePolicy": {"updateMode": "Off"},
         "resourcePolicy": policy,
     }
     bare = build.hvpa({"vpa": {"template": {"spec": {}}}, "targetRef": {"apiVersion": None}})
-    assert spec_of(manifest(bare, VPA))["targetRef"]["apiVersion"] == "apps/v1"
-    assert "resourcePolicy" not in spec_of(manifest(bare, VPA))
+    assert spec_of(bare, VPA)["targetRef"]["apiVersion"] == "apps/v1"
+    assert "resourcePolicy" not in spec_of(bare, VPA)
 
 
 def test_the_same_spec_gives_the_same_manifest_and_another_one_another_hash() -> None:
@@ -115,8 +121,13 @@ def as_hpa(body: Any) -> Hpa:
     return msgspec.json.decode(msgspec.json.encode(body), type=Hpa)
 
 
-def altered(change: dict[str, Any], found: Manifest | None = None) -> Hpa:
-    return as_hpa(build.merged((found or manifest(build.hvpa())).body, change))
+def altered(change: dict[str, Any]) -> Hpa:
+    return as_hpa(build.merged(body_of(build.hvpa()), change))
+
+
+def is_up_to_date(existing: Hpa | Vpa, owner: HvpaObject, kind: Any = HPA) -> bool:
+    assert owner.spec is not None
+    return up_to_date(existing, manifest(owner, kind), owner.metadata, owner.spec)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +154,7 @@ def altered(change: dict[str, Any], found: Manifest | None = None) -> Hpa:
     ],
 )
 def test_whether_an_object_is_up_to_date(change: dict[str, Any], expected: bool) -> None:
-    owner = build.hvpa()
-    assert up_to_date(altered(change), manifest(owner), owner.metadata) is expected
+    assert is_up_to_date(altered(change), build.hvpa()) is expected
 
 
 def test_quantities_are_compared_by_value() -> None:
@@ -155,20 +165,18 @@ def test_quantities_are_compared_by_value() -> None:
         }
     ]
     owner = build.hvpa({"hpa": {"template": {"spec": {"metrics": metrics}}}})
-    found = manifest(owner)
 
     def with_value(value: object) -> Hpa:
-        text = msgspec.json.encode(found.body).replace(b'"1000m"', msgspec.json.encode(value))
+        text = msgspec.json.encode(body_of(owner)).replace(b'"1000m"', msgspec.json.encode(value))
         return msgspec.json.decode(text, type=Hpa)
 
     for value, expected in (("1", True), (1, True), ("2", False), ("many", False), (None, False)):
-        assert up_to_date(with_value(value), found, owner.metadata) is expected
+        assert is_up_to_date(with_value(value), owner) is expected
 
 
 def test_a_vpa_is_compared_likewise() -> None:
     owner = build.hvpa()
-    found = manifest(owner, VPA)
-    vpa = msgspec.json.decode(msgspec.json.encode(found.body), type=Vpa)
-    assert up_to_date(vpa, found, owner.metadata)
-    auto = msgspec.json.encode(build.merged(found.body, {"spec": {"updatePolicy": {"updateMode": "Auto"}}}))
-    assert not up_to_date(msgspec.json.decode(auto, type=Vpa), found, owner.metadata)
+    body = body_of(owner, VPA)
+    assert is_up_to_date(msgspec.json.decode(msgspec.json.encode(body), type=Vpa), owner, VPA)
+    auto = msgspec.json.encode(build.merged(body, {"spec": {"updatePolicy": {"updateMode": "Auto"}}}))
+    assert not is_up_to_date(msgspec.json.decode(auto, type=Vpa), owner, VPA)

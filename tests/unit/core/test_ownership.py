@@ -11,7 +11,7 @@ import pytest
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.objects import Hpa, Vpa
-from hvpa.core import Decision
+from hvpa.core import Decision, manifests
 from hvpa.core.manifests import wanted
 from hvpa.core.model import OwnedKind
 from tests.unit.core import build
@@ -60,9 +60,9 @@ def applied(
 ) -> Any:
     """The object as it stands after it was applied."""
     assert owner.spec is not None
-    body = build.merged(
-        wanted(kind, name, owner.metadata, owner.spec).body, {"metadata": {"uid": f"uid-{name}"}}
-    )
+    manifest = wanted(kind, name, owner.metadata, owner.spec)
+    document = manifests.document(manifest, owner.metadata, owner.spec)
+    body = build.merged(document, {"metadata": {"uid": f"uid-{name}"}})
     model = Hpa if kind == HPA else Vpa
     return msgspec.json.decode(msgspec.json.encode(build.merged(body, change or {})), type=model)
 

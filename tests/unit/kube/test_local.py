@@ -404,3 +404,25 @@ def test_the_indexes_find_exactly_what_the_selector_matches(
     owners.remove("w")
     assert not owners._by_pair
     assert not owners._unanchored
+
+
+@pytest.mark.parametrize("resource", [HVPAS, DEPLOYMENTS, HPAS, VPAS], ids=lambda one: one.kind)
+def test_the_hvpa_that_changed_last_with_all_that_it_depends_on_is_the_first(resource: Resource[Any]) -> None:
+    world = World()
+    names = [f"app-{number}" for number in range(5)]
+    for name in names:
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        for kind in (DEPLOYMENTS, HPAS, VPAS):
+            world.put(kind, name)
+        world.put(HVPAS, name, spec={"targetRef": reference})
+    keys = [Key(NS, name) for name in names]
+    assert world.local.changed_last(keys) == keys[::-1]
+    world.put(resource, "app-2")
+    assert world.local.changed_last(keys)[0] == keys[2]
+
+
+def test_versions_that_are_no_numbers_and_what_is_gone_give_no_order() -> None:
+    world = World()
+    world.put(HVPAS, "web", metadata={"resourceVersion": "x"})
+    keys = [Key(NS, "web"), Key(NS, "gone")]
+    assert world.local.changed_last(keys) == keys

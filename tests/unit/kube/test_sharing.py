@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa.api.hvpa import HvpaSpec, read_spec
 from hvpa.api.status import HvpaStatus, read_status, to_wire
 from hvpa.kube import sharing
-from hvpa.kube.sharing import Interner, ModelSharer, text
+from hvpa.kube.sharing import Interner, ModelSharer, instant, text
 
 
 def spec_of(name: str, percent: int = 50) -> dict[str, Any]:
@@ -36,22 +38,50 @@ def shared_spec(sharer: ModelSharer, document: dict[str, Any]) -> HvpaSpec:
     return fresh
 
 
-def test_an_equal_value_is_the_first_one() -> None:
+def test_from_the_second_time_on_equal_values_are_one() -> None:
     interner: Interner[dict[str, str]] = Interner()
-    first = {"app": "web"}
-    assert interner.share(first) is first
-    assert interner.share({"app": "web"}) is first
-    assert interner.share({"app": "other"}) is not first
+    interner.share({"app": "web"})
+    assert not interner._known  # what is unique takes no place
+    second = {"app": "web"}
+    assert interner.share(second) is second
+    assert interner.share({"app": "web"}) is second
+    assert interner.share({"app": "other"}) is not second
 
 
-def test_large_values_and_full_tables_are_not_kept() -> None:
+def test_lists_of_different_things_are_told_apart() -> None:
+    interner: Interner[list[str]] = Interner()
+    ones, others = [[interner.share(["a"], of) for _ in range(3)] for of in ("names", "texts")]
+    assert ones[1] is ones[2]
+    assert others[1] is others[2]
+    assert ones[2] is not others[2]
+
+
+def test_equal_times_are_one() -> None:
+    one = instant(dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
+    assert instant(dt.datetime(2026, 11, 21, tzinfo=dt.UTC)) is one
+    assert instant(dt.datetime(2026, 11, 22, tzinfo=dt.UTC)) is not one
+    assert instant(None) is None
+
+
+def test_tables_that_are_full_start_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "INTERNED", 3)
+    interner: Interner[str] = Interner()
+    for number in range(10):
+        assert interner.share(str(number)) == str(number)
+        assert interner.share(str(number)) == str(number)
+        assert len(interner._once) <= 3
+        assert len(interner._known) <= 3
+        when = dt.datetime(2026, 11, 1 + number, tzinfo=dt.UTC)
+        assert instant(when) == when
+    assert len(sharing._instants) <= 3
+
+
+def test_large_values_are_not_kept() -> None:
     interner: Interner[str] = Interner()
     large = "x" * sharing.LARGEST
-    assert interner.share(large) is large
+    for _ in range(3):
+        assert interner.share(large) is large
     assert not interner._known
-    interner._known = {(str, str(number).encode()): "" for number in range(sharing.INTERNED)}
-    interner.share("new")
-    assert len(interner._known) == 1
 
 
 def test_short_texts_are_one() -> None:

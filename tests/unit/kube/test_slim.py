@@ -36,10 +36,11 @@ def workload(name: str) -> Workload:
 
 
 def test_of_who_set_what_only_those_are_kept_that_set_what_we_set() -> None:
-    one, other = workload("one"), workload("other")
+    _, one, other = workload("first"), workload("one"), workload("other")
     assert [entry.manager for entry in one.metadata.managed_fields] == ["scaler"]
     assert one.metadata.managed_fields[0].owns_replicas()
-    assert one.metadata.managed_fields[0].fields is other.metadata.managed_fields[0].fields
+    assert one.metadata.managed_fields is other.metadata.managed_fields
+    assert one.metadata.creation_timestamp is other.metadata.creation_timestamp
     assert one.spec.template.spec is other.spec.template.spec
     assert one.metadata.annotations == {"hvpa.autoscaling.k8s.io/last-applied": "{}"}
 
@@ -53,18 +54,21 @@ def test_of_a_pod_its_readiness_and_ended_containers_are_kept() -> None:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T10:00:00Z"}
     terminated = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-11-21T10:00:00Z"}}
     running = {"name": "app", "state": {"running": {}}}
-    one = pod(
-        phase="Running",
-        conditions=[ready, {"type": "Initialized"}],
-        containerStatuses=[running, {"name": "side", "lastState": terminated}],
-    )
+    one, other = [
+        pod(
+            phase="Running",
+            conditions=[ready, {"type": "Initialized"}],
+            containerStatuses=[running, {"name": "side", "lastState": terminated}],
+        )
+        for _ in range(3)
+    ][1:]
     assert [entry.type for entry in one.status.conditions] == ["Ready"]
     assert [entry.name for entry in one.status.container_statuses] == ["app", "side"]
     last = one.status.container_statuses[1].last_state.terminated
     assert last is not None
     assert last.reason == "OOMKilled"
-    other = pod(phase="Running", containerStatuses=[running])
-    assert one.status.container_statuses[0] is other.status.container_statuses[0]
+    assert one.status.container_statuses is other.status.container_statuses
+    assert one.status.conditions is other.status.conditions
     assert one.metadata.owner_references == []
     failed = pod(phase="Failed", conditions=[{"type": "Ready"}, {"type": "DisruptionTarget"}])
     assert [entry.type for entry in failed.status.conditions] == ["Ready", "DisruptionTarget"]

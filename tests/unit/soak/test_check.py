@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,14 @@ from tests.e2e.soak.cast import Role
 from tests.e2e.soak.check import Checker
 from tests.e2e.soak.play import Play
 from tests.e2e.soak.trail import Write
+from tests.e2e.soak.turns import Turns
 from tests.e2e.world.kube import KubeApi
 
 START = 1000.0
 ROLES = [Role(0), Role(1), Role(2)]
 HORIZONTAL, VERTICAL, BOTH = ROLES
+SHARDS = 8
+SHARD_OF = {HORIZONTAL: 2, VERTICAL: 1, BOTH: 7}
 
 
 class NoApi(KubeApi):
@@ -26,8 +30,7 @@ class NoApi(KubeApi):
         pass
 
 
-@pytest.fixture
-def checker() -> Checker:
+def judge(turns: Turns) -> Checker:
     play = Play(NoApi(), 1, ROLES)
     play.close()
     for role in ROLES:
@@ -35,9 +38,24 @@ def checker() -> Checker:
         play.said[place, "wish"] |= {10: START, 12: START}
         play.said[place, "target"] |= {700: START, 900: START}
     places = {(one.namespace, one.name): one for one in ROLES}
-    judge = Checker(play, places, {"a": "operator-a", "b": "operator-b"})
-    judge.feed(lease("a", 1))
-    return judge
+    operators = {"a": "operator-a", "b": "operator-b", "c": "operator-c"}
+    return Checker(play, places, operators, turns)
+
+
+@pytest.fixture
+def checker() -> Checker:
+    one = judge(Turns())
+    one.feed(lease("a", 1))
+    return one
+
+
+@pytest.fixture
+def sharded() -> Checker:
+    """The shard of HORIZONTAL is a's, that of VERTICAL b's."""
+    one = judge(Turns(SHARDS))
+    one.feed(lease("a", 1, shard(HORIZONTAL)))
+    one.feed(lease("b", 1, shard(VERTICAL)))
+    return one
 
 
 def write(role: Role, body: Any, at: float, by: str = "a", resource: str = "deployments") -> Write:
@@ -46,8 +64,17 @@ def write(role: Role, body: Any, at: float, by: str = "a", resource: str = "depl
     return Write(at, at + 0.01, by, "patch", resource, role.namespace, role.name, body)
 
 
-def lease(by: str, at: float) -> Write:
-    return Write(START + at, START + at + 0.01, by, "update", "leases", "hvpa-system", "hvpa", None)
+def lease(by: str, at: float, name: str = "hvpa", holder: str | None = None) -> Write:
+    body = {"spec": {"holderIdentity": by if holder is None else holder}}
+    return Write(START + at, START + at + 0.01, by, "update", "leases", "hvpa-system", name, body)
+
+
+def shard(role: Role) -> str:
+    return f"hvpa-shard-{SHARD_OF[role]}-of-{SHARDS}"
+
+
+def status(role: Role, by: str, at: float) -> Write:
+    return write(role, {"status": {}}, at, by, "hvpas/status")
 
 
 def horizontal(role: Role, count: int, wish: int, at: float, by: str = "a") -> Write:
@@ -141,7 +168,7 @@ def test_a_writer_without_the_lease_is_found_unless_it_was_in_time_or_tells_an_e
     assert checker.late_events == 1
     checker.feed(write(BOTH, {}, 10.5, resource="hvpas/status"))
     assert ["operator-a wrote" in one and "operator-b" in one for one in checker.violations()] == [True]
-    assert checker.takeovers == 2
+    assert checker.turns.takeovers == 2
 
 
 def test_a_process_that_was_stopped_may_send_what_it_was_about_to_and_no_more(checker: Checker) -> None:
@@ -155,3 +182,65 @@ def test_a_process_that_was_stopped_may_send_what_it_was_about_to_and_no_more(ch
     checker.feed(write(BOTH, conditional, 13.5, resource="hvpas/status"))
     checker.feed(write(BOTH, conditional, 11.5, resource="hvpas/status"))
     assert len(checker.violations()) == 3
+
+
+def test_who_never_held_the_lease_or_has_given_it_back_writes_nothing(checker: Checker) -> None:
+    checker.feed(status(BOTH, "b", 0.5))
+    checker.feed(lease("a", 10, holder=""))
+    checker.feed(status(BOTH, "a", 9.9))
+    checker.feed(status(BOTH, "a", 11))
+    never, late = checker.violations()
+    assert "operator-b wrote" in never
+    assert "hvpa is operator-a's, and it never held it" in never
+    assert "operator-a wrote" in late
+    assert "hvpa is nobody's, and it held it until 0.990 s before" in late
+    checker.feed(lease("a", 12))
+    checker.feed(status(BOTH, "a", 13))
+    assert len(checker.violations()) == 2
+    assert checker.turns.takeovers == 1
+
+
+def test_each_shard_has_a_holder_of_its_own(sharded: Checker) -> None:
+    owned = write(VERTICAL, {}, 2, "b", "verticalpodautoscalers")
+    with_suffix = replace(owned, name=f"{VERTICAL.name}-0a1b2c3d")
+    event = replace(owned, resource="events", name=f"{VERTICAL.name}.0123456789abcdef")
+    for one in (status(HORIZONTAL, "a", 2), owned, with_suffix, event):
+        sharded.feed(one)
+    assert sharded.violations() == []
+    assert sharded.late_events == 0
+    for one in (status(VERTICAL, "a", 3), status(HORIZONTAL, "b", 3), status(BOTH, "a", 3)):
+        sharded.feed(one)
+    assert ["never held" in one for one in sharded.violations()] == [True] * 3
+    assert f"{shard(BOTH)} is nobody's" in sharded.violations()[-1]
+
+
+def test_a_shard_that_moves_takes_its_hvpas_with_it_and_no_others(sharded: Checker) -> None:
+    for one in (
+        lease("a", 5, shard(HORIZONTAL), holder=""),
+        lease("c", 6, shard(HORIZONTAL)),
+        status(HORIZONTAL, "a", 4.9),
+        status(HORIZONTAL, "c", 6.1),
+        status(VERTICAL, "b", 6.1),
+    ):
+        sharded.feed(one)
+    assert sharded.violations() == []
+    assert sharded.turns.takeovers == 3
+    sharded.feed(status(HORIZONTAL, "a", 5.5))
+    sharded.feed(status(VERTICAL, "c", 6.2))
+    assert len(sharded.violations()) == 2
+
+
+def test_leases_of_members_and_of_their_group_say_nothing_about_an_hvpa(sharded: Checker) -> None:
+    for name in ("hvpa", "hvpa-member-1", "hvpa-shard-2-of-16"):
+        sharded.feed(lease("c", 2, name))
+    sharded.feed(status(HORIZONTAL, "a", 3))
+    assert sharded.violations() == []
+    assert sharded.turns.unheld({"a", "b"}) == [
+        name for name in sharded.turns.leases if name not in (shard(HORIZONTAL), shard(VERTICAL))
+    ]
+    assert shard(VERTICAL) in sharded.turns.unheld({"a", "c"})
+
+
+def test_a_write_that_is_about_no_hvpa_is_found(checker: Checker) -> None:
+    checker.feed(replace(status(BOTH, "a", 2), name="other"))
+    assert ["about none of the Hvpas" in one for one in checker.violations()] == [True]

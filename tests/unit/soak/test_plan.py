@@ -25,6 +25,17 @@ def test_a_long_soak_has_some_of_everything_in_order_of_time() -> None:
     assert all(one.at <= other.at for one, other in pairwise(LONG))
 
 
+def test_operators_that_share_the_work_are_struck_alike_and_all_else_stays() -> None:
+    shared = schedule(7, 1200, 50, shards=8)
+    lines = {act.who for act in shared if act.kind in LINE_FAULTS}
+    assert lines == {0, 1, 2, 3}
+    assert {act.who for act in LONG if act.kind in LINE_FAULTS} == {0, 1, 2}
+    assert {act.who for act in shared if act.kind == "signal"} == {0, 1, 2}
+    assert {act.who for act in LONG if act.kind == "signal"} == {0}
+    others = {*USERS_ACTS, "wish", "target", "restart"}
+    assert [act for act in shared if act.kind in others] == [act for act in LONG if act.kind in others]
+
+
 def test_a_short_soak_has_a_restart_too() -> None:
     for seed in range(20):
         acts = schedule(seed, 20, 5)
