@@ -20,6 +20,9 @@ from hvpa.reconcile.telemetry import Telemetry
 
 ALL = frozenset({0})
 """The shards of one who does everything."""
+SETTLE = 0.1
+"""Seconds from a change until its Hvpa is looked at: recommendations, conditions and pods that change together lead to
+one patch, so to one rollout."""
 AFTERMATH = 15.0
 """Seconds after a write to a workload until its Hvpa is looked at, if nothing else brings it back before: its
 controller tells of the rollout within milliseconds, and the HPA speaks every 15 seconds."""
@@ -149,7 +152,7 @@ class Share:
         """An Hvpa, or something that it depends on, has changed: work for us, or to be remembered in case it becomes
         ours."""
         if self._work is not None and self.serves(key):
-            self._work.enqueue(key)
+            self._work.enqueue_in(key, SETTLE)
         else:
             self._recent.note(key)
 

@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from hvpa.api.objects import Meta
+from hvpa.cli import roles
 from hvpa.cli.roles import ALL, Alone, Leader, Share, role_of
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.keeper import ShardKeeper
@@ -31,6 +32,11 @@ SHARDS = 2
 KEYS = [Key("ns", f"app-{number:02}") for number in range(12)]
 MINE = [key for key in KEYS if shard_of(key, SHARDS) == 0]
 OTHERS = [key for key in KEYS if shard_of(key, SHARDS) == 1]
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roles, "SETTLE", 0.0)
 
 
 def hvpa(key: Key) -> StoredHvpa:
@@ -132,6 +138,26 @@ async def test_what_we_changed_ourselves_is_looked_at_in_a_while_and_by_a_succes
     world.worked.clear()
     world.share.changed_by_us(MINE[1])
     assert world.work.depth() == 0
+
+
+async def test_what_changes_together_is_looked_at_once_and_not_before_it_has_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(roles, "SETTLE", 0.05)
+    world = World()
+    world.share.open(world.work, world.local)
+    world.role.shards = frozenset({0})
+    world.going_on.set()
+    running = asyncio.create_task(world.work.run())
+    began = asyncio.get_running_loop().time()
+    while not world.worked:
+        world.share.changed(MINE[0])  # again and again does not put it off
+        assert asyncio.get_running_loop().time() < began + 10
+        await asyncio.sleep(0.01)
+    assert asyncio.get_running_loop().time() >= began + 0.05
+    world.work.stop()
+    await running
+    assert world.worked == [MINE[0]]
 
 
 async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
