@@ -134,6 +134,7 @@ def main(options: list[str]) -> int:
             run(make_plan(args, hvpas), flags, results[-1], save)
     finally:  # what was measured is told, whatever became of the rest
         print(scale_report.table(results))
+        print(scale_report.hindrances(results))
         print(scale_report.requests_table(results))
         if args.plot:
             from benchmarks import scale_plot  # matplotlib takes its time, and is only needed here

@@ -3,6 +3,7 @@ doesn't belong into memory; and, for a few objects, what it wrote."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ class _Entry(msgspec.Struct):
     objectRef: _Reference | None = None
     responseStatus: _Status | None = None
     requestObject: msgspec.Raw = msgspec.Raw(b"")
+    requestReceivedTimestamp: dt.datetime | None = None
+    stageTimestamp: dt.datetime | None = None
 
 
 _decode = msgspec.json.Decoder(_Entry).decode
@@ -75,12 +78,13 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The operator's requests of a time: how many of each kind, how many were refused by code, and the bodies of writes
-    in the sampled namespace."""
+    """The operator's requests of a time: how many of each kind, how many were refused by code, the bodies of writes in
+    the sampled namespace, and for how many seconds each write was in the API server."""
 
     kinds: Counter[Kind]
     refused: Counter[str]
     bodies: dict[Kind, list[bytes]]
+    seconds: dict[Kind, list[float]]
 
     def told(self) -> dict[str, int]:
         """The numbers, the largest first."""
@@ -89,7 +93,7 @@ class Asked:
 
 def read(log: Path, start: int, end: int) -> Asked:
     """The operator's requests in this part of the log. Of a watch only the beginning counts."""
-    asked = Asked(Counter(), Counter(), {})
+    asked = Asked(Counter(), Counter(), {}, {})
     for entry in _entries(log, start, end):
         if entry.user.username != USER or (entry.verb == "watch") != (entry.stage == "ResponseStarted"):
             continue
@@ -97,6 +101,9 @@ def read(log: Path, start: int, end: int) -> Asked:
         resource = "/".join(part for part in (about.resource, about.subresource) if part)
         kind = Kind(entry.verb, resource)
         asked.kinds[kind] += 1
+        if kind.is_write and entry.requestReceivedTimestamp and entry.stageTimestamp:
+            took = (entry.stageTimestamp - entry.requestReceivedTimestamp).total_seconds()
+            asked.seconds.setdefault(kind, []).append(took)
         code = entry.responseStatus.code if entry.responseStatus is not None else 0
         if code >= 300:
             asked.refused[f"{kind} {code}"] += 1

@@ -70,6 +70,7 @@ def spent(of: Spent) -> Figures:
         "cpu_seconds": {name: round(value, 2) for name, value in of.cpu.items()},
         "requests": of.asked.told(),
         "refused": dict(of.asked.refused),
+        "in_the_api_server": {str(kind): latencies(took) for kind, took in of.asked.seconds.items()},
     }
 
 

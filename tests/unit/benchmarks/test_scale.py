@@ -95,6 +95,13 @@ def test_what_was_not_measured_has_no_verdict_and_no_line() -> None:
     ]
 
 
+def test_a_missed_goal_comes_with_what_stands_in_its_way() -> None:
+    assert scale_report.hindrances([figures(2000)]) == ""
+    told = scale_report.hindrances([figures(2000, cpu=2.5, rss=151.0)])
+    assert told.count("what limits it") == 2
+    assert "bare client" in told
+
+
 def test_the_requests_of_the_last_step_are_told() -> None:
     assert "step: 100 patch deployments, 3 update leases" in scale_report.requests_table([figures(100)])
 
@@ -130,7 +137,13 @@ def logged(verb: str, resource: str, user: str = USER, stage: str = "ResponseCom
 def test_requests_are_counted_from_a_mark_on(tmp_path: Path) -> None:
     before = logged("patch", "deployments")
     lines = [
-        logged("patch", "deployments", requestObject={"spec": {"replicas": 3}}),
+        logged(
+            "patch",
+            "deployments",
+            requestObject={"spec": {"replicas": 3}},
+            requestReceivedTimestamp="2026-11-22T01:00:00.000000Z",
+            stageTimestamp="2026-11-22T01:00:00.250000Z",
+        ),
         logged("patch", "deployments", responseStatus={"code": 409}, requestObject={"spec": {"replicas": 4}}),
         logged("patch", "hvpas/status"),
         logged("patch", "hvpas/status", user="admin"),
@@ -144,6 +157,7 @@ def test_requests_are_counted_from_a_mark_on(tmp_path: Path) -> None:
     assert found.told() == {"patch deployments": 2, "patch hvpas/status": 1, "watch pods": 1}
     assert found.refused == {"patch deployments 409": 1}
     assert [json.loads(body) for body in found.bodies[WORKLOADS]] == [{"spec": {"replicas": 3}}]
+    assert found.seconds == {WORKLOADS: [0.25]}
 
 
 # --- the floor -------------------------------------------------------------------------------------------------------
@@ -159,7 +173,7 @@ def step(**kinds: int) -> Asked:
     counted = Counter({WORKLOADS: 5, STATUS: 4, NEW_EVENT: 3, Kind("update", "leases"): 2})
     counted.update({Kind(*name.split("_")): count for name, count in kinds.items()})
     bodies = {WORKLOADS: [b'{"spec":{"replicas":3}}', both], STATUS: [b"{}"], NEW_EVENT: [b"{}"]}
-    return Asked(counted, Counter(), bodies)
+    return Asked(counted, Counter(), bodies, {})
 
 
 def test_the_floor_writes_what_the_operator_wrote() -> None:
