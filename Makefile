@@ -100,8 +100,8 @@ bench: venv ## measure speed, rest, memory and the simulator (BENCH_ARGS=scale: 
 	@$(PY) -m benchmarks $(BENCH_ARGS)
 
 .PHONY: soak
-soak: venv control-plane ## MINUTES (20) of random faults, with 500 Hvpas (SOAK_ARGS="--hvpas N --seed S")
-	@$(PY) -m tests.e2e.soak --minutes $(MINUTES) --hvpas 500 $(SOAK_ARGS)
+soak: venv control-plane ## MINUTES (20) of random faults, with 500 Hvpas (SHARDS=N: operators share the work; SOAK_ARGS="--hvpas N --seed S")
+	@$(PY) -m tests.e2e.soak --minutes $(MINUTES) --hvpas 500 $(if $(SHARDS),--shards $(SHARDS)) $(SOAK_ARGS)
 
 .PHONY: evidence
 evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot in OUT_DIR (TRACES=DIR: recorded loads too; an hour)

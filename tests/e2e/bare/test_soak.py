@@ -1,15 +1,20 @@
-"""A short soak: `make soak` runs a long one."""
+"""Short soaks, with a leader and with shards: `make soak` runs a long one."""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.e2e.soak.run import soak
 
 SEED = 11
 
 
-def test_a_short_soak_ends_well() -> None:
-    report = soak(SEED, minutes=0.25, hvpas=30)
+@pytest.mark.parametrize("shards", [1, 8])
+def test_a_short_soak_ends_well(shards: int) -> None:
+    report = soak(SEED, minutes=0.25, hvpas=30, shards=shards)
     assert report.is_good, str(report)
-    faults = report.facts["faults"]
+    faults, takeovers = report.facts["faults"], report.facts["takeovers of Leases"]
     assert isinstance(faults, dict)
     assert len(faults) > 3, str(report)
+    assert isinstance(takeovers, int)
+    assert takeovers >= shards, str(report)

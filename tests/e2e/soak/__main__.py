@@ -16,14 +16,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=20, help="how long faults strike (default 20)")
     parser.add_argument("--hvpas", type=int, default=500, help="how many Hvpas (default 500)")
     parser.add_argument("--seed", type=int, help="of the schedule (default: a random one, which is told)")
+    parser.add_argument(
+        "--shards", type=int, default=1, help="of the operators (default 1: one of them leads)"
+    )
     parser.add_argument("--show", action="store_true", help="print the schedule and end")
     options = parser.parse_args(arguments)
     seed = random.randrange(10**6) if options.seed is None else options.seed
     if options.show:
-        print(*schedule(seed, options.minutes * 60, options.hvpas), sep="\n")
+        print(*schedule(seed, options.minutes * 60, options.hvpas, options.shards), sep="\n")
         return 0
     print(f"soak: seed {seed}", file=sys.stderr, flush=True)
-    report = soak(seed, options.minutes, options.hvpas)
+    report = soak(seed, options.minutes, options.hvpas, options.shards)
     print(report)
     return 0 if report.is_good else 1
 

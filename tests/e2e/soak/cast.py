@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +27,8 @@ REPLICAS, CPU = 2, 500
 PER_POD = 100
 """The HPA's target: so much of an external metric for each pod."""
 Class = Literal["horizontal", "vertical", "both"]
+Place = tuple[str, str]
+"""Namespace and name."""
 METRIC = {"metric": {"name": "demand"}}
 TARGET = {"target": {"type": "AverageValue", "averageValue": str(PER_POD)}}
 
@@ -76,6 +79,13 @@ class Role:
         made["spec"]["hpa"]["template"]["spec"] = spec
         made["spec"] = merged(made["spec"], changes)
         return made
+
+
+def place_of(namespace: str, name: str) -> Place:
+    """Of which Hvpa an object is: its own name, or one that begins with it (its HPA's or VPA's where that name was
+    taken, an Event's)."""
+    own = re.match("app-[0-9]+", name)
+    return namespace, own.group() if own else name
 
 
 def hpa_status(wish: int) -> Json:

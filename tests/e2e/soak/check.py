@@ -1,8 +1,9 @@
 """What must be so at every moment of a soak, judged write by write.
 
-- One writer: nothing is written by a process after another one has taken the Lease. There are two exceptions. Events
-  say what was done and change nothing. And a process that is stopped between looking at its Lease and sending sends
-  when it goes on: such a write is conditional on the very version that it was decided on, so nobody has written since.
+- One writer: what an Hvpa asks for is written by the process that holds the Lease that the Hvpa falls under (that of
+  its shard, or the one Lease of a leader), or that held it when the write came. There are two exceptions. Events say
+  what was done and change nothing. And a process that is stopped between looking at its Lease and sending sends when it
+  goes on: such a write is conditional on the very version that it was decided on, so nobody has written since.
 - No step without a recommendation: what a step was blended from, by the record that it leaves on the workload, was
   recommended before.
 - No step twice: of one recommendation there is one step on an axis, unless somebody else changed the workload since.
@@ -19,10 +20,11 @@ from typing import Any
 
 from hvpa.api.quantity import parse_cpu
 from hvpa.core.model import LAST_APPLIED
-from tests.e2e.soak.cast import Class, Role
+from tests.e2e.soak.cast import Class, Place, Role, place_of
 from tests.e2e.soak.plan import LEAST, MOST
-from tests.e2e.soak.play import Place, Play
+from tests.e2e.soak.play import Play
 from tests.e2e.soak.trail import Write
+from tests.e2e.soak.turns import Turns
 
 MEASURED_ANEW = 55.0
 """Seconds after which a wish on a settled workload speaks of the count that stands: 60 from the decision to the next,
@@ -58,6 +60,7 @@ class Checker:
     play: Play
     roles: dict[Place, Role]
     operators: dict[str, str]
+    turns: Turns = field(default_factory=Turns)
     found: list[str] = field(default_factory=list)
     """What was not as it must be."""
     writes: Counter[str] = field(default_factory=Counter)
@@ -67,11 +70,7 @@ class Checker:
     late_sends: int = 0
     """Conditional writes of processes that were stopped as they were about to send them."""
     late_events: int = 0
-    """Events that a process wrote after another one had taken the Lease."""
-    holder: str = ""
-    """Who wrote the Lease last (a credential)."""
-    takeovers: int = 0
-    _taken_at: float = 0.0
+    """Events that a process wrote without holding the Lease any more."""
     _steps: dict[tuple[Place, str], _Step] = field(default_factory=dict)
     _edits: dict[Place, list[float]] = field(default_factory=lambda: defaultdict(list))
     _suspects: list[_Suspect] = field(default_factory=list)
@@ -85,7 +84,7 @@ class Checker:
             return
         self.writes[f"{write.verb} {write.resource}"] += 1
         if write.resource == "leases":
-            self._lease(write)
+            self.turns.note(write)
             return
         self._fenced(write)
         if write.resource in WORKLOADS:
@@ -105,13 +104,13 @@ class Checker:
         for axis in ("horizontal", "vertical"):
             self._steps.pop((place, axis), None)
 
-    def _lease(self, write: Write) -> None:
-        if write.credential != self.holder:
-            self.holder, self._taken_at = write.credential, write.answered
-            self.takeovers += 1
-
     def _fenced(self, write: Write) -> None:
-        if write.credential == self.holder or write.received <= self._taken_at:
+        place = place_of(write.namespace, write.name)
+        if place not in self.roles:
+            self.found.append(f"{write} is about none of the Hvpas")
+            return
+        problem = self.turns.problem(place, write)
+        if problem is None:
             return
         if write.resource == "events":
             self.late_events += 1
@@ -121,10 +120,11 @@ class Checker:
         ):
             self.late_sends += 1
             return
-        who, now = self.operators[write.credential], self.operators.get(self.holder, self.holder)
-        late = write.received - self._taken_at
         when = f"{dt.datetime.fromtimestamp(write.received, dt.UTC):%H:%M:%S.%f}"
-        self.found.append(f"{who} wrote {write} at {when}, {late:.3f} s after {now} had taken the Lease")
+        lease, holder = problem.lease, self.operators.get(problem.holder, problem.holder or "nobody")
+        late = "never held it" if problem.late is None else f"held it until {problem.late:.3f} s before"
+        who = self.operators[write.credential]
+        self.found.append(f"{who} wrote {write} at {when}: {lease} is {holder}'s, and it {late}")
 
     # --- steps -------------------------------------------------------------------------------------------------------
     def _step(self, place: Place, write: Write) -> None:

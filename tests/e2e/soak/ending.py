@@ -15,8 +15,8 @@ from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import is_quiet
-from tests.e2e.soak.cast import CPU, REPLICAS, Role
-from tests.e2e.soak.play import Place, Play
+from tests.e2e.soak.cast import CPU, REPLICAS, Place, Role
+from tests.e2e.soak.play import Play
 from tests.e2e.world.kube import Json, KubeApi
 
 

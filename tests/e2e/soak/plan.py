@@ -1,7 +1,7 @@
 """All that happens in a soak, drawn from its seed: recommendations, what users do, and faults, each with its time.
 
-The schedule is the same for the same seed, length and number of Hvpas. (How the operators and the machine answer it is
-not: what they are doing when a fault strikes differs from run to run.)"""
+The schedule is the same for the same seed, length, and numbers of Hvpas and of operators. (How the operators and the
+machine answer it is not: what they are doing when a fault strikes differs from run to run.)"""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ USERS_ACTS = ("edit", "edit", "edit", "set", "workload", "hvpa")
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something that happens at a time (seconds from the start). `who` is an Hvpa's number, or a replica's (2: both);
-    `number` and `text` say more, by kind; `lasts` are seconds."""
+    """Something that happens at a time (seconds from the start). `who` is an Hvpa's number, or a replica's (one more
+    than the last: all of them); `number` and `text` say more, by kind; `lasts` are seconds."""
 
     at: float
     kind: str
@@ -58,14 +58,28 @@ class Act:
         return f"{self.at:8.2f} {self.kind} #{self.who} {more} {self.lasts:.2f}s"
 
 
-def schedule(seed: int, seconds: float, hvpas: int) -> list[Act]:
+@dataclass(frozen=True, slots=True)
+class _Size:
+    seconds: float
+    hvpas: int
+    shards: int
+
+    @property
+    def replicas(self) -> int:
+        return replicas_of(self.shards)
+
+
+def replicas_of(shards: int) -> int:
+    """How many operators there are: one that leads (a single shard) and one that waits, or three that share the
+    work."""
+    return 2 if shards == 1 else 3
+
+
+def schedule(seed: int, seconds: float, hvpas: int, shards: int = 1) -> list[Act]:
     """All acts in the order of their times."""
+    size = _Size(seconds, hvpas, shards)
     streams = (_recommendations, _users, _lines, _processes, _restarts)
-    acts = [
-        act
-        for stream in streams
-        for act in stream(random.Random(f"{seed}/{stream.__name__}"), seconds, hvpas)
-    ]
+    acts = [act for stream in streams for act in stream(random.Random(f"{seed}/{stream.__name__}"), size)]
     return sorted(acts, key=lambda act: act.at)
 
 
@@ -74,17 +88,17 @@ def delay_of(seed: int, what: str, longest: float) -> float:
     return longest * random.Random(f"{seed}/{what}").random() ** 2
 
 
-def _recommendations(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
+def _recommendations(rng: random.Random, size: _Size) -> Iterator[Act]:
     """New wishes (`number` replicas) and targets (`number` millicores): both for each Hvpa at the start, later one or
     both for any. No Hvpa gets the same wish twice in a row, nor ever the same target."""
-    wishes, targets = [0] * hvpas, [set[int]() for _ in range(hvpas)]
-    for who in range(hvpas):
+    wishes, targets = [0] * size.hvpas, [set[int]() for _ in range(size.hvpas)]
+    for who in range(size.hvpas):
         yield from _new(rng, 0.0, who, ("wish", "target"), wishes, targets)
-    at = rng.expovariate(hvpas / RECOMMENDED_EVERY)
-    while at < seconds:
+    at = rng.expovariate(size.hvpas / RECOMMENDED_EVERY)
+    while at < size.seconds:
         axes = rng.choice((("wish",), ("target",), ("wish", "target")))
-        yield from _new(rng, at, rng.randrange(hvpas), axes, wishes, targets)
-        at += rng.expovariate(hvpas / RECOMMENDED_EVERY)
+        yield from _new(rng, at, rng.randrange(size.hvpas), axes, wishes, targets)
+        at += rng.expovariate(size.hvpas / RECOMMENDED_EVERY)
 
 
 def _new(
@@ -105,26 +119,26 @@ def _new(
             yield Act(at, "target", who, target)
 
 
-def _users(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
+def _users(rng: random.Random, size: _Size) -> Iterator[Act]:
     """Users edit workloads (`edit`: an image; `set`: what the operator governs), and delete and make again workloads
     and Hvpas, `lasts` seconds apart. What an Hvpa has set is undone once at most: the second time within an hour it
     would wait, and rightly so."""
     undone = set[int]()
-    at = QUIET_START + rng.expovariate(hvpas / EDITED_EVERY)
-    while at < seconds:
-        who, kind = rng.randrange(hvpas), rng.choice(USERS_ACTS)
+    at = QUIET_START + rng.expovariate(size.hvpas / EDITED_EVERY)
+    while at < size.seconds:
+        who, kind = rng.randrange(size.hvpas), rng.choice(USERS_ACTS)
         if kind in ("set", "workload"):
             kind = "edit" if who in undone else kind
             undone.add(who)
         yield Act(at, kind, who, rng.randint(LEAST, MOST), lasts=rng.uniform(0.1, 4.0))
-        at += rng.expovariate(hvpas / EDITED_EVERY)
+        at += rng.expovariate(size.hvpas / EDITED_EVERY)
 
 
-def _lines(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
-    """Faults between an operator (or both) and the API server, one after another. `number` is a code, or how many
+def _lines(rng: random.Random, size: _Size) -> Iterator[Act]:
+    """Faults between an operator (or all) and the API server, one after another. `number` is a code, or how many
     requests are struck; `text` which ones, or how."""
     at = QUIET_START + rng.expovariate(1 / LINE_EVERY)
-    while at < seconds:
+    while at < size.seconds:
         kind, lasts = rng.choice(LINE_FAULTS), rng.uniform(*LINE_LASTS)
         verb = rng.choice(("patch", "patch", "list", "watch", "update", "create", ""))
         number = rng.choice(CODES) if kind == "fail" else rng.randint(1, 20)
@@ -133,23 +147,25 @@ def _lines(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
                 rng.uniform(0.1, 1.0),
                 rng.choice(("before", "after")) + rng.choice((" release", " drop")),
             )
-        yield Act(at, kind, rng.randrange(3), number, verb, lasts)
+        yield Act(at, kind, rng.randrange(size.replicas + 1), number, verb, lasts)
         at += lasts + rng.expovariate(1 / LINE_EVERY)
 
 
-def _processes(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
-    """Signals to the operator that leads (`text`: the signal): it is killed, stopped for a time, told to end."""
+def _processes(rng: random.Random, size: _Size) -> Iterator[Act]:
+    """Signals to the operator that leads, or to any (`text`: the signal): it is killed, stopped for a time, told to
+    end."""
     at = QUIET_START + rng.expovariate(1 / PROCESS_EVERY)
-    while at < seconds:
+    while at < size.seconds:
         name = rng.choice(("SIGKILL", "SIGSTOP", "SIGTERM"))
         lasts = rng.uniform(*FROZEN_FOR) if name == "SIGSTOP" else 0.0
-        yield Act(at, "signal", 0, 0, name, lasts)
+        who = 0 if size.shards == 1 else rng.randrange(size.replicas)
+        yield Act(at, "signal", who, 0, name, lasts)
         at += lasts + rng.expovariate(1 / PROCESS_EVERY)
 
 
-def _restarts(rng: random.Random, seconds: float, hvpas: int) -> Iterator[Act]:
+def _restarts(rng: random.Random, size: _Size) -> Iterator[Act]:
     """The API server is restarted, in order or after a SIGKILL (`text`), and away for `lasts` seconds more."""
-    at = min(seconds / 2, SERVER_EVERY) * rng.uniform(0.8, 1.2)
-    while at < seconds:
+    at = min(size.seconds / 2, SERVER_EVERY) * rng.uniform(0.8, 1.2)
+    while at < size.seconds:
         yield Act(at, "restart", 0, 0, rng.choice(("in order", "killed")), rng.uniform(0.0, 2.0))
         at += SERVER_EVERY * rng.uniform(0.7, 1.3)

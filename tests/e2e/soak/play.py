@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.e2e.soak.cast import CPU, Role, hpa_status, vpa_status, workload_status
+from tests.e2e.soak.cast import CPU, Place, Role, hpa_status, vpa_status, workload_status
 from tests.e2e.soak.plan import Act, delay_of
 from tests.e2e.world.kube import ApiError, Json, KubeApi
 
@@ -19,8 +19,6 @@ CLIENTS = 6
 """Requests at once."""
 PERSISTENCE = 60.0
 """Seconds for which what a user does is tried again."""
-Place = tuple[str, str]
-"""Namespace and name."""
 
 
 class Play:

@@ -1,4 +1,4 @@
-"""The two operators of a soak, each behind a proxy of its own: started again whenever one ends, as a kubelet does.
+"""The operators of a soak, each behind a proxy of its own: started again whenever one ends, as a kubelet does.
 
 Each process has a token of its own, by which the audit log tells its requests from those of every other."""
 
@@ -20,17 +20,20 @@ LEASE = 5
 """Seconds of the Lease: its holder writes for two thirds of it after a renewal."""
 CLEAN_ENDS = frozenset({0, 1, 3})
 """Exit codes of an operator that ends by itself: told to stop, lease lost, API server not there at the start."""
+GIVING_UP = "lost the lease: giving up"
+"""What the log says of a process that ends by itself; while it does, it listens to no signal any more."""
 STARTING = 5.0
 """Seconds within which a process that is told to stop may not yet know how to do it in order."""
 
 
 @dataclass
 class Replica:
-    """One of the two, over all its lives."""
+    """One of them, over all its lives. `shards`: parts of the work that all share; 1: one of them leads."""
 
     number: int
     plane: ControlPlane
     proxy: Proxy
+    shards: int = 1
     operator: Operator | None = None
     credential: str = ""
     lives: dict[str, str] = field(default_factory=dict)
@@ -51,7 +54,8 @@ class Replica:
         name = f"operator-{self.number}-{len(self.lives) + 1}"
         self.credential = f"JTI={claims['jti']}"
         self.lives[self.credential] = name
-        flags = ("--leader-elect", "--lease-namespace", NAMESPACE, "--lease-duration", str(LEASE))
+        part = ("--leader-elect",) if self.shards == 1 else ("--shards", str(self.shards))
+        flags = (*part, "--lease-namespace", NAMESPACE, "--lease-duration", str(LEASE))
         self.operator = Operator(self.plane, self.proxy.kubeconfig_for(token), *flags, name=name)
         self.logs.append(self.operator.log)
         self._killed = self._told = False
@@ -65,7 +69,7 @@ class Replica:
                 return
             code = self.operator.process.returncode or 0
             self.ends.append(code)
-            if not (self._killed or code in CLEAN_ENDS):
+            if not (self._killed or code in CLEAN_ENDS or self._was_giving_up(code)):
                 self.bad_ends.append(
                     f"{self.lives[self.credential]} ended with {code}:\n{self.operator.process.tail()}"
                 )
@@ -75,12 +79,19 @@ class Replica:
         except (ApiError, OSError):
             return  # the next round tries again
 
+    def _was_giving_up(self, code: int) -> bool:
+        """Whether it was told to end while it did so by itself."""
+        return code == -signal.SIGTERM and GIVING_UP in self.logs[-1].read_text(errors="replace")
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process runs."""
+        return self.operator is not None and self.operator.process.alive
+
     @property
     def is_ready(self) -> bool:
         """Whether its process runs and has listed everything."""
-        return (
-            self.operator is not None and self.operator.process.alive and self.operator.probe("readyz") == 200
-        )
+        return self.operator is not None and self.is_alive and self.operator.probe("readyz") == 200
 
     def strike(self, name: str) -> None:
         """Send it a signal."""

@@ -17,15 +17,16 @@ import yaml
 from tests.e2e.soak.cast import Role
 from tests.e2e.soak.check import Checker
 from tests.e2e.soak.ending import unsettled
-from tests.e2e.soak.plan import Act, schedule
+from tests.e2e.soak.plan import Act, replicas_of, schedule
 from tests.e2e.soak.play import Play
 from tests.e2e.soak.replicas import Replica, settled_sizes
 from tests.e2e.soak.strike import Strikes
 from tests.e2e.soak.trail import Trail
+from tests.e2e.soak.turns import Turns
 from tests.e2e.world.build import build
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import ApiError, wait_for
-from tests.e2e.world.operator import install_crds, install_operator_rbac
+from tests.e2e.world.operator import REPOSITORY, install_crds, install_operator_rbac
 
 USERS = frozenset({"wish", "target", "edit", "set", "workload", "hvpa"})
 """Acts that are no faults."""
@@ -33,6 +34,7 @@ TICK, ROUND = 0.1, 0.5
 """Seconds between looks at faults and processes, and between rounds of the controllers."""
 GROWTH, SPARE_MB, SPARE_FILES = 1.3, 15.0, 16
 """At the end a process is at most so much larger than at the start."""
+SHARDED = REPOSITORY / "config" / "sharded"
 LAST_FAULTS = 40
 """How many faults are told where something is wrong."""
 
@@ -44,6 +46,7 @@ class Report:
     seed: int
     minutes: float
     hvpas: int
+    shards: int = 1
     problems: list[str] = field(default_factory=list)
     facts: dict[str, object] = field(default_factory=dict)
     last_faults: list[str] = field(default_factory=list)
@@ -54,7 +57,8 @@ class Report:
         return not self.problems
 
     def __str__(self) -> str:
-        lines = [f"soak: seed {self.seed}, {self.minutes:g} min, {self.hvpas} Hvpas"]
+        divided = f", {self.shards} shards" if self.shards > 1 else ""
+        lines = [f"soak: seed {self.seed}, {self.minutes:g} min, {self.hvpas} Hvpas{divided}"]
         lines += [f"  {name}: {json.dumps(value)}" for name, value in self.facts.items()]
         if self.is_good:
             return "\n".join([*lines, "  good"])
@@ -72,7 +76,8 @@ class Soak:
         self.roles = [Role(number) for number in range(report.hvpas)]
         self.play = Play(plane.api, report.seed, self.roles)
         self.trail = Trail(plane.logs / "audit.log")
-        self.checker = Checker(self.play, {(one.namespace, one.name): one for one in self.roles}, {})
+        places = {(one.namespace, one.name): one for one in self.roles}
+        self.checker = Checker(self.play, places, {}, Turns(report.shards))
         self.strikes = Strikes(plane, replicas)
         self.checker.thaws = self.strikes.thaws
         self._over = threading.Event()
@@ -85,8 +90,8 @@ class Soak:
             one.start()
         self._await_peace("at the start", 60 + self.report.hvpas)
         before = settled_sizes(self.replicas)
-        began = time.monotonic()
-        self._disturb(schedule(self.report.seed, self.report.minutes * 60, self.report.hvpas))
+        began, report = time.monotonic(), self.report
+        self._disturb(schedule(report.seed, report.minutes * 60, report.hvpas, report.shards))
         self.report.facts["seconds of faults"] = round(time.monotonic() - began, 1)
         calm = time.monotonic()
         self._await_peace("at the end", 120 + self.report.hvpas / 5)
@@ -104,7 +109,7 @@ class Soak:
         try:
             while time.monotonic() < end and not self._failure:
                 for act in _due(faults, began):
-                    self.strikes.begin(act, self._leader())
+                    self.strikes.begin(act, self._struck(act))
                 self._tick()
                 time.sleep(TICK)
         finally:
@@ -133,13 +138,20 @@ class Soak:
         for write in self.trail.news():
             self.checker.feed(write)
 
-    def _leader(self) -> Replica | None:
-        return next((one for one in self.replicas if one.credential == self.checker.holder), None)
+    def _struck(self, act: Act) -> Replica:
+        """Whom a signal is for: the leader, or where the work is shared any that is alive."""
+        turns = self.checker.turns
+        if len(turns.leases) == 1:
+            holder = turns.holder(turns.leases[0])
+            return next((one for one in self.replicas if one.credential == holder), self.replicas[0])
+        alive = [one for one in self.replicas if one.is_alive] or self.replicas
+        return alive[act.who % len(alive)]
 
     # --- without -----------------------------------------------------------------------------------------------------
     def _await_peace(self, when: str, seconds: float) -> None:
-        """Wait until every decision is quiet. Where each step goes half of the way, there is one a minute for a while:
-        such an Hvpa must have been quiet once, the others are so all at once."""
+        """Wait until every decision is quiet, and processes that are alive hold all Leases. Where each step goes half
+        of the way, there is one a minute for a while: such an Hvpa must have been quiet once, the others are so all at
+        once."""
         left = {role: "not looked at" for role in self.roles}
 
         def peaceful() -> bool:
@@ -149,15 +161,20 @@ class Soak:
             found = unsettled(self.plane.api, self.play, asked)
             left.clear()
             left.update(found)
-            return not left and self.play.is_done and all(one.is_ready for one in self.replicas)
+            is_well = not self._unheld() and all(one.is_ready for one in self.replicas)
+            return not left and self.play.is_done and is_well
 
         try:
             wait_for(peaceful, seconds, interval=ROUND)
         except TimeoutError as error:
-            told = [f"{role.namespace}/{role.name} ({role.axes}): {why}" for role, why in left.items()]
+            told = [f"{lease} is held by nobody who is alive" for lease in self._unheld()]
+            told += [f"{role.namespace}/{role.name} ({role.axes}): {why}" for role, why in left.items()]
             self.report.problems += [
                 f"{when}, after {seconds:g} s: {one}" for one in told[:20] or [str(error)]
             ]
+
+    def _unheld(self) -> list[str]:
+        return self.checker.turns.unheld({one.credential for one in self.replicas if one.is_alive})
 
     def _judge(self, before: list[tuple[float, int]]) -> None:
         report, checker = self.report, self.checker
@@ -176,9 +193,9 @@ class Soak:
                 report.problems.append(f"operator {one.number} has grown from {was} to {size} (MB, files)")
             report.problems += [line for log in one.logs for line in _crashes(log)]
         report.facts["faults"] = dict(self.strikes.done)
-        report.facts["takeovers of the Lease"] = checker.takeovers
+        report.facts["takeovers of Leases"] = checker.turns.takeovers
         report.facts["writes"] = dict(sorted(checker.writes.items()))
-        report.facts["Events of a former leader"] = checker.late_events
+        report.facts["Events of former holders"] = checker.late_events
         report.facts["writes that a stop delayed"] = checker.late_sends
         report.facts["requests"] = self.trail.requests
         report.last_faults = self.strikes.log[-LAST_FAULTS:]
@@ -196,16 +213,19 @@ def _crashes(log: Path) -> Iterator[str]:
             yield f"{log.name}: {line[:2000]}"
 
 
-def soak(seed: int, minutes: float, hvpas: int) -> Report:
-    """Run one soak on a new bare control plane."""
-    report = Report(seed, minutes, hvpas)
+def soak(seed: int, minutes: float, hvpas: int, shards: int = 1) -> Report:
+    """Run one soak on a new bare control plane. `shards`: parts of the work that the operators share; 1: one leads."""
+    report = Report(seed, minutes, hvpas, shards)
     programs = build(full=True)
     with ControlPlane(full=False, programs=programs) as plane, ExitStack() as stack:
         install_crds(plane)
         crds = yaml.safe_load_all(programs.shared["vpa-crd.yaml"].read_text())
         plane.apply_all([one for one in crds if one])
         install_operator_rbac(plane)
-        replicas = [Replica(number, plane, stack.enter_context(plane.proxy())) for number in range(2)]
+        for rights in SHARDED.glob("shards_role*.yaml") if shards > 1 else ():
+            plane.apply_all([yaml.safe_load(rights.read_text())])
+        proxies = [stack.enter_context(plane.proxy()) for _ in range(replicas_of(shards))]
+        replicas = [Replica(number, plane, proxy, shards) for number, proxy in enumerate(proxies)]
         running = Soak(plane, replicas, report)
         stack.callback(running.play.close)
         for one in replicas:

@@ -45,8 +45,8 @@ class Strikes:
         """Credential of a process that had been stopped, and when it went on (seconds of the epoch)."""
         self._restarts: list[threading.Thread] = []
 
-    def begin(self, act: Act, leader: Replica | None) -> None:
-        """Let a fault of the plan strike; `leader` is who leads now, for signals."""
+    def begin(self, act: Act, struck: Replica) -> None:
+        """Let a fault of the plan strike; `struck` is whom a signal is for."""
         self.done[f"{act.kind} {act.text}" if act.kind in ("signal", "restart") else act.kind] += 1
         self._note(str(act))
         if act.kind == "restart":
@@ -54,9 +54,9 @@ class Strikes:
             self._restarts.append(restart)
             restart.start()
         elif act.kind == "signal":
-            self._signal(act, leader or self._replicas[0])
+            self._signal(act, struck)
         else:
-            for one in self._replicas if act.who == 2 else [self._replicas[act.who]]:
+            for one in self._replicas if act.who == len(self._replicas) else [self._replicas[act.who]]:
                 self._end(partial(_is_on, one.proxy))  # one at a time on each line
                 fault = _Fault(time.monotonic() + act.lasts, one.proxy, contextlib.ExitStack())
                 self._faults.append(fault)
