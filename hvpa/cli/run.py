@@ -6,6 +6,9 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable
+from typing import Any
+
+import structlog
 
 from hvpa.cli.logs import configure_logs
 from hvpa.cli.operator import StartError, operate
@@ -13,6 +16,8 @@ from hvpa.cli.settings import add_run_arguments, run_settings
 from hvpa.kube.errors import ConfigError
 from hvpa.kube.faults import FaultPointError, parse_point
 from hvpa.kube.serve import AddressError
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 NAME = "run"
 HELP = "run the operator"
@@ -42,7 +47,23 @@ def _event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
         import uvloop
     except ImportError:
         return None
-    return uvloop.new_event_loop
+
+    def new() -> asyncio.AbstractEventLoop:
+        loop = uvloop.new_event_loop()
+        loop.set_exception_handler(on_loop_error)
+        return loop
+
+    return new
+
+
+def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what the event loop complains of. uvloop calls it a fault in the program when the server resets a connection
+    that just comes about (MagicStack/uvloop#506); who waits for that connection is told of its loss in any case."""
+    error = context.get("exception")
+    if isinstance(error, RuntimeError) and "the handler is closed" in str(error):
+        log.debug("a connection was reset while it came about", error=str(error))
+    else:
+        loop.default_exception_handler(context)
 
 
 def _fail(code: int, error: Exception) -> int:

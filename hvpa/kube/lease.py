@@ -143,8 +143,9 @@ class LeaderElector:
             lease = await self._api.get(self._me.name, self._look_limit())
             if self._renewed_by_another(lease):
                 self._renewed_at = max(self._renewed_at or 0.0, self._asked_at)
-                self._observe(lease, sent)
-                return True
+                if sent - self._renewed_at <= self._times.renew / 2:
+                    self._observe(lease, sent)
+                    return True  # else our last look was long ago, and what we know of that renewal is as old
             is_free = self._is_free(lease, sent)
             self._observe(lease, sent)
             if not is_free:

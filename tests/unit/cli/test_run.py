@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hvpa.cli.run import on_loop_error
 from hvpa.cli.settings import RunSettings, add_run_arguments, run_settings
 
 
@@ -132,3 +135,23 @@ def test_logs_that_can_t_be_written_stop_nothing(style: str) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([sys.executable, "-c", LOGGING, style], stderr=full, timeout=30)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed"), False),
+        (RuntimeError("something else"), True),
+        (None, True),
+    ],
+)
+def test_a_connection_that_is_reset_as_it_comes_about_is_no_fault_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None, told: bool
+) -> None:
+    complaints: list[dict[str, Any]] = []
+    loop = asyncio.new_event_loop()
+    monkeypatch.setattr(loop, "default_exception_handler", complaints.append)
+    loop.set_exception_handler(on_loop_error)
+    loop.call_exception_handler({"message": "Fatal error on SSL protocol", "exception": error})
+    loop.close()
+    assert bool(complaints) is told

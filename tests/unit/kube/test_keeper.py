@@ -70,7 +70,7 @@ def test_the_last_one_leaves_everything_free() -> None:
     story(tell)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(seed=seeds, waits=st.lists(st.floats(0, 6), min_size=3, max_size=3))
 def test_who_leaves_in_the_middle_of_its_requests_leaves_nothing_behind(
     seed: int, waits: list[float]

@@ -86,6 +86,24 @@ def test_what_is_given_back_is_taken_within_a_second(seed: int) -> None:
     assert play(story()) < 1.1
 
 
+def test_who_looked_long_ago_does_not_live_on_what_another_one_renewed() -> None:
+    async def story() -> bool:
+        world = Candidates(1, shared=True)
+        first, second = world.join("group"), world.join("group")
+        for one in (first, second):
+            await one.acquire()
+        await asyncio.sleep(TIMES.renew * 0.6)
+        for one in (
+            first,
+            second,
+        ):  # each sees a renewal of which it knows only that it was after its last look
+            assert await one._try()
+        await asyncio.sleep(TIMES.renew * 0.6)
+        return first.holds() and second.holds()
+
+    assert play(story())
+
+
 @given(seed=seeds, losses=st.floats(0, 0.9), slow=st.floats(0.01, 6))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_no_two_lead_whatever_is_lost_or_late(seed: int, losses: float, slow: float) -> None:
