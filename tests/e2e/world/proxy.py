@@ -291,8 +291,8 @@ class Proxy:
                 with contextlib.suppress(ConnectionError):
                     return await damaged(request, upstream, fault)
             response = like(upstream)
-            await response.prepare(request)
             with contextlib.suppress(ConnectionError, aiohttp.ClientError):
+                await response.prepare(request)
                 async for chunk in chunks:
                     await response.write(chunk)
                 await response.write_eof()
