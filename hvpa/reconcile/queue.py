@@ -131,6 +131,7 @@ class WorkQueue:
         if not lane:
             return None
         key, since = lane.popitem(last=False)
+        self._timers.drop(key)
         self._held.pop(key, None)
         self._working[key] = max(0.0, now - since)
         return key
@@ -184,7 +185,7 @@ class WorkQueue:
         return max(self._held.get(key, when), self._pace.next(key, when))
 
     def _add_later(self, key: Key, due: float) -> None:
-        if key not in self._fast and key not in self._slow:
+        if key not in self._fast:  # one in the slow lane changes lanes then
             self._timers.add(key, due)
 
     def _promote(self, now: float) -> None:

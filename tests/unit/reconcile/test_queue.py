@@ -123,6 +123,17 @@ def test_an_urgent_add_moves_a_key_up_and_it_is_still_queued_once() -> None:
     assert [queue.take(5.0) for _ in range(3)] == [A, B, None]
 
 
+def test_a_key_of_the_slow_lane_that_is_due_soon_changes_lanes_then() -> None:
+    queue = WorkQueue()
+    for key in (A, B, C):
+        queue.add(key, 0.0, urgent=False)
+    queue.add_at(C, 0.1, 0.0)
+    queue.add_at(A, 0.1, 0.0)
+    assert queue.take(0.05) == A, "what is taken meanwhile is not due again"
+    assert queue.depth(0.2) == 2
+    assert [queue.take(0.2) for _ in range(3)] == [C, B, None]
+
+
 def test_a_key_that_changes_all_the_time_is_spaced() -> None:
     queue = WorkQueue()
     taken = []
