@@ -125,7 +125,7 @@ def test_after_many_faults_it_holds_no_more_than_before(
     )
     grown = (memory(remote) - before) / 2**20
     assert grown < MEGABYTES
-    assert remote.metric("hvpa_queue_depth") == 0
+    wait_for(lambda: remote.metric("hvpa_queue_depth") == 0, 20, "an empty queue")
 
 
 def test_on_a_line_that_is_dead_but_open_watches_and_writes_are_given_up_and_made_anew(

@@ -229,6 +229,9 @@ class Proxy:
         await asyncio.gather(*rest, return_exceptions=True)
         await self._client.close()
         await asyncio.sleep(0.05)  # aiohttp's TLS connections end in the loop, after their `close`
+        for transport in list(getattr(self._loop, "_transports", {}).values()):
+            transport.abort()  # one whose handshake was never ended, or whose peer does not say that it closes
+        await asyncio.sleep(0)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
