@@ -59,8 +59,8 @@ def _event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what the event loop complains of. uvloop calls it a fault in the program when the server resets a connection
     that just comes about (MagicStack/uvloop#506); who waits for that connection is told of its loss in any case."""
-    error = context.get("exception")
-    if isinstance(error, RuntimeError) and "the handler is closed" in str(error):
+    error, in_tls = context.get("exception"), "SSL protocol" in context.get("message", "")
+    if in_tls and isinstance(error, RuntimeError) and "the handler is closed" in str(error):
         log.debug("a connection was reset while it came about", error=str(error))
     else:
         loop.default_exception_handler(context)

@@ -84,8 +84,7 @@ class LocalCluster:
             return None
         namespace, meta, spec = key.namespace, stored.metadata, stored.links
         target = Target(namespace, spec.target_ref.kind, spec.target_ref.name)
-        store = self.workloads.get(target.kind)
-        workload = store.get(Key(namespace, target.name)) if store is not None else None
+        workload = self._workload(target)
         return Objects(
             hvpa=stored.read(),
             workload=workload,
@@ -107,14 +106,17 @@ class LocalCluster:
             return 0
         meta, links = stored.metadata, stored.links
         target = Target(key.namespace, links.target_ref.kind, links.target_ref.name)
-        store = self.workloads.get(target.kind)
-        workload = store.get(Key(key.namespace, target.name)) if store is not None else None
+        workload = self._workload(target)
         found: list[Hpa | Vpa | Workload | StoredHvpa] = [stored]
         found += self._related(self.hpas, self._hpa_refs, meta, target, links.hpa)
         found += self._related(self.vpas, self._vpa_refs, meta, target, links.vpa)
         if workload is not None:
             found.append(workload)
         return max(version(one.metadata.resource_version) or 0 for one in found)
+
+    def _workload(self, target: Target) -> Workload | None:
+        store = self.workloads.get(target.kind)
+        return store.get(Key(target.namespace, target.name)) if store is not None else None
 
     def _pods_of(self, target: Target, selector: Selector) -> tuple[Pod, ...]:
         pods = self._pods.get(target)
@@ -209,8 +211,7 @@ class LocalCluster:
         if joined is not None:
             self._targeting.add(joined, key.name)
             self._pods.pop(joined, None)  # one that is going may have asked for them
-            store = self.workloads.get(joined.kind)
-            workload = store.get(Key(key.namespace, joined.name)) if store is not None else None
+            workload = self._workload(joined)
             if workload is not None:
                 self._selectors.put(joined, key.namespace, workload.spec.selector)
 

@@ -16,6 +16,8 @@ import pytest
 from hvpa.cli.run import on_loop_error
 from hvpa.cli.settings import RunSettings, add_run_arguments, run_settings
 
+CLOSED = RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
+
 
 def parsed(*flags: str) -> RunSettings:
     parser = argparse.ArgumentParser()
@@ -138,20 +140,21 @@ def test_logs_that_can_t_be_written_stop_nothing(style: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("message", "error", "told"),
     [
-        (RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed"), False),
-        (RuntimeError("something else"), True),
-        (None, True),
+        ("Fatal error on SSL protocol\nprotocol: <uvloop.loop.SSLProtocol>", CLOSED, False),
+        ("Task exception was never retrieved", CLOSED, True),
+        ("Fatal error on SSL protocol", RuntimeError("something else"), True),
+        ("Fatal error on SSL protocol", None, True),
     ],
 )
 def test_a_connection_that_is_reset_as_it_comes_about_is_no_fault_of_the_program(
-    monkeypatch: pytest.MonkeyPatch, error: Exception | None, told: bool
+    monkeypatch: pytest.MonkeyPatch, message: str, error: Exception | None, told: bool
 ) -> None:
     complaints: list[dict[str, Any]] = []
     loop = asyncio.new_event_loop()
     monkeypatch.setattr(loop, "default_exception_handler", complaints.append)
     loop.set_exception_handler(on_loop_error)
-    loop.call_exception_handler({"message": "Fatal error on SSL protocol", "exception": error})
+    loop.call_exception_handler({"message": message, "exception": error})
     loop.close()
     assert bool(complaints) is told

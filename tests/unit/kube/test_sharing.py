@@ -104,6 +104,13 @@ def test_parts_that_come_again_are_held_once_and_what_differs_is_not() -> None:
     assert different.weight_based_scaling_intervals is not one.weight_based_scaling_intervals
 
 
+def test_parts_of_one_document_that_are_alike_are_held_once_the_first_time_already() -> None:
+    document = spec_of("web")
+    document["vpa"]["selector"] = document["hpa"]["selector"]
+    found = shared_spec(ModelSharer(), document)
+    assert found.hpa.selector is found.vpa.selector
+
+
 def test_what_nobody_gave_is_still_what_nobody_gave() -> None:
     sharer = ModelSharer()
     found = [shared_spec(sharer, spec_of("web")) for _ in range(3)][-1]
