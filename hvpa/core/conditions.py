@@ -37,7 +37,8 @@ def _condition(
 ) -> StatusCondition:
     """One condition; its time stays while its status does."""
     message = text.told(why.message)
-    told = ("True" if holds else "False", why.reason, message, seen.metadata.generation)
+    generation = max(0, seen.metadata.generation)  # no API server gives one below
+    told = ("True" if holds else "False", why.reason, message, generation)
     if old is not None and (old.status, old.reason, old.message, old.observed_generation) == told:
         return old
     since = old.last_transition_time if old is not None and old.status == told[0] else None
@@ -47,7 +48,7 @@ def _condition(
         reason=why.reason,
         message=message,
         last_transition_time=since or present.stamp().replace(microsecond=0),
-        observed_generation=seen.metadata.generation,
+        observed_generation=generation,
     )
 
 

@@ -45,7 +45,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
     yield start
     for process in started:
-        process.terminate(30)
+        process.terminate(60)
     if folder.exists():
         take_down(folder)
 
@@ -94,7 +94,7 @@ def await_end_of(pids: set[int]) -> None:
     def left() -> list[int]:
         return [pid for pid in pids if _exists(pid)]
 
-    wait_for(lambda: not left(), 10, lambda: f"processes {left()} have ended")
+    wait_for(lambda: not left(), 60, lambda: f"processes {left()} have ended")
 
 
 def _exists(pid: int) -> bool:
@@ -141,10 +141,10 @@ def test_with_every_mode_off_it_ends_with_1_and_says_why(demo: Demo) -> None:
     await_text(process, "-- 0:00 calm", READY_SECONDS)
     children = descendants(process.pid)
     began = time.monotonic()
-    code = process.wait(120)
+    code = process.wait(180)
     text = said(process)
     assert code == 1, text
-    assert time.monotonic() - began < 90
+    assert time.monotonic() - began < 150  # without DEMO_SECONDS the load alone takes 200 s
     for direction in ("out", "up", "in", "down"):
         assert f"FAILED: not scaled {direction}: " in text
     assert re.search(
@@ -173,16 +173,16 @@ def test_it_is_left_running_on_request_until_it_is_taken_down(demo: Demo) -> Non
     assert "Target Ref" in shown.stdout
     api = KubeApi(kubeconfig)
     before = load_of(api)
-    wait_for(lambda: load_of(api) != before, 30, "the load goes on")
+    wait_for(lambda: load_of(api) != before, 60, "the load goes on")
     holder = api.list("Lease", "hvpa-system")[0]
     wait_for(
         lambda: api.list("Lease", "hvpa-system")[0]["spec"]["renewTime"] != holder["spec"]["renewTime"],
-        30,
+        90,
         "the operator goes on",
     )
 
     again = demo(KEEP="1")
-    assert again.wait(60) == 3, said(again)
+    assert again.wait(120) == 3, said(again)
     assert f"a control plane runs already, its kubeconfig is {kubeconfig}; " in said(again)
     assert all(map(_exists, children))
 
@@ -201,7 +201,7 @@ def take_down(folder: Path) -> subprocess.CompletedProcess[str]:
     """What `make cluster-down` does, for a control plane that keeps its files in this folder."""
     command = [sys.executable, "-m", "tests.e2e.world", "down"]
     environment = {**os.environ, "HVPA_CLUSTER_FOLDER": str(folder)}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.timeout(300)
@@ -211,7 +211,7 @@ def test_an_interrupt_ends_everything(demo: Demo, number: signal.Signals, keep: 
     await_text(process, "operator: process", READY_SECONDS)
     children = descendants(process.pid)
     process.signal(number)
-    assert process.wait(30) == 130, said(process)
+    assert process.wait(60) == 130, said(process)
     await_end_of(children)
 
 

@@ -15,6 +15,7 @@ from hvpa.api.fields import LIST_LENGTH
 from hvpa.api.hvpa import parse_spec, read_hvpa
 from hvpa.api.objects import RawHvpa
 from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.kube import wait_for
 from tests.manifests import Case, Manifest, bad, base, changed, good
 
 CRD = Path(__file__).parents[2] / "config" / "crd"
@@ -27,7 +28,7 @@ def server(bare_cluster: ControlPlane) -> ControlPlane:
     """A cluster that serves Hvpas, and where no operator is at work."""
     bare_cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", CRD)
     bare_cluster.kubectl(
-        "wait", "--for=condition=Established", "--timeout=30s", "crd/hvpas.autoscaling.k8s.io"
+        "wait", "--for=condition=Established", "--timeout=90s", "crd/hvpas.autoscaling.k8s.io"
     )
     return bare_cluster
 
@@ -72,7 +73,8 @@ def test_the_longest_path_is_not_too_costly_to_check(server: ControlPlane) -> No
 
 
 def test_every_field_is_explained(server: ControlPlane) -> None:
-    explained = server.kubectl("explain", "hvpa.spec.hpa").stdout
+    # The API server tells what it serves a while after it serves it.
+    explained = wait_for(lambda: server.kubectl("explain", "hvpa.spec.hpa").stdout, 60, "the schema")
     assert "Whether a HorizontalPodAutoscaler is created from the template" in explained
     recursive = server.kubectl("explain", "hvpa", "--recursive").stdout
     for field in (

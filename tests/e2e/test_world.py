@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.bare.accounts import new_account
 from tests.e2e.world import samples
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.exec_plugin import ExecPlugin
@@ -25,6 +26,8 @@ from tests.e2e.world.process import Process
 pytestmark = pytest.mark.owned_cluster
 
 MEBI = 2**20
+PATIENCE = 120
+"""Seconds to wait for what metrics-server, the HPA controller and the VPA recommender have to do."""
 
 
 def container_usage(cluster: ControlPlane, namespace: str, app: str) -> list[Json]:
@@ -33,9 +36,10 @@ def container_usage(cluster: ControlPlane, namespace: str, app: str) -> list[Jso
 
 
 def under_load(cluster: ControlPlane, namespace: str, app: str) -> list[Json]:
-    """The pods whose measurement shows the load of 500m already; an earlier one may be of the time before."""
+    """The pods whose measurement shows the load of 500m already; an earlier one may be of the time before. (It is one
+    percent short, and rises with the time that a scrape takes.)"""
     return [
-        usage for usage in container_usage(cluster, namespace, app) if 499 < millicores(usage["cpu"]) <= 500
+        usage for usage in container_usage(cluster, namespace, app) if 490 < millicores(usage["cpu"]) < 550
     ]
 
 
@@ -74,33 +78,43 @@ def test_load_reaches_hpa_and_vpa_and_both_follow_it_up_and_down(
     api.create(samples.vpa("db", namespace, samples.target_of(db)))
     began = time.monotonic()
     with (
-        Load(api, namespace, "app=web", cpu=800) as on_web,
+        Load(api, namespace, "app=web", cpu=780) as on_web,
         Load(api, namespace, "app=db", cpu=1000, memory=200 * MEBI, base_memory=100 * MEBI) as on_db,
     ):
-        wait_for(lambda: len(under_load(cluster, namespace, "db")) == 2, 30, "metrics of the load")
+        wait_for(lambda: len(under_load(cluster, namespace, "db")) == 2, PATIENCE, "metrics of the load")
         timed("first metrics", began)
-        for usage in container_usage(cluster, namespace, "db"):
+        for usage in under_load(cluster, namespace, "db"):
             assert usage["memory"] == "200Mi"
         wait_for(
-            lambda: api.get("Deployment", "web", namespace)["spec"]["replicas"] == 4, 30, "the HPA scales out"
+            lambda: api.get("Deployment", "web", namespace)["spec"]["replicas"] == 4,
+            PATIENCE,
+            "the HPA scales out",
         )
         timed("HPA scaling out", began)
         # 500m and 15 % margin, rounded up to the end of a histogram's bucket.
         wait_for(
-            lambda: 575 <= millicores(vpa_target(cluster, namespace, "db")["cpu"]) <= 610, 30, "VPA's target"
+            lambda: 575 <= millicores(vpa_target(cluster, namespace, "db")["cpu"]) <= 640,
+            PATIENCE,
+            "VPA's target",
         )
         timed("VPA's target", began)
 
         began = time.monotonic()
         on_web.cpu, on_db.cpu, on_db.memory = 100, 200, 0
         wait_for(
-            lambda: api.get("Deployment", "web", namespace)["spec"]["replicas"] == 1, 40, "the HPA scales in"
+            lambda: api.get("Deployment", "web", namespace)["spec"]["replicas"] == 1,
+            PATIENCE,
+            "the HPA scales in",
         )
         timed("HPA scaling in", began)
         wait_for(
-            lambda: millicores(vpa_target(cluster, namespace, "db")["cpu"]) < 130, 60, "VPA's target falls"
+            lambda: millicores(vpa_target(cluster, namespace, "db")["cpu"]) < 130,
+            PATIENCE,
+            "VPA's target falls",
         )
-        wait_for(lambda: int(vpa_target(cluster, namespace, "db")["memory"]) < 150 * MEBI, 60, "memory falls")
+        wait_for(
+            lambda: int(vpa_target(cluster, namespace, "db")["memory"]) < 150 * MEBI, PATIENCE, "memory falls"
+        )
         timed("VPA's target fallen", began)
     assert on_web.error is None
     assert on_db.error is None
@@ -109,39 +123,28 @@ def test_load_reaches_hpa_and_vpa_and_both_follow_it_up_and_down(
 def test_the_total_load_is_shared_by_the_ready_pods(cluster: ControlPlane, namespace: str) -> None:
     api = cluster.api
     api.create(samples.deployment("web", namespace, replicas=2))
-    wait_for(lambda: ready_pods(api, namespace) == 2, 20, "both are ready")
+    wait_for(lambda: ready_pods(api, namespace) == 2, 60, "both are ready")
     with Load(
         api, namespace, "app=web", cpu=900, memory=300 * MEBI, base_memory=50 * MEBI, most_cpu=400
     ) as load:
         assert (load.usage.cpu, load.usage.memory, load.usage.pods) == (400, 200 * MEBI, 2)
         api.patch("Deployment", "web", namespace, {"spec": {"replicas": 3}})
-        wait_for(lambda: load.usage.pods == 3 and load.usage.cpu == 300, 10, "three share it")
+        wait_for(lambda: load.usage.pods == 3 and load.usage.cpu == 300, 60, "three share it")
         assert load.usage.memory == 150 * MEBI
 
 
 def test_a_pod_that_is_held_does_not_become_ready(cluster: ControlPlane, namespace: str) -> None:
     cluster.api.create(samples.deployment("web", namespace, annotations={HOLD_ANNOTATION: "true"}))
-    wait_for(lambda: cluster.api.list("Pod", namespace), 10, "the pod is there")
+    wait_for(lambda: cluster.api.list("Pod", namespace), 60, "the pod is there")
     time.sleep(1)
     assert ready_pods(cluster.api, namespace) == 0
     pod = cluster.api.list("Pod", namespace)[0]["metadata"]["name"]
     cluster.api.patch("Pod", pod, namespace, {"metadata": {"annotations": {HOLD_ANNOTATION: None}}})
-    wait_for(lambda: ready_pods(cluster.api, namespace) == 1, 10, "it is ready")
+    wait_for(lambda: ready_pods(cluster.api, namespace) == 1, 60, "it is ready")
 
 
 def ready_pods(api: KubeApi, namespace: str) -> int:
     return sum(1 for pod in api.list("Pod", namespace) if pod["status"]["phase"] == "Running")
-
-
-def service_account(cluster: ControlPlane, namespace: str, name: str, rules: list[Json]) -> None:
-    api, metadata = cluster.api, {"name": name, "namespace": namespace}
-    rbac = "rbac.authorization.k8s.io"
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-    api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    api.create({"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": rules})
-    role = {"apiGroup": rbac, "kind": "Role", "name": name}
-    binding = {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": metadata}
-    api.create(binding | {"subjects": [subject], "roleRef": role})
 
 
 def config_map(namespace: str, name: str = "a") -> Json:
@@ -157,7 +160,7 @@ def test_the_audit_log_names_the_service_account_that_wrote(
     bare_cluster: ControlPlane, bare_namespace: str
 ) -> None:
     namespace = bare_namespace
-    service_account(bare_cluster, namespace, "writer", ON_CONFIG_MAPS)
+    new_account(bare_cluster, namespace, "writer", *ON_CONFIG_MAPS)
     writer = KubeApi(bare_cluster.service_account_kubeconfig(namespace, "writer"))
     mark = bare_cluster.audit.mark()
     writer.create(config_map(namespace))
@@ -185,7 +188,7 @@ class TestProxy:
 
     @pytest.fixture
     def token(self, bare_cluster: ControlPlane, bare_namespace: str) -> str:
-        service_account(bare_cluster, bare_namespace, "caller", ON_CONFIG_MAPS)
+        new_account(bare_cluster, bare_namespace, "caller", *ON_CONFIG_MAPS)
         return bare_cluster.service_account_token(bare_namespace, "caller")
 
     def test_it_passes_requests_on_as_who_sent_them(
@@ -221,10 +224,10 @@ class TestProxy:
                 hold = proxy.hold(verb="create", path="/configmaps", answered=answered)
                 thread = threading.Thread(target=create_quietly, args=(api, config_map(bare_namespace, name)))
                 thread.start()
-                assert hold.wait(10).startswith("POST /api/v1/namespaces/")
+                assert hold.wait().startswith("POST /api/v1/namespaces/")
                 assert (bare_cluster.api.find("ConfigMap", name, bare_namespace) is not None) == answered
                 hold.release() if answered else hold.drop()
-                thread.join(10)
+                thread.join(60)
             assert bare_cluster.api.find("ConfigMap", "before", bare_namespace) is None
 
     def test_watches_are_cut_or_told_that_they_are_too_old(
@@ -244,9 +247,9 @@ class TestProxy:
                 with subprocess.Popen(
                     argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
                 ) as watch:
-                    wait_for(lambda: len(proxy.open_watches) == 1, 10, "the watch is open")
+                    wait_for(lambda: len(proxy.open_watches) == 1, 60, "the watch is open")
                     assert end() == 1
-                    assert told in watch.communicate(timeout=10)[0]
+                    assert told in watch.communicate(timeout=60)[0]
 
     def test_connections_are_refused_for_a_while(
         self, bare_cluster: ControlPlane, bare_namespace: str, token: str
@@ -305,7 +308,7 @@ class TestNothingStays:
             group = int(starter.stdout.readline())
             assert exists(group)
             starter.send_signal(signal.SIGKILL)
-        wait_for(lambda: not exists(group), 10, "it died too")
+        wait_for(lambda: not exists(group), 60, "it died too")
 
     def test_a_program_started_from_a_short_lived_thread_lives_on(self, tmp_path: Path) -> None:
         process = Process("sleep", ["/bin/sleep", "600"], tmp_path / "log")

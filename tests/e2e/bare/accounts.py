@@ -12,7 +12,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def new_account(cluster: Cluster, namespace: str, name: str, *rules: Json) -> str:
-    """Make a ServiceAccount with a Role of these rules; its user name."""
+    """Make a ServiceAccount with a Role of these rules, which are in force then; its user name."""
     api, metadata = cluster.api, {"name": name, "namespace": namespace}
     api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
     if rules:
@@ -21,11 +21,13 @@ def new_account(cluster: Cluster, namespace: str, name: str, *rules: Json) -> st
         subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
         binding = {"apiVersion": f"{_RBAC}/v1", "kind": "RoleBinding", "metadata": metadata}
         api.create(binding | bound | {"subjects": [subject]})
+        cluster.await_right(f"system:serviceaccount:{namespace}:{name}", rules[-1], namespace)
     return f"system:serviceaccount:{namespace}:{name}"
 
 
 def bind_cluster_role(cluster: ControlPlane, role: str, namespace: str, name: str) -> None:
-    """Give a ClusterRole to a ServiceAccount. Who gets the operator's acts as one, and is judged as one."""
+    """Give a ClusterRole to a ServiceAccount, which has its rights then. Who gets the operator's acts as one, and is
+    judged as one."""
     if role == "hvpa-operator":
         cluster.circumstances.operators.add(f"system:serviceaccount:{namespace}:{name}")
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
@@ -33,6 +35,8 @@ def bind_cluster_role(cluster: ControlPlane, role: str, namespace: str, name: st
     binding = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": metadata}
     bound = {"roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}}
     cluster.api.create(binding | bound | {"subjects": [subject]})
+    rules = cluster.api.get("ClusterRole", role)["rules"]
+    cluster.await_right(f"system:serviceaccount:{namespace}:{name}", rules[-1], namespace)
 
 
 def rule(group: str, resources: list[str], verbs: list[str], names: list[str] | None = None) -> Json:

@@ -108,6 +108,18 @@ def request(workload: Json, **requests: str) -> None:
     workload["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": requests}
 
 
+def closed_window() -> Json:
+    """A change of an Hvpa's spec: a daily maintenance window that is closed now, and for hours."""
+    opens = dt.datetime.now(dt.UTC) + dt.timedelta(hours=12)
+    ends = opens + dt.timedelta(seconds=1)
+    return {
+        "maintenanceTimeWindow": {
+            "begin": opens.strftime("%H%M%S+0000"),
+            "end": ends.strftime("%H%M%S+0000"),
+        }
+    }
+
+
 VERTICAL_ONLY: Json = {"hpa": None}
 """A change of an Hvpa's spec: no HPA, so all is vertical."""
 HORIZONTAL_ONLY: Json = {"vpa": None}

@@ -195,10 +195,13 @@ class Stage(View):
         made = str(self.api.create(pod)["metadata"]["name"])
         told: Json = {"phase": "Running", "startTime": ago(), **status}
         if container_status is not None:
-            base = {"name": "app", "image": "app", "imageID": "", "ready": True, "restartCount": 1}
-            told["containerStatuses"] = [merged(base, container_status)]
+            told["containerStatuses"] = [_container_status(container_status)]
         self.api.patch_status("Pod", made, self.namespace, told)
         return made
+
+    def tell_of_container(self, pod: str, status: Json) -> None:
+        """The kubelet: this status of a pod's container `app`."""
+        self.api.patch_status("Pod", pod, self.namespace, {"containerStatuses": [_container_status(status)]})
 
     # --- what time does ----------------------------------------------------------------------------------------------
     def later(self, **age: float) -> None:
@@ -268,6 +271,10 @@ class Stage(View):
             self.api.delete("Pod", one["metadata"]["name"], self.namespace)
         for _ in range(self.replicas):
             self.pod(str(next(_numbers)), conditions=[condition("Ready", "True", "", ago(minutes=1))])
+
+
+def _container_status(changes: Json) -> Json:
+    return merged({"name": "app", "image": "app", "imageID": "", "ready": True, "restartCount": 1}, changes)
 
 
 def _requests(workload: Json) -> dict[str, int]:

@@ -43,7 +43,7 @@ class Steps:
         self._ending.set()
         if kind is not None:
             self._since.clear()  # what was not applied is not waited for
-        self._thread.join(60)
+        self._thread.join(120)
         if kind is None and self._failure is not None:
             raise self._failure
 
@@ -55,7 +55,7 @@ class Steps:
     def go_on(self, steps: int) -> bool:
         """Wait until so many more recommendations of each stage were applied; True, for `assert`."""
         goals = {name: len(wanted) + steps + 1 for name, wanted in self.wanted.items()}
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while any(len(self.wanted[name]) < goal for name, goal in goals.items()):
             assert self._thread.is_alive(), self._failure
             assert time.monotonic() < deadline, f"recommended and not applied: {self._since}"

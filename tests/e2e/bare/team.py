@@ -84,7 +84,7 @@ class Team:
         self.replicas.append(Replica(operator, proxy, user))
         return self.replicas[-1]
 
-    def await_shares(self, shards: int, *members: Replica, timeout: float = 60) -> None:
+    def await_shares(self, shards: int, *members: Replica, timeout: float = 120) -> None:
         """Wait until each shard is with the one of these members that wins it."""
 
         def is_shared() -> bool:

@@ -63,10 +63,15 @@ def test_it_says_what_the_operator_then_does_and_writes_nothing(
     assert stage.resources() == told["containers"]["app"]
     stage.rollout_completes()
     stage.await_blocked("MinChange", "vertical")
-    after = explained(plane, stage)
-    assert after["changes"] is False
-    assert after["replicas"]["target"] == 4
-    agrees_with_status(after, stage)
+
+    def settled() -> Json:
+        """What is told once the operator has told all, too."""
+        after = explained(plane, stage)
+        assert after["changes"] is False
+        agrees_with_status(after, stage)
+        return after
+
+    assert stage.soon(settled, "what is told is what the status says")["replicas"]["target"] == 4
     text = run(plane.kubeconfig, stage.name, "-n", stage.namespace)
     assert text.returncode == 0
     assert "MinChange" in text.stdout

@@ -54,7 +54,7 @@ def scales(stage: Stage) -> None:
 
 
 def watching(line: Proxy) -> None:
-    wait_for(lambda: len(line.open_watches) == WATCHES, 30, lambda: f"watches, not {line.open_watches}")
+    wait_for(lambda: len(line.open_watches) == WATCHES, 90, lambda: f"watches, not {line.open_watches}")
 
 
 def test_a_change_between_read_and_write_is_kept_and_decided_upon_afresh(line: Proxy, play: Play) -> None:
@@ -104,7 +104,7 @@ def test_watches_that_are_cut_are_resumed_and_expired_ones_begin_with_a_list(lin
         assert end() == WATCHES
         scales(stage)
         watching(line)
-        wait_for(partial(_lists, line, begin, lists), 20, f"{lists} lists")
+        wait_for(partial(_lists, line, begin, lists), 60, f"{lists} lists")
 
 
 def _lists(line: Proxy, begin: int, wanted: int) -> bool:
@@ -138,7 +138,7 @@ def test_a_429_is_obeyed_for_as_long_as_it_asks(line: Proxy, play: Play, remote:
     stage.await_replicas(6)
     first, second = (seen for seen in line.seen if seen.path.endswith(path[:-1]) and seen.verb == "patch")
     assert (first.code, second.code) == (429, 200)
-    assert 1.9 < (second.time - first.time).total_seconds() < 10
+    assert 1.9 < (second.time - first.time).total_seconds() < 30
     assert "lastError" not in stage.status
     assert remote.metric("hvpa_write_failures_total", outcome="overloaded") >= 1
 
@@ -224,12 +224,14 @@ def test_the_api_server_is_restarted_in_the_middle_of_a_step(
     midway.soon(lambda: "lastError" not in midway.status, "no error any more")
     assert remote.process.alive
     assert remote.probe("healthz") == 200
-    assert remote.probe("readyz") == 200
+    wait_for(lambda: remote.probe("readyz") == 200, 60, "it is ready")
     assert (done.replicas, midway.replicas) == (4, 4)
     requests = plane.audit.requests(mark, user=USER, writes=True, resource="deployments", code=200)
     assert [one.name for one in requests if one.name in (done.name, midway.name)] == [midway.name]
     if not graceful:
-        assert remote.metric("hvpa_watch_restarts_total", reason="expired") > expired
+        wait_for(
+            lambda: remote.metric("hvpa_watch_restarts_total", reason="expired") > expired, 60, "a new list"
+        )
 
 
 def test_an_operator_that_starts_while_the_api_server_is_away_waits_for_it(
@@ -241,8 +243,8 @@ def test_an_operator_that_starts_while_the_api_server_is_away_waits_for_it(
         remote.start(wait=False)
         wait_for(
             lambda: any("can't be reached" in str(one.get("event", "")) for one in remote.log_lines()),
-            20,
+            60,
             "it says so",
         )
-    remote.await_ready(30)
+    remote.await_ready()
     scales(stage)

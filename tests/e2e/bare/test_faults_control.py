@@ -21,7 +21,7 @@ from tests.e2e.world.proxy import Proxy
 
 CRD = "hvpas.autoscaling.k8s.io"
 FIELD = "fromTheFuture"
-LIFETIME = dt.timedelta(seconds=10)
+LIFETIME = dt.timedelta(seconds=15)
 """Of a client certificate: long enough to start an operator with it."""
 
 
@@ -91,11 +91,12 @@ def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_an
 ) -> None:
     stage = play()
     scales(stage)
+    stage.soon(lambda: stage.status["axes"]["horizontal"]["spent"], "the step in the status")
     stage.await_event("ScaledOut")  # the last that is written of a step
     mark = plane.audit.mark()
     plane.api.delete("CustomResourceDefinition", CRD)
-    wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 30, "the CRD is gone")
-    wait_for(partial(says, operator, "not served"), 30, "it says so")
+    wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "the CRD is gone")
+    wait_for(partial(says, operator, "not served"), 90, "it says so")
     for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):  # as the garbage collector does
         plane.api.delete(kind, stage.name, stage.namespace)
     assert operator.probe("healthz") == 200
@@ -114,13 +115,13 @@ def says(operator: Operator, text: str) -> bool:
 def test_a_client_certificate_that_was_replaced_is_read_when_the_old_one_is_refused(
     plane: ControlPlane, play: Play, start: Start, space: str, tmp_path: Path
 ) -> None:
-    user = f"system:serviceaccount:{USER}"
+    stage, user = play(create=False).create(wait=False), f"system:serviceaccount:{USER}"
     issued = dt.datetime.now(dt.UTC)
     pair = plane.pki.client(user, lifetime=LIFETIME)
     files = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", plane.server, plane.authority, files)
     mine = start("--namespace", space, kubeconfig=kubeconfig)
-    stage = play()
+    stage.await_owned()
     scales(stage)
     plane.pki.client(user)
     wait_for(lambda: dt.datetime.now(dt.UTC) > issued + LIFETIME + dt.timedelta(seconds=1), 30, "it ends")

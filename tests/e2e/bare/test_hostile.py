@@ -226,12 +226,12 @@ def test_hostile_objects_harm_nobody(
         crowd.result()
         for one in made:
             one.result()
-    wait_for(lambda: names_at_rest(plane) == set(), 30, "rest")
+    wait_for(lambda: names_at_rest(plane) == set(), 120, "rest")
     refused = refused_for_ever(play)
     scales(ordinary, 7)
     scales(ordinary, 3)
     wait_for(
-        lambda: names_at_rest(plane) <= {refused.name}, 30, "rest but for what is tried again, ever later"
+        lambda: names_at_rest(plane) <= {refused.name}, 120, "rest but for what is tried again, ever later"
     )
     assert operator.process.alive
     operator.await_ready()

@@ -152,7 +152,7 @@ def test_a_certificate_that_is_replaced_is_presented_without_a_restart(
     where, _ = operator
     assert where.presented() == "first"
     where.present("second")
-    wait_for(lambda: where.presented() == "second", 30, "the new certificate")
+    wait_for(lambda: where.presented() == "second", 60, "the new certificate")
     assert where.scrape(tokens["reader"])[0] == 200
 
 
@@ -189,7 +189,8 @@ def test_without_the_roles_nobody_is_let_in(
     kubeconfig = plane.service_account_kubeconfig(space, "operator-without-reviews")
     running = start("--namespace", space, *secured.flags, kubeconfig=kubeconfig)
     assert secured.scrape(tokens["reader"]) == (500, "the API server did not review the request\n")
-    assert [one for one in running.log_lines() if one.get("event") == "metrics: a review was refused"]
+    refused = "metrics: a review was refused"
+    wait_for(lambda: [one for one in running.log_lines() if one.get("event") == refused], 60, "it says so")
 
 
 def test_the_overlay_deploys_the_operator_with_its_flags_and_the_certificate(

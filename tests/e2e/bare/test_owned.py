@@ -48,6 +48,7 @@ def test_what_is_deployed_is_owned_only_recommends_and_has_no_memory_of_its_own(
     assert vpa["spec"]["targetRef"] == samples.target_of(stage.workload)
     assert vpa["spec"]["updatePolicy"]["updateMode"] == "Off"
     assert hpa["metadata"]["managedFields"][0]["manager"] == "hvpa"
+    stage.soon(lambda: stage.hvpa["spec"]["replicas"] == stage.status["replicas"] == 2, "the counts")
     scale = stage.api.get("Hvpa", stage.name, stage.namespace, subresource="scale")
     assert scale["spec"]["replicas"] == scale["status"]["replicas"] == 2
     assert scale["status"]["selector"] == f"app={stage.name}"

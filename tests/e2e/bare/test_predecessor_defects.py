@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.bare.conftest import USER, Play
-from tests.e2e.bare.manifests import ago, merged, request, trajectory, weight
+from tests.e2e.bare.manifests import ago, closed_window, merged, request, trajectory, weight
 from tests.e2e.bare.stage import Stage
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import Json
@@ -158,13 +158,12 @@ def test_one_oom_does_not_restart_every_replica_at_once(
     assert {one["metadata"]["name"] for one in stage.api.list("Pod", stage.namespace)} == set(names)
 
 
-CLOSED: Json = {"maintenanceTimeWindow": {"begin": "030000+0000", "end": "030001+0000"}}
 LOCKED: dict[str, tuple[int, Json, str]] = {
     "a weight of 100": (100, {}, ""),
     "mode Off": (50, {"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}, "UpdatePolicy"),
     "a closed window": (
         50,
-        merged(CLOSED, {"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}}}),
+        merged(closed_window(), {"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}}}),
         "MaintenanceWindow",
     ),
 }

@@ -19,7 +19,7 @@ from tests.e2e.world.kube import wait_for
 
 SHARDS = 8
 STAGES = 4
-SHORT, LONG = 4, 30
+SHORT, LONG = 10, 60
 """Seconds of Leases that run out in a test, and of Leases that don't."""
 DIVIDED = ("--shards", str(SHARDS))
 SINGLE = ("--leader-elect",)
@@ -54,7 +54,7 @@ def loaded(team: Team, among: list[Stage]) -> Replica:
 
 
 def await_held(replica: Replica, shards: int) -> None:
-    wait_for(lambda: replica.held == shards, 30, f"{shards} shards held", 0.05)
+    wait_for(lambda: replica.held == shards, 120, f"{shards} shards held", 0.05)
 
 
 def test_replicas_that_join_and_leave_under_load_make_each_step_once(
@@ -69,18 +69,18 @@ def test_replicas_that_join_and_leave_under_load_make_each_step_once(
         team.await_shares(SHARDS, one, two, three)
         assert steps.go_on(2)
         for leaving, rest in ((one, (two, three)), (two, (three,))):
-            assert leaving.operator.terminate(30) == 0
+            assert leaving.operator.terminate(60) == 0
             team.await_shares(SHARDS, *rest)  # far sooner than the Leases would have run out
             assert steps.go_on(2)
         one.operator.start()
         team.await_shares(SHARDS, one, three)
         assert steps.go_on(2)
-    assert steps.longest < LONG
+    assert steps.longest < LONG / 2
     assert applied(plane.audit, team.namespace, mark) == steps.wanted
     assert team.foreign_writes(SHARDS) == []
     assert len({request.user for request in team.writes(mark)}) >= 2
     for replica in (one, three):
-        assert replica.operator.terminate(30) == 0
+        assert replica.operator.terminate(60) == 0
     left = {lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", team.namespace)}
     assert left.keys() == {"hvpa", *map(Names("hvpa", SHARDS).shard, range(SHARDS))}
     assert not any(spec.get("holderIdentity") for spec in left.values())
@@ -108,7 +108,7 @@ def test_a_replica_that_hangs_writes_nothing_when_it_goes_on(team: Team, play: P
     stage.soon(lambda: stage.status["axes"]["horizontal"].get("spent"), "the step in the status")
     hold.release()
     hung.operator.resume()
-    assert hung.operator.process.wait(20) == 1
+    assert hung.operator.process.wait(90) == 1
     assert len([one for one in team.writes() if one.user == hung.user]) == own
     for one in made:
         one.hpa_wants(7)
@@ -126,7 +126,7 @@ def test_a_replica_that_is_cut_off_gives_up_and_its_share_moves(team: Team, play
     with Steps(made) as steps:
         assert steps.go_on(2)
         with cut.proxy.refused():
-            assert cut.operator.process.wait(20) == 1
+            assert cut.operator.process.wait(90) == 1
             assert steps.go_on(2)
         cut.operator.start()
         team.await_shares(SHARDS, *team.replicas)
@@ -145,14 +145,14 @@ def test_a_rolling_update_to_shards_to_another_number_and_back_never_has_two_at_
     with Steps([stage]) as steps:
         for flags, shards in ((DIVIDED, SHARDS), (("--shards", "3"), 3), (SINGLE, 1)):
             following = team.join(*flags, duration=LONG)
-            following.operator.await_ready(30)
+            following.operator.await_ready()
             assert steps.go_on(2)
             assert following.held == 0
-            assert former.operator.terminate(30) == 0
+            assert former.operator.terminate(60) == 0
             await_held(following, shards)
             assert steps.go_on(2)
             former = following
-    assert steps.longest < LONG
+    assert steps.longest < LONG / 2
     assert applied(plane.audit, team.namespace, mark) == steps.wanted
     users = [one.user for one in team.writes(mark)]
     order = [one.user for one in team.replicas]

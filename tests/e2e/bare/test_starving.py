@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.e2e.bare.conftest import Play
 from tests.e2e.bare.manifests import ago, condition, merged, weight
 from tests.e2e.bare.stage import Stage
+from tests.e2e.world.kube import Json
 from tests.e2e.world.operator import Operator
 
 RAISED = "604858k"
@@ -15,15 +16,21 @@ MESSAGE = (
 )
 
 
-def oom_killed(stage: Stage, name: str, seconds: float = 0) -> None:
-    """A container that was OOMKilled so many seconds from now (kubelets tell whole seconds) and runs again."""
+def out_of_memory(seconds: float = 0) -> Json:
+    """The status of a container that was OOMKilled so many seconds from now (kubelets tell whole seconds) and runs
+    again."""
     ended = {
         "exitCode": 137,
         "reason": "OOMKilled",
         "startedAt": ago(minutes=5),
         "finishedAt": ago(seconds=-seconds),
     }
-    stage.pod(name, container_status={"state": {"running": {}}, "lastState": {"terminated": ended}})
+    return {"state": {"running": {}}, "lastState": {"terminated": ended}}
+
+
+def oom_killed(stage: Stage, name: str, seconds: float = 0) -> None:
+    """A pod of the present template with such a container."""
+    stage.pod(name, container_status=out_of_memory(seconds))
 
 
 def test_an_oom_killed_container_gets_memory_past_all_gates_but_not_twice_in_ten_minutes(
@@ -42,7 +49,9 @@ def test_an_oom_killed_container_gets_memory_past_all_gates_but_not_twice_in_ten
     oom_killed(stage, "b", 2)  # with the new resources, after the step
     stage.soon(lambda: stage.status["overrideScaleUpStabilization"] is True, "the override again")
     stage.vpa_recommends(cpu="901m", memory="400M")
-    stage.soon(lambda: stage.blocked("Weight", "vertical", "up")["wanted"] == "901m", "the next decision")  # type: ignore[index]
+    stage.soon(
+        lambda: (stage.blocked("Weight", "vertical", "up") or {})["wanted"] == "901m", "the next decision"
+    )
     assert stage.requests == {"cpu": "500m", "memory": RAISED}
 
 
@@ -63,8 +72,9 @@ def test_out_of_memory_with_other_resources_than_the_templates_is_history(
     play: Play, operator: Operator
 ) -> None:
     stage = play(changes=weight(0))
-    oom_killed(stage, "old")
+    old = stage.pod("old")
     stage.set_requests(memory="600M")
+    stage.tell_of_container(old, out_of_memory())
     stage.vpa_recommends(memory="800M")
     stage.await_blocked("Weight", "vertical")
     stage.soon(lambda: stage.status["overrideScaleUpStabilization"] is False, "no override")

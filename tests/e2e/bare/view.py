@@ -15,7 +15,7 @@ from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
 from tests.e2e.world.operator import Operator
 
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
-PATIENCE = 30.0
+PATIENCE = 90.0
 """Seconds to wait for what takes milliseconds on an idle machine."""
 LOOK = 0.03
 """Seconds between two looks."""

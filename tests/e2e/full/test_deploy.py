@@ -45,7 +45,7 @@ def make(plane: ControlPlane, *args: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -83,7 +83,7 @@ def test_the_deployed_pods_meet_restricted_pod_security(cluster: ControlPlane, o
     assert level == "restricted"
     wait_for(
         lambda: len(cluster.api.list("Pod", NAMESPACE, "app.kubernetes.io/name=hvpa")) == 2,
-        30,
+        90,
         "both pods are admitted",
     )
 
@@ -103,11 +103,11 @@ def test_a_sample_applies_and_is_understood(
     for one in hvpas:
         name, target = one["metadata"]["name"], one["spec"]["targetRef"]
         if cluster.api.find(target["kind"], target["name"], namespace) is None:
-            wait_for(partial(_is, ready, name, ("False", "TargetNotFound")), 20, "its workload is missed")
+            wait_for(partial(_is, ready, name, ("False", "TargetNotFound")), 90, "its workload is missed")
             cluster.api.create(workload(target["kind"], target["name"], namespace))
         wait_for(
             partial(_is, ready, name, ("True", "Reconciled"), ("True", "Recommend")),
-            20,
+            90,
             "it is ready once its workload is there",
         )
 

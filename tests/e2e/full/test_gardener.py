@@ -30,8 +30,8 @@ def test_the_first_example_scales_out_at_weight_0_and_up_at_weight_60(
     workload["spec"]["template"]["spec"]["containers"][0]["name"] = NAME
     api.create(workload)
     api.create({**example, "metadata": {**example["metadata"], "namespace": namespace}})
-    # 400m on one pod is 200 percent of its request; the target is 50 percent: four replicas.
-    with Load(api, namespace, f"app={NAME}", cpu=400, base_memory=100 * MEBI):
+    # 390m on one pod is 195 percent of its request; the target is 50 percent: four replicas.
+    with Load(api, namespace, f"app={NAME}", cpu=390, base_memory=100 * MEBI):
         wait_for(
             lambda: play.replicas(api, NAME, namespace) == 4, 120, "at weight 0 the HPA's wish is set whole"
         )

@@ -22,7 +22,7 @@ from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
 from tests.e2e.world.operator import Operator
 
 pytestmark = pytest.mark.owned_cluster
-PATIENCE = 120
+PATIENCE = 180
 LOAD, TARGET = 1500, 70
 """Millicores that arrive, and the percentage of their requests that pods may use."""
 NEEDED = LOAD * 100 / TARGET
@@ -96,7 +96,7 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
         wait_for(lambda: used(api, name, namespace) >= 350, PATIENCE, "the HPA has measured the load")
         wait_for(lambda: active(api, name, namespace, "HpaActive", "VpaActive"), PATIENCE, "both have spoken")
         api.patch("Hvpa", name, namespace, {"spec": {"mode": "Apply"}})
-        wait_for(lambda: play.replicas(api, name, namespace) > 2, 20, "the first step")
+        wait_for(lambda: play.replicas(api, name, namespace) > 2, PATIENCE, "the first step")
 
         def changes(seconds: float) -> list[str]:
             """What is changed in this time about the workload, by anybody, and about the mailbox by the HPA."""

@@ -35,7 +35,7 @@ from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
 pytestmark = pytest.mark.owned_cluster
 
 Kind = TypeVar("Kind")
-PATIENCE = 90
+PATIENCE = 150
 # Name -> usage of each pod that requests 200m, replicas, and the reasons of AbleToScale and ScalingLimited that come of
 # it under a target of 100 percent and 2 to 4 replicas.
 WORKLOADS = {
@@ -160,7 +160,7 @@ def test_our_hpa_says_what_kube_controller_manager_says(workloads: KubeApi, name
     for name in WORKLOADS:
         wait_for(partial(hpas.settled, name), PATIENCE, f"the HPA {name} has settled")
     for name in WORKLOADS:
-        wait_for(partial(hpas.compare, name), 20, f"our model says of {name} what its HPA says")
+        wait_for(partial(hpas.compare, name), 60, f"our model says of {name} what its HPA says")
 
 
 class Pair(NamedTuple):
@@ -186,7 +186,7 @@ def _settled_pair(api: KubeApi, namespace: str) -> Pair | None:
 
     before = checkpoint()
     vpa = api.get("VerticalPodAutoscaler", "db", namespace)
-    wait_for(lambda: checkpoint()["lastUpdateTime"] != before["lastUpdateTime"], 20, "the next checkpoint")
+    wait_for(lambda: checkpoint()["lastUpdateTime"] != before["lastUpdateTime"], 60, "the next checkpoint")
     after = checkpoint()
     settled = of_samples(before) == of_samples(after) and after["totalSamplesCount"] >= 12
     return Pair(vpa, after) if settled else None
@@ -224,7 +224,7 @@ def test_our_recommender_goes_on_from_the_checkpoint_of_the_real_one(
     made = samples.deployment("db", namespace, replicas=3, annotations=usage)
     api.create(made)
     api.create(samples.vpa("db", namespace, samples.target_of(made)))
-    wait_for(lambda: len(api.list("Pod", namespace, "app=db")) == 3, 30, "three pods")
+    wait_for(lambda: len(api.list("Pod", namespace, "app=db")) == 3, 90, "three pods")
     pod = api.list("Pod", namespace, "app=db")[0]["metadata"]["name"]
     # One pod uses much more than the others, so that the lower bound and the target come from different buckets.
     more = {"metadata": {"annotations": {CPU_ANNOTATION: "700m", MEMORY_ANNOTATION: "600Mi"}}}

@@ -30,7 +30,7 @@ MEASURED_ANEW = 55.0
 """Seconds after which a wish on a settled workload speaks of the count that stands: 60 from the decision to the next,
 and a write may arrive a little after its decision."""
 WORKLOADS = ("deployments", "statefulsets")
-THAWING = 1.0
+THAWING = 5.0
 """Seconds after a process goes on in which what it was about to send arrives."""
 CLOSE = 2.0
 """Seconds within which two answers may stand in the audit log the other way round."""

@@ -22,8 +22,9 @@ CLEAN_ENDS = frozenset({0, 1, 3})
 """Exit codes of an operator that ends by itself: told to stop, lease lost, API server not there at the start."""
 GIVING_UP = "lost the lease: giving up"
 """What the log says of a process that ends by itself; while it does, it listens to no signal any more."""
-STARTING = 5.0
-"""Seconds within which a process that is told to stop may not yet know how to do it in order."""
+STARTED = "caches are filled"
+"""What the log says of a process that is at work; before, one that is told to stop may not yet know how to do it in
+order."""
 
 
 @dataclass
@@ -44,7 +45,6 @@ class Replica:
     frozen: bool = False
     _killed: bool = False
     _told: bool = False
-    _started_at: float = 0.0
 
     def start(self) -> None:
         """Start a process. Raises ApiError or OSError where the API server gives no token."""
@@ -59,7 +59,6 @@ class Replica:
         self.operator = Operator(self.plane, self.proxy.kubeconfig_for(token), *flags, name=name)
         self.logs.append(self.operator.log)
         self._killed = self._told = False
-        self._started_at = time.monotonic()
         self.operator.start(wait=False)
 
     def look_after(self) -> None:
@@ -99,7 +98,7 @@ class Replica:
             return
         number = signal.Signals[name]
         self.frozen = self.frozen or number == signal.SIGSTOP
-        is_starting = time.monotonic() - self._started_at < STARTING
+        is_starting = STARTED not in self.logs[-1].read_text(errors="replace")
         is_told = number == signal.SIGTERM
         # One that is told to end twice, or before it can listen, ends at once.
         self._killed = self._killed or number == signal.SIGKILL or (is_told and (is_starting or self._told))

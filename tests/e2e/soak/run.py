@@ -25,8 +25,14 @@ from tests.e2e.soak.trail import Trail
 from tests.e2e.soak.turns import Turns
 from tests.e2e.world.build import build
 from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import ApiError, wait_for
-from tests.e2e.world.operator import REPOSITORY, install_crds, install_operator_rbac
+from tests.e2e.world.kube import ApiError, Json, wait_for
+from tests.e2e.world.operator import (
+    NAMESPACE,
+    REPOSITORY,
+    SERVICE_ACCOUNT,
+    install_crds,
+    install_operator_rbac,
+)
 
 USERS = frozenset({"wish", "target", "edit", "set", "workload", "hvpa"})
 """Acts that are no faults."""
@@ -222,8 +228,13 @@ def soak(seed: int, minutes: float, hvpas: int, shards: int = 1) -> Report:
         crds = yaml.safe_load_all(programs.shared["vpa-crd.yaml"].read_text())
         plane.apply_all([one for one in crds if one])
         install_operator_rbac(plane)
+        rules: list[Json] = []
         for rights in SHARDED.glob("shards_role*.yaml") if shards > 1 else ():
-            plane.apply_all([yaml.safe_load(rights.read_text())])
+            document = yaml.safe_load(rights.read_text())
+            plane.apply_all([document])
+            rules += document.get("rules", [])
+        for rule in rules:
+            plane.await_right(f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}", rule, NAMESPACE)
         proxies = [stack.enter_context(plane.proxy()) for _ in range(replicas_of(shards))]
         replicas = [Replica(number, plane, proxy, shards) for number, proxy in enumerate(proxies)]
         running = Soak(plane, replicas, report)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.world.audit import WRITE_VERBS
+from tests.e2e.world.audit import BEGUN, WRITE_VERBS
 
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
@@ -54,6 +54,8 @@ class Trail:
                 event = json.loads(line)
             except ValueError:
                 continue  # cut off by a SIGKILL of the API server
+            if event.get("stage") == BEGUN:
+                continue
             self.requests += 1
             if event["verb"] in WRITE_VERBS and event.get("responseStatus", {}).get("code", 500) < 300:
                 yield _write(event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import threading
 import uuid
 from collections import Counter
@@ -15,6 +16,9 @@ from typing import Any
 from tests.e2e.world.kube import ApiError, KubeApi, wait_for
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+BEGUN = "RequestReceived"
+"""The stage of a line that tells that a request has come; the log holds it of writes."""
+_STAGE = re.compile(rb'"auditID":"([^"]+)","stage":"(\w+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,19 @@ class Audit:
         self._path = path
         self._api = api
         self._lock = threading.Lock()
+        self._scanned = 0
+        """What is in front of this was looked at for writes that have begun; a beginning of a line."""
+        self._begun: set[bytes] = set()
 
     def mark(self) -> Mark:
-        """This moment: every request that was answered before is in front of it."""
+        """This moment: every request that was answered before, and every write that had begun, is in front of it."""
         self.settle()
-        return Mark(self._path.stat().st_size)
+        self._unanswered()
+        return Mark(self._scanned)
 
     def settle(self) -> None:
-        """Wait until the log holds all that was answered so far: send a request of our own and look for
-        it."""
+        """Wait until the log holds all that was answered so far: send a request of our own and look for it. What a
+        write has done can be seen before it is answered, so every write that has begun is waited for as well."""
         name = f"audit-{uuid.uuid4().hex}"
         start = self._path.stat().st_size if self._path.exists() else 0
         try:
@@ -83,8 +91,29 @@ class Audit:
             if error.status != 404:
                 raise
         wait_for(
-            lambda: name.encode() in self._read(start), 10, "the audit log shows a request", interval=0.02
+            lambda: name.encode() in self._read(start), 60, "the audit log shows a request", interval=0.02
         )
+        begun = self._unanswered()
+        wait_for(lambda: not begun & self._unanswered(), 60, "the audit log shows the ends of writes", 0.02)
+
+    def restarted(self) -> None:
+        """The API server was started anew: what it had not answered before it never will."""
+        with self._lock:
+            self._scanned = self._path.stat().st_size if self._path.exists() else 0
+            self._begun.clear()
+
+    def _unanswered(self) -> set[bytes]:
+        """The writes that have begun and have no answer yet."""
+        with self._lock:
+            self._scan()
+            return set(self._begun)
+
+    def _scan(self) -> None:
+        *lines, _ = self._read(self._scanned).split(b"\n")
+        for line in lines:
+            if stage := _STAGE.search(line):
+                (self._begun.add if stage[2] == BEGUN.encode() else self._begun.discard)(stage[1])
+        self._scanned += sum(len(line) + 1 for line in lines)
 
     def requests(
         self,
@@ -140,14 +169,14 @@ def _user(user: str | None) -> str | None:
 
 def parse(lines: Iterable[bytes]) -> list[Request]:
     """The requests of audit log lines; a line that is cut off (still being written) is left out, and of a
-    watch only its beginning is kept."""
+    watch only its beginning is kept, of all else only its end."""
     requests = []
     for line in lines:
         try:
             event = json.loads(line)
         except ValueError:
             continue
-        if event["verb"] == "watch" and event["stage"] != "ResponseStarted":
+        if event["stage"] == BEGUN or (event["verb"] == "watch" and event["stage"] != "ResponseStarted"):
             continue
         if event["verb"] != "watch" and event["stage"] == "ResponseStarted":
             continue

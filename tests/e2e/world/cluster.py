@@ -57,7 +57,7 @@ class Cluster:
         raise unittest.SkipTest("needs a control plane that the tests start themselves")
 
     def kubectl(
-        self, *args: str | Path, input: str | None = None, check: bool = True, timeout: float = 60
+        self, *args: str | Path, input: str | None = None, check: bool = True, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as administrator; raises `AssertionError` with what it said when it fails and `check`
         is set."""
@@ -103,7 +103,25 @@ class Cluster:
             self.api.list(f"{crd['spec']['group']}/{version}/{crd['spec']['names']['kind']}")
             return True
 
-        wait_for(served, 20, f"the API server serves {name}", interval=0.05)
+        wait_for(served, 60, f"the API server serves {name}", interval=0.05)
+
+    def await_right(self, user: str, rule: Json, namespace: str = "") -> None:
+        """Wait until the API server knows that a user has the rights of a rule: it learns of roles and bindings a
+        little after they were written."""
+        verb = rule["verbs"][0]
+        if "nonResourceURLs" in rule:
+            asked = {"nonResourceAttributes": {"path": rule["nonResourceURLs"][0], "verb": verb}}
+        else:
+            resource, _, subresource = rule["resources"][0].partition("/")
+            attributes = {"group": rule["apiGroups"][0], "resource": resource, "subresource": subresource}
+            attributes |= {"verb": verb, "namespace": namespace, "name": rule.get("resourceNames", [""])[0]}
+            asked = {"resourceAttributes": attributes}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+        body = review | {"spec": {"user": user, **asked}}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        wait_for(
+            lambda: self.api.raw("POST", path, body)["status"]["allowed"], 60, f"that {user} may {rule}", 0.02
+        )
 
     def service_account_token(self, namespace: str, name: str, seconds: int = 3600) -> str:
         """A token of a ServiceAccount (at least ten minutes: the API server gives none shorter)."""

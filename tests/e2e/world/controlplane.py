@@ -125,8 +125,9 @@ class ControlPlane(Cluster):
     def start_apiserver(self) -> None:
         """Start the API server and wait until it is ready."""
         began = dt.datetime.now(dt.UTC)
+        self.audit.restarted()
         self.processes["kube-apiserver"].start()
-        self._await("kube-apiserver", lambda: self.api.raw("GET", "/readyz"), 60)
+        self._await("kube-apiserver", lambda: self.api.raw("GET", "/readyz"), 120)
         self.circumstances.starts.append((began, dt.datetime.now(dt.UTC)))
 
     def stop_apiserver(self, *, graceful: bool = True) -> None:
@@ -158,7 +159,7 @@ class ControlPlane(Cluster):
     def add_node(self, name: str, *, cpu: str | None = None, memory: str | None = None) -> None:
         """Add a node and wait until it is ready."""
         self.api.create(manifests.node(name, self.settings, cpu=cpu, memory=memory))
-        wait_for(lambda: _is_ready(self.api, name), 20, f"node {name} is ready")
+        wait_for(lambda: _is_ready(self.api, name), 60, f"node {name} is ready")
 
     def _make_files(self, folder: Path) -> Files:
         self.pki = authority = Authority(folder / "pki")
@@ -222,16 +223,16 @@ class ControlPlane(Cluster):
         nodes = [f"node-{number}" for number in range(self.settings.nodes)]
         for name in nodes:
             self.api.create(manifests.node(name, self.settings))
-        self._await("kwok", lambda: all(_is_ready(self.api, name) for name in nodes), 30)
+        self._await("kwok", lambda: all(_is_ready(self.api, name) for name in nodes), 120)
         self._warm_up(nodes[0])
         self.processes["metrics-server"].start()
         for document in crds:
             self.await_crd(document["metadata"]["name"])
         self.processes["vpa-recommender"].start()
-        self._await("metrics-server", lambda: _listens(self._ports.metrics), 30)
+        self._await("metrics-server", lambda: _listens(self._ports.metrics), 120)
         for document in manifests.metrics_api(self._ports.metrics):
             self.api.create(document)
-        self._await("metrics-server", lambda: self.api.list("NodeMetrics") is not None, 30)
+        self._await("metrics-server", lambda: self.api.list("NodeMetrics") is not None, 120)
 
     def _warm_up(self, node: str) -> None:
         """Ask the kubelet for the usage of a pod once: KWOK fills its cache of pods at the first question,
@@ -256,7 +257,7 @@ class ControlPlane(Cluster):
             with urllib.request.urlopen(url, timeout=5, context=tls) as answer:
                 return f'pod="{name}"'.encode() in answer.read()
 
-        self._await("kwok", shown, 20)
+        self._await("kwok", shown, 120)
         self.api.delete("Pod", name, namespace, grace=0)
 
     def _await(self, name: str, ready: Callable[[], object], timeout: float) -> None:

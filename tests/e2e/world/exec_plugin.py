@@ -18,6 +18,9 @@ with open(os.path.join(folder, "answer.json")) as file:
     answer = json.load(file)
 with open(os.path.join(folder, "calls"), "a") as calls:
     calls.write(str(answer["code"]) + "\\n")
+following = os.path.join(folder, "following.json")
+if os.path.exists(following):
+    os.replace(following, os.path.join(folder, "answer.json"))
 if answer["code"]:
     sys.stderr.write(answer["message"])
     sys.exit(answer["code"])
@@ -44,11 +47,15 @@ class ExecPlugin:
 
     def answer(self, token: str, lifetime: float = 60) -> None:
         """Hand out this token from now on."""
-        self._write({"token": token, "lifetime": lifetime, "code": 0, "message": ""})
+        self._write("answer", {"token": token, "lifetime": lifetime, "code": 0, "message": ""})
+
+    def then(self, token: str, lifetime: float = 60) -> None:
+        """Hand out this token once the plugin has been asked for the present one."""
+        self._write("following", {"token": token, "lifetime": lifetime, "code": 0, "message": ""})
 
     def fail(self, message: str = "no credentials to be had", code: int = 1) -> None:
         """Exit with this code and message from now on."""
-        self._write({"token": "", "lifetime": 0, "code": code, "message": message})
+        self._write("answer", {"token": "", "lifetime": 0, "code": code, "message": message})
 
     @property
     def calls(self) -> int:
@@ -72,7 +79,7 @@ class ExecPlugin:
         """Write a kubeconfig for a server that logs in by this plugin."""
         return write_kubeconfig(self._folder / "exec.kubeconfig", server, authority, self.user())
 
-    def _write(self, answer: dict[str, object]) -> None:
-        temporary = self._folder / f"answer.{os.getpid()}.tmp"
+    def _write(self, name: str, answer: dict[str, object]) -> None:
+        temporary = self._folder / f"{name}.{os.getpid()}.tmp"
         temporary.write_text(json.dumps(answer))
-        temporary.replace(self._folder / "answer.json")
+        temporary.replace(self._folder / f"{name}.json")

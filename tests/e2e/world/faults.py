@@ -159,7 +159,7 @@ class Hold(Fault):
         self._decided = threading.Event()
         self._go_on = True
 
-    def wait(self, timeout: float = 30) -> str:
+    def wait(self, timeout: float = 60) -> str:
         """Method and URL of the first request that was stopped; raises `TimeoutError` when none came."""
         if not self._reached.wait(timeout):
             raise TimeoutError(f"no request for {self.matcher} within {timeout:g} s")

@@ -54,7 +54,7 @@ def running() -> Json | None:
     return state
 
 
-def up(*, full: bool = True, timeout: float = 120) -> Json:
+def up(*, full: bool = True, timeout: float = 240) -> Json:
     """Start a control plane that stays, unless one runs already; what `running` says of it. The programs must
     have been built. Raises `KeeperError`."""
     with _starting() as folder:
@@ -125,7 +125,7 @@ def down() -> bool:
         return False
     ask({"do": "stop"}, state)
     # The keeper takes its file back when everything has ended.
-    wait_for(lambda: not _state_file().exists(), 30, "the control plane ends")
+    wait_for(lambda: not _state_file().exists(), 60, "the control plane ends")
     return True
 
 

@@ -98,8 +98,15 @@ def _material(entry: Json, field: str, config: Path, folder: Path) -> str | None
     return str(config.parent / entry[field]) if field in entry else None
 
 
+_IDLE_SECONDS = 30
+"""After which a connection is not used again: the API server closes one after 90 s, maybe under a request."""
+
+
 class _Connection(http.client.HTTPSConnection):
     """Closes with its owner: a thread that ends takes its connection along."""
+
+    used_at = 0.0
+    """When it was last used, by `time.monotonic`."""
 
     def __del__(self) -> None:
         self.close()
@@ -268,10 +275,13 @@ class KubeApi:
         connection: _Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             host, port = self._address.hostname or "127.0.0.1", self._address.port or 443
-            connection = _Connection(host, port, timeout=30, context=self._credentials.tls)
+            connection = _Connection(host, port, timeout=60, context=self._credentials.tls)
             self._local.connection = connection
+        elif time.monotonic() - connection.used_at > _IDLE_SECONDS:
+            connection.close()
         elif connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
             connection.close()  # readable while nothing was asked: the server has closed it
+        connection.used_at = time.monotonic()
         return connection
 
 

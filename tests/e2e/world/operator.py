@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from tests.e2e.world.cluster import Cluster
-from tests.e2e.world.kube import wait_for
+from tests.e2e.world.kube import Json, wait_for
 from tests.e2e.world.process import Process, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -33,13 +33,20 @@ def install_operator_rbac(cluster: Cluster) -> Path:
     """Apply all of `config/default`, as `make deploy` does, and return a kubeconfig of the operator's own
     ServiceAccount. (The operator's pods are KWOK's then, and do nothing.)"""
     _apply_kustomization(cluster, "default")
+    user = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
+    cluster.await_right(user, _rule("autoscaling.k8s.io", "hvpas", "list"))
+    cluster.await_right(user, _rule("coordination.k8s.io", "leases", "create"), NAMESPACE)
     return operator_kubeconfig(cluster)
+
+
+def _rule(group: str, resource: str, verb: str) -> Json:
+    return {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
 
 
 def operator_kubeconfig(cluster: Cluster) -> Path:
     """A kubeconfig that acts as the operator's ServiceAccount."""
     wait_for(
-        lambda: cluster.api.find("ServiceAccount", SERVICE_ACCOUNT, NAMESPACE), 10, "the operator's account"
+        lambda: cluster.api.find("ServiceAccount", SERVICE_ACCOUNT, NAMESPACE), 60, "the operator's account"
     )
     return cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
 
@@ -82,14 +89,14 @@ class Operator:
         self.resume()
         self.kill()
 
-    def start(self, *, wait: bool = True, timeout: float = 20) -> None:
+    def start(self, *, wait: bool = True, timeout: float = 90) -> None:
         """Start it, and wait until it says that it is ready; raises `RuntimeError` with the end of its log
         when it isn't."""
         self.process.start()
         if wait:
             self.await_ready(timeout)
 
-    def await_ready(self, timeout: float = 20) -> None:
+    def await_ready(self, timeout: float = 90) -> None:
         """Wait until `/readyz` answers 200."""
 
         def ready() -> bool:
@@ -117,7 +124,7 @@ class Operator:
 
     def metrics(self) -> str:
         """Its Prometheus metrics as text."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=30) as answer:
             return str(answer.read().decode())
 
     def metric(self, name: str, **labels: str) -> float:
@@ -145,7 +152,7 @@ class Operator:
         """SIGKILL, and wait for the end."""
         self.process.kill()
 
-    def terminate(self, timeout: float = 15) -> int:
+    def terminate(self, timeout: float = 60) -> int:
         """SIGTERM; its exit code (-9 when it had to be killed after `timeout` seconds)."""
         return self.process.terminate(timeout)
 

@@ -30,24 +30,50 @@ os.execv(sys.argv[2], sys.argv[2:])
 # Linux, 49152 on macOS): a client that reconnects while a server restarts could otherwise be given the
 # server's own port.
 _PORTS = range(20000, 30000)
+_BLOCK = 100
+_choosing = threading.Lock()
 _handed_out: set[int] = set()
+_blocks: list[socket.socket] = []
+"""What shows other processes of tests which blocks of ports are this one's: of each, the first number as a UDP port."""
 
 
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nobody listens on, and that this process has not handed out before."""
-    for _ in range(200):
-        port = random.choice(_PORTS)
-        if port in _handed_out:
+    """A TCP port on 127.0.0.1 that nobody listens on, that this process has not handed out before, and that no other
+    process of tests will hand out while this one lives: between its choice and its use it is as good as taken."""
+    with _choosing:
+        mine = [one.getsockname()[1] for one in _blocks]
+        while True:
+            for first in mine:
+                for port in range(first, first + _BLOCK):
+                    if port not in _handed_out:
+                        _handed_out.add(port)
+                        if _is_free(port):
+                            return port
+            mine = [_another_block()]
+
+
+def _another_block() -> int:
+    """Take a block of ports for as long as this process lives; its first one. Raises `OSError` where none is left."""
+    for first in random.sample(_PORTS[::_BLOCK], len(_PORTS) // _BLOCK):
+        sign = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            sign.bind(("127.0.0.1", first))
+        except OSError:
+            sign.close()
             continue
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        _handed_out.add(port)
-        return port
+        _blocks.append(sign)
+        return first
     raise OSError(f"no free port in {_PORTS}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 class _Spawner:
@@ -158,7 +184,7 @@ class Process:
         if self._popen is None or self._popen.poll() is not None:
             return
         os.killpg(self._popen.pid, signal.SIGKILL)
-        self._popen.wait(10)
+        self._popen.wait(60)
 
     def terminate(self, timeout: float = 10) -> int:
         """SIGTERM, then SIGKILL after `timeout` seconds; the exit code (-9 when it had to be killed)."""
@@ -167,7 +193,7 @@ class Process:
             return self.wait(timeout)
         except subprocess.TimeoutExpired:
             self.kill()
-            return self.wait(1)
+            return self.wait(60)
 
     def tail(self, lines: int = 40) -> str:
         """The last lines of its log."""

@@ -25,7 +25,7 @@ from tests.e2e.world.proxy_answers import OF_THE_CONNECTION, damaged, like, refu
 from tests.e2e.world.proxy_watches import GONE, Cut, Watches
 
 Value = TypeVar("Value")
-ANSWER = 2.0
+ANSWER = 10.0
 """Seconds for which the API server's answer to a request under way is waited for."""
 
 

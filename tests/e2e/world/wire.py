@@ -128,3 +128,6 @@ class Wire:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
+        for transport in list(getattr(self._loop, "_transports", {}).values()):
+            transport.abort()  # one that was accepted a moment ago
+        await asyncio.sleep(0)

@@ -56,6 +56,12 @@ def test_an_instant_of_another_zone_is_written_in_utc() -> None:
     assert format_timestamp(NOON.astimezone(dt.timezone(dt.timedelta(hours=5)))) == "2026-11-21T12:00:00Z"
 
 
+def test_an_instant_beyond_the_calendar_in_utc_is_written_as_its_end() -> None:
+    east, west = (dt.timezone(dt.timedelta(hours=hours)) for hours in (5, -5))
+    assert format_timestamp(dt.datetime.min.replace(tzinfo=east)) == "0001-01-01T00:00:00Z"
+    assert format_timestamp(dt.datetime.max.replace(tzinfo=west)) == "9999-12-31T23:59:59.999999Z"
+
+
 def test_an_instant_without_a_zone_is_not_written() -> None:
     with pytest.raises(ValueError, match="time zone"):
         format_timestamp(NOON.replace(tzinfo=None))

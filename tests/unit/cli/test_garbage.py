@@ -52,7 +52,7 @@ async def test_a_cycle_that_was_set_aside_goes_with_the_search_that_looks_at_eve
         del thing
         gc.collect()
         assert seen() is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while seen() is not None:
                 await asyncio.sleep(0.01)
         assert gc.get_freeze_count() > 0

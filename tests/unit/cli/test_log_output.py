@@ -15,7 +15,7 @@ from hvpa.cli.log_output import LineOutput
 
 LINES = 2000
 LINE = "x" * 100
-PROMPT = 20.0
+PROMPT = 120.0
 """Seconds: far more than writing takes, far less than for ever."""
 
 
@@ -115,7 +115,9 @@ os.write(opened, b"mine")
 def test_what_waits_at_the_end_is_still_read(pipe: tuple[int, int]) -> None:
     script = """
 import structlog
+from hvpa.cli.log_output import LineOutput
 from hvpa.cli.logs import configure_logs
+LineOutput.flush.__defaults__ = (120.0,)  # the reader may have no time for a second
 configure_logs("json", "info")
 for number in range(3000):
     structlog.get_logger().info("x" * 100, number=number)

@@ -91,7 +91,7 @@ def run(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
         "0",
     ]
     env = {**os.environ, **environment}
-    return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=60, env=env)
+    return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=120, env=env)
 
 
 def test_a_missing_kubeconfig_is_told_in_one_line(tmp_path: Path) -> None:
@@ -124,7 +124,9 @@ logging.getLogger("library").warning("careful %s", 1)
 
 
 def test_logs_are_one_json_object_per_line_with_the_hvpa_s_name() -> None:
-    done = subprocess.run([sys.executable, "-c", LOGGING, "json"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", LOGGING, "json"], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert [line["event"] for line in lines] == ["scaled", "crashed", "careful 1"]
@@ -135,7 +137,7 @@ def test_logs_are_one_json_object_per_line_with_the_hvpa_s_name() -> None:
 @pytest.mark.parametrize("style", ["json", "console"])
 def test_logs_that_can_t_be_written_stop_nothing(style: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([sys.executable, "-c", LOGGING, style], stderr=full, timeout=30)
+        done = subprocess.run([sys.executable, "-c", LOGGING, style], stderr=full, timeout=120)
     assert done.returncode == 0
 
 

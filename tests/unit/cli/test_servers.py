@@ -13,13 +13,12 @@ from hvpa.cli.settings import RunSettings, add_run_arguments, run_settings
 from hvpa.kube.serve import AddressError
 from tests.unit.cli.test_run import run
 from tests.unit.kube.fake_server import FakeServer, kubeconfig
-from tests.unit.kube.test_serve import free_port
 
 
 def settings(*flags: str) -> RunSettings:
     parser = argparse.ArgumentParser()
     add_run_arguments(parser)
-    return run_settings(parser.parse_args(["--metrics-bind-address", f"127.0.0.1:{free_port()}", *flags]))
+    return run_settings(parser.parse_args(["--metrics-bind-address", "127.0.0.1:1", *flags]))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ from hvpa.core.path import SlotKey
 from hvpa.core.path_curve import Margin
 from tests.unit.core.build import MIB
 from tests.unit.core.joint_world import JointWorld, Setup, amounts, requests, twin, twin_of
+
+pytestmark = pytest.mark.untraced
 
 TOLERANCE = 1.1
 """HPA's: so much more than there is calls for nothing."""

@@ -26,6 +26,7 @@ def condition(decision: Decision, kind: str) -> tuple[str, str]:
     return found.status, found.reason
 
 
+LONG = "v" * 32_768
 UNREADABLE = {"schedule": "later", "duration": "1h", "timeZone": "Mars/Olympus"}
 
 
@@ -59,12 +60,30 @@ UNREADABLE = {"schedule": "later", "duration": "1h", "timeZone": "Mars/Olympus"}
         pytest.param(
             replace(usual(), rivals=("b", "a")), "TargetShared", "a, b", id="a target with two Hvpas"
         ),
+        pytest.param(
+            replace(usual(), rivals=tuple("abcdefghijk")),
+            "TargetShared",
+            "more than 10 other Hvpas",
+            id="a target with many Hvpas",
+        ),
         pytest.param(replace(usual(), workload=None), "TargetNotFound", "Deployment web", id="no target"),
         pytest.param(
             usual(target=build.workload(change={"metadata": {"deletionTimestamp": build.LONG_AGO}})),
             "TargetNotFound",
             "web",
             id="a target that is being deleted",
+        ),
+        pytest.param(
+            usual(target=build.workload(containers=[build.container(f"c{number}") for number in range(101)])),
+            "UnsupportedTarget",
+            "more than 100 containers",
+            id="a target with many containers",
+        ),
+        pytest.param(
+            usual(target=build.workload(change={"spec": {"selector": {"matchLabels": {"app": LONG}}}})),
+            "UnsupportedTarget",
+            "more than 32768 characters",
+            id="a target with a long selector",
         ),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from hvpa.core.path import Demand, Overlaps, Path, SlotKey
 from hvpa.core.path_build import ResourceInterval, WeightInterval, path_of_intervals, path_of_weights
 from hvpa.core.path_curve import Extent, Lane, Margin
 from hvpa.core.weights import FULL, Bounds
+
+pytestmark = pytest.mark.untraced
 
 CPU, MEMORY = SlotKey("app", "cpu"), SlotKey("app", "memory")
 KEYS = (CPU, MEMORY)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ from hvpa.core.slots import RESOURCES, amount, policies, policies_by_name, prese
 from tests.unit.core import build
 from tests.unit.core.build import NOW
 from tests.unit.core.strategies import Limits, objects
+
+pytestmark = pytest.mark.untraced
 
 APPLY = Limits(hvpa_modes=("Apply",))
 

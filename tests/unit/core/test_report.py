@@ -99,10 +99,11 @@ def test_a_condition_keeps_its_time_while_its_status_does() -> None:
     assert after["HpaActive"] == before["HpaActive"]
 
 
-def test_a_condition_tells_which_generation_it_speaks_of() -> None:
-    one = build.hvpa(metadata={"generation": 7})
+@pytest.mark.parametrize(("generation", "told"), [(7, 7), (-760, 0)])
+def test_a_condition_tells_which_generation_it_speaks_of(generation: int, told: int) -> None:
+    one = build.hvpa(metadata={"generation": generation})
     status = build.decided(build.objects(one, horizontal=build.hpa())).status
-    assert {entry.observed_generation for entry in status.conditions} == {7}
+    assert {entry.observed_generation for entry in status.conditions} == {told}
 
 
 def test_overlapping_intervals_are_told_once() -> None:

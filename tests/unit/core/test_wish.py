@@ -283,6 +283,14 @@ def test_an_hpa_that_cannot_be_used_has_no_say(status: Mapping[str, Any], reason
     assert outside.replicas.target == 10, "it still brings the count inside [min, max]"
 
 
+def test_an_hpa_with_too_many_metrics_has_no_say() -> None:
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+    decision = decide(build.hpa(1, 10, change={"spec": {"metrics": [metric] * 101}}), replicas=5)
+    active = next(one for one in decision.status.conditions if one.type == "HpaActive")
+    assert (active.status, active.reason) == ("False", "TooManyMetrics")
+    assert view(decision) is None
+
+
 def test_the_other_axis_goes_on_without_it() -> None:
     hpa = build.hpa(1, 10, change={"status": INACTIVE})
     decision = build.decided(

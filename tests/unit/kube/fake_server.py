@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from hvpa.kube.config import Credentials
 from hvpa.kube.transport import Transport
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+LONG = 60.0
+"""Seconds for what takes milliseconds, on a machine that does many other things."""
 
 
 class FakeServer:
@@ -124,8 +128,21 @@ class Stream:
         return response
 
 
-async def until(condition: Callable[[], bool], seconds: float = 3.0) -> None:
-    """Return once `condition` holds."""
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port of loopback where, as long as the context lasts, nobody listens but a server that is told its number: the
+    system gives it to no one else."""
+    with socket.socket() as held:
+        held.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as servers do: only one that listens is in the way
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        yield port
+
+
+async def until(condition: Callable[[], bool], seconds: float = LONG) -> None:
+    """Return once `condition` holds; one that stays, or nobody may be there to see it."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.002)

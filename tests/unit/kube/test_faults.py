@@ -28,7 +28,7 @@ from hvpa.kube.faults import (
 )
 from hvpa.kube.transport import Body, Transport
 from tests.unit.config.folders import Json, objects
-from tests.unit.kube.fake_server import FakeServer, kubeconfig, status
+from tests.unit.kube.fake_server import LONG, FakeServer, kubeconfig, status
 
 OWNED = ("horizontalpodautoscalers", "verticalpodautoscalers")
 """Written by server-side apply, which needs the right to create and the right to patch."""
@@ -195,6 +195,6 @@ async def test_the_process_dies_at_its_point(
     async with server.running():
         argv = [sys.executable, "-c", SCRIPT, str(kubeconfig(tmp_path, server.url)), setting]
         child = await asyncio.create_subprocess_exec(*argv, env=dict(os.environ), stderr=subprocess.PIPE)
-        _, told = await asyncio.wait_for(child.communicate(), 30)
+        _, told = await asyncio.wait_for(child.communicate(), 4 * LONG)
     assert child.returncode == -signal.SIGKILL, told.decode()
     assert [method for method, *_ in server.requests] == ["GET", *["POST"] * reached]

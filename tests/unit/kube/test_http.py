@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import socket
 import ssl
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from hvpa.kube import http
 from hvpa.kube.answers import Answer, Lost, Malformed
 from hvpa.kube.http import Connections
 from tests.e2e.world.pki import Authority
-from tests.unit.kube.fake_server import until
+from tests.unit.kube.fake_server import LONG, reserved_port, until
 from tests.unit.kube.talk import OK, Server
 
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"
@@ -27,6 +26,12 @@ FINE = Answer(200, b"ok", None)
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection is there within milliseconds, but for a machine that does many other things."""
+    monkeypatch.setattr(http, "CONNECT_TIMEOUT", LONG)
 
 
 def talk(*answers: bytes | None) -> Server:
@@ -65,10 +70,10 @@ def reused_once(answer: bytes | None) -> Server:
 async def test_what_is_sent() -> None:
     server = Server()
     async with server.running(), server.client() as client:
-        assert await client.ask("GET", "/x?a=b", 5.0) == FINE
-        await client.ask("PATCH", "/x", 5.0, b'{"k":1}', "application/json", "Bearer secret")
-        await client.ask("POST", "/x", 5.0)
-        await client.ask("DELETE", "/x", 5.0)
+        assert await client.ask("GET", "/x?a=b", LONG) == FINE
+        await client.ask("PATCH", "/x", LONG, b'{"k":1}', "application/json", "Bearer secret")
+        await client.ask("POST", "/x", LONG)
+        await client.ask("DELETE", "/x", LONG)
     assert server.heads == [
         ["GET /x?a=b HTTP/1.1", "Host: here"],
         [
@@ -103,7 +108,7 @@ async def test_nothing_can_be_put_into_the_head(
     server = Server()
     async with server.running(), server.client() as client:
         with pytest.raises(Malformed) as caught:
-            await client.ask("GET", target, 5.0, b"", content_type, authorization)
+            await client.ask("GET", target, LONG, b"", content_type, authorization)
     assert server.connections == 0
     assert "X: y" not in str(caught.value)
     with pytest.raises(Malformed):
@@ -122,7 +127,7 @@ async def test_an_answer_that_comes_byte_by_byte(answer: bytes) -> None:
 
     server.talk = slowly
     async with server.running(), server.client() as client:
-        assert await client.ask("GET", "/", 5.0) == FINE
+        assert await client.ask("GET", "/", LONG) == FINE
 
 
 @pytest.mark.parametrize("answer", [OK, CHUNKS])
@@ -131,7 +136,7 @@ async def test_a_connection_that_is_lost_in_mid_answer_is_an_error(answer: bytes
     async with server.running(), server.client() as client:
         for _ in range(len(answer)):
             with pytest.raises(Lost):
-                await client.ask("GET", "/", 5.0)
+                await client.ask("GET", "/", LONG)
     assert server.connections == len(answer)  # a new connection that breaks is no reason to try again
 
 
@@ -151,7 +156,7 @@ async def test_a_connection_is_used_again_where_it_can_be(answer: bytes, connect
     server = Server(answer=answer)
     async with server.running(), server.client() as client:
         for _ in range(3):
-            assert (await client.ask("PATCH", "/", 5.0, b"{}")).body in (b"ok", b"no")
+            assert (await client.ask("PATCH", "/", LONG, b"{}")).body in (b"ok", b"no")
         assert server.connections == connections
         await until(lambda: server.open == (1 if connections == 1 else 0))
 
@@ -169,34 +174,34 @@ async def test_bytes_on_an_idle_connection_end_it() -> None:
 
     server.talk = talkative
     async with server.running(), server.client() as client:
-        await client.ask("GET", "/", 5.0)
+        await client.ask("GET", "/", LONG)
         chatter.set()
         await until(lambda: server.connections == 1 and server.open == 0)
-        assert await client.ask("PATCH", "/", 5.0) == FINE
+        assert await client.ask("PATCH", "/", LONG) == FINE
         assert server.connections == 2
 
 
 async def test_an_answer_to_head_has_no_body() -> None:
     server = Server(answer=b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
     async with server.running(), server.client() as client:
-        assert (await client.ask("HEAD", "/", 5.0)).body == b""
+        assert (await client.ask("HEAD", "/", LONG)).body == b""
 
 
 async def test_a_large_answer_is_whole() -> None:
     body = os.urandom(5_000_000)
     server = Server(answer=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
     async with server.running(), server.client() as client:
-        assert (await client.ask("PUT", "/", 5.0, body)).body == body
+        assert (await client.ask("PUT", "/", LONG, body)).body == body
     assert server.bodies == [body]
 
 
 async def test_requests_at_once_have_connections_of_their_own_and_the_last_one_is_used_first() -> None:
     server = Server()
     async with server.running(), server.client() as client:
-        await asyncio.gather(*(client.ask("GET", "/", 5.0) for _ in range(4)))
+        await asyncio.gather(*(client.ask("GET", "/", LONG) for _ in range(4)))
         assert (server.connections, len(client._idle)) == (4, 4)
         last = client._idle[-1]
-        await client.ask("GET", "/", 5.0)
+        await client.ask("GET", "/", LONG)
         assert client._idle[-1] is last
 
 
@@ -204,37 +209,49 @@ async def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(http, "MAX_IDLE", 2)
     server = Server()
     async with server.running(), server.client() as client:
-        await asyncio.gather(*(client.ask("GET", "/", 5.0) for _ in range(4)))
+        await asyncio.gather(*(client.ask("GET", "/", LONG) for _ in range(4)))
         await until(lambda: server.open == 2)
 
 
 async def test_idle_connections_are_closed_after_a_while() -> None:
     server = Server()
     async with server.running(), server.client(keep=0.05) as client:
-        await asyncio.gather(client.ask("GET", "/", 5.0), client.ask("GET", "/", 5.0))
-        await asyncio.sleep(0.03)
-        await client.ask("GET", "/", 5.0)
-        await until(lambda: server.open == 1)
-        assert len(client._idle) == 1
+        await asyncio.gather(client.ask("GET", "/", LONG), client.ask("GET", "/", LONG))
         await until(lambda: server.open == 0)
         assert (client._idle, client._timer) == ([], None)
-        assert await client.ask("PATCH", "/", 5.0) == FINE
+        assert await client.ask("PATCH", "/", LONG) == FINE
+
+
+async def test_one_that_was_used_meanwhile_is_closed_later() -> None:
+    server, keep = Server(), 600.0
+    async with server.running(), server.client(keep=keep) as client:
+        await asyncio.gather(client.ask("GET", "/", LONG), client.ask("GET", "/", LONG))
+        for one in client._idle:
+            one.idle_since -= keep  # so much later
+        await client.ask("GET", "/", LONG)
+        _, used = client._idle
+        assert client._timer is not None
+        client._timer.cancel()
+        client._sweep()  # what the timer does
+        assert client._idle == [used]
+        assert client._timer.when() == pytest.approx(used.idle_since + keep, abs=keep / 2)
+        await until(lambda: server.open == 1)
 
 
 async def test_a_connection_that_the_server_has_closed_is_not_used() -> None:
     server = talk(OK, OK)
     async with server.running(), server.client() as client:
-        await client.ask("PATCH", "/", 5.0)
+        await client.ask("PATCH", "/", LONG)
         await until(lambda: not client._idle)
-        assert await client.ask("PATCH", "/", 5.0) == FINE
+        assert await client.ask("PATCH", "/", LONG) == FINE
 
 
 async def test_a_kept_connection_whose_end_is_being_told_is_not_used() -> None:
     server = Server()
     async with server.running(), server.client() as client:
-        await client.ask("PATCH", "/", 5.0)
+        await client.ask("PATCH", "/", LONG)
         client._idle[-1].eof_received()  # what the event loop says before `connection_lost`
-        assert await client.ask("PATCH", "/", 5.0) == FINE
+        assert await client.ask("PATCH", "/", LONG) == FINE
         assert server.connections == 2
         await until(lambda: server.open == 1)
 
@@ -243,8 +260,8 @@ async def test_a_kept_connection_whose_end_is_being_told_is_not_used() -> None:
 async def test_what_may_be_sent_twice_is_sent_again_where_a_kept_connection_ends(method: str) -> None:
     server = reused_once(None)
     async with server.running(), server.client() as client:
-        await client.ask("GET", "/", 5.0)
-        assert await client.ask(method, "/again", 5.0, b"{}") == FINE
+        await client.ask("GET", "/", LONG)
+        assert await client.ask(method, "/again", LONG, b"{}") == FINE
     assert [head[0].split()[1] for head in server.heads] == ["/", "/again", "/again"]
     assert server.bodies[1:] == [b"{}", b"{}"]
 
@@ -253,9 +270,9 @@ async def test_what_may_be_sent_twice_is_sent_again_where_a_kept_connection_ends
 async def test_what_may_not_be_sent_twice_is_not(method: str) -> None:
     server = reused_once(None)
     async with server.running(), server.client() as client:
-        await client.ask("GET", "/", 5.0)
+        await client.ask("GET", "/", LONG)
         with pytest.raises(Lost):
-            await client.ask(method, "/again", 5.0, b"{}")
+            await client.ask(method, "/again", LONG, b"{}")
     assert len(server.heads) == 2
 
 
@@ -263,9 +280,9 @@ async def test_what_may_not_be_sent_twice_is_not(method: str) -> None:
 async def test_once_an_answer_has_begun_nothing_is_sent_again(begun: bytes) -> None:
     server = reused_once(begun)
     async with server.running(), server.client() as client:
-        await client.ask("GET", "/", 5.0)
+        await client.ask("GET", "/", LONG)
         with pytest.raises(Lost):
-            await client.ask("GET", "/again", 5.0)
+            await client.ask("GET", "/again", LONG)
     assert len(server.heads) == 2
 
 
@@ -280,9 +297,9 @@ async def test_nothing_is_sent_a_third_time() -> None:
 
     server.talk = once
     async with server.running(), server.client() as client:
-        await client.ask("GET", "/", 5.0)
+        await client.ask("GET", "/", LONG)
         with pytest.raises(Lost):
-            await client.ask("GET", "/", 5.0)
+            await client.ask("GET", "/", LONG)
     assert (len(server.heads), server.connections) == (3, 2)
 
 
@@ -305,13 +322,13 @@ async def test_a_caller_that_is_cancelled_leaves_no_answer_for_the_next_one() ->
 
     server.talk = late
     async with server.running(), server.client() as client:
-        asked = asyncio.ensure_future(client.ask("PATCH", "/", 5.0))
+        asked = asyncio.ensure_future(client.ask("PATCH", "/", LONG))
         await until(lambda: len(server.heads) == 1)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
         go_on.set()
-        assert await client.ask("PATCH", "/", 5.0) == FINE
+        assert await client.ask("PATCH", "/", LONG) == FINE
         assert server.connections == 2
 
 
@@ -321,21 +338,24 @@ async def test_no_answer_in_time(begun: bytes) -> None:
 
     async def stuck(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await server.read(reader)
+        writer.write(OK)
+        await server.read(reader)
         writer.write(begun)
         await reader.read()
 
     server.talk = stuck
     async with server.running(), server.client() as client:
+        await client.ask("GET", "/", LONG)  # or there might be no connection yet when the time is over
         with pytest.raises(TimeoutError):
             await client.ask("GET", "/", 0.05)
-        await until(lambda: server.open == 0)
-    assert len(server.heads) == 1
+        await until(lambda: len(server.heads) == 2 and server.open == 0)
+    assert (len(server.heads), server.connections) == (2, 1)
 
 
 async def test_the_limit_is_for_all_tries_together(monkeypatch: pytest.MonkeyPatch) -> None:
     server = reused_once(None)
     async with server.running(), server.client() as client:
-        await client.ask("GET", "/", 5.0)
+        await client.ask("GET", "/", LONG)
 
         async def never(*anything: object, **options: object) -> None:
             await asyncio.sleep(60)
@@ -357,15 +377,14 @@ async def test_a_server_that_does_not_answer_tls_is_given_up(
 
 
 async def test_no_server() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    client = Connections(("127.0.0.1", port), {})
-    with pytest.raises(OSError, match=rf"can't connect to 127.0.0.1:{port}: .*111"):
-        await client.ask("GET", "/", 5.0)
-    client = Connections(("server.invalid", 1), {})
-    with pytest.raises(OSError, match=r"can't connect to server\.invalid:1: .+"):
-        await client.ask("GET", "/", 5.0)
+    with reserved_port() as port:
+        client = Connections(("127.0.0.1", port), {})
+        with pytest.raises(OSError, match=rf"can't connect to 127.0.0.1:{port}: .*111"):
+            await client.ask("GET", "/", LONG)
+    name = ".".join(["server"] * 50)  # too long to ask a name server for, who may be slow
+    client = Connections((name, 1), {})
+    with pytest.raises(OSError, match=rf"can't connect to {name}:1: .+"):
+        await client.ask("GET", "/", LONG)
 
 
 async def test_closing_cuts_what_is_under_way_and_nothing_is_asked_afterwards() -> None:
@@ -378,22 +397,22 @@ async def test_closing_cuts_what_is_under_way_and_nothing_is_asked_afterwards() 
 
     server.talk = held
     async with server.running(), server.client() as client:
-        await client.ask("GET", "/", 5.0)
-        asked = asyncio.ensure_future(client.ask("GET", "/", 5.0))
+        await client.ask("GET", "/", LONG)
+        asked = asyncio.ensure_future(client.ask("GET", "/", LONG))
         await asyncio.sleep(0)
         await client.close()
         with pytest.raises(Lost):
             await asked
         assert client._open == set()
         with pytest.raises(Lost):
-            await client.ask("GET", "/", 5.0)
+            await client.ask("GET", "/", LONG)
         await until(lambda: server.open == 0)
 
 
 async def test_closing_ends_a_connection_that_comes_about_afterwards() -> None:
     server = Server()
     async with server.running(), server.client() as client:
-        asked = asyncio.ensure_future(client.ask("GET", "/", 5.0))
+        asked = asyncio.ensure_future(client.ask("GET", "/", LONG))
         await asyncio.sleep(0)
         await client.close()
         with pytest.raises(Lost):
@@ -404,7 +423,7 @@ async def test_closing_ends_a_connection_that_comes_about_afterwards() -> None:
 async def test_what_comes_before_the_caller_has_its_answer_is_nobody_s_either() -> None:
     server = Server(silent)
     async with server.running(), server.client() as client:
-        asked = asyncio.ensure_future(client.ask("GET", "/", 5.0))
+        asked = asyncio.ensure_future(client.ask("GET", "/", LONG))
         asking: list[http._Connection] = []
 
         def is_asking() -> bool:
@@ -425,14 +444,14 @@ async def test_an_answer_in_a_coding_that_was_not_asked_for(length: str) -> None
     server = talk(f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n{length}\r\nok".encode())
     async with server.running(), server.client() as client:
         with pytest.raises(Malformed, match="gzip"):
-            await client.ask("GET", "/", 5.0)
+            await client.ask("GET", "/", LONG)
 
 
 async def test_an_answer_that_is_not_http() -> None:
     server = Server(answer=b"220 smtp.example.org ESMTP\r\n")
     async with server.running(), server.client() as client:
         with pytest.raises(Malformed):
-            await client.ask("GET", "/", 5.0)
+            await client.ask("GET", "/", LONG)
         await until(lambda: server.open == 0)
 
 
@@ -450,9 +469,9 @@ async def test_no_descriptor_is_left(authority: Authority) -> None:
         before = descriptors()
         async with server.client(trust) as client:
             for _ in range(3):
-                assert await client.ask("GET", "/", 5.0) == FINE
+                assert await client.ask("GET", "/", LONG) == FINE
             for delay in (0.0, 0.0005, 0.002, 0.004):
-                asked = [asyncio.ensure_future(client.ask("GET", "/", 5.0)) for _ in range(5)]
+                asked = [asyncio.ensure_future(client.ask("GET", "/", LONG)) for _ in range(5)]
                 await asyncio.sleep(delay)
                 for one in asked:
                     one.cancel()
@@ -477,12 +496,12 @@ async def test_tls_with_a_client_certificate(authority: Authority) -> None:
     async with server.running(serving(authority, authority.certificate)):
         async with server.client(trust) as client:
             with pytest.raises(OSError):  # noqa: PT011 (the text is OpenSSL's, and depends on its version)
-                await client.ask("GET", "/", 5.0)
+                await client.ask("GET", "/", LONG)
         user = authority.client("user")
         trust.load_cert_chain(user.certificate, user.key)
         async with server.client(trust) as client:
-            assert await client.ask("GET", "/", 5.0) == FINE
-            assert await client.ask("PATCH", "/", 5.0) == FINE
+            assert await client.ask("GET", "/", LONG) == FINE
+            assert await client.ask("PATCH", "/", LONG) == FINE
     assert len(server.heads) == 2
 
 
@@ -499,7 +518,7 @@ async def test_a_certificate_must_be_the_authority_s_and_the_name_s(
         for tls, name in ((stranger, None), (trust, "somebody.else")):
             async with server.client(tls, name) as client:
                 with pytest.raises(ssl.SSLCertVerificationError):
-                    await client.ask("GET", "/", 5.0)
+                    await client.ask("GET", "/", LONG)
         for tls, name in ((trust, None), (trust, "kubernetes.default.svc"), (anybody, "somebody.else")):
             async with server.client(tls, name) as client:
-                assert await client.ask("GET", "/", 5.0) == FINE
+                assert await client.ask("GET", "/", LONG) == FINE

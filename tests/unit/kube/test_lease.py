@@ -18,20 +18,28 @@ from hvpa.kube.errors import Unreachable
 from hvpa.kube.lease import Candidate, LeaderElector, LeaseTimes
 from hvpa.kube.leases import LeaseApi
 from hvpa.kube.transport import Transport
-from tests.unit.kube.fake_server import FakeServer, Handler, status, until
+from tests.unit.kube.fake_server import LONG, FakeServer, Handler, status, until
 
 pytestmark = pytest.mark.asyncio
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
 QUICK = LeaseTimes(duration=0.3, renew=0.2, retry=0.02)
-STEADY = LeaseTimes(duration=2, renew=1.5, retry=0.05)
-"""For what must be renewed on a machine that is busy, and lost in the end."""
-PATIENT = LeaseTimes(duration=30, renew=20, retry=0.02)
+PATIENT = LeaseTimes(duration=3000, renew=2000, retry=0.02)
 """For what must not be lost, however busy the machine is."""
 
 
 class FakeClock:
     def now(self) -> dt.datetime:
         return dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+
+
+class Seconds:
+    """A monotonic clock that stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class Leases:
@@ -41,6 +49,8 @@ class Leases:
         self.lease: dict[str, Any] | None = None
         self.version = 0
         self.down = False
+        self.deaf_to: str | None = None
+        """A candidate whose writes don't get through."""
         self.server = FakeServer()
         self.server.handler = self._handle
 
@@ -48,9 +58,9 @@ class Leases:
         return None if self.lease is None else self.lease["spec"].get("holderIdentity")
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if self.down:
-            return status(500, "InternalError", "etcd is away")
         body = self.server.bodies[-1]
+        if self.down or (body is not None and body["spec"]["holderIdentity"] == self.deaf_to):
+            return status(500, "InternalError", "etcd is away")
         match request.method:
             case "GET" if self.lease is None:
                 return status(404, "NotFound")
@@ -62,6 +72,10 @@ class Leases:
                 self.store(body)
         return web.json_response(self.lease)
 
+    def looks(self) -> int:
+        """How often somebody has read the lease; its holder renews it without."""
+        return sum(method == "GET" for method, *_ in self.server.requests)
+
     def store(self, lease: dict[str, Any]) -> None:
         self.version += 1
         self.lease = {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(self.version)}}
@@ -72,7 +86,7 @@ class Leases:
             yield transport
 
 
-def elector(transport: Transport, identity: str, times: LeaseTimes = QUICK) -> LeaderElector:
+def elector(transport: Transport, identity: str, times: LeaseTimes = PATIENT) -> LeaderElector:
     return LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", identity, times))
 
 
@@ -86,7 +100,7 @@ async def test_the_first_gets_the_lease_and_gives_it_back(tmp_path: Path) -> Non
         assert leases.lease is not None
         assert leases.lease["spec"] == {
             "holderIdentity": "one",
-            "leaseDurationSeconds": 1,
+            "leaseDurationSeconds": 3000,
             "acquireTime": "2026-11-21T00:00:00.000000Z",
             "renewTime": "2026-11-21T00:00:00.000000Z",
             "leaseTransitions": 0,
@@ -97,20 +111,37 @@ async def test_the_first_gets_the_lease_and_gives_it_back(tmp_path: Path) -> Non
 
 
 async def test_the_second_waits_until_the_lease_was_not_renewed_for_its_duration(tmp_path: Path) -> None:
-    leases = Leases()
+    leases, seconds = Leases(), Seconds()
+    times = LeaseTimes(duration=300, renew=200, retry=0.02)
     async with leases.running(tmp_path) as transport:
-        one, two = (elector(transport, name, STEADY) for name in ("one", "two"))
+        one, two = (
+            LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", name, times), seconds)
+            for name in ("one", "two")
+        )
         await one.acquire()
         keeping = asyncio.create_task(one.keep())
         waiting = asyncio.create_task(two.acquire())
-        await asyncio.sleep(2.5)
+
+        async def pass_by(more: float) -> None:
+            """Twice each: what was under way when the clock was moved, and what was sent after that."""
+            seconds.now += more
+            looks, version = leases.looks(), leases.version
+            await until(lambda: leases.looks() > looks + 1)
+            await until(lambda: leases.version > version + 1 or leases.deaf_to == "one")
+
+        for _ in range(5):
+            await pass_by(100)
         assert not waiting.done()
         assert one.holds()
-        keeping.cancel()  # the first one is gone without a word
-        begin = asyncio.get_running_loop().time()
-        async with asyncio.timeout(10):
+        leases.deaf_to = "one"
+        await pass_by(0)
+        await pass_by(299)
+        assert not waiting.done()
+        assert not one.holds()
+        seconds.now += 2
+        async with asyncio.timeout(LONG):
             await waiting
-        assert asyncio.get_running_loop().time() - begin >= 1.5
+            await keeping
         assert leases.holder() == "two"
         assert leases.lease is not None
         assert leases.lease["spec"]["leaseTransitions"] == 1
@@ -119,25 +150,24 @@ async def test_the_second_waits_until_the_lease_was_not_renewed_for_its_duration
 async def test_a_lease_that_was_given_back_is_taken_at_once(tmp_path: Path) -> None:
     leases = Leases()
     async with leases.running(tmp_path) as transport:
-        one, two = (
-            elector(transport, "one", LeaseTimes(duration=60, renew=40, retry=0.02)),
-            elector(transport, "two"),
-        )
+        one, two = elector(transport, "one"), elector(transport, "two")
         await one.acquire()
+        looks = leases.looks()
         waiting = asyncio.create_task(two.acquire())
-        await asyncio.sleep(0.05)
+        await until(lambda: leases.looks() > looks + 1)
+        assert not waiting.done()
         await one.release()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(LONG):
             await waiting
 
 
 async def test_a_holder_that_cannot_renew_loses_the_lease(tmp_path: Path) -> None:
     leases = Leases()
     async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one")
+        one = elector(transport, "one", QUICK)
         await one.acquire()
         leases.down = True
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(LONG):
             await one.keep()
         assert not one.holds()
 
@@ -145,15 +175,17 @@ async def test_a_holder_that_cannot_renew_loses_the_lease(tmp_path: Path) -> Non
 async def test_short_trouble_does_not_cost_the_lease(tmp_path: Path) -> None:
     leases = Leases()
     async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one", PATIENT)
+        one = elector(transport, "one")
         await one.acquire()
-        keeping = asyncio.create_task(one.keep())
         leases.down = True
-        await asyncio.sleep(0.08)
+        keeping = asyncio.create_task(one.keep())
+        asked = len(leases.server.requests)
+        await until(lambda: len(leases.server.requests) > asked + 2)
         leases.down = False
         assert leases.lease is not None
         leases.store(leases.lease)  # somebody touched it (kubectl annotate): a conflict, and it is still ours
-        await asyncio.sleep(0.4)
+        version = leases.version
+        await until(lambda: leases.version > version + 1)
         assert one.holds()
         assert not keeping.done()
         keeping.cancel()
@@ -166,7 +198,7 @@ async def test_a_lease_that_somebody_else_took_is_lost(tmp_path: Path) -> None:
         await one.acquire()
         assert leases.lease is not None
         leases.store({**leases.lease, "spec": {**leases.lease["spec"], "holderIdentity": "two"}})
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(LONG):
             await one.keep()
         assert not one.holds()
         await one.release()
@@ -189,7 +221,7 @@ async def test_a_process_that_was_stopped_for_too_long_may_not_write(tmp_path: P
 async def test_an_answer_that_is_no_lease_is_as_good_as_none(tmp_path: Path, answer: bytes) -> None:
     leases = Leases()
     async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one", PATIENT)
+        one = elector(transport, "one")
         await one.acquire()
         handler, leases.server.handler = leases.server.handler, odd(answer)
         keeping = asyncio.create_task(one.keep())

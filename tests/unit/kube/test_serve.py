@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,6 +12,7 @@ from hvpa.kube.metrics import Metrics
 from hvpa.kube.serve import AddressError, health_routes, metrics_routes, parse_address, serve
 from hvpa.reconcile.ports import Key
 from tests.unit.core import build
+from tests.unit.kube.fake_server import reserved_port
 
 
 @pytest.mark.parametrize(
@@ -36,16 +35,13 @@ def test_bad_addresses(text: str) -> None:
         parse_address(text)
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
 @pytest.mark.asyncio
 async def test_health_and_metrics_are_served() -> None:
-    address = f"127.0.0.1:{free_port()}"
+    with reserved_port() as port:
+        await _health_and_metrics(f"127.0.0.1:{port}")
+
+
+async def _health_and_metrics(address: str) -> None:
     metrics = Metrics(CollectorRegistry())
     metrics.request("get", "200")
     problems: list[str | None] = [None, "not listed yet: pods"]

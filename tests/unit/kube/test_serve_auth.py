@@ -16,8 +16,7 @@ from structlog.testing import capture_logs
 from hvpa.kube import serve_auth
 from hvpa.kube.serve import serve
 from hvpa.kube.serve_auth import ACCESS_REVIEWS, ALLOWED_SECONDS, REFUSED_SECONDS, TOKEN_REVIEWS, TokenGuard
-from tests.unit.kube.fake_server import FakeServer, status, until
-from tests.unit.kube.test_serve import free_port
+from tests.unit.kube.fake_server import FakeServer, reserved_port, status, until
 
 USER = {"username": "prometheus", "uid": "1", "groups": ["g"], "extra": {"scopes": ["a"]}}
 
@@ -56,16 +55,16 @@ class World:
 
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[None]:
-        self.port = free_port()
         routes = {"/metrics": lambda: web.Response(text="fine")}
         async with self.server.running(), self.server.transport(folder) as transport:
             self.guard = TokenGuard(transport, lambda: self.now)
-            listener = await serve(f"127.0.0.1:{self.port}", routes, self.guard)
-            assert listener is not None
-            try:
-                yield
-            finally:
-                await listener.cleanup()
+            with reserved_port() as self.port:
+                listener = await serve(f"127.0.0.1:{self.port}", routes, self.guard)
+                assert listener is not None
+                try:
+                    yield
+                finally:
+                    await listener.cleanup()
 
     async def get(self, authorization: str | None = None, method: str = "GET") -> tuple[int, str]:
         headers = {} if authorization is None else {"Authorization": authorization}
@@ -214,17 +213,16 @@ async def test_an_answer_that_says_nothing_opens_nothing(world: World, body: str
 
 async def test_an_api_server_that_is_gone_opens_nothing(tmp_path: Path) -> None:
     world = World()
-    async with world.server.running():
-        pass
-    world.port = free_port()
     routes = {"/metrics": lambda: web.Response(text="fine")}
-    async with world.server.transport(tmp_path) as transport:
-        listener = await serve(f"127.0.0.1:{world.port}", routes, TokenGuard(transport))
-        assert listener is not None
-        with capture_logs() as logs:
-            assert await world.get("Bearer good") == (503, "the API server can't be asked\n")
-        assert logs[-1]["event"] == "metrics: the API server can't be asked about a token"
-        await listener.cleanup()
+    with reserved_port() as gone, reserved_port() as world.port:
+        world.server.url = f"http://127.0.0.1:{gone}"
+        async with world.server.transport(tmp_path) as transport:
+            listener = await serve(f"127.0.0.1:{world.port}", routes, TokenGuard(transport))
+            assert listener is not None
+            with capture_logs() as logs:
+                assert await world.get("Bearer good") == (503, "the API server can't be asked\n")
+            assert logs[-1]["event"] == "metrics: the API server can't be asked about a token"
+            await listener.cleanup()
 
 
 async def test_no_token_is_kept_or_logged(world: World) -> None:

@@ -11,9 +11,8 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from hvpa.kube import serve as serving
-from hvpa.kube.serve import Guard, plain, serve
-from tests.unit.kube.fake_server import until
-from tests.unit.kube.test_serve import free_port
+from hvpa.kube.serve import Guard, Listener, plain, serve
+from tests.unit.kube.fake_server import LONG, reserved_port, until
 
 LARGE = b"x" * 50_000_000
 """More than socket buffers take."""
@@ -24,19 +23,25 @@ def _fails() -> web.Response:
 
 
 @asynccontextmanager
-async def listening(guard: Guard | None = None) -> AsyncIterator[int]:
-    port = free_port()
+async def serving_at(guard: Guard | None = None) -> AsyncIterator[tuple[int, Listener]]:
     routes = {
         "/ok": lambda: web.Response(text="fine"),
         "/large": lambda: web.Response(body=LARGE),
         "/fails": _fails,
     }
-    listener = await serve(f"127.0.0.1:{port}", routes, guard)
-    assert listener is not None
-    try:
+    with reserved_port() as port:
+        listener = await serve(f"127.0.0.1:{port}", routes, guard)
+        assert listener is not None
+        try:
+            yield port, listener
+        finally:
+            await listener.cleanup()
+
+
+@asynccontextmanager
+async def listening(guard: Guard | None = None) -> AsyncIterator[int]:
+    async with serving_at(guard) as (port, _):
         yield port
-    finally:
-        await listener.cleanup()
 
 
 async def exchange(port: int, sent: bytes) -> bytes:
@@ -44,7 +49,7 @@ async def exchange(port: int, sent: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(sent)
     try:
-        return await asyncio.wait_for(reader.read(), 20)
+        return await asyncio.wait_for(reader.read(), LONG)
     finally:
         writer.close()
 
@@ -131,7 +136,7 @@ async def test_a_client_that_does_not_finish_its_request_is_cut_off(
         sending = asyncio.ensure_future(sends(writer))
         told = b""
         with suppress(ConnectionError):  # while something was still on its way
-            while chunk := await asyncio.wait_for(reader.read(2**16), 20):
+            while chunk := await asyncio.wait_for(reader.read(2**16), LONG):
                 told += chunk
         assert told.count(b"HTTP/1.1") == (1 if sends is _after_one_answer else 0)
         sending.cancel()
@@ -140,18 +145,24 @@ async def test_a_client_that_does_not_finish_its_request_is_cut_off(
 
 
 async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def guard(request: web.BaseRequest) -> None:
+        asked.append(request.path)
+
     monkeypatch.setattr(serving, "ANSWER", 0.3)
-    async with listening() as port:
+    async with serving_at(guard) as (port, listener):
         with capture_logs() as logs:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request("/large"))
-            await asyncio.sleep(1)
+            await until(lambda: bool(asked) and not listener._doorway.connections)
             taken = 0
             with suppress(ConnectionError):
-                while chunk := await asyncio.wait_for(reader.read(2**20), 20):
+                while chunk := await asyncio.wait_for(reader.read(2**20), LONG):
                     taken += len(chunk)
             assert taken < len(LARGE)
             writer.close()
+        monkeypatch.setattr(serving, "ANSWER", LONG)
         assert (await exchange(port, request())).endswith(b"fine")
     assert logs == []
 
@@ -162,7 +173,7 @@ async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.Monke
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         with suppress(ConnectionError):
-            assert await asyncio.wait_for(reader.read(), 20) == b""
+            assert await asyncio.wait_for(reader.read(), LONG) == b""
         writer.close()
         held.pop()[1].close()
 
@@ -172,7 +183,7 @@ async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.Monke
             except ConnectionError:
                 return False
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LONG):
             while not await answered():
                 await asyncio.sleep(0.01)
         for _, one in held:
@@ -183,7 +194,6 @@ async def test_an_idle_connection_does_not_hold_up_the_end() -> None:
     async with listening() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /ok HTTP/1.1\r\nHost: here\r\n\r\n")
-        await until(lambda: not writer.is_closing())
         await reader.readuntil(b"fine")
-    assert await asyncio.wait_for(reader.read(), 20) == b""
+    assert await asyncio.wait_for(reader.read(), LONG) == b""
     writer.close()

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from hvpa.kube.serve import serve
 from hvpa.kube.serve_tls import CERTIFICATE, KEY, LOOK, Certificate, CertificateError
 from tests.e2e.world.pki import Authority, Pair
-from tests.unit.kube.test_serve import free_port
+from tests.unit.kube.fake_server import reserved_port
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +57,14 @@ def folder(tmp_path: Path, pairs: list[Pair]) -> Path:
 
 @asynccontextmanager
 async def listening(certificate: Certificate) -> AsyncIterator[int]:
-    port = free_port()
     routes = {"/metrics": lambda: web.Response(text="fine")}
-    listener = await serve(f"127.0.0.1:{port}", routes, None, certificate.context)
-    assert listener is not None
-    try:
-        yield port
-    finally:
-        await listener.cleanup()
+    with reserved_port() as port:
+        listener = await serve(f"127.0.0.1:{port}", routes, None, certificate.context)
+        assert listener is not None
+        try:
+            yield port
+        finally:
+            await listener.cleanup()
 
 
 async def presented(port: int, authority: Authority, name: str | None = "localhost") -> str:

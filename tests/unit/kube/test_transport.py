@@ -19,7 +19,7 @@ from hvpa.kube.errors import ApiError, ConfigError, Unreachable, api_error, writ
 from hvpa.kube.transport import MERGE_PATCH, Body, Transport
 from hvpa.reconcile.ports import Conflict, Overloaded, WriteError
 from tests.e2e.world.pki import Authority, inline
-from tests.unit.kube.fake_server import FakeServer, kubeconfig, status, until
+from tests.unit.kube.fake_server import LONG, FakeServer, kubeconfig, reserved_port, status, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -68,9 +68,11 @@ async def test_no_answer_in_time_and_no_server_are_unreachable(tmp_path: Path) -
     async with server.running(), server.transport(tmp_path) as transport:
         with pytest.raises(Unreachable, match="in time"):
             await transport.request("GET", "/x", timeout=0.05)
-    async with server.transport(tmp_path) as transport:
-        with pytest.raises(Unreachable):
-            await transport.request("GET", "/x")
+    with reserved_port() as port:
+        server.url = f"http://127.0.0.1:{port}"
+        async with server.transport(tmp_path) as transport:
+            with pytest.raises(Unreachable):
+                await transport.request("GET", "/x")
     assert server.counted == [("get", "error"), ("get", "error")]
 
 
@@ -121,7 +123,7 @@ async def test_a_stream_hands_out_lines_of_any_length_and_drops_a_cut_one(tmp_pa
     async with (
         server.running(),
         server.transport(tmp_path) as transport,
-        aclosing(transport.stream("/x", {"watch": "true"}, 5.0)) as stream,
+        aclosing(transport.stream("/x", {"watch": "true"}, LONG)) as stream,
     ):
         got = [line async for line in stream]
     assert got == [b"a", b"bb", long]
@@ -195,7 +197,7 @@ def credential(token: str, expires: str) -> str:
 
 
 async def test_an_exec_plugin_runs_again_after_most_of_its_token_s_life(tmp_path: Path) -> None:
-    expires = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=60)).isoformat()
+    expires = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=280)).isoformat()
     count = tmp_path / "count"
     script = f"echo x >> {count}\ncat <<END\n{credential('one', expires)}\nEND\n"
     now = 1000.0
@@ -209,7 +211,7 @@ async def test_an_exec_plugin_runs_again_after_most_of_its_token_s_life(tmp_path
         now += step
         assert await credentials.authorization() == "Bearer one"
     assert count.read_text().count("x") == 1
-    now = 1050.0
+    now = 1270.0
     await asyncio.gather(*(credentials.authorization() for _ in range(5)))
     assert count.read_text().count("x") == 2
 
@@ -321,7 +323,7 @@ async def test_errors_and_renewals_are_the_same_through_a_proxy(
         with pytest.raises(Unreachable, match="in time"):
             await transport.request("GET", "/slow", timeout=0.05)
         with pytest.raises(ApiError, match="slow down"):
-            await anext(transport.stream("/x", {}, 1.0))
+            await anext(transport.stream("/x", {}, LONG))
         await transport.close()
     assert counted == [("patch", "401"), ("patch", "429"), ("get", "error"), ("watch", "429")]
     assert proxied.headers[1]["Content-Type"] == MERGE_PATCH
@@ -335,7 +337,7 @@ async def test_a_path_before_all_paths(tmp_path: Path) -> None:
         server.url += "/clusters/one/"
         async with server.transport(tmp_path) as transport:
             await transport.request("GET", "/x")
-            async with aclosing(transport.stream("/y", {}, 1.0)) as lines:
+            async with aclosing(transport.stream("/y", {}, LONG)) as lines:
                 assert [line async for line in lines] == []
     assert [path for _, path, _ in server.requests] == ["/clusters/one/x", "/clusters/one/y"]
 
@@ -418,7 +420,7 @@ def serving(authority: Authority, clients: bool = False) -> ssl.SSLContext:
 
 async def both_ways(transport: Transport) -> bytes:
     """What is answered to a request; a stream must be possible as well."""
-    async with aclosing(transport.stream("/x", {}, 5.0)) as lines:
+    async with aclosing(transport.stream("/x", {}, LONG)) as lines:
         assert [line async for line in lines] == []
     return await transport.request("GET", "/x")
 
@@ -446,7 +448,7 @@ async def test_what_a_kubeconfig_says_about_tls_holds_for_requests_and_streams(
                 with pytest.raises(Unreachable):
                     await transport.request("GET", "/x")
                 with pytest.raises(Unreachable):
-                    await anext(transport.stream("/x", {}, 5.0))
+                    await anext(transport.stream("/x", {}, LONG))
 
 
 @pytest.mark.parametrize("long", [False, True])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
 
 import pytest
 
 from tests.unit.simulate import build
 from tests.unit.simulate.joint_build import DAY, GIB, HOUR, Run, Shape, joint, metric, run
+
+pytestmark = pytest.mark.untraced
 
 FIVE = build.constant(5.0)
 STARTS = (Shape(1, 1000, GIB), Shape(10, 500, GIB), Shape(2, 4000, GIB), Shape(20, 1000, GIB))
@@ -31,7 +33,7 @@ class End:
 ENDS = {30: End(4, 1563), 50: End(3, 2084), 80: End(2, 3125)}
 
 
-@pytest.fixture(scope="module")
+@cache
 def found() -> dict[tuple[int, Shape], Run]:
     return {
         (weight, start): run(joint(weight), FIVE, days=3, begin=start) for weight in ENDS for start in STARTS
@@ -39,19 +41,19 @@ def found() -> dict[tuple[int, Shape], Run]:
 
 
 @pytest.mark.parametrize("weight", ENDS)
-def test_a_constant_load_ends_at_one_place_from_wherever_it_began(found: Any, weight: int) -> None:
+def test_a_constant_load_ends_at_one_place_from_wherever_it_began(weight: int) -> None:
     """6.25 cores are called for: 4 x 1.56 at weight 30, 3 x 2.08 at 50, 2 x 3.13 at 80."""
     for start in STARTS:
-        end = found[weight, start].end
+        end = found()[weight, start].end
         assert ENDS[weight].is_at(end), (start, end)
         assert CALLED_FOR / 1.1 <= end.cores <= CALLED_FOR / 0.9 + end.cpu / 1000
 
 
-def test_after_it_has_settled_nothing_changes(found: Any) -> None:
+def test_after_it_has_settled_nothing_changes() -> None:
     """It settles in the first hours. What other pods used at first makes memory too large for those that there are: it
     is taken back once, six hours after the first rollout, or when the recommender has begun its second day or third,
     and with it goes a replica that the demand no longer takes."""
-    for (weight, start), one in found.items():
+    for (weight, start), one in found().items():
         key = weight, start
         assert len(one.steps("Replicas")) <= 3, key
         assert len(one.steps("Requests")) <= 4, key
@@ -65,9 +67,9 @@ def test_after_it_has_settled_nothing_changes(found: Any) -> None:
         assert one.result.totals.ooms == 0, key
 
 
-def test_sizes_do_not_feed_on_themselves(found: Any) -> None:
+def test_sizes_do_not_feed_on_themselves() -> None:
     """No pod is ever larger than its share of the demand takes, whatever the VPA makes of what was before."""
-    for (weight, start), one in found.items():
+    for (weight, start), one in found().items():
         largest = max(shape.cpu for when, shape in [*one.shapes, (DAY, one.end)] if when > 2 * HOUR)
         assert largest <= ENDS[weight].cpu * 1.1, (weight, start)
 

@@ -9,6 +9,8 @@ import pytest
 from tests.unit.simulate import build
 from tests.unit.simulate.joint_build import DAY, GIB, Shape, joint, run, wave, workload
 
+pytestmark = pytest.mark.untraced
+
 FIVE_PODS = Shape(5, 1000, GIB)
 
 

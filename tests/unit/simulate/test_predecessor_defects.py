@@ -8,6 +8,8 @@ from hvpa.simulate.model import NodeModel
 from tests.unit.simulate import build
 from tests.unit.simulate.joint_build import DAY, GIB, HOUR, LEAST, Shape, joint, run
 
+pytestmark = pytest.mark.untraced
+
 USED = 0.8
 """The share of what is called for that pods are to use."""
 

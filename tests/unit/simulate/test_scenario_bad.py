@@ -192,7 +192,13 @@ def _outcome(path: Path, text: str) -> Scenario | str:
         return str(error)
 
 
-_per_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+_per_folder = settings(
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+    ]
+)
 
 
 @_per_folder

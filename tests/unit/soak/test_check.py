@@ -179,7 +179,7 @@ def test_a_process_that_was_stopped_may_send_what_it_was_about_to_and_no_more(ch
     assert checker.violations() == []
     assert checker.late_sends == 1
     checker.feed(write(BOTH, {"status": {}}, 12.1, resource="hvpas/status"))
-    checker.feed(write(BOTH, conditional, 13.5, resource="hvpas/status"))
+    checker.feed(write(BOTH, conditional, 18, resource="hvpas/status"))
     checker.feed(write(BOTH, conditional, 11.5, resource="hvpas/status"))
     assert len(checker.violations()) == 3
 

@@ -175,12 +175,12 @@ def test_the_exec_plugin_counts_its_calls_and_fails_when_told(tmp_path: Path) ->
     command = plugin.user()["exec"]
     process = Process("plugin", [command["command"], *command["args"]], tmp_path / "log")
     process.start()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     credential = json.loads(process.tail())
     assert credential["status"]["token"] == "secret"
     plugin.fail("no luck", 3)
     process.start()
-    assert process.wait(10) == 3
+    assert process.wait(60) == 3
     assert process.tail().endswith("no luck")
     assert plugin.calls == 2
 
