@@ -61,12 +61,12 @@ class Noise:
                 self.count += 1
 
 
-def noise_of_hpa(stage: Stage, pause: float) -> Noise:
-    """The HPA controller tells another measurement each time."""
-    present, wanted = stage.hpa_status(stage.replicas), stage.hpa_status(5)
+def noise_of_hpa(stage: Stage, pause: float, *counts: int) -> Noise:
+    """The HPA controller recommends one of these counts after the other."""
+    statuses = [stage.hpa_status(count) for count in counts]
 
     def tell(number: int) -> None:
-        status = wanted if number % 2 else present
+        status = statuses[number % len(statuses)]
         stage.api.patch_status("HorizontalPodAutoscaler", stage.name, stage.namespace, status)
 
     return Noise(tell, pause)
@@ -99,7 +99,7 @@ def test_noisy_hvpas_are_spaced_and_the_others_have_their_steps(
         stages = parallel([play(create=False) for _ in range(QUIET + 3)])
         chatty, failing, contested, *quiet = stages
         line.fail(500, times=None, verb="patch", path=f"/deployments/{failing.name}$")
-        chatter = noise_of_hpa(chatty, 0.01)
+        chatter = noise_of_hpa(chatty, 0.01, chatty.replicas, 5)
         decisions, answered, begin = (
             operator.metric("hvpa_decisions_total"),
             len(line.seen),
@@ -107,7 +107,7 @@ def test_noisy_hvpas_are_spaced_and_the_others_have_their_steps(
         )
         with (
             chatter.running(),
-            noise_of_hpa(failing, 0.05).running(),
+            noise_of_hpa(failing, 0.05, 5, 6).running(),
             noise_of_somebody(contested, 0.02).running(),
         ):
             contested.hpa_wants(6)

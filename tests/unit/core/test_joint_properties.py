@@ -251,7 +251,7 @@ def test_what_measurements_are_rounded_by_replaces_no_pods() -> None:
 def test_more_demand_never_takes_less(
     seen: tuple[Case, JointWorld], history: list[int], demand: int, more: int
 ) -> None:
-    _, world = seen
+    case, world = seen
     for past in history:
         world.rest(past)
     demand, more = sorted((demand, more))
@@ -266,7 +266,9 @@ def test_more_demand_never_takes_less(
     few, many = little.joint.wanted, much.joint.wanted
     works = [world.setup.work(requests(one.sizes)) * one.replicas for one in (few, many)]
     assert works[0] <= works[1] * GRAIN + many.replicas
-    assert all(size <= many.sizes[key] * GRAIN + 1 for key, size in few.sizes.items())
+    # A vertical stretch ends where another replica takes a part of the load from pods that have grown.
+    if few.replicas == many.replicas or not case.has_walls:
+        assert all(size <= many.sizes[key] * GRAIN + 1 for key, size in few.sizes.items())
 
 
 @given(worlds(), histories(), demands())

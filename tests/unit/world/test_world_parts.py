@@ -4,13 +4,17 @@ says, how a load is shared out, which Go will do."""
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from tests.e2e.world import toolchain
-from tests.e2e.world.audit import parse
+from tests.e2e.world.audit import Audit, parse
 from tests.e2e.world.exec_plugin import ExecPlugin
 from tests.e2e.world.faults import Fault, Matcher, verb_of
 from tests.e2e.world.kube import Json, KubeApi, wait_for
@@ -59,6 +63,7 @@ def test_a_fault_strikes_as_often_as_told_and_only_what_matches() -> None:
 
 def event(**changes: object) -> bytes:
     basis = {
+        "auditID": "a",
         "stage": "ResponseComplete",
         "verb": "patch",
         "requestURI": "/apis/apps/v1/namespaces/a/deployments/b?fieldManager=hvpa",
@@ -68,7 +73,7 @@ def event(**changes: object) -> bytes:
         "responseStatus": {"code": 200},
         "stageTimestamp": "2026-11-21T10:00:00.123456Z",
     }
-    return json.dumps(basis | changes).encode()
+    return json.dumps(basis | changes, separators=(",", ":")).encode()
 
 
 def test_the_audit_log_is_read_line_by_line_and_a_half_line_waits() -> None:
@@ -88,6 +93,34 @@ def test_a_create_is_told_with_the_name_of_its_body() -> None:
     [request] = parse([event(verb="create", objectRef=reference, requestObject=body)])
     assert request.name == "new"
     assert request.body == body
+
+
+class Log:
+    """An audit log in a file, and the API server that writes to it: it answers what the log asks it for, and then
+    a write that had begun before."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tell(event(auditID="w", stage="RequestReceived"))
+
+    def tell(self, line: bytes) -> None:
+        with self.path.open("ab") as log:
+            log.write(line + b"\n")
+
+    def raw(self, method: str, path: str) -> Json:
+        def answer() -> None:
+            time.sleep(0.1)
+            self.tell(event(auditID="w"))
+
+        self.tell(event(verb=method.lower(), auditID="r", requestURI=path))
+        threading.Thread(target=answer).start()
+        return {}
+
+
+def test_a_write_that_has_begun_is_waited_for(tmp_path: Path) -> None:
+    log = Log(tmp_path / "audit.log")
+    audit = Audit(log.path, lambda: cast(KubeApi, log))
+    assert [one.verb for one in audit.requests()] == ["get", "patch"]
 
 
 class Pods:
@@ -185,9 +218,26 @@ def test_the_exec_plugin_counts_its_calls_and_fails_when_told(tmp_path: Path) ->
     assert plugin.calls == 2
 
 
+def test_the_exec_plugin_hands_out_the_next_token_after_the_present_one(tmp_path: Path) -> None:
+    plugin = ExecPlugin(tmp_path, "first")
+    plugin.then("second")
+    command = plugin.user()["exec"]
+    for number, token in enumerate(("first", "second", "second")):
+        process = Process("plugin", [command["command"], *command["args"]], tmp_path / f"log-{number}")
+        process.start()
+        assert process.wait(60) == 0
+        assert json.loads(process.tail())["status"]["token"] == token
+
+
 def test_ports_are_handed_out_once() -> None:
-    ports = [free_port() for _ in range(50)]
-    assert len(set(ports)) == 50
+    ports = [free_port() for _ in range(150)]
+    assert len(set(ports)) == 150
+
+
+def test_no_other_process_hands_out_a_port_of_ours() -> None:
+    script = "from tests.e2e.world.process import free_port\nfor _ in range(150): print(free_port())"
+    theirs = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=120)
+    assert {free_port() for _ in range(150)}.isdisjoint(map(int, theirs.stdout.split()))
 
 
 def test_waiting_tells_what_was_last_seen() -> None:
