@@ -17,6 +17,9 @@ MINUTES ?= 20
 TARGET ?= decision
 FUZZ_SECONDS ?= 300
 
+# Tests and demo start hundreds of processes of Python; that each compiles all modules anew helps nobody.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 PY := $(VENV)/bin/python
 SOURCES := hvpa tests demo benchmarks tools examples

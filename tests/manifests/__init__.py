@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,7 @@ class Case:
 
 def base() -> Manifest:
     """The complete manifest that most cases start from."""
-    manifest: Manifest = _load("base.yaml")
-    return manifest
+    return copy.deepcopy(_base())
 
 
 def good() -> list[Case]:
@@ -64,8 +64,14 @@ def changed(manifest: Manifest, values: dict[str, Any], removed: Sequence[str] =
 
 
 def _case(entry: Manifest) -> Case:
-    manifest = entry.get("manifest") or changed(base(), entry.get("set", {}), entry.get("remove", []))
+    manifest = entry.get("manifest") or changed(_base(), entry.get("set", {}), entry.get("remove", []))
     return Case(entry["name"], manifest, entry.get("path", ""), entry.get("message", ""))
+
+
+@cache
+def _base() -> Manifest:
+    manifest: Manifest = _load("base.yaml")
+    return manifest
 
 
 def _load(name: str) -> Any:
