@@ -17,7 +17,7 @@ from tests.e2e.world.operator import Operator
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 PATIENCE = 90.0
 """Seconds to wait for what takes milliseconds on an idle machine."""
-LOOK = 0.03
+LOOK = 0.05
 """Seconds between two looks."""
 Value = TypeVar("Value")
 
