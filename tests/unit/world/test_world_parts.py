@@ -123,6 +123,15 @@ def test_a_write_that_has_begun_is_waited_for(tmp_path: Path) -> None:
     assert [one.verb for one in audit.requests()] == ["get", "patch"]
 
 
+def test_the_audit_log_is_searched_by_namespace(tmp_path: Path) -> None:
+    log = Log(tmp_path / "audit.log")
+    elsewhere = {"apiGroup": "apps", "resource": "deployments", "namespace": "ab", "name": "a"}
+    log.tell(event(auditID="e", objectRef=elsewhere))
+    audit = Audit(log.path, lambda: cast(KubeApi, log))
+    assert [one.name for one in audit.requests(namespace="ab")] == ["a"]
+    assert {one.name for one in audit.requests(namespace="a", writes=True)} == {"b"}
+
+
 class Pods:
     """Pods as `Load` sees them, and the annotations it wrote."""
 
