@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import socket
 import ssl
 import threading
 import time
@@ -20,6 +21,7 @@ from aiohttp import web
 
 from tests.e2e.world.faults import Damage, Fault, Hold, Matcher, Seen
 from tests.e2e.world.kubeconfig import token_user, write_kubeconfig
+from tests.e2e.world.listening import stop_accepting
 from tests.e2e.world.process import free_port
 from tests.e2e.world.proxy_answers import OF_THE_CONNECTION, damaged, like, refusal, reset, slowly
 from tests.e2e.world.proxy_watches import GONE, Cut, Watches
@@ -207,12 +209,12 @@ class Proxy:
         await self._listen()
 
     async def _listen(self) -> None:
-        self._site = web.TCPSite(
-            self._runner, "127.0.0.1", self._port, ssl_context=self._tls, reuse_address=True
-        )
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._site = web.SockSite(self._runner, self._listener, ssl_context=self._tls)
         await self._site.start()
 
     async def _refuse(self) -> None:
+        await stop_accepting([self._listener])
         await self._site.stop()
         server = self._runner.server
         assert server is not None

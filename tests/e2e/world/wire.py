@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from tests.e2e.world.listening import stop_accepting
 from tests.e2e.world.process import free_port
 
 _CHUNK = 2**16
@@ -121,6 +122,7 @@ class Wire:
             self._connections.discard(connection)
 
     async def _close(self) -> None:
+        await stop_accepting(self._server.sockets)
         self._server.close()
         for connection in list(self._connections):
             connection.close()

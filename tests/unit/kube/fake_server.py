@@ -15,6 +15,7 @@ from aiohttp import web
 
 from hvpa.kube.config import Credentials
 from hvpa.kube.transport import Transport
+from tests.e2e.world.listening import stop_accepting
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -50,12 +51,13 @@ class FakeServer:
         app.router.add_route("*", "/{path:.*}", self._serve)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-        await site.start()
-        self.url = f"http{'' if tls is None else 's'}://127.0.0.1:{runner.addresses[0][1]}"
+        listener = socket.create_server(("127.0.0.1", 0))
+        await web.SockSite(runner, listener, ssl_context=tls).start()
+        self.url = f"http{'' if tls is None else 's'}://127.0.0.1:{listener.getsockname()[1]}"
         try:
             yield self
         finally:
+            await stop_accepting([listener])
             await runner.cleanup()
 
     @asynccontextmanager

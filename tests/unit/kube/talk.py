@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from hvpa.kube import http
 from hvpa.kube.http import Connections
+from tests.e2e.world.listening import stop_accepting
 from tests.unit.kube.fake_server import until
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -59,6 +60,7 @@ class Server:
         self.port = server.sockets[0].getsockname()[1]
         async with server:
             yield self
+            await stop_accepting(server.sockets)
         await until(lambda: self.open == 0)
 
     @asynccontextmanager
