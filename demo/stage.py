@@ -25,7 +25,7 @@ from tests.e2e.world import keeper
 from tests.e2e.world.audit import Mark
 from tests.e2e.world.build import build
 from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.load import Load
+from tests.e2e.world.load import Load, await_pods
 from tests.e2e.world.process import Process, free_port
 
 Json = dict[str, Any]
@@ -115,7 +115,7 @@ class Stage:
             raise StageError(f"the load can't be shared out: {self.load.error}")
 
     def put_up_workload(self, mode: Mode) -> None:
-        """Create namespace, Deployment and Hvpa."""
+        """Create namespace, Deployment and Hvpa, and wait for the pods."""
         api = self.plane.api
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         api.create(yaml.safe_load((HERE / "workload.yaml").read_text()))
@@ -123,6 +123,7 @@ class Stage:
         created = api.create(with_mode(yaml.safe_load((HERE / "hvpa.yaml").read_text()), mode))
         deployment = api.get("Deployment", NAME, NAMESPACE)
         self._start = state_of(snapshot(deployment, created, None, None))
+        await_pods(api, NAMESPACE, NAME)
 
     def await_recommendations(self, tell: Tell) -> None:
         """Wait until both recommenders have something to say about the workload."""

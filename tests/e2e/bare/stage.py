@@ -173,7 +173,8 @@ class Stage(View):
         self.rollout(complete=True)
 
     def rollout(self, *, complete: bool) -> None:
-        """The workload's controller has seen the present template; the pods are updated and available, or not yet."""
+        """The workload's controller has seen the present template; the pods are updated and available, or not yet (and
+        the operator knows that they are not, before anything asks for the next rollout)."""
         workload = self.target
         count = workload["spec"]["replicas"]
         status: Json = {
@@ -184,6 +185,8 @@ class Stage(View):
             "availableReplicas": count,
         }
         self.api.patch_status(self.kind, self.name, self.namespace, status)
+        if not complete:
+            time.sleep(SEEN)
 
     def pod(self, name: str, *, container_status: Json | None = None, **status: Any) -> str:
         """The kubelet: a pod that runs the template as it is now, with this status of its container `app`."""

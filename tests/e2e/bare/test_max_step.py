@@ -13,7 +13,7 @@ from tests.e2e.world.operator import Operator
 
 PERIOD = dt.timedelta(seconds=15)
 """The least time between two steps."""
-WINDOW = dt.timedelta(seconds=18)
+WINDOW = dt.timedelta(seconds=25)
 """A stabilization duration that holds longer than that."""
 WISH, FIRST = 7, 4
 """From 2 replicas to 7, by 4."""

@@ -11,7 +11,7 @@ from tests.e2e.full.play import MEBI, OPERATOR
 from tests.e2e.world import samples
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import wait_for
-from tests.e2e.world.load import Load
+from tests.e2e.world.load import Load, await_pods
 from tests.e2e.world.operator import Operator
 from tests.manifests import good
 
@@ -31,6 +31,7 @@ def test_the_first_example_scales_out_at_weight_0_and_up_at_weight_60(
     api.create(workload)
     api.create({**example, "metadata": {**example["metadata"], "namespace": namespace}})
     # 390m on one pod is 195 percent of its request; the target is 50 percent: four replicas.
+    await_pods(api, namespace, NAME)
     with Load(api, namespace, f"app={NAME}", cpu=390, base_memory=100 * MEBI):
         wait_for(
             lambda: play.replicas(api, NAME, namespace) == 4, 120, "at weight 0 the HPA's wish is set whole"

@@ -15,8 +15,8 @@ from tests.e2e.full import play
 from tests.e2e.full.play import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
 from tests.e2e.world.audit import Mark
 from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import KubeApi, wait_for
-from tests.e2e.world.load import Load
+from tests.e2e.world.kube import Json, KubeApi, wait_for
+from tests.e2e.world.load import Load, await_pods
 from tests.e2e.world.operator import Operator
 
 pytestmark = pytest.mark.owned_cluster
@@ -39,13 +39,8 @@ class World:
     def load(
         self, stack: ExitStack, name: str, cpu: float, memory: float = 0, base_memory: float = 16 * MEBI
     ) -> Load:
-        """A load on the Deployment `name` until the stack is closed, from when its two pods are ready: one alone would
-        be measured with all of it."""
-        wait_for(
-            lambda: self.api.get("Deployment", name, self.namespace)["status"]["readyReplicas"] >= 2,
-            60,
-            f"the pods of {name}",
-        )
+        """A load on the Deployment `name` until the stack is closed."""
+        await_pods(self.api, self.namespace, name)
         load = Load(self.api, self.namespace, f"app={name}", cpu=cpu, memory=memory, base_memory=base_memory)
         return stack.enter_context(load)
 
@@ -55,17 +50,17 @@ def world(cluster: ControlPlane, operator: Operator, namespace: str) -> World:
     return World(cluster, operator, namespace)
 
 
-def first_step_is_part_of_the_wish(world: World, name: str, part: float) -> int:
-    """The operator's first patch of the Deployment's count went so far from 2 to what the HPA had written as its wish,
-    which is returned."""
+def first_step_is_part_of_the_wish(world: World, name: str, part: float) -> None:
+    """The operator's first patch of the Deployment's count went so far from 2 to what the HPA had written as its wish:
+    4, or 3 where the measurement was of a moment when only one of the two pods had got its share of the load."""
     audit, namespace = world.cluster.audit, world.namespace
     asked = audit.requests(writes=True, namespace=namespace, name=name, code=200)
     counts = [one for one in asked if one.user == OPERATOR_USER and one.resource == "deployments"]
     first = next(one for one in counts if "replicas" in one.body["spec"])
     wishes = [one for one in asked if one.user == HPA_CONTROLLER and one.subresource == "scale"]
     wish = [int(one.body["spec"]["replicas"]) for one in wishes if one.received < first.received][-1]
+    assert wish in (3, 4)
     assert int(first.body["spec"]["replicas"]) == math.ceil(2 + (wish - 2) * part)
-    return wish
 
 
 def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
@@ -79,24 +74,21 @@ def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
     limits = {"cpu": "400m", "memory": "256Mi"}
     api.create(play.deployment("size", namespace, limits=limits))
     api.create(play.hvpa("size", namespace, vpa=play.vertical()))
-    # Both at once, at weight 40.
+    # Both at once, at weight 40. A VPA asks for next to nothing before it has measured: a rollout for that could be
+    # under way, with old pods beside new ones, when the HPA measures. So this one may not ask for less.
     api.create(play.deployment("both", namespace))
     api.create(
         play.hvpa(
             "both",
             namespace,
             hpa=play.horizontal(),
-            vpa=play.vertical(),
+            vpa=play.vertical(template=vpa_template(minAllowed=FIXED)),
             weightBasedScalingIntervals=[{"vpaWeight": 40, "startReplicaCount": 1, "lastReplicaCount": 10}],
         )
     )
     # Nothing wants to change here: the HPA is content, the VPA may only recommend what is set.
     api.create(play.deployment("rest", namespace))
-    bounds = {"containerName": "*", "minAllowed": FIXED, "maxAllowed": FIXED}
-    template = {
-        "metadata": {"labels": {"role": "vpa"}},
-        "spec": {"resourcePolicy": {"containerPolicies": [bounds]}},
-    }
+    template = vpa_template(minAllowed=FIXED, maxAllowed=FIXED)
     api.create(play.hvpa("rest", namespace, hpa=play.horizontal(), vpa=play.vertical(template=template)))
     with ExitStack() as stack:
         out = world.load(stack, "out", cpu=780)
@@ -105,8 +97,7 @@ def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
         world.load(stack, "rest", cpu=400)
 
         wait_for(lambda: play.replicas(api, "out", namespace) > 2, PATIENCE, "`out` is scaled out")
-        # 4, or 3 where it was measured when only one of the two pods had got its share of the load.
-        assert first_step_is_part_of_the_wish(world, "out", 0.5) in (3, 4)
+        first_step_is_part_of_the_wish(world, "out", 0.5)
 
         wait_for(lambda: play.resources(api, "size", namespace)[0] > 550, PATIENCE, "`size` gets larger")
         cpu, memory, cpu_limit, memory_limit = play.resources(api, "size", namespace)
@@ -117,8 +108,7 @@ def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
 
         wait_for(lambda: play.replicas(api, "both", namespace) > 2, PATIENCE, "`both` is scaled out")
         wait_for(lambda: play.resources(api, "both", namespace)[0] > 210, PATIENCE, "and gets larger")
-        # Up to 6: where it is enlarged first, its old pods are measured beside the new ones.
-        assert first_step_is_part_of_the_wish(world, "both", 0.6) in range(3, 7)
+        first_step_is_part_of_the_wish(world, "both", 0.6)
         blended_by_weight(world, "both", 40)
 
         # And back again, while the fourth, which has come to rest by now, stays there.
@@ -135,6 +125,14 @@ def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
 
 
 FIXED = {"cpu": "200m", "memory": "128Mi"}
+
+
+def vpa_template(**bounds: Json) -> Json:
+    """`spec.vpa.template` with bounds of what a VPA may recommend."""
+    return {
+        "metadata": {"labels": {"role": "vpa"}},
+        "spec": {"resourcePolicy": {"containerPolicies": [{"containerName": "*", **bounds}]}},
+    }
 
 
 def blended_by_weight(world: World, name: str, weight: int) -> None:
@@ -208,7 +206,6 @@ def test_replicas_do_not_fall_when_metrics_are_gone_at_peak_load(world: World) -
     api, namespace = world.api, world.namespace
     api.create(play.deployment("peak", namespace))
     api.create(play.hvpa("peak", namespace, hpa=play.horizontal(most=6)))
-    audit = world.cluster.audit
 
     def hpa_active() -> str:
         return play.conditions(api, "peak", namespace)["HpaActive"][0]
@@ -218,13 +215,8 @@ def test_replicas_do_not_fall_when_metrics_are_gone_at_peak_load(world: World) -
         wait_for(lambda: play.replicas(api, "peak", namespace) == 6, PATIENCE, "scaled out")
         with world.cluster.stopped("metrics-server"):
             wait_for(lambda: hpa_active() == "False", PATIENCE, "the Hvpa says that the HPA is blind")
-            mark = audit.mark()
-            wait_for(
-                lambda: audit.count(HPA_CONTROLLER, mark) >= 10,
-                PATIENCE,
-                "the HPA has tried ten times",
-                interval=1,
-            )
+            time.sleep(20)  # the HPA looks ten times
+            assert hpa_active() == "False"
             assert play.replicas(api, "peak", namespace) == 6
         wait_for(lambda: hpa_active() == "True", PATIENCE, "it sees again")
         assert play.replicas(api, "peak", namespace) == 6

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.e2e.world.kube import ApiError, Json, KubeApi
+from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
 from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
 
 # A smaller change of a pod's usage is not written: it would be lost in an HPA's tolerance and a VPA's
@@ -136,6 +136,17 @@ class Load:
                 # The API server may be away for a while: tests restart it.
                 failures += 1
                 self.error = error if failures > 30 else self.error
+
+
+def await_pods(api: KubeApi, namespace: str, name: str) -> None:
+    """Wait until the pods that a Deployment asks for are ready. A load that begins before is measured as if all of it
+    came to the few that are."""
+
+    def ready() -> bool:
+        found = api.get("Deployment", name, namespace)
+        return bool(found["status"]["readyReplicas"] >= found["spec"]["replicas"])
+
+    wait_for(ready, 60, f"the pods of the Deployment {namespace}/{name}")
 
 
 def _is_ready(pod: Json) -> bool:

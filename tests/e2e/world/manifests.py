@@ -30,7 +30,7 @@ COMPONENT_USERS = (
 )
 
 # How long ago each container claims to have started, at every scrape; see `kwok_config`.
-_CLAIMED_AGE_SECONDS = 10.5
+_CLAIMED_AGE_SECONDS = 10.9
 
 
 def audit_policy() -> str:
@@ -72,12 +72,12 @@ def kwok_config(programs: Programs) -> str:
     NAME, else `kwok.x-k8s.io/usage-cpu` (for each container), else 1m; memory likewise, else 1Mi.
 
     metrics-server makes a CPU usage of two points of a counter. The counters here say at each scrape that the
-    container started 10.5 s ago with nothing used, and metrics-server takes that start for the first point
-    (it does for containers that are 10 s old but younger than its resolution, which is therefore 11 s). So a
-    pod has metrics from its first scrape on, and each scrape shows the usage of that moment; KWOK's own
-    counters need three scrapes. The counter is one percent short, to make up for the time between the
-    scrape's and this evaluation, a tenth of a second on a busy machine: an HPA that rounds up must not see 402m where
-    400m were set."""
+    container started 10.9 s ago with nothing used, and metrics-server takes that start for the first point. It
+    does for containers that are 10 s old when it asks, which may be a while before it is answered, but younger
+    than its resolution, which is therefore 11 s. So a pod has metrics from its first scrape on, and each scrape
+    shows the usage of that moment; KWOK's own counters need three scrapes. The counter is one percent short, to
+    make up for the time between the scrape's and this evaluation, a tenth of a second on a busy machine: an HPA
+    that rounds up must not see 402m where 400m were set."""
     stages = [
         yaml.safe_load(programs.shared[f"stage-{name}.yaml"].read_text())
         for name in ("node-initialize", "pod-ready", "pod-complete", "pod-delete")
