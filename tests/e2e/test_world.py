@@ -19,7 +19,7 @@ from tests.e2e.world import samples
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.exec_plugin import ExecPlugin
 from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
-from tests.e2e.world.load import Load
+from tests.e2e.world.load import Load, await_pods
 from tests.e2e.world.manifests import HOLD_ANNOTATION
 from tests.e2e.world.process import Process
 
@@ -76,6 +76,8 @@ def test_load_reaches_hpa_and_vpa_and_both_follow_it_up_and_down(
         api.create(workload)
     api.create(samples.hpa("web", namespace, samples.target_of(web), utilization=100))
     api.create(samples.vpa("db", namespace, samples.target_of(db)))
+    for name in ("web", "db"):
+        await_pods(api, namespace, name)
     began = time.monotonic()
     with (
         Load(api, namespace, "app=web", cpu=780) as on_web,
@@ -123,7 +125,7 @@ def test_load_reaches_hpa_and_vpa_and_both_follow_it_up_and_down(
 def test_the_total_load_is_shared_by_the_ready_pods(cluster: ControlPlane, namespace: str) -> None:
     api = cluster.api
     api.create(samples.deployment("web", namespace, replicas=2))
-    wait_for(lambda: ready_pods(api, namespace) == 2, 60, "both are ready")
+    await_pods(api, namespace, "web")
     with Load(
         api, namespace, "app=web", cpu=900, memory=300 * MEBI, base_memory=50 * MEBI, most_cpu=400
     ) as load:

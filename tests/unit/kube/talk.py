@@ -59,8 +59,10 @@ class Server:
         server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=tls)
         self.port = server.sockets[0].getsockname()[1]
         async with server:
-            yield self
-            await stop_accepting(server.sockets)
+            try:
+                yield self
+            finally:
+                await stop_accepting(server.sockets)
         await until(lambda: self.open == 0)
 
     @asynccontextmanager

@@ -13,8 +13,8 @@ from tests.e2e.world.listening import stop_accepting
 
 @pytest.mark.parametrize("turns", range(5))
 async def test_a_connection_is_closed_however_late_it_came(turns: int) -> None:
-    """`turns` of the loop lie between the connection and the end of the server. (Warnings are errors here: a socket
-    that is not closed fails the test.)"""
+    """`turns` of the loop lie between the connection and the end of the server: in the second it is accepted, in the
+    third the server has it. (Warnings are errors here: a socket that is not closed fails the test.)"""
     answered = 0
 
     def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
