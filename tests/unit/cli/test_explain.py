@@ -48,6 +48,8 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell) -> None:
     }
     explained = ran.json
     assert explained.pop("conditions")[0]["reason"] == "Reconciled"
+    assert explained.pop("patch")["spec"]["replicas"] == 5
+    assert explained.pop("nextStatus")["vpaWeight"] == 60
     assert explained == {
         "replicas": {"current": 3, "hpa": 6, "target": 5},
         "weights": {"hpa": 40, "vpa": 60},
@@ -57,6 +59,7 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell) -> None:
         "blocked": [],
         "recheckAfterSeconds": None,
         "path": None,
+        "scaleReplicas": 6,
     }
 
 
@@ -71,6 +74,9 @@ def test_keys_stand_in_the_order_of_the_contract(shell: Shell, gardener: list[Do
         "conditions",
         "recheckAfterSeconds",
         "path",
+        "patch",
+        "nextStatus",
+        "scaleReplicas",
     ]
 
 
