@@ -134,7 +134,8 @@ def test_where_nothing_changes_there_is_no_patch_and_the_status_stays(
 ) -> None:
     played = Files(shell, gardener, "played.yaml")
     first = shell.explain(played.documents)
-    assert first["changes"] and set(first["patch"]) == {"metadata", "spec"}
+    assert first["changes"]
+    assert set(first["patch"]) == {"metadata", "spec"}
     assert ANNOTATION in first["patch"]["metadata"]["annotations"]
     played.patch_workload(first["patch"])
     played.hvpa["status"] = first["nextStatus"]
