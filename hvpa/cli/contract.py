@@ -67,7 +67,7 @@ class BlockedChange(Part, frozen=True):
         str,
         Meta(
             description="The first gate that blocks: Paused, Contested, Weight, UpdatePolicy, "
-            "StabilizationWindow, MaintenanceWindow, Rollout or MinChange."
+            "StabilizationWindow, MaintenanceWindow, Rollout, MinChange or Refused."
         ),
     ]
     container: Annotated[str | None, Meta(description="null on the horizontal axis.")]

@@ -18,7 +18,7 @@ from hvpa.api.text import printable
 from hvpa.api.timestamp import format_timestamp
 from hvpa.cli.contract import patch_body
 from hvpa.cli.render_joint import path_lines
-from hvpa.cli.words import held, when
+from hvpa.cli.words import held, refused, when
 from hvpa.core.estimate import estimate_replicas
 from hvpa.core.model import Decision, Observation, Recommender
 from hvpa.core.rollout import rollout_complete
@@ -181,6 +181,9 @@ def _gates(seen: Observation) -> Iterable[str]:
     yield "vpa.scaleUp: " + _gate(seen, vpa.scale_up, vertical) + _least_resources(vpa.scale_up) + timeout
     yield "vpa.scaleDown: " + _gate(seen, vpa.scale_down, vertical) + _least_resources(vpa.scale_down)
     yield f"last rollout: {'complete' if rollout_complete(seen.workload) else 'not complete'}"
+    for record in (seen.horizontal.refused, seen.vertical.refused):
+        if record is not None:
+            yield refused(record)
 
 
 def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str:

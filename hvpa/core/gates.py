@@ -33,6 +33,8 @@ ROLLOUT = "Rollout"
 """The workload's last rollout is not complete, or another one is not yet worth it."""
 MIN_CHANGE = "MinChange"
 """The change is smaller than the direction's threshold."""
+REFUSED = "Refused"
+"""The API server refused this change; it is tried again later."""
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
@@ -72,15 +74,16 @@ class Moment(msgspec.Struct, frozen=True, dict=True):
 class Change(msgspec.Struct, frozen=True, gc=False):
     """A change that is wanted, as its gates see it.
 
-    `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `weightless` whether the interval
-    gives it no weight, `disruptive` whether it restarts pods, `too_small` whether it is below the threshold and
-    `small_until` when that stops to matter. `wait` is the stabilization duration where it is not the policy's,
-    `worth_at` from when on pods are replaced for it.
+    `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `refused_until` when a change that
+    the API server refused is tried again, `weightless` whether the interval gives it no weight, `disruptive` whether it
+    restarts pods, `too_small` whether it is below the threshold and `small_until` when that stops to matter. `wait` is
+    the stabilization duration where it is not the policy's, `worth_at` from when on pods are replaced for it.
     """
 
     policy: ScaleType
     last_scale_time: dt.datetime | None
     contested_until: dt.datetime | None = None
+    refused_until: dt.datetime | None = None
     weightless: bool = False
     disruptive: bool = False
     too_small: bool = False
@@ -136,6 +139,11 @@ def _min_change(change: Change, moment: Moment) -> Hold | None:
     return Hold(MIN_CHANGE, change.small_until)
 
 
+def _refused(change: Change, moment: Moment) -> Hold | None:
+    until = change.refused_until
+    return None if until is None or moment.present.is_past(until) else Hold(REFUSED, until)
+
+
 Gate = Callable[[Change, Moment], Hold | None]
 
 GATES: tuple[tuple[str, Gate], ...] = (
@@ -147,6 +155,7 @@ GATES: tuple[tuple[str, Gate], ...] = (
     (MAINTENANCE_WINDOW, _maintenance),
     (ROLLOUT, _rollout),
     (MIN_CHANGE, _min_change),
+    (REFUSED, _refused),
 )
 
 OVERRIDDEN = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MIN_CHANGE})

@@ -15,6 +15,7 @@ from hvpa.core.horizontal import SETTLING
 from hvpa.core.memo import Basis, remembered_while
 from hvpa.core.model import ContainerResources, Scene
 from hvpa.core.present import Present, after
+from hvpa.core.refusals import refused_until
 from hvpa.core.slots import Slot, amount, present_resources, slots
 from hvpa.core.starving import OVERRIDE_EVERY, enough_memory
 from hvpa.core.steps import Step, VerticalOutcome, blocked, note
@@ -142,6 +143,7 @@ class VerticalScaling:
             policy=self.spec.scale_up if up else self.spec.scale_down,
             last_scale_time=self.seen.vertical.last_scale_time,
             contested_until=self.contest.until,
+            refused_until=self._refused_until(slot, wanted),
             weightless=ppm == 0,
             disruptive=self.disruptive,
             too_small=spent or abs(wanted - slot.current) < least,
@@ -151,6 +153,9 @@ class VerticalScaling:
         )
         relieved = self.starving and up and not starves
         return Step(slot, wanted, ppm, change, RELIEVED if relieved else frozenset(), pending=pending)
+
+    def _refused_until(self, slot: Slot, wanted: int) -> dt.datetime | None:
+        return refused_until(self.seen.vertical.refused, self.now, slot.current, wanted, slot.key)
 
     def _still_wants_out(self) -> bool:
         if not self.wants_out:
@@ -216,8 +221,13 @@ class VerticalScaling:
         wanted = enough_memory(slot, known=slot.container in self.seen.pods.starving)
         if wanted <= slot.current:
             return None
-        last, contested = self.seen.vertical.last_scale_time, self.contest.until
-        change = Change(self.spec.scale_up, last, contested_until=contested, disruptive=self.disruptive)
+        change = Change(
+            self.spec.scale_up,
+            self.seen.vertical.last_scale_time,
+            contested_until=self.contest.until,
+            refused_until=self._refused_until(slot, wanted),
+            disruptive=self.disruptive,
+        )
         return Step(slot, wanted, FULL, change, OVERRIDDEN, override=True)
 
     # --- requests and limits -----------------------------------------------------------------------------------------

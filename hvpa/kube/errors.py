@@ -8,10 +8,13 @@ import math
 import msgspec
 
 from hvpa.api import text
-from hvpa.reconcile.ports import Conflict, Overloaded, WriteError
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, WriteError
 
 DEFAULT_RETRY_AFTER = 1.0
 """Seconds, for a 429 without Retry-After (API Priority and Fairness always sends one)."""
+REFUSALS = frozenset({400, 403, 413, 422})
+"""Codes by which the API server, or whoever it asks, refuses what a write says. (Webhooks and policies may choose 4xx
+codes of their own; these four are what admission answers with where they don't, and validation, RBAC and quota do.)"""
 MAX_RETRY_AFTER = 60.0
 """Seconds; a server that asks for more is asked again after this."""
 
@@ -86,4 +89,6 @@ def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
     if error.overloaded:
         wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
         return Overloaded(str(error), dt.timedelta(seconds=wait))
+    if error.status in REFUSALS:
+        return Refused(str(error))
     return WriteError(str(error))

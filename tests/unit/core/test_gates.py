@@ -140,6 +140,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "MaintenanceWindow",
         "Rollout",
         "MinChange",
+        "Refused",
     ]
     assert [name for name, _ in GATES] == order
     off = Change(
@@ -150,11 +151,13 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         disruptive=True,
         too_small=True,
     )
-    late = Change(policy("MaintenanceWindow", "1h"), NOW, disruptive=True, too_small=True)
+    late = Change(
+        policy("MaintenanceWindow", "1h"), NOW, refused_until=at(hours=1), disruptive=True, too_small=True
+    )
     paused, running = moment({"mode": "Paused"}, rollout_complete=False), moment(rollout_complete=False)
     passed: set[str] = set()
     reported = []
-    for change, now in [(off, paused), *[(off, running)] * 3, *[(late, running)] * 4]:
+    for change, now in [(off, paused), *[(off, running)] * 3, *[(late, running)] * 5]:
         hold = first_hold(change, now, frozenset(passed))
         assert hold is not None
         reported.append(hold.reason)
