@@ -66,8 +66,8 @@ class BlockedChange(Part, frozen=True):
     reason: Annotated[
         str,
         Meta(
-            description="The first gate that blocks: Paused, Contested, Weight, UpdatePolicy, "
-            "StabilizationWindow, MaintenanceWindow, Rollout, MinChange or Refused."
+            description="The first gate that blocks: Paused, Contested, Weight, UpdatePolicy, Refused, "
+            "StabilizationWindow, MaintenanceWindow, Rollout or MinChange."
         ),
     ]
     container: Annotated[str | None, Meta(description="null on the horizontal axis.")]

@@ -25,6 +25,8 @@ WEIGHT = "Weight"
 """The interval gives this axis no weight."""
 UPDATE_POLICY = "UpdatePolicy"
 """The direction's update mode is Off."""
+REFUSED = "Refused"
+"""The API server refused this change; it is tried again later."""
 STABILIZATION_WINDOW = "StabilizationWindow"
 """The axis was scaled less than the direction's stabilization duration ago."""
 MAINTENANCE_WINDOW = "MaintenanceWindow"
@@ -33,8 +35,6 @@ ROLLOUT = "Rollout"
 """The workload's last rollout is not complete, or another one is not yet worth it."""
 MIN_CHANGE = "MinChange"
 """The change is smaller than the direction's threshold."""
-REFUSED = "Refused"
-"""The API server refused this change; it is tried again later."""
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
@@ -109,6 +109,11 @@ def _update_policy(change: Change, moment: Moment) -> Hold | None:
     return Hold(UPDATE_POLICY) if change.policy.update_policy.update_mode == "Off" else None
 
 
+def _refused(change: Change, moment: Moment) -> Hold | None:
+    until = change.refused_until
+    return None if until is None or moment.present.is_past(until) else Hold(REFUSED, until)
+
+
 def _stabilization(change: Change, moment: Moment) -> Hold | None:
     wait = change.policy.stabilization_duration if change.wait is None else change.wait
     until = moment.present.held_until(change.last_scale_time, wait)
@@ -139,11 +144,6 @@ def _min_change(change: Change, moment: Moment) -> Hold | None:
     return Hold(MIN_CHANGE, change.small_until)
 
 
-def _refused(change: Change, moment: Moment) -> Hold | None:
-    until = change.refused_until
-    return None if until is None or moment.present.is_past(until) else Hold(REFUSED, until)
-
-
 Gate = Callable[[Change, Moment], Hold | None]
 
 GATES: tuple[tuple[str, Gate], ...] = (
@@ -151,11 +151,11 @@ GATES: tuple[tuple[str, Gate], ...] = (
     (CONTESTED, _contested),
     (WEIGHT, _weight),
     (UPDATE_POLICY, _update_policy),
+    (REFUSED, _refused),
     (STABILIZATION_WINDOW, _stabilization),
     (MAINTENANCE_WINDOW, _maintenance),
     (ROLLOUT, _rollout),
     (MIN_CHANGE, _min_change),
-    (REFUSED, _refused),
 )
 
 OVERRIDDEN = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MIN_CHANGE})

@@ -136,28 +136,27 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "Contested",
         "Weight",
         "UpdatePolicy",
+        "Refused",
         "StabilizationWindow",
         "MaintenanceWindow",
         "Rollout",
         "MinChange",
-        "Refused",
     ]
     assert [name for name, _ in GATES] == order
     off = Change(
         policy("Off", "1h"),
         NOW,
         contested_until=at(hours=1),
+        refused_until=at(hours=1),
         weightless=True,
         disruptive=True,
         too_small=True,
     )
-    late = Change(
-        policy("MaintenanceWindow", "1h"), NOW, refused_until=at(hours=1), disruptive=True, too_small=True
-    )
+    late = Change(policy("MaintenanceWindow", "1h"), NOW, disruptive=True, too_small=True)
     paused, running = moment({"mode": "Paused"}, rollout_complete=False), moment(rollout_complete=False)
     passed: set[str] = set()
     reported = []
-    for change, now in [(off, paused), *[(off, running)] * 3, *[(late, running)] * 5]:
+    for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 4]:
         hold = first_hold(change, now, frozenset(passed))
         assert hold is not None
         reported.append(hold.reason)
