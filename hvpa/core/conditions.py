@@ -9,8 +9,10 @@ from hvpa.core.contest import manager_of
 from hvpa.core.gates import CONTESTED, REFUSED
 from hvpa.core.judgement import Judgement, blocked_text, saturation
 from hvpa.core.model import Axis, Finding, Scene
+from hvpa.core.pod_level import cut_short
 from hvpa.core.present import Present
 from hvpa.core.slots import recommendations
+from hvpa.core.vertical import governed, recommended
 
 _FIRST = 1024
 """Characters of `Ready`'s message that leave room for warnings after it."""
@@ -98,6 +100,9 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if judged.without_request:
         missing = "no request in the pod template, which counts as the limit, or 0 without one: "
         return True, Finding("MissingRequest", missing + ", ".join(judged.without_request))
+    if short := cut_short(recommended(seen), governed(seen)):
+        why = "the pod template's own resources (spec.template.spec.resources) leave less: "
+        return True, Finding("PodLevelResources", why + ", ".join(short))
     if judged.young_until is not None:
         until = f"until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")

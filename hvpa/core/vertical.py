@@ -14,6 +14,7 @@ from hvpa.core.gates import OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_ho
 from hvpa.core.horizontal import SETTLING
 from hvpa.core.memo import Basis, remembered_while
 from hvpa.core.model import ContainerResources, Scene
+from hvpa.core.pod_level import within_pod
 from hvpa.core.present import Present, after
 from hvpa.core.refusals import refused_until
 from hvpa.core.slots import Slot, amount, present_resources, slots
@@ -67,7 +68,13 @@ def _scaled(
 
 
 def governed(seen: Scene) -> tuple[Slot, ...]:
-    """What a usable VPA has targets for."""
+    """What a usable VPA has targets for, within the pod's own resources."""
+    assert seen.workload is not None
+    return within_pod(recommended(seen), seen.workload.spec.template.spec)
+
+
+def recommended(seen: Scene) -> tuple[Slot, ...]:
+    """What a usable VPA has targets for, whatever the pod's own resources leave."""
     assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
     return slots(seen.spec, seen.vpa.object, present_resources(seen.workload.spec.template.spec.containers))
 
@@ -252,7 +259,8 @@ class VerticalScaling:
         if not slot.scales_limit:
             return slot.limit
         gap = params_of(self.spec.limits_requests_gap_scale_params, slot.resource)
-        return scale_limit(slot.resource, step.request, slot.request, slot.limit, gap)
+        found = scale_limit(slot.resource, step.request, slot.request, slot.limit, gap)
+        return found if found is None or slot.most_limit is None else min(found, slot.most_limit)
 
 
 def params_of(params: ScaleParams, resource: Resource) -> CpuParams | MemoryParams:

@@ -8,7 +8,7 @@ import math
 import msgspec
 
 from hvpa.api import text
-from hvpa.reconcile.ports import Conflict, Overloaded, Refused, WriteError
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 
 DEFAULT_RETRY_AFTER = 1.0
 """Seconds, for a 429 without Retry-After (API Priority and Fairness always sends one)."""
@@ -83,7 +83,7 @@ def status_event_error(raw: bytes) -> ApiError:
 def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
     """What a failed write means to the reconciler; `patched`: the object was expected to exist."""
     if isinstance(error, Unreachable):
-        return WriteError(str(error))
+        return Unavailable(str(error))
     if error.status == 409 or (error.status == 404 and patched):
         return Conflict(str(error))
     if error.overloaded:
@@ -91,4 +91,4 @@ def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
         return Overloaded(str(error), dt.timedelta(seconds=wait))
     if error.status in REFUSALS:
         return Refused(str(error))
-    return WriteError(str(error))
+    return Unavailable(str(error)) if error.status >= 500 else WriteError(str(error))

@@ -35,6 +35,10 @@ class Refused(WriteError):
     API server forbids it, and would forbid the same write again."""
 
 
+class Unavailable(WriteError):
+    """No answer, or one that says that the API server itself has failed (HTTP 5xx). It may heal within moments."""
+
+
 class Overloaded(WriteError):
     """The API server asked to wait (HTTP 429 or 503 with Retry-After), `retry_after` long."""
 

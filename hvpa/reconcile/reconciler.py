@@ -25,7 +25,7 @@ from hvpa.core.refusals import with_refusal
 from hvpa.core.report import failed_status, still_failing
 from hvpa.core.slots import amount
 from hvpa.reconcile.patch import StatusPatch
-from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, WriteError
+from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -34,6 +34,9 @@ MAX_DESCRIPTION = 1024
 """Characters of an error that `status.lastError.description` keeps (webhooks can answer with whole pages)."""
 
 
+REPORTED_AFTER = 3
+"""Failures in a row after which a write that gets no answer is reported: by then a second has passed, which is longer
+than a connection or one of several API servers takes to be replaced."""
 MOST_PATCHES = 6
 """Patches of the workload that one reconcile sends at the most. Three are the rule: of both axes, and of each alone.
 With `Trajectory` one axis is solved anew without the other, and may then want something else."""
@@ -57,18 +60,22 @@ class _Failed(Exception):
 
 
 class Reconciler:
-    """Brings one Hvpa at a time to what `decide` says. Holds no state between calls."""
+    """Brings one Hvpa at a time to what `decide` says. All that it holds between calls is how often in a row writes for
+    an Hvpa failed, so as not to report what heals by the next try."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, telemetry: Telemetry) -> None:
         self._cluster = cluster
         self._clock = clock
         self._settings = settings
         self._telemetry = telemetry
+        self._failures: dict[Key, int] = {}
 
     async def reconcile(self, key: Key) -> Result:
         """Read, decide and write for the Hvpa of `key`; never raises but for cancellation and process exit."""
         try:
-            return await self._reconcile(key)
+            result = await self._reconcile(key)
+            self._failures.pop(key, None)
+            return result
         except Exception as error:
             with bound_contextvars(namespace=key.namespace, name=key.name):
                 return await self._after_failure(key, error)
@@ -201,7 +208,10 @@ class Reconciler:
             return Result("overloaded", error.retry_after)
         log.warning("write failed", operation=operation, error=str(error))
         self._telemetry.write_failed(key, operation, "failed")
-        if operation != "PatchStatus":
+        if isinstance(error, Unavailable):
+            self._failures[key] = self._failures.get(key, 0) + 1
+        is_passing = isinstance(error, Unavailable) and self._failures[key] < REPORTED_AFTER
+        if operation != "PatchStatus" and not is_passing:
             await self._tell_error(key, operation, str(error))
         return Result("failed")
 

@@ -111,10 +111,10 @@ def test_decisions_played_forward_with_files_are_what_the_operator_does(shell: S
     reconciler = Reconciler(cluster, clock := FakeClock(), Settings(), Silent())
     key = Key("default", played.hvpa["metadata"]["name"])
     patches: list[Any] = []
-    for minute, *load_then in LOADS:
+    for minute, wanted, utilization, cpu, memory in LOADS:
         clock.time = START + dt.timedelta(minutes=minute)
         for files in (played, cluster.files):
-            files.under(*load_then)
+            files.under(wanted, utilization, cpu, memory)
         explained = shell.explain(played.documents, now=clock.time.isoformat())
         if explained["patch"] is not None:
             patches.append(explained["patch"])

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from hvpa.api.objects import Meta
+from hvpa.api.objects import Hpa, Meta, Vpa
 from hvpa.api.quantity import parse_cpu
 from hvpa.api.status import HvpaStatus
 from hvpa.core import Decision, Objects, Settings
-from hvpa.core.model import LAST_APPLIED, Hpa, Vpa, WorkloadPatch
+from hvpa.core.model import LAST_APPLIED, WorkloadPatch
 from hvpa.reconcile.ports import Conflict, Key, Refused, WriteError
 from hvpa.reconcile.reconciler import Reconciler, Result
 from tests.unit.core import build, jointly
