@@ -100,8 +100,8 @@ def test_one_lost_patch_leads_to_one_step_and_to_no_error(
     generation = stage.target["metadata"]["generation"]
     assert patches(line, stage)[: 1 + answered] == ([200, 409] if answered else [200])
     assert 200 not in patches(line, stage)[1 + answered :]
-    stage.vpa_recommends(cpu="501m")  # whatever is decided next
-    stage.settled()
+    stage.rollout_completes()  # which is looked at once more
+    stage.soon(lambda: stage.status["replicas"] == 4, "a look at it")
     assert "lastError" not in stage.status
     assert stage.condition("Ready")["status"] == "True"
     assert stage.events("WriteFailed") == []

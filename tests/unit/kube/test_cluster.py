@@ -207,7 +207,7 @@ async def test_a_write_that_the_server_fails_at_is_sent_once_more_at_once(tmp_pa
             OWNER, WorkloadPatch("Deployment", "web", "7", {"spec": {"replicas": 3}})
         )
         first, second = world.server.requests
-        assert (first.method, first.path, first.body) == (second.method, second.path, second.body)
+        assert first == second
         world.first = [
             status(code, "", "failed"),
             status(code, "", "failed again"),
