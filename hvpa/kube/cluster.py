@@ -16,7 +16,7 @@ from hvpa.kube.limits import Limiter
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource
 from hvpa.kube.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
-from hvpa.reconcile.ports import Conflict, Key, WriteError
+from hvpa.reconcile.ports import Conflict, Key, Unavailable, WriteError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -161,7 +161,21 @@ class KubeCluster:
             raise WriteError(str(error)) from error  # tried again slowly, or once the watch has shown it
 
     async def _send(self, hvpa: Meta, method: str, path: str, query: Mapping[str, str], body: Body) -> bytes:
-        """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.limits` explains."""
+        """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.limits` explains.
+
+        Where no answer came, or the API server failed, it is sent once more. That is safe: a patch or deletion names
+        the version that it is for, and an apply says the same again. If the first one was carried out after all, the
+        second one is a conflict, and what is read then says that it was.
+        """
+        try:
+            return await self._send_once(hvpa, method, path, query, body)
+        except Unavailable as error:
+            log.debug("write is sent again", method=method, path=path, error=str(error))
+        return await self._send_once(hvpa, method, path, query, body)
+
+    async def _send_once(
+        self, hvpa: Meta, method: str, path: str, query: Mapping[str, str], body: Body
+    ) -> bytes:
         key = Key(hvpa.namespace, hvpa.name)
         if not self._may_write(key):
             raise WriteError("not the leader (any more)")
