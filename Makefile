@@ -106,6 +106,10 @@ bench: venv ## measure speed, rest, memory and the simulator (BENCH_ARGS=scale: 
 soak: venv control-plane ## MINUTES (20) of random faults, with 500 Hvpas (SHARDS=N: operators share the work; SOAK_ARGS="--hvpas N --seed S")
 	@$(PY) -m tests.e2e.soak --minutes $(MINUTES) --hvpas 500 $(if $(SHARDS),--shards $(SHARDS)) $(SOAK_ARGS)
 
+.PHONY: compat
+compat: venv control-plane ## what users install, on API servers 1.30 to 1.37 (COMPAT_ARGS=1.30: one; --write: into the docs)
+	@$(PY) -m tests.e2e.compat $(COMPAT_ARGS)
+
 .PHONY: evidence
 evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot in OUT_DIR (TRACES=DIR: recorded loads too; an hour)
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --days 7 $(if $(TRACES),--traces $(TRACES)) $(EVIDENCE_ARGS)
