@@ -259,7 +259,7 @@ async def test_new_client_certificates_lead_to_a_new_session(tmp_path: Path) -> 
         credentials.generation += 1
         await transport.request("GET", "/x")
         assert before is not None
-        assert before.session.closed
+        assert before.closed
         assert transport._session is not before
         await transport.close()
 
@@ -382,7 +382,7 @@ async def test_a_request_under_way_ends_before_its_session_is_closed(tmp_path: P
         assert before.active == 1
         go_on.set()
         assert await slow == b"{}"
-        assert before.session.closed
+        assert before.closed
         await transport.close()
 
 
