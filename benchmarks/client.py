@@ -178,7 +178,9 @@ def measure(rounds: int) -> dict[str, Any]:
         )
         context = multiprocessing.get_context("fork")
         ready, said = context.Pipe(duplex=False)
-        server = context.Process(target=_serve, args=(listener, authority.server("server"), said), daemon=True)
+        server = context.Process(
+            target=_serve, args=(listener, authority.server("server"), said), daemon=True
+        )
         server.start()
         ready.recv()
         try:
@@ -201,7 +203,9 @@ def main(arguments: list[str]) -> int:
         return 0 if met else 1
     print("CPU for each PATCH over TLS, and times the floor (a bare aiohttp session)")
     for name, costs in result.items():
-        parts = [f"{at_once} at once {one['cpu_ms']:.3f} ms ({one['ratio']:.2f})" for at_once, one in costs.items()]
+        parts = [
+            f"{at_once} at once {one['cpu_ms']:.3f} ms ({one['ratio']:.2f})" for at_once, one in costs.items()
+        ]
         print(f"  {name:<10} {', '.join(parts)}")
     print(f"goal (Transport at most {GOAL:g} times the floor): {'met' if met else 'MISSED'}")
     return 0 if met else 1

@@ -125,7 +125,7 @@ def _read_list(answer: bytes) -> list[Lease]:
 
 
 class LeaseApi:
-    """The Leases of one namespace, over a transport that no other requests wait for. Every write is conditional on what was read. All requests raise ApiError or
+    """The Leases of one namespace. Every write is conditional on what was read. All requests raise ApiError or
     Unreachable."""
 
     def __init__(self, transport: Transport, clock: Clock, namespace: str, limit: float) -> None:

@@ -12,6 +12,8 @@ from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 from yarl import URL
 
 from hvpa.kube.config import Credentials
@@ -111,6 +113,21 @@ def _tls(configuration: Configuration) -> ssl.SSLContext:
     return context
 
 
+class _Connector(aiohttp.TCPConnector):
+    """aiohttp's, which would take bytes that nobody requested, sent over a kept connection (as by a load balancer that
+    is about to close it), for the response to the next request."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        """A connection that is new, or of which nothing is left to be read."""
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            if connection.protocol is None or not connection.protocol.should_close:
+                return connection
+            connection.close()
+
+
 class Session:
     """Connections to one server that are kept for the next request. `active` requests are under way; once the session
     is `retired`, no other request begins, and it is closed when the last one has ended."""
@@ -123,7 +140,7 @@ class Session:
         # `trust_env` stays off: with it, aiohttp looks for proxies and .netrc in a thread before every request, and
         # refuses a token for a host that .netrc names.
         self._client = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=server.tls, limit=0, socket_factory=_new_socket),
+            connector=_Connector(ssl=server.tls, limit=0, socket_factory=_new_socket),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER,
