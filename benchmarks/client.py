@@ -41,7 +41,7 @@ OBJECT = json.dumps(
 ROUND = 500
 """Requests that are timed together."""
 AT_ONCE = (1, 8)
-GOAL = 2.0
+GOAL = 1.5
 """What the Transport may cost at most, times the floor: more would be work of our own that nobody asked for."""
 
 Send = Callable[[], Awaitable[object]]

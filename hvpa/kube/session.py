@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -208,7 +209,7 @@ def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
     for level, name, value in _SOCKET_OPTIONS:
-        if hasattr(socket, name):
+        with suppress(AttributeError, OSError):
             made.setsockopt(level, getattr(socket, name), value)
     return made
 

@@ -28,7 +28,7 @@ __all__ = [
 REQUEST_TIMEOUT = 10.0
 """Seconds for a whole request, lists excepted."""
 MOST_BYTES = 18 * 2**20
-"""What the body of a response may have: an object has at most 1.5 MiB (etcd's limit of a request), of which JSON writes
+"""What the body of a response, or an event of a watch, may have: an object has at most 1.5 MiB (etcd's limit of a request), of which JSON writes
 a character with at most six bytes; that, and as much again for what else there may be."""
 
 JSON = "application/json"
@@ -222,8 +222,9 @@ def _untrusted(error: BaseException) -> bool:
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Split a body into lines of any length (aiohttp's own readline has a limit)."""
+    """Split a body into lines of up to MOST_BYTES (aiohttp's own readline has a lower limit)."""
     parts: list[bytes] = []
+    size = 0
     async for chunk in pieces:
         *complete, rest = chunk.split(b"\n")
         for line in complete:
@@ -231,10 +232,14 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
                 parts.append(line)
                 line = b"".join(parts)
                 parts.clear()
+                size = 0
             if line:
                 yield line
         if rest:
             parts.append(rest)
+            size += len(rest)
+            if size > MOST_BYTES:
+                raise Unreachable(f"a line of the response has more than {MOST_BYTES} bytes")
     # A rest without newline is an event that was cut off: the watch is resumed before it.
 
 

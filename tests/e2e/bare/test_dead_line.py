@@ -84,8 +84,8 @@ def test_replicas_keep_their_shards_when_all_their_connections_die(
         one.await_replicas(6)
     identities = [one.identity for one in team.replicas]
     before = {lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", space)}
-    for one in team.replicas:
-        one.wire.lose_connections()
+    for replica in team.replicas:
+        replica.wire.lose_connections()
     for one in stages:
         one.hpa_wants(9)
     for one in stages:

@@ -206,6 +206,27 @@ async def test_an_answer_without_end_is_given_up(tmp_path: Path, head: bytes) ->
         assert await transport.request("GET", "/") == b"ok"
 
 
+async def test_a_line_without_end_is_given_up(tmp_path: Path) -> None:
+    server = Server()
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await server.read(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\none\n")
+        while True:
+            writer.write(b"x" * 2**20)
+            await writer.drain()
+
+    server.talk = flood
+    async with (
+        server.running(),
+        server.transport(tmp_path) as transport,
+        aclosing(transport.stream("/", {}, LONG)) as lines,
+    ):
+        assert await anext(lines) == b"one"
+        with pytest.raises(Unreachable, match=f"more than {MOST_BYTES} bytes"):
+            await anext(lines)
+
+
 # --- dead lines -------------------------------------------------------------------------------------------------------
 class Crowd(FakeServer):
     """Answers the first MANY requests when they are all there, so over as many connections; later ones at once."""
