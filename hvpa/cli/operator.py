@@ -65,7 +65,7 @@ class Operator:
         )
         self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
         self._local = LocalCluster(settings.scopes, self._share.changed, self._share.changed_by_us)
-        self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics)
+        self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics, clock)
         limiter = Limiter(settings.max_in_flight, settings.qps, self.metrics)
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
@@ -73,6 +73,7 @@ class Operator:
         self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter)
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age)
         self.metrics.watch_shards(lambda: len(self._role.shards))
+        self.metrics.watch_caches(self._watches.last_success)
         self.metrics.watch_limits(lambda: limiter.in_flight, lambda: limiter.limit)
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[Any]] = []
@@ -213,12 +214,7 @@ class Operator:
     def _ready_problem(self) -> str | None:
         if self._stop.is_set():
             return "stopping"
-        if not self._watches.synced():
-            waiting = sorted(
-                {one.resource.plural for one in self._watches.reflectors if one.state == "starting"}
-            )
-            return f"not listed yet: {', '.join(waiting)}"
-        return None
+        return "; ".join(self._watches.problems()) or None
 
 
 async def operate(settings: RunSettings) -> int:

@@ -3,7 +3,7 @@ those behind `--per-object-metrics`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import GaugeMetricFamily
@@ -90,6 +90,10 @@ class Metrics:
             "hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", registry=self.registry
         ).set_function(oldest_age)
 
+    def watch_caches(self, last_success: Callable[[], Mapping[str, float]]) -> None:
+        """Show when each resource's list or watch last succeeded, asked for at each scrape."""
+        self.registry.register(_Caches(last_success))
+
     def watch_limits(self, in_flight: Callable[[], float], limit: Callable[[], float]) -> None:
         """Show how many writes are under way, and how many may be, asked for at each scrape."""
         Gauge("hvpa_writes_in_flight", "Writes that are under way.", registry=self.registry).set_function(
@@ -161,6 +165,24 @@ class Metrics:
         """See the protocol."""
         if self._objects is not None:
             self._objects.drop(key)
+
+
+class _Caches(Collector):
+    """How fresh the caches are; a resource that the cluster need not serve, and doesn't, has no series."""
+
+    def __init__(self, last_success: Callable[[], Mapping[str, float]]) -> None:
+        self._last_success = last_success
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """One series for each resource."""
+        family = GaugeMetricFamily(
+            "hvpa_watch_last_success_timestamp_seconds",
+            "When the list or watch of a resource last succeeded; bookmarks count, about one a minute.",
+            labels=["resource"],
+        )
+        for plural, seconds in self._last_success().items():
+            family.add_metric([plural], seconds)
+        return [family]
 
 
 class _PerObject(Collector):
