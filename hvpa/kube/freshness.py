@@ -24,7 +24,11 @@ class Freshness:
     """Of the store of one resource in one scope (a namespace, or empty for all)."""
 
     def __init__(
-        self, plural: str, scope: str, monotonic: Callable[[], float] = time.monotonic, stale: float = STALE
+        self,
+        plural: str,
+        scope: str,
+        monotonic: Callable[[], float] = time.monotonic,
+        stale_after: float = STALE,
     ) -> None:
         self.succeeded_at: float | None = None
         """When list or watch last succeeded, by `monotonic`; None: never yet."""
@@ -33,14 +37,15 @@ class Freshness:
         self._plural = plural
         self._scope = scope
         self._monotonic = monotonic
-        self._stale = stale
+        self._stale_after = stale_after
+        self.stale = False
+        """Whether the store is out of date, as far as is known."""
         self._failing_since: float | None = None
-        self._logged = False
 
     def succeeded(self) -> None:
         """A list was complete, a watch brought an event or a bookmark, or the server ended it in the regular way."""
         now = self._monotonic()
-        if self._logged:
+        if self.stale:
             log.info(
                 "cache is up to date again",
                 resource=self._plural,
@@ -49,16 +54,16 @@ class Freshness:
             )
         self.succeeded_at = now
         self.problem = self._failing_since = None
-        self._logged = False
+        self.stale = False
 
-    def failed(self, error: Exception) -> None:
-        """List or watch failed."""
+    def failed(self, error: Exception, *, had_worked: bool = False) -> None:
+        """List or watch failed; `had_worked`: after it had been open for long, only quiet."""
         now = self._monotonic()
         self.problem = _in_short(error)
-        if self._failing_since is None:
+        if self._failing_since is None or had_worked:
             self._failing_since = now
-        if self.stale and not self._logged:
-            self._logged = True
+        if not self.stale and now - self._failing_since >= self._stale_after:
+            self.stale = True
             log.warning(
                 "cache is out of date: neither list nor watch succeeds",
                 resource=self._plural,
@@ -66,11 +71,6 @@ class Freshness:
                 error=str(error),
                 seconds=self._seconds(now),
             )
-
-    @property
-    def stale(self) -> bool:
-        """Whether the store is out of date, as far as is known."""
-        return self._failing_since is not None and self._monotonic() - self._failing_since >= self._stale
 
     def _seconds(self, now: float) -> int | None:
         """Seconds since the last success; None where there was none."""

@@ -176,9 +176,7 @@ class Reflector(Generic[T]):
                 delay = RETRY.delay(failures, self._rng)
             except (ApiError, Unreachable) as error:
                 # The watch goes on after the last event that it delivered.
-                if time.monotonic() - started > LONG_LIVED:
-                    failures = 0
-                failures += 1
+                failures = 1 if time.monotonic() - started > LONG_LIVED else failures + 1
                 delay = self._failed(error, failures)
             await asyncio.sleep(delay)
 
@@ -194,7 +192,7 @@ class Reflector(Generic[T]):
             self._fruitless = 0
             self.freshness.succeeded()
             return 0.0
-        self._fail(_Unreadable("the watch ends as soon as it begins"))
+        self._fail(_Unreadable("the watch ends as soon as it begins"), failures)
         return RETRY.delay(failures, self._rng)
 
     def _failed(self, error: ApiError | Unreachable, failures: int) -> float:
@@ -211,7 +209,7 @@ class Reflector(Generic[T]):
             error=str(error),
             tries=failures,
         )
-        self._fail(error)
+        self._fail(error, failures)
         asked = error.retry_after if isinstance(error, ApiError) else None
         return RETRY.delay(failures, self._rng) + (asked or 0.0)
 
@@ -225,9 +223,10 @@ class Reflector(Generic[T]):
         first, largest = NOT_SERVED_RETRY
         return min(largest, first * 2.0 ** min(self._not_found - 2, 10)) * self._rng.uniform(0.75, 1.0)
 
-    def _fail(self, error: ApiError | Unreachable) -> None:
-        """Note a failure of list or watch; give the position up where it may be what makes watches fail."""
-        self.freshness.failed(error)
+    def _fail(self, error: ApiError | Unreachable, failures: int) -> None:
+        """Note a failure of list or watch, the first or one of several in a row; give the position up where it may be
+        what makes watches fail."""
+        self.freshness.failed(error, had_worked=failures == 1)
         if isinstance(error, ApiError):
             if error.overloaded:
                 return

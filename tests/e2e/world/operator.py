@@ -113,14 +113,18 @@ class Operator:
 
     def probe(self, path: str = "healthz") -> int:
         """The HTTP status of one of its health paths; 0 where nobody answers."""
+        return self.health(path)[0]
+
+    def health(self, path: str) -> tuple[int, str]:
+        """HTTP status and text of one of its health paths; 0 and empty where nobody answers."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/{path}", timeout=5) as answer:
-                return int(answer.status)
+                return int(answer.status), answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
-                return error.code
+                return error.code, error.read().decode()
         except OSError:
-            return 0
+            return 0, ""
 
     def metrics(self) -> str:
         """Its Prometheus metrics as text."""

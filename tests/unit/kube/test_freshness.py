@@ -46,6 +46,26 @@ def test_a_failure_that_passes_within_a_minute_is_none() -> None:
         fresh.succeeded()
 
 
+def test_a_quiet_watch_that_breaks_now_and_then_is_not_out_of_date() -> None:
+    time = Time()
+    fresh = Freshness("pods", "", time)
+    fresh.succeeded()
+    for _ in range(10):
+        time.now += STALE
+        fresh.failed(FORBIDDEN, had_worked=True)
+        time.now += 1
+        fresh.failed(FORBIDDEN)
+        assert not fresh.stale
+
+
+def test_a_watch_that_broke_once_and_is_open_again_is_not_out_of_date_while_it_is_quiet() -> None:
+    time = Time()
+    fresh = Freshness("pods", "", time)
+    fresh.failed(FORBIDDEN)
+    time.now += STALE + 1
+    assert not fresh.stale
+
+
 def test_it_is_logged_once_and_so_is_the_end_of_it() -> None:
     time = Time()
     fresh = Freshness("pods", "ns", time)

@@ -75,7 +75,7 @@ async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
         watches = Watches(transport, local, ("one", "two"), Telemetry(), Clock())
         for one in watches.reflectors:
             one.state = "synced"
-            one.freshness._stale = 0.0  # at once
+            one.freshness._stale_after = 0.0  # at once
             one.freshness.succeeded()
         assert watches.problems() == []
         watches.reflectors[-1].freshness.failed(Exception("10.0.0.1"))
