@@ -23,6 +23,7 @@ from hvpa.kube.faults import transport_with_faults
 from hvpa.kube.limits import Limiter
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.metrics import Metrics
+from hvpa.kube.page import Page
 from hvpa.kube.reflector import RETRY
 from hvpa.kube.resources import HVPAS
 from hvpa.kube.serve import Listener, health_routes, serve
@@ -85,7 +86,7 @@ class Operator:
             loop.add_signal_handler(number, self._on_signal)
         servers: list[Listener | None] = []
         try:
-            servers.append(await serve_metrics(self._settings, self.metrics.registry, self._transport))
+            servers.append(await serve_metrics(self._settings, Page(self.metrics.pieces), self._transport))
             servers.append(
                 await serve(
                     self._settings.health_address, health_routes(self._health_problem, self._ready_problem)

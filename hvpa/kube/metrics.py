@@ -3,9 +3,17 @@ those behind `--per-object-metrics`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -18,6 +26,9 @@ from hvpa.reconcile.telemetry import Operation, Outcome
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 LONG = (30.0, 60.0, 120.0)
 """Further buckets for what overload makes long."""
+SLICE = 200
+"""Hvpas whose series are rendered at once: less than a millisecond's work for each gauge."""
+V = TypeVar("V")
 _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
 """What divides millicores and bytes to get Prometheus' base units, cores and bytes."""
 
@@ -81,7 +92,13 @@ class Metrics:
             buckets=SECONDS + LONG,
             registry=registry,
         )
-        self._objects = _PerObject(registry) if per_object else None
+        self._objects = _PerObject() if per_object else None
+
+    def pieces(self) -> Iterator[bytes]:
+        """All metrics in Prometheus' text format, piece by piece; each takes some milliseconds."""
+        yield generate_latest(self.registry)
+        if self._objects is not None:
+            yield from self._objects.pieces()
 
     def watch_queue(self, depth: Callable[[], float], oldest_age: Callable[[], float]) -> None:
         """Show the queue's depth and the age of its head, asked for at each scrape."""
@@ -185,14 +202,14 @@ class _Caches(Collector):
         return [family]
 
 
-class _PerObject(Collector):
-    """Series per Hvpa, built at each scrape from the last decision: those of a deleted Hvpa, or of a container that was
-    removed, are gone at once."""
+class _PerObject:
+    """Series per Hvpa, rendered from the last decision: those of a deleted Hvpa, or of a container that was removed,
+    are gone at the next scrape. The text is made here, in slices: prometheus_client makes it of a whole registry at
+    once, and takes longer."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self) -> None:
         self._replicas: dict[Key, tuple[int, int]] = {}
         self._requests: dict[Key, list[tuple[str, Resource, float | None, float | None]]] = {}
-        registry.register(self)
 
     def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         """Remember what a decision showed; `workload` as it was before it."""
@@ -212,28 +229,60 @@ class _PerObject(Collector):
         self._replicas.pop(key, None)
         self._requests.pop(key, None)
 
-    def collect(self) -> list[GaugeMetricFamily]:
-        """All series, for a scrape."""
-        names = ["namespace", "name"]
-        current = GaugeMetricFamily("hvpa_replicas", "The workload's replicas.", labels=names)
-        recommended = GaugeMetricFamily(
-            "hvpa_recommended_replicas", "Replicas if nothing were blocked.", labels=names
+    def pieces(self) -> Iterator[bytes]:
+        """All series as text, SLICE Hvpas at a time."""
+        yield from _family(
+            "hvpa_replicas",
+            "The workload's replicas.",
+            self._replicas,
+            lambda one: [("", one[0])],
         )
-        for key, (present, wanted) in self._replicas.items():
-            current.add_metric([*key], present)
-            recommended.add_metric([*key], wanted)
-        names = [*names, "container", "resource"]
-        requests = GaugeMetricFamily("hvpa_request", "Requests, in cores or bytes.", labels=names)
-        wanted_requests = GaugeMetricFamily(
-            "hvpa_recommended_request", "Requests if nothing were blocked, in cores or bytes.", labels=names
+        yield from _family(
+            "hvpa_recommended_replicas",
+            "Replicas if nothing were blocked.",
+            self._replicas,
+            lambda one: [("", one[1])],
         )
-        for key, rows in self._requests.items():
-            for container, resource, before, after in rows:
-                if before is not None:
-                    requests.add_metric([*key, container, resource], before)
-                if after is not None:
-                    wanted_requests.add_metric([*key, container, resource], after)
-        return [current, recommended, requests, wanted_requests]
+        yield from _family(
+            "hvpa_request",
+            "Requests, in cores or bytes.",
+            self._requests,
+            lambda rows: [(_of(name, resource), before) for name, resource, before, _ in rows],
+        )
+        yield from _family(
+            "hvpa_recommended_request",
+            "Requests if nothing were blocked, in cores or bytes.",
+            self._requests,
+            lambda rows: [(_of(name, resource), after) for name, resource, _, after in rows],
+        )
+
+
+def _family(
+    name: str,
+    documentation: str,
+    known: Mapping[Key, V],
+    samples: Callable[[V], Iterable[tuple[str, float | None]]],
+) -> Iterator[bytes]:
+    """One gauge's series; `samples` gives the further labels and the value of each series of an Hvpa."""
+    yield f"# HELP {name} {documentation}\n# TYPE {name} gauge\n".encode()
+    entries = list(known.items())  # Hvpas may come and go between slices
+    for start in range(0, len(entries), SLICE):
+        lines = []
+        for key, value in entries[start : start + SLICE]:
+            labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
+            for more, number in samples(value):
+                if number is not None:
+                    lines.append(f"{name}{{{labels}{more}}} {float(number)!r}\n")
+        yield "".join(lines).encode()
+
+
+def _of(container: str, resource: Resource) -> str:
+    return f',container="{_escaped(container)}",resource="{resource}"'
+
+
+def _escaped(value: str) -> str:
+    """A label's value as the text format has it (names of Kubernetes need none of it)."""
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def _present(raw: str | int | float | None, resource: Resource) -> float | None:
