@@ -3,8 +3,7 @@ those behind `--per-object-metrics`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -28,7 +27,6 @@ LONG = (30.0, 60.0, 120.0)
 """Further buckets for what overload makes long."""
 SLICE = 200
 """Hvpas whose series are rendered at once: less than a millisecond's work for each gauge."""
-V = TypeVar("V")
 _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
 """What divides millicores and bytes to get Prometheus' base units, cores and bytes."""
 
@@ -202,26 +200,32 @@ class _Caches(Collector):
         return [family]
 
 
+Row = tuple[str, float | None, float | None]
+"""Labels as text; the present value and the recommended one."""
+
+
 class _PerObject:
     """Series per Hvpa, rendered from the last decision: those of a deleted Hvpa, or of a container that was removed,
     are gone at the next scrape. The text is made here, in slices: prometheus_client makes it of a whole registry at
-    once, and takes longer."""
+    once, and takes several times as long."""
 
     def __init__(self) -> None:
-        self._replicas: dict[Key, tuple[int, int]] = {}
-        self._requests: dict[Key, list[tuple[str, Resource, float | None, float | None]]] = {}
+        self._replicas: dict[Key, list[Row]] = {}
+        self._requests: dict[Key, list[Row]] = {}
 
     def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         """Remember what a decision showed; `workload` as it was before it."""
+        labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
         self._replicas.pop(key, None)
-        if decision.replicas is not None:
-            self._replicas[key] = (decision.replicas.current, decision.replicas.recommended)
-        rows: list[tuple[str, Resource, float | None, float | None]] = []
+        if (seen := decision.replicas) is not None:
+            self._replicas[key] = [(labels, seen.current, seen.recommended)]
+        rows: list[Row] = []
         for container in workload.spec.template.spec.containers if workload is not None else ():
             wanted = decision.recommended.get(container.name)
             for resource in _UNIT:
                 current = _present(container.resources.requests.get(resource), resource)
-                rows.append((container.name, resource, current, _recommended(wanted, resource)))
+                more = f'{labels},container="{_escaped(container.name)}",resource="{resource}"'
+                rows.append((more, current, _recommended(wanted, resource)))
         self._requests[key] = rows
 
     def drop(self, key: Key) -> None:
@@ -231,53 +235,23 @@ class _PerObject:
 
     def pieces(self) -> Iterator[bytes]:
         """All series as text, SLICE Hvpas at a time."""
-        yield from _family(
-            "hvpa_replicas",
-            "The workload's replicas.",
-            self._replicas,
-            lambda one: [("", one[0])],
-        )
-        yield from _family(
-            "hvpa_recommended_replicas",
-            "Replicas if nothing were blocked.",
-            self._replicas,
-            lambda one: [("", one[1])],
-        )
-        yield from _family(
-            "hvpa_request",
-            "Requests, in cores or bytes.",
-            self._requests,
-            lambda rows: [(_of(name, resource), before) for name, resource, before, _ in rows],
-        )
-        yield from _family(
-            "hvpa_recommended_request",
-            "Requests if nothing were blocked, in cores or bytes.",
-            self._requests,
-            lambda rows: [(_of(name, resource), after) for name, resource, _, after in rows],
+        replicas, requests = self._replicas, self._requests
+        yield from _gauge("hvpa_replicas", "The workload's replicas.", replicas, 1)
+        yield from _gauge("hvpa_recommended_replicas", "Replicas if nothing were blocked.", replicas, 2)
+        yield from _gauge("hvpa_request", "Requests, in cores or bytes.", requests, 1)
+        yield from _gauge(
+            "hvpa_recommended_request", "Requests if nothing were blocked, in cores or bytes.", requests, 2
         )
 
 
-def _family(
-    name: str,
-    documentation: str,
-    known: Mapping[Key, V],
-    samples: Callable[[V], Iterable[tuple[str, float | None]]],
-) -> Iterator[bytes]:
-    """One gauge's series; `samples` gives the further labels and the value of each series of an Hvpa."""
+def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column: int) -> Iterator[bytes]:
+    """One gauge's series, whose values stand in this column of the rows."""
     yield f"# HELP {name} {documentation}\n# TYPE {name} gauge\n".encode()
-    entries = list(known.items())  # Hvpas may come and go between slices
+    entries = list(known.values())  # Hvpas may come and go between slices
     for start in range(0, len(entries), SLICE):
-        lines = []
-        for key, value in entries[start : start + SLICE]:
-            labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
-            for more, number in samples(value):
-                if number is not None:
-                    lines.append(f"{name}{{{labels}{more}}} {float(number)!r}\n")
+        rows = [row for one in entries[start : start + SLICE] for row in one]
+        lines = [f"{name}{{{row[0]}}} {row[column]!r}\n" for row in rows if row[column] is not None]
         yield "".join(lines).encode()
-
-
-def _of(container: str, resource: Resource) -> str:
-    return f',container="{_escaped(container)}",resource="{resource}"'
 
 
 def _escaped(value: str) -> str:
