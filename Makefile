@@ -171,6 +171,8 @@ undeploy: kubectl ## remove the operator and its RBAC; CRD and Hvpas stay
 	@$(KUBECTL) delete --ignore-not-found -k config/rbac
 	@$(KUBECTL) delete --ignore-not-found -k config/manager
 	@$(KUBECTL) delete --ignore-not-found clusterrole,clusterrolebinding -l app.kubernetes.io/name=hvpa
+	@if $(KUBECTL) api-resources -o name --api-group=admissionregistration.k8s.io | grep -q '^validatingadmissionpolicies'; then \
+	  $(KUBECTL) delete --ignore-not-found -k config/operator-policy; fi
 
 .PHONY: docker-build
 docker-build: ## build the image IMG
