@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -14,12 +15,11 @@ from hvpa.cli import garbage
 from hvpa.cli.roles import Share, role_of
 from hvpa.cli.servers import serve_metrics
 from hvpa.cli.settings import RunSettings
-from hvpa.kube.clock import clock_of
+from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ApiError, Unreachable
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.faults import transport_with_faults
 from hvpa.kube.limits import Limiter
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.metrics import Metrics
@@ -27,9 +27,10 @@ from hvpa.kube.page import Page
 from hvpa.kube.reflector import RETRY
 from hvpa.kube.resources import HVPAS
 from hvpa.kube.serve import Listener, health_routes, serve
+from hvpa.kube.transport import OnRequest, Transport
 from hvpa.kube.watches import Watches
 from hvpa.reconcile.loop import WorkLoop
-from hvpa.reconcile.ports import Key
+from hvpa.reconcile.ports import Clock, Key
 from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.reconciler import Reconciler, Result
 
@@ -49,17 +50,25 @@ class StartError(Exception):
         self.code = code
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How the operator reaches the outside: the API server and the clock."""
+
+    transport: Callable[[Credentials, OnRequest], Transport] = Transport
+    clock: Clock = field(default_factory=SystemClock)
+
+
 class Operator:
     """One `hvpa run`."""
 
-    def __init__(self, settings: RunSettings, credentials: Credentials) -> None:
+    def __init__(self, settings: RunSettings, credentials: Credentials, parts: Parts) -> None:
         self._settings = settings
-        clock = clock_of()
+        clock = parts.clock
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         self.metrics = Metrics(registry, settings.per_object_metrics)
-        self._transport = transport_with_faults(credentials, self.metrics.request, settings.fault_point)
+        self._transport = parts.transport(credentials, self.metrics.request)
         candidate = settings.candidate
         self._role = role_of(
             self._transport, clock, candidate if settings.leader_elect else None, settings.shards
@@ -218,9 +227,9 @@ class Operator:
         return "; ".join(self._watches.problems()) or None
 
 
-async def operate(settings: RunSettings) -> int:
+async def operate(settings: RunSettings, parts: Parts) -> int:
     """Run the operator to its end; its exit code. Raises ConfigError, StartError, AddressError."""
     credentials = await Credentials.load(settings.kubeconfig, settings.context)
-    operator = Operator(settings, credentials)
+    operator = Operator(settings, credentials, parts)
     running: Awaitable[int] = operator.run()
     return await running

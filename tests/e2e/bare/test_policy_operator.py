@@ -1,6 +1,6 @@
 """The admission policy that confines the operator's own account, a part of `config/default`: with its token a workload
-can be sized, and nothing else done to it. (That the operator can do all that it needs is what all other tests show: they
-run under this policy.)"""
+can be sized, and nothing else done to it. (That the operator can do all that it needs is what all other tests
+show: they run under this policy.)"""
 
 from __future__ import annotations
 
