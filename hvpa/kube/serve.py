@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
@@ -38,7 +38,7 @@ METHODS = ("GET", "HEAD")
 
 Check = Callable[[], str | None]
 """None when all is well, else what isn't."""
-Routes = dict[str, Callable[[], Awaitable[web.Response]]]
+Routes = Mapping[str, Callable[[], Awaitable[web.Response]]]
 """Path to what answers it."""
 Guard = Callable[[web.BaseRequest], Awaitable[web.Response | None]]
 """None for a request that may be answered, else the refusal."""

@@ -19,19 +19,23 @@ class Time:
         return self.now
 
 
+def is_stale(fresh: Freshness) -> bool:
+    return fresh.stale
+
+
 def test_a_store_is_out_of_date_once_list_and_watch_have_failed_for_a_minute() -> None:
     time = Time()
     fresh = Freshness("pods", "", time)
     fresh.succeeded()
     time.now += 1000  # quiet, until the watch breaks
     fresh.failed(FORBIDDEN)
-    assert not fresh.stale
+    assert not is_stale(fresh)
     time.now += STALE
     fresh.failed(FORBIDDEN)
-    assert fresh.stale
+    assert is_stale(fresh)
     assert fresh.succeeded_at == 1000.0
     fresh.succeeded()
-    assert not fresh.stale
+    assert not is_stale(fresh)
     assert fresh.problem is None
     assert fresh.succeeded_at == time.now
 
@@ -42,7 +46,7 @@ def test_a_failure_that_passes_within_a_minute_is_none() -> None:
     for _ in range(5):
         fresh.failed(FORBIDDEN)
         time.now += STALE - 1
-        assert not fresh.stale
+        assert not is_stale(fresh)
         fresh.succeeded()
 
 
@@ -55,7 +59,7 @@ def test_a_quiet_watch_that_breaks_now_and_then_is_not_out_of_date() -> None:
         fresh.failed(FORBIDDEN, had_worked=True)
         time.now += 1
         fresh.failed(FORBIDDEN)
-        assert not fresh.stale
+        assert not is_stale(fresh)
 
 
 def test_a_watch_that_broke_once_and_is_open_again_is_not_out_of_date_while_it_is_quiet() -> None:
@@ -63,7 +67,7 @@ def test_a_watch_that_broke_once_and_is_open_again_is_not_out_of_date_while_it_i
     fresh = Freshness("pods", "", time)
     fresh.failed(FORBIDDEN)
     time.now += STALE + 1
-    assert not fresh.stale
+    assert not is_stale(fresh)
 
 
 def test_it_is_logged_once_and_so_is_the_end_of_it() -> None:
