@@ -47,8 +47,10 @@ of several)."""
 FRUITLESS = 5
 """Watches in a row that failed without any event, after which the next one begins with a list. client-go's reflector
 lists after each of them; an API server that restarts fails two or three."""
-PASSING = frozenset({401, 403, 408, 429})
+PASSING = frozenset({401, 403, 408})
 """Statuses 4xx that say nothing against the request itself: it may succeed later as it is."""
+UNANSWERED = frozenset({429, 502, 503, 504})
+"""Statuses that say nothing about the position, as little as no answer does: the API server is busy, or not there."""
 HISTORY = 300.0
 """Seconds after which a resource version is too old to watch from: the API server compacts etcd every five minutes."""
 LONG_LIVED = 30.0
@@ -156,27 +158,27 @@ class Reflector(Generic[T]):
         """List and watch for ever."""
         failures = 0
         while True:
-            self._last_step = started = time.monotonic()
+            self._last_step = time.monotonic()
+            began: float | None = None  # the watch
             try:
                 if self._position is None:
                     self._position = await self._list()
                     self._listed()
-                    started = time.monotonic()
-                before = self._position
+                before, began = self._position, time.monotonic()
                 await self._watch(before)
                 self._telemetry.watch_restarted(self.resource.plural, "ended")
-                is_regular = time.monotonic() - started > 1.0 or self._position != before
+                is_regular = time.monotonic() - began > 1.0 or self._position != before
                 failures = 0 if is_regular else failures + 1
                 delay = self._ended(is_regular, failures)
             except _Expired:
                 self._telemetry.watch_restarted(self.resource.plural, "expired")
                 self._position = None
                 # A list that succeeds is no reason to list again at once.
-                failures = 1 if time.monotonic() - started > LONG_LIVED else failures + 1
+                failures = _one_more(failures, began)
                 delay = RETRY.delay(failures, self._rng)
             except (ApiError, Unreachable) as error:
                 # The watch goes on after the last event that it delivered.
-                failures = 1 if time.monotonic() - started > LONG_LIVED else failures + 1
+                failures = _one_more(failures, began)
                 delay = self._failed(error, failures)
             await asyncio.sleep(delay)
 
@@ -227,19 +229,15 @@ class Reflector(Generic[T]):
         """Note a failure of list or watch, the first or one of several in a row; give the position up where it may be
         what makes watches fail."""
         self.freshness.failed(error, had_worked=failures == 1)
-        if isinstance(error, ApiError):
-            if error.overloaded:
-                return
-            refused = 400 <= error.status < 500 and error.status not in PASSING
-        elif isinstance(error, _Unreadable):
-            refused = False
-        else:  # no answer says nothing about the position, as long as that can still be good
+        status = error.status if isinstance(error, ApiError) else None
+        if status in UNANSWERED or (status is None and not isinstance(error, _Unreadable)):
             succeeded = self.freshness.succeeded_at
             if succeeded is not None and time.monotonic() - succeeded > HISTORY:
                 self._position = None
             return
         self._fruitless += 1
-        if refused or self._fruitless >= FRUITLESS:
+        is_refused = status is not None and 400 <= status < 500 and status not in PASSING
+        if is_refused or self._fruitless >= FRUITLESS:
             self._fruitless = 0
             self._position = None
 
@@ -380,3 +378,9 @@ class Reflector(Generic[T]):
             )
             self._store.clear(self.scope)
             self._set_state("not served")
+
+
+def _one_more(failures: int, began: float | None) -> int:
+    """How many failures in a row there are with one more; a watch that began (None: it did not) long ago had worked."""
+    had_worked = began is not None and time.monotonic() - began > LONG_LIVED
+    return 1 if had_worked else failures + 1

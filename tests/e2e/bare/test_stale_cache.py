@@ -1,5 +1,5 @@
 """A right that is withdrawn while the operator runs: what it holds of pods gets old. That is reported, everything else
-goes on, and all is well again once the right is back."""
+goes on, and all is well again once the right is back. And a watch that fails for ever, which a list makes up for."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.e2e.bare.conftest import Play
 from tests.e2e.bare.manifests import weight
 from tests.e2e.bare.test_starving import RAISED, oom_killed
 from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.hasty import hasten
 from tests.e2e.world.kube import Json, wait_for
 from tests.e2e.world.operator import Operator
 from tests.e2e.world.proxy import Proxy
@@ -119,3 +120,19 @@ def test_a_right_that_is_withdrawn_is_reported_and_all_is_well_once_it_is_back(
 
 def healthy(operator: Operator) -> bool:
     return operator.health("readyz") == (200, "ok")
+
+
+def test_what_changes_is_seen_although_no_watch_of_it_succeeds(
+    plane: ControlPlane, line: Proxy, play: Play, space: str, token: str
+) -> None:
+    operator = hasten(Operator(plane, line.kubeconfig_for(token), "--namespace", space, name="blind"))
+    with operator:
+        stage = play()
+        line.fail(500, times=None, verb="watch", path="/horizontalpodautoscalers$")
+        line.cut_watches()
+        for replicas in (4, 6):
+            stage.hpa_wants(replicas)
+            stage.await_replicas(replicas)
+        line.clear()
+        stage.hpa_wants(8)
+        stage.await_replicas(8)

@@ -180,6 +180,18 @@ async def test_lists_that_succeed_don_t_hurry_the_next_one(
     assert delays.asked == [1, 2, 3, 4]
 
 
+async def test_a_list_that_fails_after_a_long_time_is_no_watch_that_had_worked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, delays = World(), Delays()
+    monkeypatch.setattr("hvpa.kube.reflector.RETRY", delays)
+    monkeypatch.setattr("hvpa.kube.reflector.LONG_LIVED", 0.0)
+    world.lists = [status(500) for _ in range(4)]
+    async with world.running(tmp_path):
+        await until(lambda: bool(world.asked))
+    assert delays.asked == [1, 2, 3, 4]
+
+
 async def test_one_bad_object_does_not_hide_the_others(tmp_path: Path) -> None:
     world, stream = World(), Stream()
     world.lists = [listing([pod("a", 1), pod("bad", 2, spec={"containers": 7}), pod("b", 3)], "5")]
@@ -293,9 +305,13 @@ async def test_a_watch_that_is_refused_as_wrong_is_followed_by_a_list_at_once(tm
     assert world.versions() == ["5", "9"]
 
 
-async def test_a_server_that_asks_to_wait_is_not_listed_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", [429, 503])
+async def test_a_server_that_is_busy_or_not_there_is_not_listed_anew(
+    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = World()
-    world.watches = [status(429, headers={"Retry-After": "0"}) for _ in range(FRUITLESS + 1)]
+    monkeypatch.setattr("hvpa.kube.reflector.RETRY", Delays())
+    world.watches = [status(code) for _ in range(FRUITLESS + 1)]
     async with world.running(tmp_path):
         await until(lambda: len(world.asked) == FRUITLESS + 2)
     assert set(world.versions()) == {"1"}
