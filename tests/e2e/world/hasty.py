@@ -30,6 +30,7 @@ def _shorten() -> None:
         "PAGE": PAGE,
         "RETRY": Backoff(base=0.02, cap=0.2),
         "NOT_SERVED_RETRY": (0.5, 1.0),
+        "SECOND_LOOK": 0.1,
     }
     for name, value in limits.items():
         assert hasattr(reflector, name), name
