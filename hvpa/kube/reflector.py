@@ -42,7 +42,7 @@ RETRY = Backoff(base=0.1, cap=10.0)
 NOT_SERVED_RETRY = (30.0, 300.0)
 """First and largest wait, in seconds, before looking again for a resource that the cluster doesn't serve."""
 SECOND_LOOK = 1.0
-"""Seconds from a first 404 until the request that shows whether it was an accident (of a proxy, or of one API server
+"""Seconds, at least, from a first 404 until the request that shows whether it was an accident (of a proxy, or of one API server
 of several)."""
 FRUITLESS = 5
 """Watches in a row that failed without any event, after which the next one begins with a list. client-go's reflector
@@ -200,7 +200,7 @@ class Reflector(Generic[T]):
     def _failed(self, error: ApiError | Unreachable, failures: int) -> float:
         """Note the failure; the delay until the next try, in seconds."""
         if isinstance(error, ApiError) and error.status == 404:
-            return self._missing()
+            return self._missing(failures)
         self._not_found = 0
         self._telemetry.watch_restarted(self.resource.plural, "error")
         tell = log.warning if failures in (3, 10) or failures % 100 == 0 else log.debug
@@ -215,12 +215,12 @@ class Reflector(Generic[T]):
         asked = error.retry_after if isinstance(error, ApiError) else None
         return RETRY.delay(failures, self._rng) + (asked or 0.0)
 
-    def _missing(self) -> float:
+    def _missing(self, failures: int) -> float:
         """The answer was 404: the delay until the next request, in seconds. One such answer empties no store."""
         self._position = None
         self._not_found += 1
         if self._not_found == 1:
-            return SECOND_LOOK
+            return max(SECOND_LOOK, RETRY.delay(failures, self._rng))
         self._set_not_served()
         first, largest = NOT_SERVED_RETRY
         return min(largest, first * 2.0 ** min(self._not_found - 2, 10)) * self._rng.uniform(0.75, 1.0)
