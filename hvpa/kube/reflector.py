@@ -42,8 +42,8 @@ RETRY = Backoff(base=0.1, cap=10.0)
 NOT_SERVED_RETRY = (30.0, 300.0)
 """First and largest wait, in seconds, before looking again for a resource that the cluster doesn't serve."""
 SECOND_LOOK = 1.0
-"""Seconds, at least, from a first 404 until the request that shows whether it was an accident (of a proxy, or of one API server
-of several)."""
+"""Seconds, at least, from a first 404 until the request that shows whether it was an accident (of a proxy, or of one
+API server of several)."""
 FRUITLESS = 5
 """Watches in a row that failed without any event, after which the next one begins with a list. client-go's reflector
 lists after each of them; an API server that restarts fails two or three."""
