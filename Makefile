@@ -11,6 +11,7 @@ CHROMIUM ?=
 SCENARIO ?= examples/flash-crowd/scenario.yaml
 OUT ?= simulation.html
 OUT_DIR ?= evidence
+PYTHON_IMAGE ?=
 CONFIG ?= config/default
 SBOM ?= hvpa.cdx.json
 MINUTES ?= 20
@@ -175,11 +176,15 @@ undeploy: kubectl ## remove the operator and its RBAC; CRD and Hvpas stay
 	@$(KUBECTL) delete --ignore-not-found -k config/rbac
 	@$(KUBECTL) delete --ignore-not-found -k config/manager
 	@$(KUBECTL) delete --ignore-not-found clusterrole,clusterrolebinding -l app.kubernetes.io/name=hvpa
+	@if $(KUBECTL) api-resources -o name --api-group=admissionregistration.k8s.io | grep -q '^validatingadmissionpolicies'; then \
+	  $(KUBECTL) delete --ignore-not-found -k config/operator-policy; fi
 
 .PHONY: docker-build
-docker-build: ## build the image IMG
+docker-build: ## build the image IMG (PYTHON_IMAGE=NAME@sha256:…: on another base)
 	@command -v $(firstword $(DOCKER)) >/dev/null || { echo "$(DOCKER) is not installed" >&2; exit 1; }
-	$(DOCKER) build --tag $(IMG) .
+	@[ -z "$(PYTHON_IMAGE)" ] || echo "$(PYTHON_IMAGE)" | grep -Eq '@sha256:[0-9a-f]{64}$$' || { \
+	  echo "PYTHON_IMAGE must end in a digest, @sha256:…: a tag can be pushed anew" >&2; exit 1; }
+	$(DOCKER) build $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) )--tag $(IMG) .
 
 # --- what others need, without an entry in the list -----------------------------------------------------------------
 .PHONY: python

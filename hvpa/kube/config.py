@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from hvpa.kube.clock import clock_of
+from hvpa.kube.clock import SystemClock
 from hvpa.kube.errors import ConfigError
 from hvpa.kube.library import ConfigException, Configuration, incluster_config, kube_config, parse_rfc3339
 
@@ -152,7 +152,7 @@ class Credentials:
             elif str(loader.provider) in ("gcp", kube_config.PROVIDER_TYPE_OIDC):
                 self._renew_at = started + 60.0
         if loader is not None and hasattr(loader, "exec_plugin_expiry"):
-            left = parse_rfc3339(loader.exec_plugin_expiry).timestamp() - clock_of().now().timestamp()
+            left = parse_rfc3339(loader.exec_plugin_expiry).timestamp() - SystemClock().now().timestamp()
             self._renew_at = started + max(1.0, left * RENEW_AT)
 
     def _read_token_file(self) -> None:

@@ -30,6 +30,7 @@ def _shorten() -> None:
         (pages, "PAGE"): PAGE,
         (reflector, "RETRY"): Backoff(base=0.02, cap=0.2),
         (reflector, "NOT_SERVED_RETRY"): (0.5, 1.0),
+        (reflector, "SECOND_LOOK"): 0.1,
     }
     for (module, name), value in limits.items():
         assert hasattr(module, name), name

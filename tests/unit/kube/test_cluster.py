@@ -117,6 +117,47 @@ async def test_a_status_patch_is_conditional_and_wakes_nobody(tmp_path: Path) ->
     assert seen.hvpa.status.replicas == 2
 
 
+@pytest.mark.parametrize(("theirs", "woken"), [(None, 0), (2, 0), (7, 1)])
+async def test_a_status_of_somebody_else_that_comes_while_ours_is_written_wakes_the_hvpa(
+    tmp_path: Path, theirs: int | None, woken: int
+) -> None:
+    """The watch is faster than the answer: it brings our status, and then perhaps another one."""
+    world = World()
+    first = answer("h", 5, spec={"targetRef": {"kind": "Deployment", "name": "web"}})
+    ours = {**first, **answer("h", 6, status={"replicas": 2})}
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        world.local.hvpas.put(HVPAS.decode(_encoded(ours)))
+        if theirs is not None:
+            changed = {**first, **answer("h", 7, status={"replicas": theirs})}
+            world.local.hvpas.put(HVPAS.decode(_encoded(changed)))
+        return web.Response(body=_encoded(ours))
+
+    world.server.handler = handle
+    world.local.hvpas.put(HVPAS.decode(_encoded(first)))
+    world.woken.clear()
+    async with world.running(tmp_path) as cluster:
+        await cluster.patch_status(OWNER, {"replicas": 2}, HvpaStatus(replicas=2))
+    assert world.woken == [Key("ns", "h")] * woken
+
+
+async def test_a_status_that_comes_while_ours_fails_wakes_the_hvpa(tmp_path: Path) -> None:
+    world = World()
+    first = answer("h", 5, spec={"targetRef": {"kind": "Deployment", "name": "web"}})
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        world.local.hvpas.put(HVPAS.decode(_encoded({**first, **answer("h", 6, status={"replicas": 9})})))
+        return status(409, "Conflict")
+
+    world.server.handler = handle
+    world.local.hvpas.put(HVPAS.decode(_encoded(first)))
+    world.woken.clear()
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(Conflict):
+            await cluster.patch_status(OWNER, {"replicas": 2}, HvpaStatus(replicas=2))
+    assert world.woken == [Key("ns", "h")]
+
+
 async def test_the_mailbox_is_written_on_top_of_the_newest_version_that_is_known(tmp_path: Path) -> None:
     world = World()
     world.local.hvpas.put(HVPAS.decode(_encoded(answer("h", 9))))
