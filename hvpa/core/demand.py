@@ -20,6 +20,8 @@ from hvpa.core.slots import RESOURCES, Slot
 from hvpa.core.weights import FULL
 
 _CLOSE: Final = 1e-6
+TARGET_PERCENT: Final = 115
+"""What a VPA targets of what is used: 15 percent more (`--recommendation-margin-fraction` of the recommender)."""
 
 
 class Claim(Struct, frozen=True):
@@ -102,7 +104,7 @@ class Requests(Struct, frozen=True):
             return self.measured(SlotKey(container, resource))
         total = self.totals.get(resource)
         if total is None:
-            return sum(size for key, size in self.now.items() if key.resource == resource)
+            return sum(self.measured(key) for key in self.now if key.resource == resource)
         return total.requested
 
     def of_pod_at_first(self, resource: Resource, container: str) -> int:
@@ -175,85 +177,88 @@ def _claim(demand: MetricDemand, requests: Requests, spare: Resource) -> Claim:
     500m of its proxy along (`beside`): 4 pods of 500m for the app are enough, as the HPA says, or 3 of 834m. By VPA
     targets (288m each) half of the use is the app's: `own` is 2000m.
     """
-    resource = demand.resource or spare
-    keys = requests.covered(resource, demand.container)
-    governed = sum(requests.measured(key) for key in keys)
-    of_pod, first = governed, sum(requests.first.get(key) or requests.now[key] for key in keys)
-    if (
-        demand.resource is not None or not keys
-    ):  # what is no resource is done by what is governed, where anything is
-        of_pod = max(governed, requests.of_pod(resource, demand.container))
-        first = requests.of_pod_at_first(resource, demand.container)
-    if of_pod <= 0:
+    pod = _pod(demand, requests, spare)
+    if pod.whole <= 0:
         return Claim(demand.label, (), 0, demand.pods, demand.tolerance)
-    reference = max(first, demand.per_pod or 0) if demand.absolute else of_pod
-    called = demand.requested
-    if called is None:
-        called = ceil_div(demand.pods * reference, MICRO)
-    if not keys:
-        return Claim(demand.label, (), 0, ceil_div(called * MICRO, of_pod), demand.tolerance)
+    called = ceil_div(demand.pods * pod.reference, MICRO) if demand.requested is None else demand.requested
+    if not pod.keys:
+        return Claim(demand.label, (), 0, ceil_div(called * MICRO, pod.whole), demand.tolerance)
     # What was measured is the base usage of pods as they are, however many or large the target is meant for.
-    idle = sum(size - requests.work(key, size) for key in keys if (size := requests.measured(key)))
+    idle = pod.governed - sum(requests.work(key, requests.measured(key)) for key in pod.keys)
     if demand.requested is None and not demand.absolute:
         idle = demand.pods * idle // MICRO
     else:
         idle *= demand.counted
-    others = _others(demand, requests, of_pod - governed, reference)
-    weight = sum(requests.targets[key] for key in keys)
-    own = None
-    if others.weight > 0 and weight > 0:
-        own = max(0, ceil_div(called * weight, weight + others.weight) - idle)
+    others = _others(demand, pod, called, requests)
     return Claim(
         label=demand.label,
-        keys=keys,
-        required=max(0, called - idle - others.beyond(demand, called, weight)),
+        keys=pod.keys,
+        required=max(0, called - idle - others.beyond),
         pods=demand.pods,
         tolerance=demand.tolerance,
-        beside=of_pod - governed,
-        own=own,
+        beside=pod.whole - pod.governed,
+        own=max(0, called - idle - others.used) if others.used else None,
     )
 
 
+class _Pod(NamedTuple):
+    """A pod as a metric measured it: what it requests of what the metric speaks of (`whole`), the part of its governed
+    containers (`governed`, `keys`), and what pods request for which the metric's target is meant (`reference`)."""
+
+    keys: tuple[SlotKey, ...]
+    governed: int
+    whole: int
+    reference: int
+
+
+def _pod(demand: MetricDemand, requests: Requests, spare: Resource) -> _Pod:
+    """The pods of a metric. Targets are meant for pods as they were at first sight where they are absolute, but not for
+    less than the target itself, and for the measured ones where they are not. What is no resource is done by what is
+    governed, where anything is."""
+    resource = demand.resource or spare
+    keys = requests.covered(resource, demand.container)
+    governed = sum(requests.measured(key) for key in keys)
+    whole, first = governed, sum(requests.first.get(key) or requests.now[key] for key in keys)
+    if demand.resource is not None or not keys:
+        whole = max(governed, requests.of_pod(resource, demand.container))
+        first = requests.of_pod_at_first(resource, demand.container)
+    return _Pod(keys, governed, whole, max(first, demand.per_pod or 0) if demand.absolute else whole)
+
+
 class _Others(NamedTuple):
-    """The containers of a pod that nothing governs, in what a metric measures of the whole pod: what they use by their
-    VPA targets (`known`), what those request (`requested`), and what all of them use, the others' part being a guess
-    (`weight`)."""
+    """What of the requests that a metric calls for is `used` by the containers that nothing governs, and how much of
+    that is `beyond` what their own requests serve."""
 
-    known: int
-    requested: int
-    weight: int
-
-    def beyond(self, demand: MetricDemand, called: int, governed: int) -> int:
-        """What of `called` is no demand, since the other containers alone use more than their requests at the target.
-
-        They use their part of what was measured by VPA targets (`governed` is the sum of those of the governed ones),
-        but no more than their own targets: a load that the VPA has not seen yet is the app's. An example: 8 pods of an
-        app and a proxy of 500m each at a target of 50 percent; the app uses 125m, the proxy 500m, and that is what
-        their targets are made of. The HPA calls for 10000m and would go out for ever, as each pod more adds 1000m to
-        that. By targets 8000m of it are the proxies', which request 4000m. The other 4000m are no demand: the rest is
-        served by 6 pods of 1000m, and at last by 4, whose apps then use half of their requests."""
-        if not demand.utilization or demand.requested is None or not self.known:
-            return 0
-        used = min(
-            ceil_div(self.known * 100 * demand.counted, demand.utilization),
-            called * self.known // (governed + self.weight),
-        )
-        return max(0, used - self.requested * demand.counted)
+    used: int
+    beyond: int
 
 
-def _others(demand: MetricDemand, requests: Requests, beside: int, reference: int) -> _Others:
-    """The pod's ungoverned containers, which request `beside` together. Each weighs its VPA target where it has one.
-    One that has none is taken to use what the HPA's target leaves to its request: 500m at 50 percent weigh 250m."""
-    if demand.container or demand.resource is None:
-        return _Others(0, 0, 0)
+def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> _Others:
+    """The ungoverned containers of the pods, of which a metric of the whole pod measured something.
+
+    All share in what is `called` for by VPA targets, but those that have one have no more than that says: a load that
+    the VPA has not seen yet is the app's. One that has no target is taken to use its request as the HPA's target says:
+    of 500m at 50 percent it uses 250m, and a VPA's target would be 288m.
+
+    Of a utilization, what they use beyond their own requests is no demand. An example: 8 pods of an app and a proxy of
+    500m each at a target of 50 percent; the app uses 125m, the proxy 500m, and of that the targets are made. The HPA
+    calls for 10000m and goes out for ever, since each pod more calls for 1000m more and brings 1000m. By targets 8000m
+    of the 10000m are the proxies', which request 4000m. The other 4000m are no demand: 6 pods of 1000m are enough, and
+    at last 4, whose apps then use half of their requests.
+    """
+    use, call = demand.utilization, 100  # what is used is to what it calls for as the one to the other
+    if demand.absolute:
+        use, call = demand.per_pod or 0, pod.reference
+    if demand.container or not use:
+        return _Others(0, 0)
     found = {key: target for key, target in requests.others.items() if key.resource == demand.resource}
-    known, requested = sum(found.values()), min(beside, sum(requests.measured(key) for key in found))
-    rest = beside - requested
-    if demand.utilization:
-        rest = ceil_div(rest * demand.utilization, 100)
-    else:
-        rest = ceil_div(rest * (demand.per_pod or 0), reference)
-    return _Others(known, requested, known + rest)
+    known, requested = sum(found.values()), sum(requests.measured(key) for key in found)
+    rest = max(0, pod.whole - pod.governed - requested) * use * TARGET_PERCENT // (call * 100)
+    total = max(1, sum(requests.targets[key] for key in pod.keys) + known + rest)
+    most = known * 100 * call * demand.counted // (TARGET_PERCENT * use)
+    of_known = min(most, called * known // total)
+    beyond = 0 if demand.absolute else max(0, of_known - requested * demand.counted)
+    return _Others(of_known + called * rest // total, beyond)
 
 
 def pods_needed(claim: Claim, sizes: Mapping[SlotKey, int], requests: Requests) -> int:

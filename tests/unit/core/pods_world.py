@@ -1,5 +1,5 @@
-"""A closed loop around the decision with pods that hold more than their template: sidecars that a webhook injects, native
-sidecars, containers without a request that a LimitRange gives one, requests of the pods themselves.
+"""A closed loop around the decision with pods that hold more than their template: sidecars that a webhook injects,
+native sidecars, containers without a request that a LimitRange gives one, requests of the pods themselves.
 
 HPA and VPA are the exact models of `hvpa.recommend`. A change of the template replaces all pods at once; what is new is
 measured a minute later.
@@ -15,20 +15,23 @@ from typing import Any
 import msgspec
 
 from hvpa.api.objects import Hpa, MetricName, ObjectReference, Pod, Vpa
+from hvpa.api.quantity import Resource
 from hvpa.core import Decision, Objects, decide, observe
 from hvpa.core.model import Settings
+from hvpa.core.slots import amount
 from hvpa.recommend.hpa import HorizontalAutoscaler, MetricsError, PodReading, Scale
 from hvpa.recommend.vpa import VerticalRecommender
 from tests.unit.core import build
 
-STEP = dt.timedelta(seconds=60)
-"""How often all of them look."""
+STEP, LATER, FIRST_HOURS = dt.timedelta(seconds=60), dt.timedelta(minutes=5), dt.timedelta(hours=8)
+"""How often all of them look: each minute of the first hours, later less often, which changes nothing but the time that
+a test takes."""
 MEASURED_AFTER = dt.timedelta(seconds=60)
 """From a pod's start until its usage is known."""
 WINDOW = dt.timedelta(seconds=30)
 MIB = 1024 * 1024
 Use = Callable[[dt.timedelta, int], float]
-"""Millicores that a container uses, by the time since the start and the number of pods that share the load."""
+"""Millicores, or MiB, that a container uses, by the time since the start and the number of pods that share the load."""
 
 
 def shared(total: float) -> Use:
@@ -51,7 +54,10 @@ class Part:
     request: int | None = 500
     kind: str = "template"
     default: int | None = None
-    memory: int = 100 * MIB
+    memory: int = 100
+    """Its request of memory, in MiB."""
+    fills: Use = field(default_factory=lambda: each(80))
+    """MiB that it uses."""
     recommended: bool = True
     """Whether a VPA sees it: the recommender has nothing to say of init containers."""
 
@@ -72,7 +78,7 @@ class PodsWorld:
     now: dt.datetime = build.NOW
     pods: dict[str, tuple[dt.datetime, Pod]] = field(default_factory=dict)
     counts: list[tuple[dt.timedelta, int]] = field(default_factory=list)
-    templates: list[tuple[dt.timedelta, dict[str, int]]] = field(default_factory=list)
+    templates: list[tuple[dt.timedelta, dict[str, int], dict[str, int]]] = field(default_factory=list)
     last: Decision | None = None
     _serial: int = 0
 
@@ -113,18 +119,24 @@ class PodsWorld:
             self._follow()
             self._recommend()
             self._decide()
-            self.now += STEP
+            self.now += STEP if self.now - self.start < FIRST_HOURS else LATER
         return self
+
+    def requests_of(self, resource: Resource) -> dict[str, int]:
+        """Requests of the template, by container; 0 where there is none."""
+        assert self.seen.workload is not None
+        containers = self.seen.workload.spec.template.spec.containers
+        return {one.name: amount(one.resources.requests, resource) or 0 for one in containers}
 
     @property
     def requests(self) -> dict[str, int]:
-        """CPU requests of the template, by container; 0 where there is none."""
-        assert self.seen.workload is not None
-        found: dict[str, int] = {}
-        for one in self.seen.workload.spec.template.spec.containers:
-            text = str(one.resources.requests.get("cpu", "0"))
-            found[one.name] = int(text[:-1]) if text.endswith("m") else int(float(text) * 1000)
-        return found
+        """CPU requests of the template."""
+        return self.requests_of("cpu")
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Memory requests of the template, in whole MiB."""
+        return {name: size // MIB for name, size in self.requests_of("memory").items()}
 
     @property
     def count(self) -> int:
@@ -141,7 +153,7 @@ class PodsWorld:
         return [self._container(one, one.request) for one in self.parts if one.kind == "template"]
 
     def _container(self, part: Part, cpu: int | None) -> dict[str, Any]:
-        requests = {"memory": str(part.memory)} | ({} if cpu is None else {"cpu": f"{cpu}m"})
+        requests = {"memory": f"{part.memory}Mi"} | ({} if cpu is None else {"cpu": f"{cpu}m"})
         return build.container(part.name, requests)
 
     def _follow(self) -> None:
@@ -182,17 +194,17 @@ class PodsWorld:
         del self.pods[name]
         self.vpa.forget(name)
 
-    def used(self, part: Part) -> float:
-        """What one container uses now."""
-        return part.use(self.now - self.start, len(self.pods))
+    def used(self, part: Part) -> tuple[float, float]:
+        """What one container uses now: millicores, bytes."""
+        since, pods = self.now - self.start, len(self.pods)
+        return part.use(since, pods), part.fills(since, pods) * MIB
 
     # --- hvpa.recommend.hpa.Metrics ----------------------------------------------------------------------------------
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
         """What the pods use that have been there long enough."""
         parts = [one for one in self.parts if container in ("", one.name)]
-        value = round(sum(self.used(one) for one in parts))
-        if resource == "memory":
-            value = sum(one.memory for one in parts) * 1000
+        cpu, memory = (sum(amounts) for amounts in zip(*[self.used(one) for one in parts], strict=True))
+        value = round(cpu) if resource == "cpu" else round(memory) * 1000
         reading = PodReading(value, self.now, WINDOW)
         return {name: reading for name, (since, _) in self.pods.items() if self.now - since >= MEASURED_AFTER}
 
@@ -216,8 +228,11 @@ class PodsWorld:
             for part in self.parts:
                 if part.recommended:
                     known = self.now - since >= MEASURED_AFTER
-                    cpu = self.used(part) / 1000 if known else None
-                    self.vpa.add_sample(name, part.name, at, cpu, part.memory if known else None)
+                    cpu, memory = self.used(part)
+                    if known:
+                        self.vpa.add_sample(name, part.name, at, cpu / 1000, memory)
+                    else:
+                        self.vpa.add_sample(name, part.name, at, None, None)
         (hpa,), (vpa,) = self.seen.hpas, self.seen.vpas
         assert self.seen.hvpa.spec is not None
         scale = Scale(self.seen.hvpa.spec.replicas or 1, self.count, "app=web")
@@ -235,7 +250,7 @@ class PodsWorld:
         self.seen = replace(self.seen, hvpa=replace(self.seen.hvpa, spec=spec))
 
     def _decide(self) -> None:
-        before, count = self.requests, self.count
+        before, count = (self.requests, self.memory), self.count
         if self.alone:
             assert self.seen.hvpa.spec is not None
             target = build.workload(self.seen.hvpa.spec.replicas or 1, self._template())
@@ -246,8 +261,8 @@ class PodsWorld:
         since = self.now - self.start
         if self.count != count:
             self.counts.append((since, self.count))
-        if self.requests != before:
-            self.templates.append((since, self.requests))
+        if (self.requests, self.memory) != before:
+            self.templates.append((since, self.requests, self.memory))
 
 
 class _Metrics:

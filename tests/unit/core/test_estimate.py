@@ -122,7 +122,9 @@ def test_a_demand_for_fewer_pods_requests_less() -> None:
     assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
     assert demand(MEASURED).scaled(5).requested is None
     nothing = demand(utilization("cpu", 50, 0, "0"))
-    assert nothing.scaled(2 * MICRO) == MetricDemand("cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50)
+    assert nothing.scaled(2 * MICRO) == MetricDemand(
+        "cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50
+    )
 
 
 # --- what the HPA stands by ------------------------------------------------------------------------------------------
