@@ -251,7 +251,12 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
         use, call = demand.per_pod or 0, pod.reference
     if demand.container or not use:
         return _Others(0, 0)
-    found = {key: target for key, target in requests.others.items() if key.resource == demand.resource}
+    # A governed container that requests nothing yet serves nothing, and uses its part all the same.
+    found = {
+        key: target
+        for key, target in (*requests.others.items(), *requests.targets.items())
+        if key.resource == demand.resource and key not in pod.keys
+    }
     known, requested = sum(found.values()), sum(requests.measured(key) for key in found)
     rest = max(0, pod.whole - pod.governed - requested) * use * TARGET_PERCENT // (call * 100)
     total = max(1, sum(requests.targets[key] for key in pod.keys) + known + rest)

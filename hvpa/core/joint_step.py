@@ -118,7 +118,7 @@ class JointScaling:
             for name, one in (recommendations(vpa) if vpa is not None else {}).items()
             for resource in RESOURCES
             if (key := SlotKey(name, resource)) not in targets
-            and name in pods.containers
+            and (name in pods.containers or name in self.resources)
             and (target := amount(one.target, resource)) is not None
         }
         reserve = reserves(self.spec, known.first)

@@ -242,6 +242,14 @@ def test_an_absolute_target_of_the_whole_pod_speaks_of_the_pod_at_first_sight() 
     assert claim(container, larger) == Claim("cpu", (CPU,), 2000, 4 * MICRO)
 
 
+def test_a_governed_container_that_requests_nothing_yet_uses_its_part() -> None:
+    """Only an AverageValue has a value then. Of pods that use 500m in each, 400m are the app's."""
+    value = MetricDemand("cpu", 4 * MICRO, True, 0, "cpu", per_pod=500, counted=4)
+    now = {CPU: 500, SIDE: 0}
+    found = claim(value, Requests(now, {CPU: 500}, {CPU: PodSize(500, 500)}, {}, {CPU: 460, SIDE: 115}))
+    assert (found.keys, found.required, found.own) == ((CPU,), 2000, 1600)
+
+
 def test_a_metric_of_an_injected_container_is_one_of_pods() -> None:
     proxy = MetricDemand("cpu of proxy", 3 * MICRO, False, 0, "cpu", "proxy", 1500, None, 4, 50)
     assert claim(proxy, beside()) == Claim("cpu of proxy", (), 0, 3 * MICRO)
