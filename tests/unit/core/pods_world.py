@@ -144,9 +144,10 @@ class PodsWorld:
         assert self.seen.workload is not None
         return self.seen.workload.spec.replicas
 
-    def changed_since(self, since: dt.timedelta) -> list[object]:
-        """Counts and templates that were set since then."""
-        return [one for one in [*self.counts, *self.templates] if one[0] >= since]
+    def changed_since(self, since: dt.timedelta) -> list[dt.timedelta]:
+        """When counts and templates were set since then."""
+        times = [when for when, _ in self.counts] + [when for when, *_ in self.templates]
+        return [when for when in times if when >= since]
 
     # --- its parts ---------------------------------------------------------------------------------------------------
     def _template(self) -> list[dict[str, Any]]:
