@@ -17,7 +17,7 @@ from aiohttp import web
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ApiError, ConfigError, Unreachable, api_error, write_error
 from hvpa.kube.transport import MERGE_PATCH, Body, Transport
-from hvpa.reconcile.ports import Conflict, Overloaded, WriteError
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 from tests.e2e.world.pki import Authority, inline
 from tests.unit.kube.fake_server import LONG, FakeServer, kubeconfig, reserved_port, status, until
 
@@ -85,10 +85,10 @@ async def test_no_answer_in_time_and_no_server_are_unreachable(tmp_path: Path) -
         (404, None, False, WriteError),
         (429, "2", True, Overloaded),
         (503, "2", True, Overloaded),
-        (503, None, True, WriteError),
-        (500, None, True, WriteError),
-        (422, None, True, WriteError),
-        (403, None, True, WriteError),
+        (503, None, True, Unavailable),
+        (500, None, True, Unavailable),
+        (422, None, True, Refused),
+        (403, None, True, Refused),
     ],
 )
 async def test_what_an_answer_means_to_a_writer(
