@@ -242,7 +242,8 @@ def test_at_constant_load_counts_come_to_rest_no_further_out_than_the_hpa_alone(
     target: int, other: int, share: int, begin: int, known: bool, with_load: bool
 ) -> None:
     """An app of 500m that uses 4 cores in sum, beside a proxy that uses a share of its request, in each pod or with the
-    load. With a VPA target of the proxy, the app's requests at the HPA's target are always enough."""
+    load. With a VPA target of a proxy that uses as much in each pod, the app's requests at the HPA's target are always
+    enough. (One whose use per pod is more while pods are too few is not known to use that: then the HPA's count holds.)"""
     work, proxy = 4000, other * share // 100
     enough = ceil_div(work * 100, target * 500)  # the count at which the app alone is at the target
     targets = {CPU: ceil_div(work * 115, enough * 100)}
@@ -260,7 +261,7 @@ def test_at_constant_load_counts_come_to_rest_no_further_out_than_the_hpa_alone(
             break
         counts.append(needed)
     runs_away = not with_load and proxy * 100 >= target * (500 + other) - 500
-    if known:
+    if known and not with_load:
         assert max(counts) <= max(begin, enough) + 1
     assert needed == count or (runs_away and not known)
 
