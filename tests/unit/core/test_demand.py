@@ -243,7 +243,7 @@ def test_at_constant_load_counts_come_to_rest_no_further_out_than_the_hpa_alone(
 ) -> None:
     """An app of 500m that uses 4 cores in sum, beside a proxy that uses a share of its request, in each pod or with the
     load. With a VPA target of a proxy that uses as much in each pod, the app's requests at the HPA's target are always
-    enough. (One whose use per pod is more while pods are too few is not known to use that: then the HPA's count holds.)"""
+    enough. (One that uses more per pod while pods are too few is not known to: then the HPA's count holds.)"""
     work, proxy = 4000, other * share // 100
     enough = ceil_div(work * 100, target * 500)  # the count at which the app alone is at the target
     targets = {CPU: ceil_div(work * 115, enough * 100)}
