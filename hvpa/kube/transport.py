@@ -28,8 +28,8 @@ __all__ = [
 REQUEST_TIMEOUT = 10.0
 """Seconds for a whole request, lists excepted."""
 MOST_BYTES = 18 * 2**20
-"""What the body of a response, or an event of a watch, may have: twice 9 MiB, which is an object of 1.5 MiB (etcd's limit
-of a request) where JSON writes each character with six bytes."""
+"""What the body of a response, or an event of a watch, may have: twice 9 MiB, which is an object of 1.5 MiB (etcd's
+limit of a request) where JSON writes each character with six bytes."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
