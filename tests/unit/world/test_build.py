@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.world import build
-from tests.e2e.world.toolchain import Go
+from tests.e2e.world.toolchain import MODULES, Go
 
 GO = Go((1, 26, 8), Path("/nowhere/go"))
 
@@ -101,7 +101,7 @@ def test_an_api_server_of_another_version_is_a_group_of_its_own_and_says_its_ver
 
 
 def test_the_staging_modules_of_each_api_server_are_of_its_version() -> None:
-    for folder in sorted(build.MODULES.glob("*/")):
+    for folder in sorted(MODULES.glob("*/")):
         text = (folder / "go.mod").read_text()
         staged = set(re.findall(r"^\tk8s\.io/\S+ => k8s\.io/\S+ (\S+)", text, re.MULTILINE))
         if staged:
