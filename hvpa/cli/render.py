@@ -18,10 +18,10 @@ from hvpa.api.text import printable
 from hvpa.api.timestamp import format_timestamp
 from hvpa.cli.contract import patch_body
 from hvpa.cli.render_joint import path_lines
+from hvpa.cli.render_waits import applied_from, measurement, rollout
 from hvpa.cli.words import held, refused, when
 from hvpa.core.estimate import estimate_replicas
 from hvpa.core.model import Decision, Observation, Recommender
-from hvpa.core.rollout import rollout_complete
 from hvpa.core.slots import amount as quantity_of
 from hvpa.core.state import held_until
 from hvpa.core.vertical import DEFAULT_MIN_CHANGE
@@ -39,7 +39,8 @@ def to_text(seen: Observation, decision: Decision, notes: Sequence[str] = ()) ->
         ("", [_title(seen), *(f"Note: {note}" for note in notes)]),
         ("Demand", _demand(seen, decision)),
         _solution(seen, decision),
-        ("Gates", _gates(seen)),
+        ("Gates", _gates(seen, decision)),
+        ("Applied from", applied_from(seen)),
         ("Held back", [held(entry, seen.now) for entry in decision.blocked]),
         ("Result", _result(seen, decision)),
         ("Patch of the workload", _patch(decision)),
@@ -169,7 +170,7 @@ def _blend(decision: Decision) -> Iterable[str]:
 
 
 # --- gates --------------------------------------------------------------------------------------------------
-def _gates(seen: Observation) -> Iterable[str]:
+def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
     spec = seen.spec
     if spec is None or seen.workload is None:
         return
@@ -180,7 +181,8 @@ def _gates(seen: Observation) -> Iterable[str]:
     yield "hpa.scaleDown: " + _gate(seen, hpa.scale_down, horizontal) + _least_replicas(hpa.scale_down)
     yield "vpa.scaleUp: " + _gate(seen, vpa.scale_up, vertical) + _least_resources(vpa.scale_up) + timeout
     yield "vpa.scaleDown: " + _gate(seen, vpa.scale_down, vertical) + _least_resources(vpa.scale_down)
-    yield f"last rollout: {'complete' if rollout_complete(seen.workload) else 'not complete'}"
+    yield from rollout(seen)
+    yield from measurement(seen, decision)
     for record in (seen.horizontal.refused, seen.vertical.refused):
         if record is not None:
             yield refused(record)

@@ -122,6 +122,8 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     ready: int = 0
     running: int = 0
     last_ready_at: dt.datetime | None = None
+    unready: tuple[str, ...] = ()
+    """Names of pods that are not ready (ten at most)."""
     newest_unready: dt.datetime | None = None
     """When the last one of those that are not ready was created; None where all are."""
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -28,6 +29,8 @@ is taken for StatefulSets as well, which have no such field."""
 PROGRESSING = "Progressing"
 """A Deployment's condition whose `lastUpdateTime` is that of the last progress (`syncRolloutStatus` in
 pkg/controller/deployment/progress.go)."""
+MOST_NAMED = 10
+"""Pods that are not ready and named in an explanation."""
 NO_DEADLINE = 2**31 - 1
 """A `progressDeadlineSeconds` that stands for no deadline (`HasProgressDeadline` in pkg/controller/deployment/util)."""
 OOM_KILLED = "OOMKilled"
@@ -39,16 +42,17 @@ _EVICTED_CONTAINER = re.compile(r"Container (\S+) was using")
 
 
 def rollout_complete(workload: Workload) -> bool:
-    """Whether the last rollout is through: observed, and every replica updated, available and the only one.
+    """Whether the last rollout is through: observed, and every replica updated, available and the only one."""
+    return not rollout_gaps(workload)
+
+
+def rollout_gaps(workload: Workload) -> tuple[str, ...]:
+    """What the last rollout lacks, in words; empty where it is complete.
 
     A StatefulSet with a partition keeps the pods below it on the old revision on purpose, and one with `OnDelete` never
     replaces pods by itself; neither is waited for.
     """
     spec, status = workload.spec, workload.status
-    if status.observed_generation < workload.metadata.generation:
-        return False
-    if status.replicas != spec.replicas or status.available_replicas < spec.replicas:
-        return False
     expected = spec.replicas
     strategy = spec.update_strategy
     if strategy is not None:
@@ -56,7 +60,16 @@ def rollout_complete(workload: Workload) -> bool:
             expected = 0
         elif strategy.rolling_update is not None:
             expected = max(0, spec.replicas - (strategy.rolling_update.partition or 0))
-    return status.updated_replicas >= expected
+    found: list[str] = []
+    if status.observed_generation < workload.metadata.generation:
+        found.append("its controller has not seen the latest spec")
+    if status.replicas != spec.replicas:
+        found.append(f"{status.replicas} pods exist, {spec.replicas} are wanted")
+    if status.available_replicas < spec.replicas:
+        found.append(f"{status.available_replicas} of {spec.replicas} pods are available")
+    if status.updated_replicas < expected:
+        found.append(f"{status.updated_replicas} of {expected} pods are updated")
+    return tuple(found)
 
 
 def progress_deadline(seen: Scene) -> dt.datetime | None:
@@ -100,7 +113,8 @@ def see_pods(
     vertical step; and what they request, where they are to be `sized`."""
     template = {container.name: container for container in workload.spec.template.spec.containers}
     ready = running = 0
-    last_ready = newest_unready = _NEVER
+    last_ready = _NEVER
+    unready: list[Pod] = []
     ready_since: list[dt.datetime] = []
     starving: dict[str, dt.datetime] = {}
     for pod in pods:
@@ -114,7 +128,7 @@ def see_pods(
             if is_ready.last_transition_time is not None:
                 ready_since.append(is_ready.last_transition_time)
         elif pod.status.phase not in ("Failed", "Succeeded"):
-            newest_unready = _latest(newest_unready, pod.metadata.creation_timestamp)
+            unready.append(pod)
         if pod.status.container_statuses or pod.status.phase == "Failed":
             for name, when in _starved(pod, template, since):
                 starving[name] = max(when, starving.get(name, when))
@@ -122,7 +136,8 @@ def see_pods(
         ready=ready,
         running=running,
         last_ready_at=last_ready,
-        newest_unready=newest_unready,
+        unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
+        newest_unready=reduce(_latest, [pod.metadata.creation_timestamp for pod in unready], _NEVER),
         starving=starving or _NOTHING,
     )
     if not sized:

@@ -360,3 +360,44 @@ def test_an_hpa_that_may_scale_to_zero_is_followed_there_and_back(shell: Shell) 
     assert back["replicas"] == {"current": 0, "hpa": 4, "target": 4}
     left = shell.explain(case(0, 4, "20", stepped(3, 3, "2026-11-21T09:00:00Z")))
     assert left["replicas"] == {"current": 0, "hpa": None, "target": 0}, "somebody else scaled it to 0"
+
+
+# --- explanations -----------------------------------------------------------------------------------------------------
+def text(shell: Shell, documents: list[Doc]) -> str:
+    ran = shell.run("explain", "-f", shell.file(documents), "--now", NOW)
+    assert (ran.code, ran.err) == (0, "")
+    return ran.out
+
+
+def test_an_explanation_names_what_a_measurement_and_a_rollout_wait_for(shell: Shell) -> None:
+    status = stepped(15, 20, "2026-11-21T09:50:00Z")
+    young = horizontal(50, 15, 20, 70, ready=14, status=status, created="2026-11-21T09:55:00Z")
+    explained = text(shell, young)
+    assert "last rollout: not complete: 14 of 15 pods are available" in explained
+    assert "not ready: web-14" in explained
+    assert "waited for until its progress deadline 2026-11-21T10:05:00Z (in 5m)" in explained
+    assert "next measurement: counts 60 seconds after the last change" in explained
+    assert "replicas: 15 applied from 20 desired at weight 50, 2026-11-21T09:50:00Z" in explained
+
+
+def test_an_explanation_says_that_a_rollout_is_no_longer_waited_for(shell: Shell) -> None:
+    status = stepped(15, 20, "2026-11-21T02:00:00Z")
+    old = horizontal(50, 15, 20, 70, ready=14, status=status, created="2026-11-21T09:49:30Z")
+    explained = text(shell, old)
+    assert "no longer waited for: its progress deadline was 2026-11-21T09:59:30Z" in explained
+    assert "the rollout passed its progress deadline at 2026-11-21T09:59:30Z" in explained
+
+
+def test_an_explanation_says_what_a_request_was_applied_from(shell: Shell) -> None:
+    status = spent("750m", "1", 50, smallSteps=2)
+    explained = text(shell, vertical(50, {"cpu": "750m"}, {"cpu": "1100m"}, status))
+    assert "app cpu: 750m applied from target 1 at weight 50, small step 2 in a row" in explained
+
+
+def test_a_rollout_of_which_nothing_is_known_is_waited_for_to_its_end(shell: Shell) -> None:
+    documents = vertical(100, {"cpu": "1"}, {"cpu": "4"})
+    documents[1]["metadata"]["generation"] = 2
+    documents[1]["status"] |= {"updatedReplicas": 2, "replicas": 4}
+    explained = text(shell, documents)
+    assert "its controller has not seen the latest spec; 4 pods exist, 3 are wanted; 2 of 3" in explained
+    assert "waited for until it is complete" in explained
