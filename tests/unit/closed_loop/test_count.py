@@ -1,0 +1,77 @@
+"""The count never runs past what serves the load, whatever pods have that their template does not (DESIGN 5.4)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.closed_loop import loads
+from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples, plain
+from tests.unit.closed_loop.loads import DAY, HOUR, Load
+from tests.unit.closed_loop.loop import Loop
+from tests.unit.closed_loop.workload import Shape, Use
+
+pytestmark = pytest.mark.untraced
+
+
+def check_count(loop: Loop) -> None:
+    """No step out leads further than one replica past what serves the load."""
+    past = [
+        one for one in loop.writes if one.replicas[1] > one.replicas[0] and one.replicas[1] > one.serves + 1
+    ]
+    assert past == [], loop.writes
+
+
+def ups_and_downs(load: int) -> tuple[Load, ...]:
+    return (
+        loads.constant(load),
+        loads.drift(load),
+        loads.wave(load, 30.0),
+        loads.step(load, 2 * load, 3 * HOUR, 9 * HOUR),
+        loads.noise(load, 5.0),
+    )
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_pods_like_their_template_are_never_too_many(blend: str) -> None:
+    @examples(10)
+    @given(cases(blend, places=("template",)), st.integers(0, 4))
+    def check(case: Case, which: int) -> None:
+        check_count(case.loop(ups_and_downs(case.load)[which]).run(DAY))
+
+    check()
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_sidecars_that_the_template_does_not_show_never_make_pods_too_many(blend: str) -> None:
+    @examples(14)
+    @given(cases(blend, places=("native", "injected")), st.integers(0, 4))
+    def check(case: Case, which: int) -> None:
+        check_count(case.loop(ups_and_downs(case.load)[which]).run(DAY))
+
+    check()
+
+
+PROXY = Use("proxy", 500, share=0.0, base=250)
+UNLIKE_THEIR_TEMPLATE = {
+    "an injected sidecar": Shape((Use(), Use("proxy", 500, share=0.0, base=250, place="injected")), 4),
+    "a native sidecar": Shape((Use(), Use("proxy", 500, share=0.0, base=250, place="native")), 4),
+    "requests of the pod as a whole": Shape((Use(),), 4, whole={"cpu": "2"}),
+    "requests that a LimitRange sets": Shape((Use(cpu=None), Use("proxy", cpu=None, share=0.1)), 4),
+}
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+@pytest.mark.parametrize("weight", [30, 50, 100])
+@pytest.mark.parametrize("shape", UNLIKE_THEIR_TEMPLATE.values(), ids=UNLIKE_THEIR_TEMPLATE)
+def test_a_workload_that_rests_under_an_hpa_alone_rests(shape: Shape, weight: float, blend: str) -> None:
+    """The HPA would leave its four replicas alone: it has nothing to do at first."""
+    case = plain(blend=blend, weight=weight, percent=50)
+    loop = Case(shape, blend, weight, "Utilization", 50, 0).loop(loads.constant(0))
+    used = sum(loop.targets()[0].capacity(loop.fleet.sample()) for _ in range(4))
+    used -= 4 * sum(one.base for one in shape.uses)
+    load = used / sum(one.share for one in shape.uses)
+    loop = Case(shape, blend, weight, case.target, 50, 0).loop(loads.constant(load)).run(DAY)
+    assert all(one.replicas[1] <= one.replicas[0] + 1 for one in loop.writes[:1]), loop.writes
+    check_count(loop)
