@@ -87,7 +87,7 @@ def other_containers(name: str, places: tuple[str, ...]) -> st.SearchStrategy[Us
     return st.builds(
         Use,
         name=st.just(name),
-        cpu=st.sampled_from([50, 100, 500]),
+        cpu=st.sampled_from([None, 50, 100, 500]),
         memory=st.sampled_from([64 * MIB, 512 * MIB]),
         share=st.sampled_from([0.0, 0.1, 0.25]),
         base=st.sampled_from([5, 20]),
@@ -98,12 +98,18 @@ def other_containers(name: str, places: tuple[str, ...]) -> st.SearchStrategy[Us
     )
 
 
+BOTH = ("cpu", "memory")
+WHOLE: tuple[dict[str, str] | None, ...] = (None, None, {"cpu": "3", "memory": "4Gi"})
+"""Requests of pods as a whole, as large as those of the largest containers together."""
+
+
 @st.composite
-def shapes(draw: st.DrawFn, places: tuple[str, ...]) -> Shape:
+def shapes(draw: st.DrawFn, places: tuple[str, ...], controlled: tuple[str, ...]) -> Shape:
     uses = [draw(main_containers())]
     for name in ("proxy", "agent")[: draw(st.integers(0, 2))]:
         uses.append(draw(other_containers(name, places)))
-    return Shape(tuple(uses), replicas=draw(st.integers(1, 8)))
+    whole = draw(st.sampled_from(WHOLE)) if places != ("template",) else None
+    return Shape(tuple(uses), draw(st.integers(1, 8)), whole, controlled)
 
 
 ALL_PLACES = ("template", "native", "injected")
@@ -116,10 +122,11 @@ def cases(
     targets: tuple[str, ...] = TARGETS,
     places: tuple[str, ...] = ALL_PLACES,
     weights: tuple[int, ...] = (0, 30, 50, 80, 100),
+    controlled: tuple[str, ...] = BOTH,
 ) -> Case:
-    shape = draw(shapes(places))
+    """A workload that needs two to eight replicas as it begins, or fewer where pods have requests as a whole."""
+    shape = draw(shapes(places, controlled))
     percent = draw(st.sampled_from([50, 60, 80]))
-    # As it begins, it needs 2 to 8 replicas.
     request = shape.mine[0].cpu or 100
     load = draw(st.integers(2, 8)) * (request * percent // 100 - 40) - 10
     return Case(shape, blend, draw(st.sampled_from(weights)), draw(st.sampled_from(targets)), percent, load)

@@ -37,7 +37,11 @@ def spec(
 ) -> dict[str, Any]:
     """An Hvpa of one weight; `hpa` and `vpa` are further fields of its axes."""
     policies = [
-        {"containerName": one.name, "mode": "Auto" if one.governed and one.place == "template" else "Off"}
+        {
+            "containerName": one.name,
+            "mode": "Auto" if one.governed and one.place == "template" else "Off",
+            "controlledResources": list(shape.controlled),
+        }
         for one in shape.uses
     ]
     template = {

@@ -276,8 +276,8 @@ class Loop:
         if patch.resource_version != str(self.fleet.version):
             raise Conflict("the workload has changed")
         body = cast(Mapping[str, Any], patch.body)
-        if self.refuses and "template" in body["spec"]:
-            raise WriteError('admission webhook "policy" denied the request: requests are too large')
+        if "template" in body["spec"]:
+            self._validate(body)
         serves = self.serves()
         before, requests = self.fleet.replicas, self.requests()
         self.fleet.patch(body, self.now)
@@ -286,6 +286,20 @@ class Loop:
             Write(self.now, (before, after), (requests, self.requests()), self._load, max(serves, self.serves()))
         )
         self._awake = True
+
+    def _validate(self, body: Mapping[str, Any]) -> None:
+        """What an API server or a webhook refuses: requests are larger in sum than those of the pod as a whole."""
+        if self.refuses:
+            raise WriteError('admission webhook "policy" denied the request: requests are too large')
+        spec = self.fleet.patched(body["spec"])
+        every = (*spec["containers"], *spec["initContainers"])
+        for resource, whole in (self.shape.whole or {}).items():
+            found = [one["resources"]["requests"].get(resource, 0) for one in every]
+            if sum(parse_resource(cast(Resource, resource), one) for one in found) > parse_resource(
+                cast(Resource, resource), whole
+            ):
+                what = f"spec.template.spec.resources.requests[{resource}]"
+                raise WriteError(f"{what}: must be greater than or equal to aggregate container requests")
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""

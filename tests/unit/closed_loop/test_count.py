@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.closed_loop import loads
-from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples, plain
+from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples
 from tests.unit.closed_loop.loads import DAY, HOUR, Load
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import Shape, Use
@@ -44,7 +44,7 @@ def test_pods_like_their_template_are_never_too_many(blend: str) -> None:
 
 
 @pytest.mark.parametrize("blend", BLENDS)
-def test_sidecars_that_the_template_does_not_show_never_make_pods_too_many(blend: str) -> None:
+def test_pods_that_differ_from_their_template_are_never_too_many(blend: str) -> None:
     @examples(14)
     @given(cases(blend, places=("native", "injected")), st.integers(0, 4))
     def check(case: Case, which: int) -> None:
@@ -53,7 +53,6 @@ def test_sidecars_that_the_template_does_not_show_never_make_pods_too_many(blend
     check()
 
 
-PROXY = Use("proxy", 500, share=0.0, base=250)
 UNLIKE_THEIR_TEMPLATE = {
     "an injected sidecar": Shape((Use(), Use("proxy", 500, share=0.0, base=250, place="injected")), 4),
     "a native sidecar": Shape((Use(), Use("proxy", 500, share=0.0, base=250, place="native")), 4),
@@ -65,13 +64,12 @@ UNLIKE_THEIR_TEMPLATE = {
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("weight", [30, 50, 100])
 @pytest.mark.parametrize("shape", UNLIKE_THEIR_TEMPLATE.values(), ids=UNLIKE_THEIR_TEMPLATE)
-def test_a_workload_that_rests_under_an_hpa_alone_rests(shape: Shape, weight: float, blend: str) -> None:
-    """The HPA would leave its four replicas alone: it has nothing to do at first."""
-    case = plain(blend=blend, weight=weight, percent=50)
-    loop = Case(shape, blend, weight, "Utilization", 50, 0).loop(loads.constant(0))
-    used = sum(loop.targets()[0].capacity(loop.fleet.sample()) for _ in range(4))
-    used -= 4 * sum(one.base for one in shape.uses)
-    load = used / sum(one.share for one in shape.uses)
-    loop = Case(shape, blend, weight, case.target, 50, 0).loop(loads.constant(load)).run(DAY)
-    assert all(one.replicas[1] <= one.replicas[0] + 1 for one in loop.writes[:1]), loop.writes
+def test_a_workload_at_its_target_is_not_scaled_out(shape: Shape, weight: float, blend: str) -> None:
+    """The HPA alone would leave its four replicas as they are."""
+    case = Case(shape, blend, weight, "Utilization", 50, 0)
+    loop = case.loop(loads.constant(0))
+    (target,) = loop.targets()
+    work = target.capacity(loop.fleet.sample()) - target.base(shape)
+    loop = case.loop(loads.constant(4 * work / target.share(shape))).run(DAY)
+    assert all(one.replicas[1] <= 4 + 1 for one in loop.writes), loop.writes
     check_count(loop)

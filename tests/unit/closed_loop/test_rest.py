@@ -13,7 +13,7 @@ from tests.unit.closed_loop.workload import MIB, Use
 
 pytestmark = pytest.mark.untraced
 
-SETTLED = {"Additive": 2 * HOUR, "Trajectory": 4 * DAY}
+SETTLED = {"Additive": 2 * HOUR, "Trajectory": 2 * DAY}
 """Additive follows the VPA's target, which stands still once `minHistory` is over. Trajectory follows the usual demand,
 of which the VPA forgets half in a day."""
 FEW = 8
@@ -28,7 +28,7 @@ def _written(loop: Loop, since: float) -> list[str]:
 @pytest.mark.parametrize("blend", BLENDS)
 def test_at_constant_load_nothing_is_written_after_it_has_settled(blend: str) -> None:
     @examples(12)
-    @given(cases(blend))
+    @given(cases(blend, controlled=("cpu",)))
     def check(case: Case) -> None:
         loop = case.loop(loads.constant(case.load)).run(SETTLED[blend] + 2 * DAY)
         assert _written(loop, SETTLED[blend]) == [], loop.writes
@@ -37,13 +37,16 @@ def test_at_constant_load_nothing_is_written_after_it_has_settled(blend: str) ->
 
 
 @pytest.mark.parametrize("blend", BLENDS)
-def test_a_constant_load_restarts_pods_a_few_times_at_most(blend: str) -> None:
+def test_at_constant_load_only_memory_that_was_once_needed_is_still_given_back(blend: str) -> None:
+    """The VPA remembers peaks of memory for days, and what other pods used before: it is given back bit by bit."""
+
     @examples(12)
     @given(cases(blend))
     def check(case: Case) -> None:
-        loop = case.loop(loads.constant(case.load)).run(3 * DAY)
+        loop = case.loop(loads.constant(case.load)).run(5 * DAY)
         assert len(loop.vertical()) <= FEW, loop.writes
-        assert len(loop.vertical(since=12 * HOUR)) <= 2, loop.writes
+        assert len(loop.vertical(since=DAY)) <= 3, loop.writes
+        assert len(loop.vertical(since=3 * DAY)) <= 1, loop.writes
 
     check()
 
@@ -55,10 +58,12 @@ UNLIKE = (
 """An application that uses twenty times what its proxy does, and both request the same."""
 
 
-@pytest.mark.parametrize("blend", BLENDS)
+@pytest.mark.parametrize(("blend", "weight"), [("Additive", 100), ("Trajectory", 50), ("Trajectory", 80)])
 @pytest.mark.parametrize("percent", [50, 70])
-def test_containers_of_unlike_use_get_requests_that_are_as_unlike(blend: str, percent: int) -> None:
-    loop = plain(*UNLIKE, blend=blend, weight=80, percent=percent, load=2850).loop(loads.constant(2850))
+def test_containers_of_unlike_use_get_requests_that_are_as_unlike(
+    blend: str, weight: float, percent: int
+) -> None:
+    loop = plain(*UNLIKE, blend=blend, weight=weight, percent=percent, load=2850).loop(loads.constant(2850))
     loop.run(6 * DAY)
     relative = [loop.request(one.name) / loop.recommended(one.name) for one in UNLIKE]
     assert max(relative) / min(relative) <= 1.6, loop.writes

@@ -12,18 +12,19 @@ from tests.unit.closed_loop.loads import DAY, HOUR
 
 pytestmark = pytest.mark.untraced
 
-BEGIN = 3 * DAY
+BEGIN = 2 * DAY
 """Until then it settles."""
 
 
 @pytest.mark.parametrize("places", [("template",), ("native", "injected")], ids=["like template", "sidecars"])
 def test_trajectory_ends_where_it_began(places: tuple[str, ...]) -> None:
-    """One replica more may stay, inside the overlap; requests may differ by as much as pods are not replaced for: twice
-    the overlap."""
+    """One replica more or less may stay, inside the overlap. Requests may differ by as much as pods are not replaced for,
+    which is twice the overlap either way, and by what the VPA still remembers of the peak. Memory is left out: pods have a part of it whatever their load is (the recommender's minimum is one),
+    so that it is no demand that more pods share."""
 
-    @examples(16)
+    @examples(8)
     @given(
-        cases("Trajectory", places=places, weights=(30, 50, 80)),
+        cases("Trajectory", places=places, weights=(30, 50, 80), controlled=("cpu",)),
         st.sampled_from([1.5, 2.0]),
         st.sampled_from([1, 6]),
     )
@@ -31,9 +32,9 @@ def test_trajectory_ends_where_it_began(places: tuple[str, ...]) -> None:
         peak = loads.step(case.load, factor * case.load, BEGIN, BEGIN + hours * HOUR)
         loop = case.loop(peak).run(BEGIN - HOUR)
         replicas, sizes = loop.fleet.replicas, {name: loop.request(name) for name in loop.requests()}
-        loop.run(BEGIN + 4 * DAY)
+        loop.run(BEGIN + 3 * DAY)
         assert abs(loop.fleet.replicas - replicas) <= 1, loop.writes
         for name, size in sizes.items():
-            assert abs(loop.request(name) - size) <= 0.2 * size + 10, loop.writes
+            assert abs(loop.request(name) - size) <= 0.4 * size + 40, loop.writes
 
     check()

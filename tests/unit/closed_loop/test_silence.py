@@ -40,7 +40,11 @@ def silent(one: Told) -> Iterator[str]:
     if view is None:
         return
     horizontal = [entry for entry in decision.blocked if entry.axis == "horizontal"]
-    if view.recommended != view.target and not horizontal:
+    # Where both axes are solved together, a count may wait for sizes that are held, and that is what is reported.
+    vpa_active = next(entry for entry in decision.status.conditions if entry.type == "VpaActive")
+    waits = decision.blocked or vpa_active.reason == "YoungHistory"
+    reasons = waits if decision.joint is not None else horizontal
+    if view.recommended != view.target and not reasons:
         yield f"{view.target} replicas, {view.recommended} recommended"
     shared = decision.joint is None and view.target == view.current
     if shared and view.hpa is not None and view.hpa != view.current and not horizontal:

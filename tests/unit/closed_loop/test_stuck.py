@@ -8,19 +8,24 @@ from tests.unit.closed_loop import loads
 from tests.unit.closed_loop.cases import BLENDS, plain
 from tests.unit.closed_loop.loads import HOUR
 from tests.unit.closed_loop.loop import Loop
+from tests.unit.closed_loop.workload import MIB, Use
 
 pytestmark = pytest.mark.untraced
+
+
+ENOUGH = 1 / 1.1
+"""Of the replicas that serve the load: with so many the HPA's metric is within its tolerance."""
 
 
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("weight", [0, 30, 50])
 def test_a_pod_that_never_becomes_ready_does_not_freeze_the_count(blend: str, weight: float) -> None:
-    """One of the pods that the first scale-out makes never gets ready; an hour later the load doubles."""
+    """One of the pods that the first scale-out makes never gets ready; an hour later the load doubles. What the HPA is
+    to be content with is a tenth less."""
     case = plain(blend=blend, weight=weight, load=1800, replicas=4)
     loop = case.loop_with(loads.step(1800, 3600, HOUR), lambda number, _: number != 5)
-    loop.run(HOUR + 1800.0)
-    ready = len(loop.fleet.ready(loop.now))
-    assert ready >= loop.serves() or loop.fleet.replicas >= loop.serves(), loop.writes
+    loop.run(3 * HOUR)
+    assert loop.fleet.replicas >= ENOUGH * loop.serves(), loop.writes
 
 
 @pytest.mark.parametrize("blend", BLENDS)
@@ -43,8 +48,10 @@ def test_a_rollout_that_never_ends_does_not_freeze_requests(blend: str) -> None:
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("weight", [30, 50])
 def test_refused_requests_do_not_starve_the_replicas(blend: str, weight: float) -> None:
-    case = plain(blend=blend, weight=weight, load=4000, replicas=2)
+    """The VPA wants far more memory from the first minutes on, and no webhook lets it."""
+    case = plain(Use(memory_base=900 * MIB), blend=blend, weight=weight, load=2000, replicas=2)
     spec = case.loop(loads.constant(0)).spec
-    loop = Loop(spec, case.shape, loads.step(4000, 8000, 2 * HOUR), refuses=True).run(6 * HOUR)
-    assert loop.fleet.replicas >= min(20, loop.serves()) * (1 - weight / 100), loop.writes
+    loop = Loop(spec, case.shape, loads.step(2000, 4000, 2 * HOUR), refuses=True).run(6 * HOUR)
     assert any("denied the request" in text for text in loop.errors), loop.errors
+    assert loop.vertical() == []
+    assert loop.fleet.replicas >= ENOUGH * loop.serves(), loop.writes

@@ -61,11 +61,13 @@ class Use:
 
 @dataclass(frozen=True)
 class Shape:
-    """A workload as it begins. `whole`: the requests of each pod as a whole, as Kubernetes writes them."""
+    """A workload as it begins. `whole`: the requests of each pod as a whole, as Kubernetes writes them; `controlled`:
+    which of its resources the VPA scales."""
 
     uses: tuple[Use, ...] = (Use(),)
     replicas: int = 3
     whole: Mapping[str, str] | None = None
+    controlled: tuple[str, ...] = ("cpu", "memory")
 
     @property
     def names(self) -> frozenset[str]:
@@ -205,16 +207,18 @@ class Fleet:
         self._annotations |= body["metadata"].get("annotations", {})
         spec = body.get("spec", {})
         self.replicas = spec.get("replicas", self.replicas)
-        changes = spec.get("template", {}).get("spec", {})
-        if changes:
-            self.template = self.template | {
-                kind: _merged(self.template[kind], changes.get(kind, ()))
-                for kind in ("containers", "initContainers")
-            }
+        if "template" in spec:
+            self.template = self.patched(spec)
             self._revision += 1
             self._moved_at = now
         self._generation += 1
         self.version += 1
+
+    def patched(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The template's spec after such a patch."""
+        changes = spec.get("template", {}).get("spec", {})
+        kinds = ("containers", "initContainers")
+        return self.template | {kind: _merged(self.template[kind], changes.get(kind, ())) for kind in kinds}
 
     # --- the Deployment's controller, with its defaults: 25 percent more, 25 percent missing ---------------------------
     def _resize(self, now: float) -> bool:
