@@ -43,6 +43,8 @@ VPA_PERIOD = 300.0
 WINDOW = dt.timedelta(seconds=30)
 MEASURED_AFTER = 30.0
 """Seconds until a new pod has metrics."""
+TOLERATED = 1.1 + 0.01
+"""The HPA's tolerance, and the percent that a utilization is cut off by."""
 MOST_AT_ONCE = 30
 """Reconciles at one instant after which something is written again and again."""
 
@@ -357,19 +359,22 @@ class Loop:
 
     def serves(self) -> int:
         """How many replicas of the pods that there are, or of those that are made now, serve the load at the HPA's
-        target: what a perfect HPA would want. The largest of the counts of the last minutes is it, since metrics are
-        older than the load."""
+        target: what a perfect HPA would want. The largest load of the last minutes counts, since metrics are older."""
         _, pods = self.fleet.read(self.now)
         recently = max(self.load.at(max(0.0, self.now - back)) for back in (0.0, 60.0, 120.0))
-        return max(self._needed(pod, recently) for pod in (*pods, self.fleet.sample()))
+        return max(self._needed(pod, recently, 1.0) for pod in (*pods, self.fleet.sample()))
 
-    def _needed(self, pod: Pod, load: float) -> int:
+    def is_served(self) -> bool:
+        """Whether there are as many replicas of the template's size as serve the load within the HPA's tolerance."""
+        return self.fleet.replicas >= self._needed(self.fleet.sample(), self.load.at(self.now), TOLERATED)
+
+    def _needed(self, pod: Pod, load: float, tolerated: float) -> int:
         assert self.hvpa.spec is not None and self.hvpa.spec.hpa.template.spec is not None
         bounds = self.hvpa.spec.hpa.template.spec
         least, most = bounds.min_replicas or 1, bounds.max_replicas
         counts = [least]
         for metric in self.targets():
-            capacity = metric.capacity(pod) - metric.base(self.shape)
+            capacity = metric.capacity(pod) * tolerated - metric.base(self.shape)
             share = metric.share(self.shape)
             counts.append(most if capacity <= 0 else math.ceil(load * share / capacity - 1e-9))
         return min(most, max(counts))

@@ -19,10 +19,8 @@ BEGIN = {"Additive": 12 * HOUR, "Trajectory": 3 * DAY}
 
 
 def check_days(loop: Loop, since: float) -> None:
-    """No more than one vertical step in any 24 hours."""
-    steps = [one.at for one in loop.vertical(since)]
-    close = [(at, later) for at, later in zip(steps, steps[1:], strict=False) if later - at < DAY]
-    assert close == [], loop.writes
+    """No more vertical steps than days."""
+    assert len(loop.vertical(since)) <= (loop.now - since) / DAY, loop.writes
 
 
 def slight(load: int) -> tuple[Load, ...]:

@@ -13,19 +13,14 @@ from tests.unit.closed_loop.workload import MIB, Use
 pytestmark = pytest.mark.untraced
 
 
-ENOUGH = 1 / 1.1
-"""Of the replicas that serve the load: with so many the HPA's metric is within its tolerance."""
-
-
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("weight", [0, 30, 50])
 def test_a_pod_that_never_becomes_ready_does_not_freeze_the_count(blend: str, weight: float) -> None:
-    """One of the pods that the first scale-out makes never gets ready; an hour later the load doubles. What the HPA is
-    to be content with is a tenth less."""
+    """One of the pods that the first scale-out makes never gets ready; an hour later the load doubles."""
     case = plain(blend=blend, weight=weight, load=1800, replicas=4)
     loop = case.loop_with(loads.step(1800, 3600, HOUR), lambda number, _: number != 5)
     loop.run(3 * HOUR)
-    assert loop.fleet.replicas >= ENOUGH * loop.serves(), loop.writes
+    assert loop.is_served(), loop.writes
 
 
 @pytest.mark.parametrize("blend", BLENDS)
@@ -54,4 +49,4 @@ def test_refused_requests_do_not_starve_the_replicas(blend: str, weight: float) 
     loop = Loop(spec, case.shape, loads.step(2000, 4000, 2 * HOUR), refuses=True).run(6 * HOUR)
     assert any("denied the request" in text for text in loop.errors), loop.errors
     assert loop.vertical() == []
-    assert loop.fleet.replicas >= ENOUGH * loop.serves(), loop.writes
+    assert loop.is_served(), loop.writes
