@@ -80,6 +80,9 @@ class SpentTarget(StatusModel):
     """The vertical weight in percent that it was blended with."""
     request: str
     """The request that was set."""
+    small_steps: Whole | None = None
+    """How many steps in a row `minChangeTimeout` let through that are smaller than `minChange` (absent: none). Each
+    doubles the timeout."""
 
 
 class Pending(StatusModel):
@@ -145,6 +148,8 @@ class VerticalAxis(StatusModel):
 
     last_scale_time: Timestamp | None = None
     """When requests were last changed."""
+    last_scale_up_time: Timestamp | None = None
+    """When a request was last raised."""
     spent: tuple[SpentTarget, ...] = ()
     """What the last steps were blended from."""
     pending: tuple[Pending, ...] = ()

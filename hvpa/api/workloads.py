@@ -75,7 +75,14 @@ class WorkloadSpec(ReadModel, frozen=True):
     selector: Selector = Selector()
     template: PodTemplate = PodTemplate()
     update_strategy: UpdateStrategy | None = None
+    progress_deadline_seconds: Count | None = None
     paused: bool = False
+
+
+class Progress(Condition, frozen=True):
+    """A condition of a workload. Of those of a Deployment, `Progressing` says when the rollout last went on."""
+
+    last_update_time: Instant | None = None
 
 
 class WorkloadStatus(ReadModel, frozen=True):
@@ -86,6 +93,7 @@ class WorkloadStatus(ReadModel, frozen=True):
     updated_replicas: Count = 0
     ready_replicas: Count = 0
     available_replicas: Count = 0
+    conditions: list[Progress] = []
 
 
 class _OwnedResources(ReadModel, frozen=True):

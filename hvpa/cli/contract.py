@@ -66,7 +66,8 @@ class BlockedChange(Part, frozen=True):
         str,
         Meta(
             description="The first gate that blocks: Paused, Contested, Weight, UpdatePolicy, "
-            "StabilizationWindow, MaintenanceWindow, Rollout or MinChange."
+            "StabilizationWindow, MaintenanceWindow, Rollout, "
+            "Measurement or MinChange."
         ),
     ]
     container: Annotated[str | None, Meta(description="null on the horizontal axis.")]

@@ -35,11 +35,18 @@ def blend_replicas(current: int, wish: int, horizontal_ppm: int) -> int:
 
 
 def blend_request(resource: Resource, current: int, target: int, vertical_ppm: int) -> int:
-    """`current + (target - current) * weight`, rounded up to whole millicores or kilobytes; `current` at weight 0."""
-    if vertical_ppm == 0 or target == current:
+    """`current + (target - current) * weight`, see `move_request`. 1000m, target 2000m, weight 0.3: 1300m."""
+    return move_request(resource, current, target - current, vertical_ppm)
+
+
+def move_request(resource: Resource, current: int, moved: int, vertical_ppm: int) -> int:
+    """`current + moved * weight`, rounded up to whole millicores or kilobytes, but never across `current`: a request
+    does not rise for a target below it. 1Gi, 324 bytes less, weight 1: 1Gi, and not 1073742k."""
+    change = moved * vertical_ppm
+    if change == 0:
         return current
-    exact = ceil_div(current * FULL + (target - current) * vertical_ppm, FULL)
-    return round_up(exact, _UNIT[resource])
+    wanted = round_up(ceil_div(current * FULL + change, FULL), _UNIT[resource])
+    return wanted if change > 0 else min(wanted, current)
 
 
 class RequestBounds(msgspec.Struct, frozen=True, gc=False):

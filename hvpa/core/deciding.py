@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from operator import attrgetter
 
 from msgspec import structs
 
+from hvpa.api.hvpa import HvpaSpec
 from hvpa.api.quantity import format_resource
 from hvpa.api.status import HorizontalAxis
 from hvpa.core.events import events_of
@@ -30,12 +30,12 @@ from hvpa.core.model import (
 )
 from hvpa.core.present import Present
 from hvpa.core.report import next_status
-from hvpa.core.rollout import rollout_complete
+from hvpa.core.rollout import progress_deadline, rollout_complete
 from hvpa.core.slots import RESOURCES, present_resources
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.steps import VerticalOutcome
 from hvpa.core.vertical import scale_vertically
-from hvpa.core.weights import Bounds, Weight, weight_at
+from hvpa.core.weights import Axes, Bounds, Weight, weight_at
 from hvpa.core.wish import Wish, put_inside, trusted_wish
 
 _STANDING = ("configured", "problem", "changes", "in_charge")
@@ -49,11 +49,11 @@ def decide(seen: Observation) -> Decision:
     """What to do about one Hvpa, as it is seen: what to write, the complete next status, and when to look again."""
     if seen.metadata.deletion_timestamp is not None:
         return Decision(status=seen.status)
-    present = Present(seen.now)
-    decision, look_again_at = _decided(present, seen, *_wish(seen), seen.settings.in_place)
-    if look_again_at is None:
+    present = Present(seen.now, seen.changes_at)
+    decision = _decided(present, seen, *_wish(seen), seen.settings.in_place)
+    if present.changes_at is None:
         return decision
-    return structs.replace(decision, recheck_after=look_again_at - seen.now)
+    return structs.replace(decision, recheck_after=present.changes_at - seen.now)
 
 
 def _basis(seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Basis:
@@ -61,15 +61,13 @@ def _basis(seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Basis:
 
 
 @remembered_while(_basis, of_status=True)
-def _decided(
-    present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: bool
-) -> tuple[Decision, dt.datetime | None]:
-    """The decision, but for when to look again, which is beside it."""
+def _decided(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Decision:
+    """The decision, but for when to look again, which the present knows."""
     judgement = Judgement()
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
         judgement = _judge(present, seen, wish, bounds, in_place)
     status = next_status(seen, present, judgement)
-    decision = Decision(
+    return Decision(
         status=status,
         workload_patch=_patch(seen, judgement),
         mailbox=judgement.wish.mailbox,
@@ -84,7 +82,6 @@ def _decided(
         applied=judgement.applied,
         joint=judgement.joint,
     )
-    return decision, judgement.look_again_at
 
 
 def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Judgement:
@@ -92,23 +89,43 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: 
     assert seen.spec is not None and seen.workload is not None
     spec, current = seen.spec, seen.workload.spec.replicas
     resources = present_resources(seen.workload.spec.template.spec.containers)
-    if current == 0:
+    if is_left_at_zero(seen, bounds):
         return Judgement(wish=wish, containers=resources, recommended=resources, scaled_to_zero=True)
-    moment = Moment(present, spec, rollout_complete(seen.workload))
+    moment = _moment(present, seen, spec)
     if (axis := without_past_goal(seen.horizontal, current, wish)) is not seen.horizontal:
         seen = structs.replace(seen, horizontal=axis)
     if spec.joint:
         return _judge_jointly(seen, moment, wish, bounds, in_place)
-    vertical_only = seen.vpa.configured and not seen.hpa.configured
-    weight = weight_at(spec, current, wish.replicas, bounds, vertical_only)
+    usable = seen.vpa.in_charge and seen.vpa.problem is None
+    axes = Axes(seen.vpa.configured and not seen.hpa.configured, usable)
+    weight = weight_at(spec, current, wish.replicas, bounds, axes)
     horizontal = vertical = None
     if seen.hpa.in_charge:
         starving = bool(seen.pods.starving) or seen.legacy_override
         horizontal = scale_horizontally(seen, moment, wish, weight, bounds, starving)
-    if seen.vpa.in_charge and seen.vpa.problem is None:
+    if usable:
         wants_out = wish.beyond_max and bounds.upper is not None and current >= bounds.upper
         vertical = scale_vertically(seen, moment, weight, wants_out)
     return _joined(seen, wish, weight, horizontal, vertical, resources)
+
+
+def is_left_at_zero(seen: Scene, bounds: Bounds) -> bool:
+    """Whether the target has 0 replicas that are none of our doing. Where the HPA may scale to 0 (minReplicas 0) and we
+    followed it there, we follow it back as well."""
+    assert seen.workload is not None
+    if seen.workload.spec.replicas > 0:
+        return False
+    spent = seen.horizontal.spent
+    return bounds.lower > 0 or spent is None or spent.replicas > 0 or not seen.hpa.in_charge
+
+
+def _moment(present: Present, seen: Scene, spec: HvpaSpec) -> Moment:
+    """What all gates share."""
+    assert seen.workload is not None
+    if rollout_complete(seen.workload):
+        return Moment(present, spec, is_settled=True)
+    deadline = progress_deadline(seen)
+    return Moment(present, spec, deadline is not None and present.is_past(deadline), deadline)
 
 
 def _judge_jointly(seen: Scene, moment: Moment, wish: Wish, bounds: Bounds, in_place: bool) -> Judgement:
@@ -116,12 +133,10 @@ def _judge_jointly(seen: Scene, moment: Moment, wish: Wish, bounds: Bounds, in_p
     scaling = JointScaling(seen, moment, wish, bounds, in_place)
     found = scaling.outcome()
     judged = _joined(seen, wish, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
-    wakes = [when for when in (judged.look_again_at, found.look_again_at) if when is not None]
     return structs.replace(
         judged,
         recommended_replicas=found.view.wanted.replicas,
         vertical=scaling.known.kept(judged.vertical or seen.vertical),
-        look_again_at=min(wakes, default=None),
         joint=found.view,
     )
 
@@ -145,7 +160,6 @@ def _joined(
         applied += [("vertical", direction) for direction in vertical.directions]
     outcomes = [one for one in (horizontal, vertical) if one is not None]
     blocked = tuple([entry for one in outcomes for entry in one.blocked])
-    wakes = [one.look_again_at for one in outcomes] + [entry.until for entry in blocked]
     return Judgement(
         wish=wish,
         weight=weight,
@@ -157,7 +171,6 @@ def _joined(
         horizontal=_horizontal_axis(seen, wish, horizontal if applies else None),
         vertical=vertical.axis if vertical is not None else without_pending(seen.vertical),
         blocked=blocked,
-        look_again_at=min([when for when in wakes if when is not None], default=None),
         steps=(
             *_weight_told(weight),
             *[text for one in outcomes for text in one.steps],
@@ -186,7 +199,11 @@ def _bounds(seen: Observation) -> Bounds:
     if hpa.name is not None:
         if seen.hpa.object is None:
             return Bounds()
-        return Bounds(seen.hpa.object.spec.min_replicas, seen.hpa.object.spec.max_replicas)
+        found = seen.hpa.object.spec
+        # A path has no place for no pods at all.
+        return Bounds(
+            max(1, found.min_replicas) if seen.spec.joint else found.min_replicas, found.max_replicas
+        )
     template = hpa.template.spec
     if not hpa.deploy or template is None:
         return Bounds()
@@ -202,7 +219,7 @@ def _wish(seen: Observation) -> tuple[Wish, Bounds]:
     mailbox, corrected = seen.spec.replicas, seen.horizontal.mailbox
     if not seen.hpa.in_charge:
         return Wish(None, correction=corrected, problem=seen.hpa.problem), bounds
-    if seen.hpa.object is None or seen.workload.spec.replicas == 0:
+    if seen.hpa.object is None or is_left_at_zero(seen, bounds):
         inside = put_inside(mailbox, seen.workload.spec.replicas, bounds)
         return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem), bounds
     return trusted_wish(seen.hpa.object, seen, bounds), bounds

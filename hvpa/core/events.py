@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from hvpa.api import text
 from hvpa.api.status import HvpaStatus
+from hvpa.core.gates import MEASUREMENT
 from hvpa.core.judgement import Judgement, blocked_text, wire
 from hvpa.core.model import Axis, Direction, Event, Scene
 
@@ -58,9 +59,11 @@ def _block_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
         (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
     }
     for entry in judged.blocked:
+        if entry.reason == MEASUREMENT:
+            continue  # what follows each step, for a minute
         if (entry.reason, entry.axis, entry.direction, entry.container, entry.resource) not in known:
             yield Event("Normal", "ScalingBlocked", blocked_text(entry))
-    if known and not judged.blocked:
+    if any(reason != MEASUREMENT for reason, *_ in known) and not judged.blocked:
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
 
 

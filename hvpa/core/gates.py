@@ -31,6 +31,8 @@ MAINTENANCE_WINDOW = "MaintenanceWindow"
 """The direction's update mode is MaintenanceWindow and no window is open."""
 ROLLOUT = "Rollout"
 """The workload's last rollout is not complete, or another one is not yet worth it."""
+MEASUREMENT = "Measurement"
+"""The HPA has yet to measure what the last step made of the workload."""
 MIN_CHANGE = "MinChange"
 """The change is smaller than the direction's threshold."""
 
@@ -47,11 +49,16 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
 
 class Moment(msgspec.Struct, frozen=True, dict=True):
-    """What all gates of one decision share. Windows are looked at once, and only where a direction asks for them."""
+    """What all gates of one decision share. Windows are looked at once, and only where a direction asks for them.
+
+    `is_settled`: no rollout is under way, or the last one is past its progress deadline. `settles_at` is that deadline,
+    past or to come (None: the rollout is complete, or no clock ends it).
+    """
 
     present: Present
     spec: HvpaSpec
-    rollout_complete: bool
+    is_settled: bool
+    settles_at: dt.datetime | None = None
 
     @property
     def applies(self) -> bool:
@@ -61,12 +68,11 @@ class Moment(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def window(self) -> WindowState:
         """The state of the maintenance windows now."""
-        state = window_state(self.spec, self.present.now)
-        if state.open:
-            self.present.stamp()
-        elif state.opens_at is not None:
-            self.present.is_past(state.opens_at)
-        return state
+        return self.present.answer(self._window)
+
+    def _window(self, now: dt.datetime) -> tuple[WindowState, dt.datetime | None]:
+        state = window_state(self.spec, now)
+        return state, state.closes_at if state.open else state.opens_at
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +80,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
     `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `weightless` whether the interval
     gives it no weight, `disruptive` whether it restarts pods, `too_small` whether it is below the threshold and
-    `small_until` when that stops to matter. `wait` is the stabilization duration where it is not the policy's,
+    `small_until` when that stops to matter, `unmeasured` whether it has to wait for a new measurement and `measured_at`
+    until when at the latest. `wait` is the stabilization duration where it is not the policy's,
     `worth_at` from when on pods are replaced for it.
     """
 
@@ -85,6 +92,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     disruptive: bool = False
     too_small: bool = False
     small_until: dt.datetime | None = None
+    unmeasured: bool = False
+    measured_at: dt.datetime | None = None
     wait: dt.timedelta | None = None
     worth_at: dt.datetime | None = None
 
@@ -122,10 +131,17 @@ def _maintenance(change: Change, moment: Moment) -> Hold | None:
 def _rollout(change: Change, moment: Moment) -> Hold | None:
     if not change.disruptive:
         return None
-    if not moment.rollout_complete:
-        return Hold(ROLLOUT)
+    if not moment.is_settled:
+        return Hold(ROLLOUT, moment.settles_at)
     early = change.worth_at is not None and not moment.present.is_past(change.worth_at)
     return Hold(ROLLOUT, change.worth_at) if early else None
+
+
+def _measurement(change: Change, moment: Moment) -> Hold | None:
+    if not change.unmeasured:
+        return None
+    until = change.measured_at
+    return None if until is not None and moment.present.is_past(until) else Hold(MEASUREMENT, until)
 
 
 def _min_change(change: Change, moment: Moment) -> Hold | None:
@@ -146,6 +162,7 @@ GATES: tuple[tuple[str, Gate], ...] = (
     (STABILIZATION_WINDOW, _stabilization),
     (MAINTENANCE_WINDOW, _maintenance),
     (ROLLOUT, _rollout),
+    (MEASUREMENT, _measurement),
     (MIN_CHANGE, _min_change),
 )
 
@@ -153,7 +170,7 @@ OVERRIDDEN = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MIN_CHANGE})
 """Gates that a starving container's memory passes on its way up (DESIGN 6.4)."""
 RELIEVED = frozenset({STABILIZATION_WINDOW, MIN_CHANGE})
 """Gates that its CPU and the other containers pass on their way up."""
-OUTSIDE_BOUNDS = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MIN_CHANGE})
+OUTSIDE_BOUNDS = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MEASUREMENT, MIN_CHANGE})
 """Gates that a count outside minReplicas..maxReplicas passes on its way inside (DESIGN 6.5)."""
 
 

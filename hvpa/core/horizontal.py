@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -12,7 +13,7 @@ from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
 from hvpa.core.gates import CONTESTED, OUTSIDE_BOUNDS, STABILIZATION_WINDOW, Change, Hold, Moment, first_hold
 from hvpa.core.model import Blocked, Direction, Scene
-from hvpa.core.present import Present
+from hvpa.core.present import Present, after
 from hvpa.core.state import step_time
 from hvpa.core.weights import Bounds, Weight
 from hvpa.core.wish import Wish
@@ -33,7 +34,6 @@ class HorizontalOutcome(Struct, frozen=True):
     recommended: int
     axis: HorizontalAxis
     blocked: tuple[Blocked, ...] = ()
-    look_again_at: dt.datetime | None = None
     steps: tuple[str, ...] = ()
 
     @property
@@ -71,7 +71,7 @@ def _go(
     way = _cut(seen, moment, way, bounds)
     full = way.step
     note = way.told(current, wish)
-    nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), way.look_again_at, (note,))
+    nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), (note,))
     reported = full
     if way.weight_now == 100 and wish.replicas is not None and full == current:
         reported = wish.replicas
@@ -143,25 +143,46 @@ def without_past_goal(axis: HorizontalAxis, current: int, wish: Wish) -> Horizon
     return axis.model_copy(update={"spent": spent})
 
 
-def settling(seen: Scene, present: Present) -> list[dt.datetime]:
-    """When the HPA has measured what the last changes made of the workload; nothing where it has."""
-    changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
-    return [until for when in changes if (until := present.held_until(when, SETTLING)) is not None]
+class Settling(NamedTuple):
+    """Whether the HPA has yet to measure what the last changes made of the workload, and until when (None: until the
+    rollout is complete, which no clock ends)."""
+
+    is_awaited: bool
+    until: dt.datetime | None = None
+
+
+_MEASURED = Settling(False)
+
+
+def settling(seen: Scene, moment: Moment) -> Settling:
+    """Whether the HPA has measured the settled workload: the rollout is complete, or past its progress deadline, and 60
+    seconds have passed since (DESIGN 5.2)."""
+    if not moment.is_settled:
+        return Settling(True, None if moment.settles_at is None else after(moment.settles_at, SETTLING))
+    changes = (
+        seen.horizontal.last_scale_time,
+        seen.vertical.last_scale_time,
+        seen.pods.last_ready_at,
+        moment.settles_at,
+    )
+    held = [until for when in changes if (until := moment.present.held_until(when, SETTLING)) is not None]
+    return Settling(bool(held), max(held, default=None))
 
 
 class _Way(Struct, frozen=True):
     """Where the wish leads: to `goal`, blended with the vertical `weight` (percent), and now to `step`, which is less
     where `maxStep` says so. `weight_now` is the weight at the present count, which may be another. `begun` tells that
-    earlier steps went part of the way, `look_again_at` when there is more to be known or done, `how` what was done
-    with the wish."""
+    earlier steps went part of the way, `next_at` when the next step of `maxStep` is due, `how` what was done with
+    the wish, `measurement` what it waits for, having had its step."""
 
     goal: int
     step: int
     weight: float
     weight_now: float
     begun: bool = False
-    look_again_at: dt.datetime | None = None
+    next_at: dt.datetime | None = None
     how: str = "blended"
+    measurement: Settling = _MEASURED
 
     def told(self, current: int, wish: Wish) -> str:
         """The way in words."""
@@ -169,8 +190,8 @@ class _Way(Struct, frozen=True):
         text = f"replicas: {current} now, {wished} wished, {self.goal} {self.how}"
         if self.step == self.goal:
             return text
-        if self.step == current and self.look_again_at is not None:
-            return f"{text}, the next step of maxStep at {format_timestamp(self.look_again_at)}"
+        if self.step == current and self.next_at is not None:
+            return f"{text}, the next step of maxStep at {format_timestamp(self.next_at)}"
         return f"{text}, {self.step} by maxStep, the rest later"
 
 
@@ -183,16 +204,18 @@ def _way(seen: Scene, moment: Moment, wish: Wish, weight: Weight, current: int) 
     if wish.replicas is None or wish.replicas == current:
         return _Way(current, current, weight.percent, weight.percent)
     is_begun = begun(seen.horizontal, current)
-    spent = seen.horizontal.spent
+    spent, measurement = seen.horizontal.spent, _MEASURED
     if spent is not None and (spent.replicas, spent.wish) == (current, wish.replicas):
-        measured = settling(seen, moment.present)
-        if measured or not moment.rollout_complete:
-            settles_at = max(measured) if moment.rollout_complete else None
-            if spent.goal is not None and weight.horizontal_ppm > 0 and current < spent.goal:
-                return _Way(spent.goal, spent.goal, spent.weight, weight.percent, is_begun, settles_at)
-            return _Way(current, current, weight.percent, weight.percent, look_again_at=settles_at)
+        measurement = settling(seen, moment)
+        if (
+            measurement.is_awaited
+            and spent.goal is not None
+            and weight.horizontal_ppm > 0
+            and current < spent.goal
+        ):
+            return _Way(spent.goal, spent.goal, spent.weight, weight.percent, is_begun)
     goal = blend_replicas(current, wish.replicas, weight.horizontal_ppm)
-    return _Way(goal, goal, weight.percent, weight.percent, is_begun)
+    return _Way(goal, goal, weight.percent, weight.percent, is_begun, measurement=measurement)
 
 
 def _cut(seen: Scene, moment: Moment, way: _Way, bounds: Bounds) -> _Way:
@@ -208,7 +231,7 @@ def _cut(seen: Scene, moment: Moment, way: _Way, bounds: Bounds) -> _Way:
     ours = axis.spent is not None and axis.spent.replicas == current
     next_at = moment.present.held_until(axis.last_scale_time, STEP_PERIOD) if ours else None
     if next_at is not None:
-        return structs.replace(way, goal=goal, step=bounds.clamp(current), look_again_at=next_at)
+        return structs.replace(way, goal=goal, step=bounds.clamp(current), next_at=next_at)
     return structs.replace(way, goal=goal, step=bounds.clamp(min(goal, most.limit(current))))
 
 
@@ -225,6 +248,8 @@ def _change(
         last_scale_time=seen.horizontal.last_scale_time,
         contested_until=contest.until,
         weightless=weightless,
+        unmeasured=way.measurement.is_awaited,
+        measured_at=way.measurement.until,
         too_small=not way.begun and abs(whole - current) < threshold(least.value, least.percentage, current),
     )
 

@@ -34,13 +34,12 @@ FIRST_WEIGHT: Final = 3600.0
 
 class Remembered(Struct, frozen=True):
     """What is known in a decision: `requests` as they are (a missing one counts as its limit, 0 without one), `first`
-    as they were when the target was first seen, and the means; with when there is more to be known."""
+    as they were when the target was first seen, and the means."""
 
     requests: Mapping[SlotKey, int]
     first: Mapping[SlotKey, int]
     demands: tuple[UsualDemand, ...] = ()
     counts: UsualReplicas | None = None
-    look_again_at: tuple[dt.datetime, ...] = ()
 
     def kept(self, axis: VerticalAxis) -> VerticalAxis:
         """The axis with what is to be remembered; the very same one where it is there already."""
@@ -84,7 +83,6 @@ class Memory:
         self.replicas = seen.workload.spec.replicas
         vpa = seen.vpa.object
         self.since = vpa.metadata.creation_timestamp if vpa is not None else None
-        self.wakes: list[dt.datetime] = []
 
     def brought_up(
         self, known: Remembered, measured: Mapping[SlotKey, int] | None, unmeasured: bool
@@ -103,16 +101,11 @@ class Memory:
         demands = {key: self._told(mean_of(one)) for key, one in found.items()}
         usual = Usual(demands, 0.0 if counts is None else self._told(mean_of_counts(counts)))
         kept = found | idle
-        told = Remembered(
-            known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts, tuple(self.wakes)
-        )
+        told = Remembered(known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts)
         return told, usual
 
     def _told(self, mean: Mean) -> float:
-        value, moves_at = mean.told(self.present)
-        if moves_at is not None:
-            self.wakes.append(moves_at)
-        return value
+        return self.present.answer(mean.told)
 
     def _demand(self, key: SlotKey, size: int, before: UsualDemand | None) -> UsualDemand:
         """The mean with what is measured now."""
@@ -120,9 +113,7 @@ class Memory:
             return self._first_demand(key, size)
         if abs(size - before.present) * 100 <= before.present * MOVED_PERCENT:
             return before
-        until = self.present.held_until(before.time, SAMPLE_EVERY)
-        if until is not None:
-            self.wakes.append(until)
+        if self.present.held_until(before.time, SAMPLE_EVERY) is not None:
             return before
         return _stored(key, mean_of(before).at(self.present.stamp()), size)
 

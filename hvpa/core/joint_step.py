@@ -42,12 +42,11 @@ _ALL_VERTICAL: Final = Weight(FULL, None, "")
 
 
 class JointOutcome(Struct, frozen=True):
-    """What becomes of both axes, how it was found, and when there is more to be known."""
+    """What becomes of both axes, and how it was found."""
 
     horizontal: HorizontalOutcome | None
     vertical: VerticalOutcome | None
     view: JointView
-    look_again_at: dt.datetime | None
 
 
 class JointScaling:
@@ -63,7 +62,6 @@ class JointScaling:
         self.in_place = in_place
         self.vertical_only = seen.vpa.configured and not seen.hpa.configured
         self.bounds = self._bounds(bounds)
-        self.wakes: list[dt.datetime] = []
         self.resources = present_resources(seen.workload.spec.template.spec.containers)
         self.known = first_seen(seen, self.resources)
         self.joint = self._joint()
@@ -117,9 +115,7 @@ class JointScaling:
         changes = [present.held_until(seen.horizontal.last_scale_time, SETTLING)]
         if len(lately) * _FEW > seen.pods.ready:
             changes.append(max(lately))
-        settles = [until for until in changes if until is not None]
-        self.wakes += settles
-        return bool(settles)
+        return any(until is not None for until in changes)
 
     def _settled(self, found: tuple[Claim, ...], requests: Requests) -> tuple[Claim, ...]:
         """The claims, without what is beyond the last count of pods as they are: for that pods would have to grow, and
@@ -127,10 +123,8 @@ class JointScaling:
         upper, pods = self.bounds.upper, [pods_needed(one, {}, requests) for one in found]
         if upper is None or max(pods, default=0) <= upper:
             return found
-        settles = settling(self.seen, self.moment.present)
-        if not settles and self.moment.rollout_complete:
+        if not settling(self.seen, self.moment).is_awaited:
             return found
-        self.wakes += settles
         return tuple(limited(one, upper, requests) for one in found)
 
     def weight(self) -> Weight | None:
@@ -150,8 +144,7 @@ class JointScaling:
             horizontal = self._counted(vertical)
             if vertical is not None and horizontal.target < self.goal:
                 vertical = self._made_up_for(vertical, horizontal)
-        look_again_at = min([*self.wakes, *self.known.look_again_at], default=None)
-        return JointOutcome(horizontal, vertical, joint.view(), look_again_at)
+        return JointOutcome(horizontal, vertical, joint.view())
 
     def _made_up_for(self, vertical: VerticalOutcome, horizontal: HorizontalOutcome) -> VerticalOutcome:
         """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for
@@ -197,7 +190,9 @@ class JointScaling:
         if not held:
             return False
         until = held[0].until
-        return self.in_place or until is None or until - self.moment.present.now > NOT_WORTH_REPLACING
+        if self.in_place or until is None:
+            return True
+        return not self.moment.present.is_past(until - NOT_WORTH_REPLACING)
 
 
 class JointVertical(VerticalScaling):
@@ -268,10 +263,8 @@ class JointVertical(VerticalScaling):
         before = self.record.overrides.get(slot.container)
         if slot.resource != "memory" or before is None or slot.target >= slot.current:
             return False
-        until = self.now.held_until(before.time, HALF_LIFE)
-        if until is not None:
-            self.wakes.append(until)
-        return until is not None and slot.container not in self.seen.pods.starving
+        is_recent = self.now.held_until(before.time, HALF_LIFE) is not None
+        return is_recent and slot.container not in self.seen.pods.starving
 
 
 def _along(step: Step, wait: dt.timedelta | None) -> Step:

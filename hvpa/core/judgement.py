@@ -29,7 +29,6 @@ class Judgement(msgspec.Struct, frozen=True, gc=False):
     horizontal: HorizontalAxis | None = None
     vertical: VerticalAxis | None = None
     blocked: tuple[Blocked, ...] = ()
-    look_again_at: dt.datetime | None = None
     steps: tuple[str, ...] = ()
     applied: tuple[tuple[Axis, Direction], ...] = ()
     scaled_to_zero: bool = False

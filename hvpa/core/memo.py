@@ -12,7 +12,7 @@ from functools import wraps
 from operator import is_
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
-from hvpa.core.present import Present
+from hvpa.core.present import LAST_INSTANT, Present
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -116,7 +116,7 @@ def remembered_while(
     basis: Callable[P, Basis], of_status: bool = False
 ) -> Callable[[Callable[Concatenate[Present, P], R]], Callable[Concatenate[Present, P], R]]:
     """As `latest`, for a function of the present as well: the result is kept while time alone changes nothing
-    (`Present.until`), and, where it is made `of_status`, until that is written (`forget_decision`)."""
+    (`Present.changes_at`), and, where it is made `of_status`, until that is written (`forget_decision`)."""
 
     def decorate(function: Callable[Concatenate[Present, P], R]) -> Callable[Concatenate[Present, P], R]:
         table: dict[Hashable, _Kept] = {}
@@ -130,20 +130,21 @@ def remembered_while(
             kept = table.get(slot)
             if (
                 kept is not None
-                and kept.since <= present.now < kept.until
+                and present.is_within(kept.since, kept.until)
                 and _are_same(kept.same, same)
                 and kept.equal == equal
             ):
                 present.is_past(kept.until)
                 return kept.result  # type: ignore[return-value]
-            own = Present(present.now)
+            own = present.fresh()
             result = function(own, *args, **kwargs)
-            if own.until > own.now:
-                _keep(table, slot, _Kept(same, equal, own.now, own.until, result))
-                present.is_past(own.until)
-            else:
+            until = own.changes_at or LAST_INSTANT
+            present.is_past(until)
+            if own.is_recorded:
                 table.pop(slot, None)
                 present.stamp()
+            else:
+                _keep(table, slot, _Kept(same, equal, own.stamp(), until, result))
             return result
 
         return call

@@ -114,6 +114,8 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     ready: int = 0
     running: int = 0
     last_ready_at: dt.datetime | None = None
+    newest_unready: dt.datetime | None = None
+    """When the last one of those that are not ready was created; None where all are."""
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
     and when that was last seen."""
@@ -169,6 +171,8 @@ class Observation(Scene, frozen=True, kw_only=True):
     """Everything a decision depends on, resolved: the same observation always gives the same decision."""
 
     now: dt.datetime
+    changes_at: dt.datetime | None
+    """When time alone makes another observation of the same objects (None: never)."""
     settings: Settings
     hpa: Recommender[Hpa]
 

@@ -51,14 +51,16 @@ _NO_HPA: Recommender[Hpa] = Recommender(False)
 
 def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observation:
     """Resolve `objects` as seen at `now` (timezone-aware) into what a decision depends on."""
-    present = Present(now.astimezone(dt.UTC))
+    now = now.astimezone(dt.UTC)
+    present = Present(now)
     uncapped = objects.hvpa.spec is not None and objects.hvpa.spec.joint
     scene = _scene(present, objects, tuple([_said(one, uncapped) for one in objects.vpas]))
     hpa = _NO_HPA
     if scene.spec is not None and scene.workload is not None:
         hpa = resolve_hpa(scene.metadata, scene.spec, objects.hpas)
     return Observation(
-        now=present.now,
+        now=now,
+        changes_at=present.changes_at,
         settings=settings,
         metadata=scene.metadata,
         spec=scene.spec,
@@ -119,7 +121,7 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
     pods = PodsSeen()
     if spec is not None and workload is not None:
         vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas), objects)
-        since = vertical.last_scale_time
+        since = vertical.last_scale_up_time
         if since is not None and present.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then
         pods = see_pods(hvpa.metadata, objects.pods, workload, since, spec.joint)

@@ -10,11 +10,21 @@ from typing import Any
 from hvpa.api.objects import Container, ContainerStatus, Meta, Pod, Workload, condition
 from hvpa.core.blend import ceil_div
 from hvpa.core.memo import Basis, latest
-from hvpa.core.model import PodSize, PodsSeen
+from hvpa.core.model import PodSize, PodsSeen, Scene
 from hvpa.core.path import SlotKey
+from hvpa.core.present import after
 from hvpa.core.slots import RESOURCES, amount
 
 _NOTHING: Mapping[Any, Any] = {}
+_NEVER: dt.datetime | None = None
+DEFAULT_DEADLINE = 600
+"""Seconds: `progressDeadlineSeconds` of a Deployment that names none (`SetDefaults_Deployment` in pkg/apis/apps/v1). It
+is taken for StatefulSets as well, which have no such field."""
+PROGRESSING = "Progressing"
+"""A Deployment's condition whose `lastUpdateTime` is that of the last progress (`syncRolloutStatus` in
+pkg/controller/deployment/progress.go)."""
+NO_DEADLINE = 2**31 - 1
+"""A `progressDeadlineSeconds` that stands for no deadline (`HasProgressDeadline` in pkg/controller/deployment/util)."""
 OOM_KILLED = "OOMKilled"
 EVICTED = "Evicted"
 _LOW_ON_MEMORY = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
@@ -44,6 +54,32 @@ def rollout_complete(workload: Workload) -> bool:
     return status.updated_replicas >= expected
 
 
+def progress_deadline(seen: Scene) -> dt.datetime | None:
+    """When the last rollout, which is not complete, is past its progress deadline: from then on a change may be what
+    repairs the pods (DESIGN 6.2). None where no clock ends it: the controller has not seen the workload's latest spec,
+    the deadline is switched off, or nothing is known of when the rollout last went on.
+
+    The deadline counts from the creation of the newest pod that is not ready, and where all are ready, from the
+    progress that the Deployment reports; not from before our own last change of requests. Example: a pod is created at
+    10:00 and never becomes ready; the deadline is 10:10.
+    """
+    workload, pods = seen.workload, seen.pods
+    assert workload is not None
+    if workload.status.observed_generation < workload.metadata.generation:
+        return None
+    seconds = workload.spec.progress_deadline_seconds
+    if seconds is not None and seconds >= NO_DEADLINE:
+        return None
+    since = pods.newest_unready
+    if since is None:
+        found = [one for one in workload.status.conditions if one.type == PROGRESSING]
+        since = found[0].last_update_time if found else None
+    if since is None:
+        return None
+    wait = dt.timedelta(seconds=DEFAULT_DEADLINE if seconds is None else seconds)
+    return after(max(since, seen.vertical.last_scale_time or since), wait)
+
+
 def _basis(
     hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None, sized: bool = False
 ) -> Basis:
@@ -59,7 +95,7 @@ def see_pods(
     vertical step; and what they request, where they are to be `sized`."""
     template = {container.name: container for container in workload.spec.template.spec.containers}
     ready = running = 0
-    last_ready: dt.datetime | None = None
+    last_ready = newest_unready = _NEVER
     ready_since: list[dt.datetime] = []
     starving: dict[str, dt.datetime] = {}
     for pod in pods:
@@ -72,6 +108,8 @@ def see_pods(
             last_ready = _latest(last_ready, is_ready.last_transition_time)
             if is_ready.last_transition_time is not None:
                 ready_since.append(is_ready.last_transition_time)
+        elif pod.status.phase not in ("Failed", "Succeeded"):
+            newest_unready = _latest(newest_unready, pod.metadata.creation_timestamp)
         if pod.status.container_statuses or pod.status.phase == "Failed":
             for name, when in _starved(pod, template, since):
                 starving[name] = max(when, starving.get(name, when))
@@ -79,6 +117,7 @@ def see_pods(
         ready=ready,
         running=running,
         last_ready_at=last_ready,
+        newest_unready=newest_unready,
         starving=starving or _NOTHING,
         sizes=_sizes(pods) if sized else _NOTHING,
         ready_since=tuple(sorted(ready_since)) if sized else (),

@@ -9,7 +9,7 @@ import msgspec
 from hvpa.api.hvpa import ContainerPolicy, HvpaSpec
 from hvpa.api.objects import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
 from hvpa.api.quantity import QuantityError, Resource, parse_resource
-from hvpa.core.blend import LARGEST, RequestBounds, blend_request
+from hvpa.core.blend import LARGEST, RequestBounds, blend_request, move_request
 from hvpa.core.memo import remembered
 from hvpa.core.model import ContainerResources
 from hvpa.core.path import SlotKey
@@ -46,6 +46,10 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
     def blended(self, vertical_ppm: int) -> int:
         """The request at a weight, inside its bounds."""
         return self.bounds.clamp(blend_request(self.resource, self.current, self.target, vertical_ppm))
+
+    def moved(self, by: int, vertical_ppm: int) -> int:
+        """The request moved with its target, by the weight, inside its bounds."""
+        return self.bounds.clamp(move_request(self.resource, self.current, by, vertical_ppm))
 
 
 @remembered

@@ -34,7 +34,9 @@ def recorded_axes(
     known = status.axes
     if known is None and written is None:
         legacy = status.last_scaling.last_scale_time if status.last_scaling is not None else None
-        return HorizontalAxis(last_scale_time=legacy), VerticalAxis(last_scale_time=legacy)
+        return HorizontalAxis(last_scale_time=legacy), VerticalAxis(
+            last_scale_time=legacy, last_scale_up_time=legacy
+        )
     known = known or _NO_AXES
     written = written or _NO_AXES
     return (

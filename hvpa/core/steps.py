@@ -43,7 +43,6 @@ class VerticalOutcome(msgspec.Struct, frozen=True, gc=False):
     directions: tuple[Direction, ...]
     axis: VerticalAxis
     blocked: tuple[Blocked, ...] = ()
-    look_again_at: dt.datetime | None = None
     steps: tuple[str, ...] = ()
     young_until: dt.datetime | None = None
     without_request: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ import datetime as dt
 import math
 from typing import Final, NamedTuple
 
-from hvpa.core.present import Present, after
+from hvpa.core.present import after
 
 HALF_LIFE: Final = dt.timedelta(hours=24)
 """Of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's, in vertical-pod-autoscaler)."""
@@ -39,7 +39,7 @@ class Mean(NamedTuple):
         seconds = self._seconds(now)
         return self._replace(mean=self._mean(seconds), weight=self._weight(seconds), time=now)
 
-    def told(self, present: Present) -> tuple[float, dt.datetime | None]:
+    def told(self, now: dt.datetime) -> tuple[float, dt.datetime | None]:
         """The mean now, in steps of `GRAIN`, and when it takes the next one (None: it is where it goes)."""
         start, goal = max(self.mean, _LEAST), max(self.value, _LEAST)
         steps = max(
@@ -47,7 +47,7 @@ class Mean(NamedTuple):
         )  # the goal is never reached
         if steps == 0:
             return goal, None
-        moved = abs(math.log(max(self._mean(self._seconds(present.now)), _LEAST) / start)) / _LOG_GRAIN
+        moved = abs(math.log(max(self._mean(self._seconds(now)), _LEAST) / start)) / _LOG_GRAIN
         done = min(steps, math.floor(moved + _CLOSE))
         grain = GRAIN if goal > start else 1 / GRAIN
         mean = start * grain**done
@@ -55,7 +55,7 @@ class Mean(NamedTuple):
             return mean, None
         wait = dt.timedelta(seconds=math.ceil(self._seconds_until(start * grain ** (done + 1))))
         next_at = after(self.time, wait)
-        return mean, None if present.is_past(next_at) else next_at
+        return mean, None if next_at <= now else next_at
 
     def _seconds(self, now: dt.datetime) -> float:
         return max(0.0, (now - self.time).total_seconds())

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from hvpa.api.hvpa import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.objects import condition
 from hvpa.api.quantity import Resource
-from hvpa.api.status import Pending
-from hvpa.core.blend import scale_limit, threshold
+from hvpa.api.status import Pending, SpentTarget
+from hvpa.core.blend import ceil_div, scale_limit, threshold
 from hvpa.core.gates import OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING
 from hvpa.core.memo import Basis, remembered_while
@@ -23,6 +23,8 @@ from hvpa.core.weights import FULL, Weight, percent
 
 DEFAULT_MIN_CHANGE: dict[Resource, int] = {"cpu": 200, "memory": 200_000_000}
 """200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
+LONGEST_TIMEOUT = dt.timedelta(days=1)
+"""Up to this `minChangeTimeout` doubles (DESIGN 6.4)."""
 
 
 def history_until(seen: Scene, present: Present) -> dt.datetime | None:
@@ -42,7 +44,8 @@ def _basis(seen: Scene, moment: Moment, weight: Weight, wants_out: bool) -> Basi
         (seen.metadata.namespace, seen.metadata.name),
         (seen.spec, seen.vpa.object, seen.workload.spec.template.spec.containers, seen.vertical),
         (
-            moment.rollout_complete,
+            moment.is_settled,
+            moment.settles_at,
             weight.vertical_ppm,
             wants_out,
             seen.legacy_override,
@@ -61,7 +64,7 @@ def scale_vertically(seen: Scene, moment: Moment, weight: Weight, wants_out: boo
 def _scaled(
     present: Present, seen: Scene, moment: Moment, weight: Weight, wants_out: bool
 ) -> VerticalOutcome:
-    own = Moment(present, moment.spec, moment.rollout_complete)
+    own = Moment(present, moment.spec, moment.is_settled, moment.settles_at)
     return VerticalScaling(seen, own, weight, wants_out).outcome()
 
 
@@ -94,7 +97,6 @@ class VerticalScaling:
         self.starving = bool(seen.pods.starving) or seen.legacy_override
         self.young_until = history_until(seen, moment.present)
         self.is_young = False
-        self.wakes: list[dt.datetime] = []
         self.disruptive = True
         self.record = Record(seen.vertical, self.present, moment)
         self.contest = self.record.contest
@@ -111,7 +113,6 @@ class VerticalScaling:
             directions=tuple(sorted({step.direction for step in applied})),
             axis=self.record.after(judged, applied),
             blocked=tuple([blocked(step, hold) for step, hold in judged if hold is not None]),
-            look_again_at=min(self.wakes, default=None),
             steps=tuple([note(step, hold) for step, hold in judged]),
             young_until=self.young_until if self.is_young else None,
             without_request=tuple(without_request),
@@ -128,64 +129,96 @@ class VerticalScaling:
         starves = self._starves(slot)
         if starves and (override := self._override(slot)) is not None:
             return override
-        ppm = FULL if slot.target > slot.current and self._still_wants_out() else self.weight.vertical_ppm
-        wanted = slot.blended(ppm or FULL)
+        ppm, measured_at = self._weight_of(slot)
+        wanted = self._blended(slot, ppm)
         up = wanted > slot.current
         if wanted == slot.current or (not up and (starves or self._too_young())):
             return None
         least = self.least_change(slot, up)
-        spent, moved = self._spent(slot, ppm, least, up)
-        if spent and not moved:
-            return None
-        pending = self._pending(slot) if up and ppm > 0 else None
+        pending = self._pending(slot) if up and ppm > 0 and self._may_pass(slot, wanted, least) else None
         change = Change(
             policy=self.spec.scale_up if up else self.spec.scale_down,
             last_scale_time=self.seen.vertical.last_scale_time,
             contested_until=self.contest.until,
             weightless=ppm == 0,
             disruptive=self.disruptive,
-            too_small=spent or abs(wanted - slot.current) < least,
-            small_until=None
-            if pending is None
-            else after(pending.since, self.spec.scale_up.min_change_timeout),
+            too_small=abs(wanted - slot.current) < least or self._is_raised(slot, least),
+            small_until=None if pending is None else after(pending.since, self._timeout(slot)),
+            unmeasured=measured_at is not None,
+            measured_at=measured_at,
         )
         relieved = self.starving and up and not starves
         return Step(slot, wanted, ppm, change, RELIEVED if relieved else frozenset(), pending=pending)
 
-    def _still_wants_out(self) -> bool:
-        if not self.wants_out:
-            return False
+    def _weight_of(self, slot: Slot) -> tuple[int, dt.datetime | None]:
+        """The weight of a slot; and until when a step of it waits for the HPA's measurement.
+
+        Where the HPA still wants out at maxReplicas, what goes up has full weight, once the HPA has measured that
+        count. Until then the slot has its usual weight where that makes a step.
+        """
+        usual = self.weight.vertical_ppm
+        if not self.wants_out or slot.target <= slot.current:
+            return usual, None
         measured_at = self.now.held_until(self.seen.horizontal.last_scale_time, SETTLING)
-        if measured_at is not None:
-            self.wakes.append(measured_at)
-        return measured_at is None
+        if measured_at is not None and usual > 0 and self._blended(slot, usual) > slot.current:
+            return usual, None
+        return FULL, measured_at
+
+    def _blended(self, slot: Slot, ppm: int) -> int:
+        """The request that is wanted at a weight (at full weight where there is none: that is reported as held).
+
+        A target that has had its step at this weight has no second one until it has moved by minChange. Until then the
+        request moves with it, by the weight: 750m blended from 1000m at weight 50, target now 1100m: 800m, not 925m
+        (DESIGN 5.2). A step at full weight has left nothing to be taken twice.
+        """
+        before = self._standing(slot)
+        if before is None or ppm in (0, FULL) or before.weight != percent(ppm):
+            return slot.blended(ppm or FULL)
+        moved = slot.target - self._target_of(before, slot)
+        is_another = abs(moved) >= max(1, self.least_change(slot, moved > 0))
+        return slot.blended(ppm) if is_another else slot.moved(moved, ppm)
+
+    def _standing(self, slot: Slot) -> SpentTarget | None:
+        """What the request was blended from; None where somebody has set another since, or nothing is known."""
+        before = self.record.spent.get((slot.container, slot.resource))
+        if before is None or amount({slot.resource: before.request}, slot.resource) != slot.current:
+            return None
+        return None if amount({slot.resource: before.target}, slot.resource) is None else before
+
+    @staticmethod
+    def _target_of(before: SpentTarget, slot: Slot) -> int:
+        return amount({slot.resource: before.target}, slot.resource) or 0
+
+    def _is_raised(self, slot: Slot, least: int) -> bool:
+        """Whether memory was raised beyond its target since it ran out, and that target has not moved by minChange: the
+        raise must not be taken back by the very target that was too small."""
+        before = self._standing(slot)
+        if before is None or slot.resource != "memory" or slot.container not in self.record.overrides:
+            return False
+        target = self._target_of(before, slot)
+        return slot.current > target and abs(slot.target - target) < max(1, least)
+
+    @staticmethod
+    def _may_pass(slot: Slot, wanted: int, least: int) -> bool:
+        """Whether a rise is large enough to go through once it has been wanted for `minChangeTimeout`: the smaller of a
+        tenth of the request and half of minChange. Of 1 core and 200m: 100m (DESIGN 6.4)."""
+        return (wanted - slot.current) >= min(ceil_div(slot.current, 10), ceil_div(least, 2))
+
+    def _timeout(self, slot: Slot) -> dt.timedelta:
+        """How long a rise that is smaller than minChange waits: `minChangeTimeout`, doubled with each such step that
+        came before, up to a day (DESIGN 6.4)."""
+        timeout = self.spec.scale_up.min_change_timeout
+        for _ in range(self.record.small_steps(slot)):
+            if timeout <= dt.timedelta() or timeout >= LONGEST_TIMEOUT:
+                return timeout
+            timeout = min(2 * timeout, LONGEST_TIMEOUT)
+        return timeout
 
     def _too_young(self) -> bool:
         if self.young_until is None:
             return False
-        self.wakes.append(self.young_until)
         self.is_young = True
         return True
-
-    def _spent(self, slot: Slot, ppm: int, least: int, up: bool) -> tuple[bool, bool]:
-        """Whether the target has had its step at this weight, and whether it has since moved on the way that the
-        request would go, by too little to count as another target (DESIGN 5.2).
-
-        A step at full weight leaves nothing to be taken twice. A raise for a container that ran out of memory goes
-        beyond its target, so that target is spent at every weight: it must not take the raise back.
-        """
-        before = self.record.spent.get((slot.container, slot.resource))
-        if before is None or amount({slot.resource: before.request}, slot.resource) != slot.current:
-            return False, False
-        target = amount({slot.resource: before.target}, slot.resource)
-        if target is None or ppm == 0 or abs(slot.target - target) >= max(1, least):
-            return False, False
-        raised = (
-            slot.resource == "memory" and slot.container in self.record.overrides and slot.current > target
-        )
-        if not raised and (ppm == FULL or before.weight != percent(ppm)):
-            return False, False
-        return True, slot.target > target if up else slot.target < target
 
     def least_change(self, slot: Slot, up: bool) -> int:
         """The smallest change of a request that is made (DESIGN 6.3)."""
@@ -209,9 +242,7 @@ class VerticalScaling:
     def _override(self, slot: Slot) -> Step | None:
         """The raise of a starving container's memory; None where it had one lately, or has all that it may have."""
         before = self.record.overrides.get(slot.container)
-        until = self.now.held_until(before.time if before is not None else None, OVERRIDE_EVERY)
-        if until is not None:
-            self.wakes.append(until)
+        if self.now.held_until(before.time if before is not None else None, OVERRIDE_EVERY) is not None:
             return None
         wanted = enough_memory(slot, known=slot.container in self.seen.pods.starving)
         if wanted <= slot.current:

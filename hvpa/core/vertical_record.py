@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from hvpa.api.quantity import Resource, format_resource
 from hvpa.api.status import MemoryOverride, SpentTarget, VerticalAxis
 from hvpa.core.contest import judge_contest
-from hvpa.core.gates import CONTESTED, Hold, Moment
+from hvpa.core.gates import CONTESTED, MIN_CHANGE, Hold, Moment
 from hvpa.core.model import ContainerResources
-from hvpa.core.slots import amount
+from hvpa.core.slots import Slot, amount
 from hvpa.core.starving import OVERRIDE_EVERY
 from hvpa.core.state import step_time
 from hvpa.core.steps import Step
@@ -51,6 +51,8 @@ class Record:
             update["pending"] = tuple(waiting)
         if done:
             when = step_time(self.axis.last_scale_time, self.now)
+            if any(step.direction == "up" for step in done):
+                update["last_scale_up_time"] = when
             update |= {
                 "last_scale_time": when,
                 "spent": self._spent_after(done),
@@ -76,8 +78,20 @@ class Record:
                 target=format_resource(slot.resource, slot.target),
                 weight=percent(step.weight_ppm),
                 request=format_resource(slot.resource, step.request),
+                small_steps=self._small_steps(step) or None,
             )
         return tuple(spent[key] for key in sorted(spent))
+
+    def small_steps(self, slot: Slot) -> int:
+        """How many small steps in a row this slot has had (DESIGN 6.4)."""
+        before = self.spent.get((slot.container, slot.resource))
+        return 0 if before is None else before.small_steps or 0
+
+    def _small_steps(self, step: Step) -> int:
+        """The same after a step: one more where `minChangeTimeout` let it through, none where `minChange` allows it."""
+        if not step.change.too_small:
+            return 0
+        return self.small_steps(step.slot) + (MIN_CHANGE not in step.passes)
 
     def _overrides_after(self, applied: Sequence[Step]) -> tuple[MemoryOverride, ...]:
         """Raises of starving containers: remembered until their ten minutes are over and the memory is set anew."""

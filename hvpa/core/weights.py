@@ -27,6 +27,14 @@ class Bounds(msgspec.Struct, frozen=True, gc=False):
         return self.clamp(count) == count
 
 
+class Axes(msgspec.Struct, frozen=True, gc=False):
+    """Which axes there are: `vertical_only` where no HPA is configured, `vertical_usable` where the VPA has a
+    recommendation that counts."""
+
+    vertical_only: bool = False
+    vertical_usable: bool = True
+
+
 class Weight(msgspec.Struct, frozen=True, gc=False):
     """The vertical weight that counts, and the interval it is from (an index, None where none matched)."""
 
@@ -51,15 +59,18 @@ def percent(ppm: int) -> int | float:
     return whole if rest == 0 else ppm * 100 / FULL
 
 
-def weight_at(spec: HvpaSpec, replicas: int, wish: int | None, bounds: Bounds, vertical_only: bool) -> Weight:
-    """The weight at `replicas`, when the HPA wishes for `wish` (None: it has no say).
+def weight_at(spec: HvpaSpec, replicas: int, wish: int | None, bounds: Bounds, axes: Axes) -> Weight:
+    """The weight at `replicas`, when the HPA wants `wish` replicas (None: the HPA is not used).
 
     The first interval that contains the count decides. Inside an interval with weight 100 the HPA could never leave, so
-    while it wants another count, the nearest interval below 100 on the side it wants to go to is used instead.
+    while it wants another count, the nearest interval below 100 on the side it wants to go to is used instead. A
+    vertical axis that can't be used does not hold back scaling out: its weight counts as 0 for that.
     """
+    if wish is not None and wish > replicas and not axes.vertical_usable:
+        return Weight(0, None, "the vertical axis can't be used: scaling out is all horizontal")
     intervals = spec.weight_based_scaling_intervals
     if not intervals:
-        if vertical_only:
+        if axes.vertical_only:
             return Weight(FULL, None, "no intervals and no HPA: all vertical")
         return Weight(0, None, "no intervals: all horizontal")
     weights = spec.weights_ppm

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 from croniter import CroniterBadDateError, croniter
@@ -27,10 +27,11 @@ _EVERY_HOUR = re.compile(r"\s*(@hourly|\S+\s+\*)")
 
 @dataclass(frozen=True, slots=True)
 class WindowState:
-    """Whether a window is open now; if not, when the next one opens (None: never)."""
+    """Whether a window is open now, and when that one closes; if none is, when the next one opens (None: never)."""
 
     open: bool
     opens_at: dt.datetime | None = None
+    closes_at: dt.datetime | None = field(default=None, compare=False)
 
 
 def window_state(spec: HvpaSpec, now: dt.datetime) -> WindowState:
@@ -57,13 +58,14 @@ def _daily(window: MaintenanceTimeWindow, now: dt.datetime) -> WindowState:
     if begin > now:
         begin -= DAY
     length = dt.timedelta(seconds=(window.end_seconds - window.begin_seconds) % 86_400)
-    return WindowState(True) if now < begin + length else WindowState(False, begin + DAY)
+    end = begin + length
+    return WindowState(True, closes_at=end) if now < end else WindowState(False, begin + DAY)
 
 
 def _cron(window: MaintenanceWindow, now: dt.datetime) -> WindowState:
     previous, following = _starts(window.schedule, window.time_zone, now)
-    if previous is not None and previous <= now < after(previous, window.duration):
-        return WindowState(True)
+    if previous is not None and previous <= now < (end := after(previous, window.duration)):
+        return WindowState(True, closes_at=end)
     return WindowState(False, following)
 
 

@@ -82,8 +82,11 @@ def _whole_wish(
     if reckoned is None:
         problem = problem or Finding("NoMetrics", "the HPA has measured none of its metrics yet")
         return Wish(None, mailbox=put_inside(mailbox, present, bounds), correction=corrected, problem=problem)
+    # 0 is the count of an HPA that has not decided yet, but where minReplicas is 0.
+    said = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
+    if present == 0:
+        return Wish(bounds.clamp(said), mailbox=put_inside(mailbox, said, bounds), correction=corrected)
     estimate = bounds.clamp(reckoned)
-    said = hpa.status.desired_replicas or present
     low, high = min(present, estimate), max(present, estimate)
     if seen.spec.joint and said > high and is_never_stale(seen, hpa):
         high = said  # Of other pods than there are, for which `present` is no measure; it is in no hurry to scale in.

@@ -25,7 +25,9 @@ from hvpa.api.objects import (
     VpaSpecRead,
     VpaStatusRead,
     Workload,
+    WorkloadStatus,
 )
+from hvpa.core.rollout import PROGRESSING
 from hvpa.kube.sharing import Interner, instant, text
 
 OWN_ANNOTATIONS: Final = "hvpa.autoscaling.k8s.io/"
@@ -92,6 +94,11 @@ def slim_workload(workload: Workload) -> Workload:
         _set(spec.selector, "match_labels", _labels.share(labels))
     _set(spec, "selector", _parts.share(spec.selector))
     _set(spec.template, "spec", slim_pod_spec(spec.template.spec))
+    kept = [found for found in workload.status.conditions if found.type == PROGRESSING]
+    for entry in kept:
+        _set(entry, "last_update_time", instant(entry.last_update_time))
+    _set(workload.status, "conditions", kept)
+    _slim_conditions(workload.status)
     return workload
 
 
@@ -161,7 +168,7 @@ def carry_over(old: Hpa | Vpa | None, new: Hpa | Vpa | None) -> None:
         _set(new.metadata, "owner_references", old.metadata.owner_references)
 
 
-def _slim_conditions(status: PodStatus | HpaStatusRead | VpaStatusRead) -> None:
+def _slim_conditions(status: PodStatus | HpaStatusRead | VpaStatusRead | WorkloadStatus) -> None:
     if not status.conditions:
         return
     for one in status.conditions:

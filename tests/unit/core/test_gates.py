@@ -21,10 +21,12 @@ def policy(mode: str = "Auto", stabilization: str = "0s") -> ScaleType:
     )
 
 
-def moment(spec: dict[str, Any] | None = None, rollout_complete: bool = True) -> Moment:
+def moment(
+    spec: dict[str, Any] | None = None, is_settled: bool = True, settles_at: dt.datetime | None = None
+) -> Moment:
     parsed = build.hvpa(spec).spec
     assert parsed is not None
-    return Moment(Present(NOW), parsed, rollout_complete)
+    return Moment(Present(NOW), parsed, is_settled, settles_at)
 
 
 FREE = Change(policy(), None)
@@ -87,11 +89,31 @@ IN_WINDOW = {"maintenanceTimeWindow": {"begin": "093000+0000", "end": "103000+00
         pytest.param(FREE, moment(WINDOW), None, id="mode Auto does not wait for a window"),
         pytest.param(
             replace(FREE, disruptive=True),
-            moment(rollout_complete=False),
+            moment(is_settled=False),
             Hold("Rollout"),
             id="a rollout is under way",
         ),
-        pytest.param(FREE, moment(rollout_complete=False), None, id="it does not matter to replicas"),
+        pytest.param(
+            replace(FREE, disruptive=True),
+            moment(is_settled=False, settles_at=at(minutes=3)),
+            Hold("Rollout", at(minutes=3)),
+            id="a rollout is under way, up to its progress deadline",
+        ),
+        pytest.param(
+            replace(FREE, disruptive=True),
+            moment(settles_at=at(minutes=-3)),
+            None,
+            id="its progress deadline has passed",
+        ),
+        pytest.param(FREE, moment(is_settled=False), None, id="it does not matter to replicas"),
+        pytest.param(replace(FREE, unmeasured=True), moment(), Hold("Measurement"), id="not measured yet"),
+        pytest.param(
+            replace(FREE, unmeasured=True, measured_at=at(minutes=1)),
+            moment(),
+            Hold("Measurement", at(minutes=1)),
+            id="measured in a minute",
+        ),
+        pytest.param(replace(FREE, unmeasured=True, measured_at=NOW), moment(), None, id="measured now"),
         pytest.param(
             replace(FREE, disruptive=True, worth_at=at(minutes=1)),
             moment(),
@@ -139,6 +161,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "StabilizationWindow",
         "MaintenanceWindow",
         "Rollout",
+        "Measurement",
         "MinChange",
     ]
     assert [name for name, _ in GATES] == order
@@ -150,11 +173,11 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         disruptive=True,
         too_small=True,
     )
-    late = Change(policy("MaintenanceWindow", "1h"), NOW, disruptive=True, too_small=True)
-    paused, running = moment({"mode": "Paused"}, rollout_complete=False), moment(rollout_complete=False)
+    late = Change(policy("MaintenanceWindow", "1h"), NOW, disruptive=True, unmeasured=True, too_small=True)
+    paused, running = moment({"mode": "Paused"}, is_settled=False), moment(is_settled=False)
     passed: set[str] = set()
     reported = []
-    for change, now in [(off, paused), *[(off, running)] * 3, *[(late, running)] * 4]:
+    for change, now in [(off, paused), *[(off, running)] * 3, *[(late, running)] * 5]:
         hold = first_hold(change, now, frozenset(passed))
         assert hold is not None
         reported.append(hold.reason)
@@ -165,7 +188,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
 def test_what_passes_which_gate() -> None:
     assert {"Weight", "StabilizationWindow", "Rollout", "MinChange"} == OVERRIDDEN  # 6.4, the memory
     assert {"StabilizationWindow", "MinChange"} == RELIEVED  # 6.4, what is beside it
-    assert {"Weight", "StabilizationWindow", "Rollout", "MinChange"} == OUTSIDE_BOUNDS  # 6.5
+    assert {"Weight", "StabilizationWindow", "Rollout", "Measurement", "MinChange"} == OUTSIDE_BOUNDS  # 6.5
 
 
 def test_a_hold_in_words() -> None:

@@ -13,6 +13,8 @@ from tests.unit.core import build
 from tests.unit.core.build import NOW, at, stamp
 
 ONLY_HPA: dict[str, Any] = {"vpa": {"deploy": False}}
+AT_REST = build.vpa({"app": {"cpu": "1", "memory": "1Gi"}})
+"""A VPA that recommends what is requested already."""
 WINDOW = {"begin": "220000+0000", "end": "230000+0000"}
 
 
@@ -27,13 +29,11 @@ def seen(
     """An Hvpa whose HPA wants `wish` of `replicas` replicas, and whose metrics say so too."""
     intervals = None if weight is None else [{"vpaWeight": weight}]
     inside = min(max(wish, 1), 10)
-    whole = build.merged(
-        {"replicas": inside, "weightBasedScalingIntervals": intervals, **ONLY_HPA}, spec or {}
-    )
+    whole = build.merged({"replicas": inside, "weightBasedScalingIntervals": intervals}, spec or {})
     utilization = 50 * wish // min(replicas, 10)
     hpa = build.hpa(inside, utilization, replicas=min(replicas, 10))
     target = rest.pop("target", None) or build.workload(replicas)
-    return build.objects(build.hvpa(whole, status), target, rest.pop("horizontal", hpa), **rest)
+    return build.objects(build.hvpa(whole, status), target, rest.pop("horizontal", hpa), AT_REST, **rest)
 
 
 def target(decision: Decision) -> int:
@@ -85,7 +85,9 @@ def test_the_same_wish_is_not_taken_twice_until_the_hpa_has_measured_anew() -> N
     for when in (NOW, at(seconds=59)):
         again = build.decided(after, when)
         assert target(again) == 3
-        assert again.blocked == ()
+        assert hold(again) == ("Measurement", "up", 3, 4, at(seconds=60)), "what waits is reported"
+        assert again.status.recommended is not None
+        assert again.status.recommended.replicas == 4
         assert again.recheck_after == at(seconds=60) - when, "and it looks again when the HPA has"
     assert target(build.decided(after, at(seconds=60))) == 4, "by then, 5 is what is wanted of 3"
 
@@ -95,9 +97,62 @@ def test_an_unfinished_rollout_keeps_the_wish_spent() -> None:
     behind = build.workload(
         3, change={"metadata": {"annotations": dict(_annotations(after))}, "status": {"availableReplicas": 2}}
     )
-    later = build.decided(build.objects(after.hvpa, behind, after.hpas[0]), at(minutes=10))
-    assert target(later) == 3
+    later = build.decided(build.objects(after.hvpa, behind, after.hpas[0], AT_REST), at(minutes=9))
+    assert hold(later) == ("Measurement", "up", 3, 4, None)
     assert later.recheck_after is None
+
+
+def test_one_pod_that_never_becomes_ready_does_not_stop_scaling_out() -> None:
+    spent = axis(at(hours=-8), spent={"replicas": 15, "wish": 20, "weight": 50})
+    created = {"metadata": {"creationTimestamp": stamp(at(hours=-8))}}
+    pods = [build.pod(f"web-{index}", change=created) for index in range(14)]
+    stuck = build.pod("web-14", ready=False, change=created)
+    behind = build.workload(15, change={"status": {"availableReplicas": 14, "readyReplicas": 14}})
+    objects = build.objects(
+        build.hvpa({"replicas": 20, "hpa": {"template": {"spec": {"maxReplicas": 30}}}}, spent),
+        behind,
+        build.hpa(20, 72, {"spec": {"maxReplicas": 30}}, replicas=15),
+        AT_REST,
+        pods=[*pods, stuck],
+    )
+    assert target(build.decided(objects)) == 18, "15 + 5 x 0.5, eight hours after the deadline"
+
+
+@pytest.mark.parametrize(
+    ("target_change", "pods", "until"),
+    [
+        pytest.param({}, {"creationTimestamp": stamp(at(minutes=-2))}, at(minutes=9), id="a young pod"),
+        pytest.param({}, {"creationTimestamp": stamp(at(minutes=-9.5))}, at(seconds=90), id="nearly there"),
+        pytest.param(
+            {"spec": {"progressDeadlineSeconds": 3600}},
+            {"creationTimestamp": stamp(at(minutes=-2))},
+            at(minutes=59),
+            id="a deadline of its own",
+        ),
+        pytest.param(
+            {"spec": {"progressDeadlineSeconds": 2**31 - 1}},
+            {"creationTimestamp": stamp(at(minutes=-20))},
+            None,
+            id="no deadline",
+        ),
+        pytest.param(
+            {"metadata": {"generation": 2}},
+            {"creationTimestamp": stamp(at(minutes=-20))},
+            None,
+            id="the controller has not seen the spec",
+        ),
+        pytest.param({}, {}, None, id="nothing is known of the pods"),
+    ],
+)
+def test_what_waits_for_a_rollout_waits_until_its_progress_deadline(
+    target_change: dict[str, Any], pods: dict[str, Any], until: dt.datetime | None
+) -> None:
+    spent = axis(spent={"replicas": 3, "wish": 6, "weight": 50})
+    behind = build.workload(3, change=build.merged({"status": {"availableReplicas": 2}}, target_change))
+    all_pods = [build.pod("a"), build.pod("b"), build.pod("c", ready=False, change={"metadata": pods})]
+    hpa = build.hpa(6, 150)  # of the two that are ready
+    decision = build.decided(seen(6, 3, status=spent, target=behind, pods=all_pods, horizontal=hpa))
+    assert hold(decision) == ("Measurement", "up", 3, 5, until)
 
 
 def _annotations(objects: Objects) -> Mapping[str, str]:
@@ -119,7 +174,7 @@ def test_pods_that_have_just_become_ready_have_not_been_measured() -> None:
 def test_another_wish_counts_at_once() -> None:
     _, after = step(seen(5, 1))
     anew = seen(8, 3)
-    decision = build.decided(build.objects(after.hvpa, after.workload, anew.hpas[0]))
+    decision = build.decided(build.objects(after.hvpa, after.workload, anew.hpas[0], AT_REST))
     assert target(decision) == 6  # 3 + 5 x 0.5 = 5.5
 
 
@@ -311,7 +366,9 @@ def test_the_rest_of_the_way_is_told_as_blocked() -> None:
 
 def test_bringing_a_count_inside_spends_no_wish() -> None:
     decision, after = step(seen(4, 14, spec=HELD_UP, status=JUST_NOW))
-    later = build.decided(build.objects(after.hvpa, after.workload, seen(4, 10).hpas[0]), at(hours=2))
+    later = build.decided(
+        build.objects(after.hvpa, after.workload, seen(4, 10).hpas[0], AT_REST), at(hours=2)
+    )
     assert hold(later)[0] == "MinChange"
     assert decision.status.axes is not None
     assert decision.status.axes.horizontal is not None

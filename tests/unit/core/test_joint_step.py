@@ -113,6 +113,13 @@ def test_a_count_that_is_held_for_five_minutes_is_waited_for() -> None:
     assert decision.recheck_after == dt.timedelta(minutes=5)
 
 
+def test_when_the_wait_becomes_short_enough_the_decision_is_made_again() -> None:
+    spec = axis("hpa", "scaleUp", stabilizationDuration="10m")
+    decision = grown(spec, 4)
+    assert outcome(decision) == (1, 5000), "six minutes are too long"
+    assert decision.recheck_after == dt.timedelta(minutes=1), "five are not"
+
+
 def test_but_not_where_pods_are_resized_in_place() -> None:
     wait = axis("hpa", "scaleUp", stabilizationDuration="10m")
     assert outcome(grown(wait, 5, settings=IN_PLACE)) == (1, 5000)

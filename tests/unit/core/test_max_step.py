@@ -22,6 +22,8 @@ FAST: dict[str, Any] = {"factor": 10, "minimum": 4}
 PLAIN: dict[str, Any] = {"factor": 2, "minimum": 4}
 """The pace of the plain HPA of their time."""
 PERIOD = dt.timedelta(seconds=15)
+AT_REST = build.vpa({"app": {"cpu": "1", "memory": "1Gi"}})
+"""A VPA that recommends what is requested already."""
 MAX_REPLICAS = 100
 
 
@@ -38,12 +40,11 @@ def seen(
     own = {
         "replicas": wish,
         "weightBasedScalingIntervals": [{"vpaWeight": weight}],
-        "vpa": {"deploy": False},
         "hpa": {"scaleUp": {"maxStep": most}, "template": {"spec": {"maxReplicas": MAX_REPLICAS}}},
     }
     hpa = build.hpa(wish, 50 * wish // replicas, replicas=replicas)
     one = build.hvpa(build.merged(own, spec or {}), status)
-    return build.objects(one, rest.pop("target", None) or build.workload(replicas), hpa, **rest)
+    return build.objects(one, rest.pop("target", None) or build.workload(replicas), hpa, AT_REST, **rest)
 
 
 def target(decision: Decision) -> int:
@@ -141,7 +142,7 @@ def test_cut_into_steps_it_ends_where_one_step_would_have(weight: float) -> None
 def test_another_wish_counts_from_where_the_count_is() -> None:
     before = seen(44, 4, PLAIN, 50)
     after = build.apply(before, build.decided(before))
-    anew = build.objects(after.hvpa, after.workload, seen(12, 8, PLAIN).hpas[0])
+    anew = build.objects(after.hvpa, after.workload, seen(12, 8, PLAIN).hpas[0], AT_REST)
     assert target(build.decided(anew, at(seconds=14))) == 8, "a further step out, within the period"
     assert target(build.decided(anew, at(seconds=15))) == 10  # 8 + 4 x 0.5
 
@@ -198,7 +199,9 @@ def test_the_stabilization_window_holds_the_rest() -> None:
 
 def test_a_starving_pod_passes_the_window_but_not_the_limit() -> None:
     pods = [build.oom_killed(at(minutes=-1)), *(build.pod(f"web-{index}") for index in range(3))]
-    before = seen(44, 4, PLAIN, spec={"hpa": {"scaleUp": {"stabilizationDuration": "3m"}}}, pods=pods)
+    off = {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}  # so that it goes on starving
+    spec = {"hpa": {"scaleUp": {"stabilizationDuration": "3m"}}, "vpa": off}
+    before = seen(44, 4, PLAIN, spec=spec, pods=pods)
     decision = build.decided(before)
     assert target(decision) == 8
     after = build.apply(before, decision)

@@ -94,10 +94,10 @@ def test_it_holds_until_an_answer_of_the_present_changes() -> None:
     clock = Clock()
     present = Present(NOW)
     assert clock.ask(present, "a", THING, 1) == (False, 1)
-    assert present.until == NOON
+    assert present.changes_at == NOON
     later = Present(NOON - dt.timedelta(microseconds=1))
     assert clock.ask(later, "a", THING, 1) == (False, 1)
-    assert later.until == NOON, "what is made of it changes no later"
+    assert later.changes_at == NOON, "what is made of it changes no later"
     assert clock.ask(Present(NOON), "a", THING, 1) == (True, 2)
     assert clock.ask(Present(NOON + dt.timedelta(days=1)), "a", THING, 1) == (True, 2)
     assert clock.ask(Present(NOW), "a", THING, 1) == (False, 3), "nor before it was made"
@@ -120,7 +120,7 @@ def test_what_holds_the_instant_itself_is_not_kept() -> None:
     present = Present(NOW)
     assert [stamp(present), stamp(present)] == [NOW, NOW]
     assert len(calls) == 2
-    assert present.until == NOW
+    assert present.is_recorded
 
 
 def test_the_latest_of_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

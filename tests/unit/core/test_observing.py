@@ -171,7 +171,7 @@ def test_a_recommendation_that_does_not_count(conditions: list[Any], reason: str
     assert condition(decision, "VpaActive") == ("False", reason)
     assert decision.containers["app"].requests["cpu"] == 1000
     assert decision.replicas is not None
-    assert decision.replicas.target == 5, "the other axis goes on"
+    assert decision.replicas.target == 6, "an axis that can't be used does not hold back the other"
 
 
 def test_no_recommendation_at_all() -> None:

@@ -77,6 +77,28 @@ def test_what_is_remembered_changes_no_decision(
         assert decision == build.decided(turns[index % len(turns)], instants[index // len(turns)])
 
 
+def _of_the_moment(decision: Decision) -> tuple[object, ...]:
+    """A decision without the times that it writes down."""
+    return (
+        decision.replicas,
+        decision.containers,
+        decision.recommended,
+        decision.blocked,
+        decision.weight_ppm,
+        decision.mailbox,
+        decision.applied,
+        [(one.type, one.status, one.reason) for one in decision.status.conditions],
+    )
+
+
+@given(objects(), st.floats(0, 1))
+def test_until_it_looks_again_time_alone_changes_nothing(seen: Objects, part: float) -> None:
+    first = build.decided(seen)
+    later = NOW + (first.recheck_after or dt.timedelta(days=400)) * part * 0.999_999
+    forget_all()
+    assert _of_the_moment(build.decided(seen, later)) == _of_the_moment(first)
+
+
 @given(objects())
 def test_equal_objects_give_the_same_decision_as_the_same_ones(seen: Objects) -> None:
     # Some of what is made of an object is remembered for that very object.

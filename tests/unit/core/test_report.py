@@ -138,7 +138,7 @@ def test_an_event_tells_until_when_something_is_held() -> None:
     seen = build.objects(build.hvpa(spec, status), None, build.hpa(6, 100))
     decision = build.decided(seen)
     assert decision.events[0].message == (
-        "replicas 3 to 5 held by StabilizationWindow until 2026-11-21T10:05:00Z"
+        "replicas 3 to 6 held by StabilizationWindow until 2026-11-21T10:05:00Z"
     )
 
 

@@ -102,6 +102,7 @@ def test_the_patch_holds_what_changes_and_the_record() -> None:
     record = json.loads(metadata["annotations"][LAST_APPLIED])
     assert record["vertical"] == {
         "lastScaleTime": "2026-11-21T10:00:00Z",
+        "lastScaleUpTime": "2026-11-21T10:00:00Z",
         "spent": [{"container": "app", "resource": "cpu", "target": "2", "weight": 50.0, "request": "1500m"}],
     }
     assert decision.applied == (("vertical", "up"),)
@@ -355,7 +356,9 @@ def test_a_target_that_has_moved_a_little_further_waits_for_the_timeout() -> Non
     after = after_step({"cpu": "2"})
     decision = again(after, {"cpu": "2100m"}, at(minutes=1))
     (entry,) = decision.blocked
-    assert (entry.reason, entry.wanted, entry.until) == ("MinChange", 1800, at(minutes=16))
+    assert (entry.reason, entry.wanted, entry.until) == ("MinChange", 1550, None), (
+        "its movement, at weight 50"
+    )
 
 
 def test_a_target_counts_anew_at_another_weight() -> None:
@@ -375,13 +378,12 @@ def test_at_full_weight_a_small_move_escalates_within_the_timeout() -> None:
     least = {"minChange": {"cpu": {"value": "1"}}}
     now, request = NOW, 1000
     objects = seen({"cpu": "1500m"}, weight=100, spec=up(**least))
-    for _ in range(3):
+    for minutes in (15, 30, 60):
+        wait = dt.timedelta(minutes=minutes)
         first = build.decided(objects, now)
-        assert [(entry.reason, entry.until) for entry in first.blocked] == [
-            ("MinChange", now + dt.timedelta(minutes=15))
-        ]
+        assert [(entry.reason, entry.until) for entry in first.blocked] == [("MinChange", now + wait)]
         waited = build.apply(objects, first)
-        now += dt.timedelta(minutes=15)
+        now += wait
         second = build.decided(waited, now)
         request += 500
         assert requests(second)["cpu"] == request
@@ -679,7 +681,9 @@ def test_what_was_raised_is_not_taken_back_for_the_same_target() -> None:
             after, {"memory": "512Mi"}, at(hours=1), weight, **down(minChange={"memory": {"value": "1"}})
         )
         assert calm.workload_patch is None
-        assert calm.blocked == ()
+        assert [(one.reason, one.direction, one.until) for one in calm.blocked] == [
+            ("MinChange", "down", None)
+        ]
     lower = again(after, {"memory": "300Mi"}, at(hours=1))
     assert requests(lower)["memory"] < 1_288_491_000, "a target that moves down by minChange counts"
 
@@ -821,6 +825,6 @@ def test_a_spent_target_that_cannot_be_read_counts_as_none() -> None:
 def test_at_max_replicas_the_hpa_must_have_measured_that_count() -> None:
     status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-20))}}}
     decision = build.decided(at_max({"cpu": "2"}, status=status))
-    assert only(decision).reason == "Weight"
+    assert (only(decision).reason, only(decision).until) == ("Measurement", at(seconds=40))
     assert decision.recheck_after == dt.timedelta(seconds=40)
     assert requests(build.decided(at_max({"cpu": "2"}, status=status), at(seconds=40)))["cpu"] == 2000

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hvpa.core.weights import Bounds, percent, weight_at
+from hvpa.core.weights import Axes, Bounds, percent, weight_at
 from tests.unit.core import build
 
 
@@ -68,7 +68,7 @@ def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
 ) -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
     assert spec is not None
-    weight = weight_at(spec, replicas, wish, BOUNDS, vertical_only=False)
+    weight = weight_at(spec, replicas, wish, BOUNDS, Axes())
     assert weight.percent == expected
     assert weight.horizontal_ppm + weight.vertical_ppm == 1_000_000
 
@@ -77,13 +77,13 @@ def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
 def test_without_intervals_only_a_vpa_alone_scales_vertically(vertical_only: bool, expected: int) -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": None}).spec
     assert spec is not None
-    assert weight_at(spec, 3, 5, BOUNDS, vertical_only).percent == expected
+    assert weight_at(spec, 3, 5, BOUNDS, Axes(vertical_only)).percent == expected
 
 
 def test_without_an_hpa_a_missing_end_reaches_to_any_count() -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": [interval(30)]}).spec
     assert spec is not None
-    assert weight_at(spec, 999, None, Bounds(), vertical_only=True).percent == 30
+    assert weight_at(spec, 999, None, Bounds(), Axes(vertical_only=True)).percent == 30
 
 
 @pytest.mark.parametrize(("ppm", "expected"), [(0, 0), (600_000, 60), (1_000_000, 100), (125_000, 12.5)])
