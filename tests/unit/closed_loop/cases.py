@@ -65,7 +65,9 @@ class Case:
         return Loop(loop.spec, self.shape, load, fate)
 
 
-def plain(*uses: Use, blend: str, weight: float = 50, percent: int = 60, load: int = 2000, **rest: Any) -> Case:
+def plain(
+    *uses: Use, blend: str, weight: float = 50, percent: int = 60, load: int = 2000, **rest: Any
+) -> Case:
     """A case with CPU utilization as target; one container unless others are given."""
     shape = Shape(uses or (Use(),), **rest)
     return Case(shape, blend, weight, "Utilization", percent, load)

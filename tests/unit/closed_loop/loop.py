@@ -237,7 +237,9 @@ class Loop:
         for name in self._known.keys() - running.keys():
             self._recommender.forget(name)
         self._known = running
-        named = [one.name for one in self.shape.uses if one.place != "native"]  # it recommends nothing for these
+        named = [
+            one.name for one in self.shape.uses if one.place != "native"
+        ]  # it recommends nothing for these
         for pod, used in self.usage().items():
             for name in named:
                 cpu, memory = used[name]
@@ -285,7 +287,9 @@ class Loop:
         self.fleet.patch(body, self.now)
         after = self.fleet.replicas
         self.writes.append(
-            Write(self.now, (before, after), (requests, self.requests()), self._load, max(serves, self.serves()))
+            Write(
+                self.now, (before, after), (requests, self.requests()), self._load, max(serves, self.serves())
+            )
         )
         self._awake = True
 

@@ -29,6 +29,7 @@ def test_replicas_serve_what_pods_may_not_grow_for(blend: str) -> None:
     check()
 
 
+@pytest.mark.xfail(reason="P0-1: what is not governed counts as if pods grew by it too")
 def test_larger_pods_serve_what_there_may_be_no_more_of() -> None:
     @examples(6)
     @given(cases("Trajectory", targets=("Utilization",), places=("template",), weights=(30, 50, 80)))

@@ -51,6 +51,7 @@ def test_at_constant_load_only_memory_that_was_once_needed_is_still_given_back(b
     check()
 
 
+FORGETFUL = pytest.mark.xfail(reason="P0-2")
 UNLIKE = (
     Use("app", 500, 512 * MIB, share=0.95),
     Use("proxy", 500, 512 * MIB, share=0.05, memory_base=50 * MIB, memory_share=0),
@@ -58,7 +59,10 @@ UNLIKE = (
 """An application that uses twenty times what its proxy does, and both request the same."""
 
 
-@pytest.mark.parametrize(("blend", "weight"), [("Additive", 100), ("Trajectory", 50), ("Trajectory", 80)])
+@pytest.mark.parametrize(
+    ("blend", "weight"),
+    [("Additive", 100), *[pytest.param("Trajectory", weight, marks=FORGETFUL) for weight in (50, 80)]],
+)
 @pytest.mark.parametrize("percent", [50, 70])
 def test_containers_of_unlike_use_get_requests_that_are_as_unlike(
     blend: str, weight: float, percent: int

@@ -90,7 +90,9 @@ def test_whatever_differs_from_the_recommendation_is_done_or_told(blend: str) ->
             loads.noise(case.load),
         )[which]
         changed = dataclasses.replace(case, hpa=hpa, vpa=vpa)
-        spec = changed.loop(load).spec | {"maintenanceTimeWindow": {"begin": "120000+0000", "end": "130000+0000"}}
+        spec = changed.loop(load).spec | {
+            "maintenanceTimeWindow": {"begin": "120000+0000", "end": "130000+0000"}
+        }
         check_told(Loop(spec, case.shape, load).run(DAY))
 
     check()
