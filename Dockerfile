@@ -1,7 +1,9 @@
 # The operator's image. Build: make docker-build IMG=…
 # Runs as any non-root user with a read-only root file system: nothing is written at run time.
 
-ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
+# By digest of the index of all platforms: a tag can be pushed anew. Another one, such as that of a mirror:
+# make docker-build PYTHON_IMAGE=…@sha256:… (docs/threat-model.md: Where it comes from).
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
 
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src

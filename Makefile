@@ -11,6 +11,7 @@ CHROMIUM ?=
 SCENARIO ?= examples/flash-crowd/scenario.yaml
 OUT ?= simulation.html
 OUT_DIR ?= evidence
+PYTHON_IMAGE ?=
 CONFIG ?= config/default
 SBOM ?= hvpa.cdx.json
 MINUTES ?= 20
@@ -106,6 +107,10 @@ bench: venv ## measure speed, rest, memory and the simulator (BENCH_ARGS=scale: 
 soak: venv control-plane ## MINUTES (20) of random faults, with 500 Hvpas (SHARDS=N: operators share the work; SOAK_ARGS="--hvpas N --seed S")
 	@$(PY) -m tests.e2e.soak --minutes $(MINUTES) --hvpas 500 $(if $(SHARDS),--shards $(SHARDS)) $(SOAK_ARGS)
 
+.PHONY: compat
+compat: venv control-plane ## what users install, on API servers 1.30 to 1.37 (COMPAT_ARGS=1.30: one; --write: into the docs)
+	@$(PY) -m tests.e2e.compat $(COMPAT_ARGS)
+
 .PHONY: evidence
 evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot in OUT_DIR (TRACES=DIR: recorded loads too; an hour)
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --days 7 $(if $(TRACES),--traces $(TRACES)) $(EVIDENCE_ARGS)
@@ -171,11 +176,15 @@ undeploy: kubectl ## remove the operator and its RBAC; CRD and Hvpas stay
 	@$(KUBECTL) delete --ignore-not-found -k config/rbac
 	@$(KUBECTL) delete --ignore-not-found -k config/manager
 	@$(KUBECTL) delete --ignore-not-found clusterrole,clusterrolebinding -l app.kubernetes.io/name=hvpa
+	@if $(KUBECTL) api-resources -o name --api-group=admissionregistration.k8s.io | grep -q '^validatingadmissionpolicies'; then \
+	  $(KUBECTL) delete --ignore-not-found -k config/operator-policy; fi
 
 .PHONY: docker-build
-docker-build: ## build the image IMG
+docker-build: ## build the image IMG (PYTHON_IMAGE=NAME@sha256:…: on another base)
 	@command -v $(firstword $(DOCKER)) >/dev/null || { echo "$(DOCKER) is not installed" >&2; exit 1; }
-	$(DOCKER) build --tag $(IMG) .
+	@[ -z "$(PYTHON_IMAGE)" ] || echo "$(PYTHON_IMAGE)" | grep -Eq '@sha256:[0-9a-f]{64}$$' || { \
+	  echo "PYTHON_IMAGE must end in a digest, @sha256:…: a tag can be pushed anew" >&2; exit 1; }
+	$(DOCKER) build $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) )--tag $(IMG) .
 
 # --- what others need, without an entry in the list -----------------------------------------------------------------
 .PHONY: python

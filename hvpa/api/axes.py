@@ -45,6 +45,32 @@ class SetBack(StatusModel):
     """When the change was last made again."""
 
 
+class RefusedChange(StatusModel):
+    """A change of the workload that the API server refused."""
+
+    container: str | None = None
+    """The container's name (vertical)."""
+    resource: str | None = None
+    """The resource: cpu or memory (vertical)."""
+    current: Whole
+    """What stood there: replicas, millicores or bytes."""
+    wanted: Whole
+    """What was refused."""
+
+
+class Refusal(StatusModel):
+    """What the API server last refused of an axis."""
+
+    count: Whole
+    """How often in a row."""
+    time: Timestamp
+    """When it was last refused."""
+    message: str = ""
+    """What the API server said."""
+    changes: tuple[RefusedChange, ...] = ()
+    """What was refused."""
+
+
 class MailboxCorrection(StatusModel):
     """How often the mailbox was corrected for one status of the HorizontalPodAutoscaler."""
 
@@ -65,6 +91,8 @@ class HorizontalAxis(StatusModel):
     """Changes that somebody undid."""
     mailbox: MailboxCorrection | None = None
     """Corrections of the mailbox."""
+    refused: Refusal | None = None
+    """What the API server refused."""
 
 
 class SpentTarget(StatusModel):
@@ -158,6 +186,8 @@ class VerticalAxis(StatusModel):
     """Raises for containers that ran out of memory."""
     set_back: SetBack | None = None
     """Changes that somebody undid."""
+    refused: Refusal | None = None
+    """What the API server refused."""
     base: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=_is_empty)
     """Requests by container and resource where the path begins, as they were when the target was first seen."""
     usual_replicas: UsualReplicas | None = None

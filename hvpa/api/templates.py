@@ -21,6 +21,7 @@ from hvpa.api.fields import (
     PlainQuantity,
     PositiveCount,
     Text,
+    cel_at_most,
 )
 from hvpa.api.metric_targets import Wire
 from hvpa.api.metrics import MetricSpec
@@ -143,7 +144,7 @@ class ContainerPolicy(SpecModel):
     model_config = rules(
         cel(
             "!has(self.minAllowed) || !has(self.maxAllowed) || self.minAllowed.all(r, !(r in self.maxAllowed)"
-            " || quantity(string(self.minAllowed[r])).compareTo(quantity(string(self.maxAllowed[r]))) <= 0)",
+            f" || {cel_at_most('self.minAllowed[r]', 'self.maxAllowed[r]')})",
             "must not be greater than maxAllowed",
             ".minAllowed",
         )

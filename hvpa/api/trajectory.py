@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, Self, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from hvpa.api.base import SpecModel, cel, fault, rules
-from hvpa.api.fields import LIST_LENGTH, PositiveCount, PositiveQuantity
+from hvpa.api.fields import LIST_LENGTH, PositiveCount, PositiveQuantity, cel_at_most
 from hvpa.api.quantity import Resource, parse_cpu, parse_memory, parse_quantity
 from hvpa.api.scaling import CpuParams, MemoryParams
 
@@ -41,7 +41,7 @@ def _not_falling_rule(resource: Resource) -> str:
     first, second = (f"{one}.maxResources.{resource}" for one in "ij")
     return (
         f"self.all(i, !has({first}) || self.all(j, j.maxReplicas <= i.maxReplicas || !has({second})"
-        f" || quantity(string({first})).compareTo(quantity(string({second}))) <= 0))"
+        f" || {cel_at_most(first, second)}))"
     )
 
 

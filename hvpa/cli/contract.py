@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from hvpa.api.quantity import format_resource
+from hvpa.api.status import to_wire
 from hvpa.api.text import printable_json
 from hvpa.api.timestamp import format_timestamp
 from hvpa.cli.contract_path import Count, Part, PathView, Quantities, path_view
@@ -65,9 +66,8 @@ class BlockedChange(Part, frozen=True):
     reason: Annotated[
         str,
         Meta(
-            description="The first gate that blocks: Paused, Contested, Weight, UpdatePolicy, "
-            "StabilizationWindow, MaintenanceWindow, Rollout, "
-            "Measurement or MinChange."
+            description="The first gate that blocks: Paused, Contested, Weight, UpdatePolicy, Refused, "
+            "StabilizationWindow, MaintenanceWindow, Rollout, Measurement or MinChange."
         ),
     ]
     container: Annotated[str | None, Meta(description="null on the horizontal axis.")]
@@ -116,6 +116,27 @@ class Explanation(Part, frozen=True):
         PathView | None,
         Meta(description="How both axes were solved together; null for the blend Additive."),
     ]
+    patch: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="The body of the strategic merge patch of the workload, as the operator sends it; null where "
+            "the workload is not changed."
+        ),
+    ]
+    next_status: Annotated[
+        dict[str, Any],
+        Meta(
+            description="The complete status of the Hvpa after this decision, as the API server stores it. It takes "
+            "the place of the present status."
+        ),
+    ]
+    scale_replicas: Annotated[
+        Count | None,
+        Meta(
+            description="What spec.replicas of the Hvpa, the replicas of its scale subresource, is set to; null where "
+            "it stays as it is."
+        ),
+    ]
 
 
 def explanation(decision: Decision) -> Explanation:
@@ -140,7 +161,21 @@ def explanation(decision: Decision) -> Explanation:
         ],
         recheck_after_seconds=None if wait is None else wait.total_seconds(),
         path=None if decision.joint is None else path_view(decision.joint),
+        patch=patch_body(decision),
+        next_status=to_wire(decision.status),
+        scale_replicas=decision.mailbox,
     )
+
+
+def patch_body(decision: Decision) -> dict[str, Any] | None:
+    """The body of the workload's patch; None where there is none. A workload of a file may have no resource version:
+    an empty one is left out, since the API server would store it."""
+    if decision.workload_patch is None:
+        return None
+    body: dict[str, Any] = msgspec.to_builtins(decision.workload_patch.body)
+    if not body.get("metadata", {}).get("resourceVersion", "-"):
+        del body["metadata"]["resourceVersion"]
+    return body
 
 
 def to_json(decision: Decision) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -14,21 +15,22 @@ from hvpa.cli import garbage
 from hvpa.cli.roles import Share, role_of
 from hvpa.cli.servers import serve_metrics
 from hvpa.cli.settings import RunSettings
-from hvpa.kube.clock import clock_of
+from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ApiError, Unreachable
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.faults import transport_with_faults
 from hvpa.kube.limits import Limiter
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.metrics import Metrics
+from hvpa.kube.page import Page
 from hvpa.kube.reflector import RETRY
 from hvpa.kube.resources import HVPAS
 from hvpa.kube.serve import Listener, health_routes, serve
+from hvpa.kube.transport import OnRequest, Transport
 from hvpa.kube.watches import Watches
 from hvpa.reconcile.loop import WorkLoop
-from hvpa.reconcile.ports import Key
+from hvpa.reconcile.ports import Clock, Key
 from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.reconciler import Reconciler, Result
 
@@ -48,24 +50,34 @@ class StartError(Exception):
         self.code = code
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How the operator reaches the outside: the API server and the clock."""
+
+    transport: Callable[[Credentials, OnRequest], Transport] = Transport
+    clock: Clock = field(default_factory=SystemClock)
+
+
 class Operator:
     """One `hvpa run`."""
 
-    def __init__(self, settings: RunSettings, credentials: Credentials) -> None:
+    def __init__(self, settings: RunSettings, credentials: Credentials, parts: Parts) -> None:
         self._settings = settings
-        clock = clock_of()
+        clock = parts.clock
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         self.metrics = Metrics(registry, settings.per_object_metrics)
-        self._transport = transport_with_faults(credentials, self.metrics.request, settings.fault_point)
+        self._transport = parts.transport(credentials, self.metrics.request)
+        # Connections of their own: what befalls other requests, or how many there are, is nothing to leases.
+        self._leases = parts.transport(credentials, self.metrics.request)
         candidate = settings.candidate
         self._role = role_of(
-            self._transport, clock, candidate if settings.leader_elect else None, settings.shards
+            self._leases, clock, candidate if settings.leader_elect else None, settings.shards
         )
         self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
         self._local = LocalCluster(settings.scopes, self._share.changed, self._share.changed_by_us)
-        self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics)
+        self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics, clock)
         limiter = Limiter(settings.max_in_flight, settings.qps, self.metrics)
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
@@ -73,6 +85,7 @@ class Operator:
         self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter)
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age)
         self.metrics.watch_shards(lambda: len(self._role.shards))
+        self.metrics.watch_caches(self._watches.last_success)
         self.metrics.watch_limits(lambda: limiter.in_flight, lambda: limiter.limit)
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[Any]] = []
@@ -84,7 +97,7 @@ class Operator:
             loop.add_signal_handler(number, self._on_signal)
         servers: list[Listener | None] = []
         try:
-            servers.append(await serve_metrics(self._settings, self.metrics.registry, self._transport))
+            servers.append(await serve_metrics(self._settings, Page(self.metrics.pieces), self._transport))
             servers.append(
                 await serve(
                     self._settings.health_address, health_routes(self._health_problem, self._ready_problem)
@@ -99,6 +112,7 @@ class Operator:
                 if server is not None:
                     await server.cleanup()
             await self._transport.close()
+            await self._leases.close()
 
     async def _live(self) -> int:
         await self._unless_stopped(self._reach())
@@ -213,17 +227,12 @@ class Operator:
     def _ready_problem(self) -> str | None:
         if self._stop.is_set():
             return "stopping"
-        if not self._watches.synced():
-            waiting = sorted(
-                {one.resource.plural for one in self._watches.reflectors if one.state == "starting"}
-            )
-            return f"not listed yet: {', '.join(waiting)}"
-        return None
+        return "; ".join(self._watches.problems()) or None
 
 
-async def operate(settings: RunSettings) -> int:
+async def operate(settings: RunSettings, parts: Parts) -> int:
     """Run the operator to its end; its exit code. Raises ConfigError, StartError, AddressError."""
     credentials = await Credentials.load(settings.kubeconfig, settings.context)
-    operator = Operator(settings, credentials)
+    operator = Operator(settings, credentials, parts)
     running: Awaitable[int] = operator.run()
     return await running

@@ -16,8 +16,9 @@ from hvpa.api.objects import Hpa, MetricSource, MetricValue, ResourceList, Vpa, 
 from hvpa.api.quantity import Resource, format_resource
 from hvpa.api.text import printable
 from hvpa.api.timestamp import format_timestamp
+from hvpa.cli.contract import patch_body
 from hvpa.cli.render_joint import path_lines
-from hvpa.cli.words import held, when
+from hvpa.cli.words import held, refused, when
 from hvpa.core.estimate import estimate_replicas
 from hvpa.core.model import Decision, Observation, Recommender
 from hvpa.core.rollout import rollout_complete
@@ -180,6 +181,9 @@ def _gates(seen: Observation) -> Iterable[str]:
     yield "vpa.scaleUp: " + _gate(seen, vpa.scale_up, vertical) + _least_resources(vpa.scale_up) + timeout
     yield "vpa.scaleDown: " + _gate(seen, vpa.scale_down, vertical) + _least_resources(vpa.scale_down)
     yield f"last rollout: {'complete' if rollout_complete(seen.workload) else 'not complete'}"
+    for record in (seen.horizontal.refused, seen.vertical.refused):
+        if record is not None:
+            yield refused(record)
 
 
 def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str:
@@ -267,16 +271,8 @@ def _patch(decision: Decision) -> Sequence[str]:
     patch = decision.workload_patch
     if patch is None:
         return ["no change"]
-    text: str = yaml.safe_dump(_plain(patch.body), sort_keys=False, width=1_000_000)
+    text: str = yaml.safe_dump(patch_body(decision), sort_keys=False, width=1_000_000)
     return [f"# strategic merge patch of {patch.kind} {patch.name}", *text.splitlines()]
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items() if (key, entry) != ("resourceVersion", "")}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value
 
 
 def _other_writes(decision: Decision) -> Iterable[str]:

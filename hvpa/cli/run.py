@@ -11,10 +11,9 @@ from typing import Any
 import structlog
 
 from hvpa.cli.logs import configure_logs
-from hvpa.cli.operator import StartError, operate
+from hvpa.cli.operator import Parts, StartError, operate
 from hvpa.cli.settings import add_run_arguments, run_settings
 from hvpa.kube.errors import ConfigError
-from hvpa.kube.faults import FaultPointError, parse_point
 from hvpa.kube.serve import AddressError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -24,20 +23,22 @@ HELP = "run the operator"
 add_arguments = add_run_arguments
 
 
-def main(args: argparse.Namespace) -> int:
+REAL = Parts()
+
+
+def main(args: argparse.Namespace, parts: Parts = REAL) -> int:
     """Run the operator: 0 when it was told to stop, 1 when the lease was lost or Hvpas are unknown, 2 for flags that
     can't be used, 3 when the cluster can't be reached."""
     settings = run_settings(args)
     configure_logs(settings.log_format, settings.log_level)
     try:
-        parse_point(settings.fault_point)
         with asyncio.Runner(loop_factory=_event_loop()) as runner:
-            return runner.run(operate(settings))
+            return runner.run(operate(settings, parts))
     except StartError as error:
         return _fail(error.code, error)
     except ConfigError as error:
         return _fail(3, error)
-    except (AddressError, FaultPointError) as error:
+    except AddressError as error:
         return _fail(2, error)
 
 

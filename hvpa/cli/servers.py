@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
-
 from hvpa.cli.settings import RunSettings
+from hvpa.kube.page import Page
 from hvpa.kube.serve import AddressError, Listener, metrics_routes, serve
 from hvpa.kube.serve_auth import TokenGuard
 from hvpa.kube.serve_tls import Certificate
 from hvpa.kube.transport import Transport
 
 
-async def serve_metrics(
-    settings: RunSettings, registry: CollectorRegistry, transport: Transport
-) -> Listener | None:
+async def serve_metrics(settings: RunSettings, page: Page, transport: Transport) -> Listener | None:
     """Serve /metrics; None where it is switched off. Raises AddressError, also for a certificate that can't be used and
     for one of both flags without the other: neither a half-protected endpoint nor one that is meant to be protected."""
     folder = settings.metrics_cert_dir
-    routes = metrics_routes(registry)
+    routes = metrics_routes(page.read)
     if settings.metrics_secure and folder is None:
         raise AddressError("--metrics-secure needs --metrics-cert-dir, a folder with tls.crt and tls.key")
     if folder is None:

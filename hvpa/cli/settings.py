@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import socket
 import uuid
@@ -47,7 +46,6 @@ class RunSettings:
     per_object_metrics: bool
     log_format: str
     log_level: str
-    fault_point: str | None
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -183,7 +181,6 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
         per_object_metrics=args.per_object_metrics,
         log_format=args.log_format,
         log_level=args.log_level,
-        fault_point=os.environ.get("HVPA_FAULT_POINT"),
     )
 
 

@@ -6,7 +6,8 @@ import datetime as dt
 from collections.abc import Mapping
 
 from hvpa.api.duration import format_duration
-from hvpa.api.quantity import format_resource
+from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.status import Refusal
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.judgement import amount
 from hvpa.core.model import Blocked
@@ -23,6 +24,20 @@ def held(entry: Blocked, now: dt.datetime) -> str:
     what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
     until = "" if entry.until is None else f" until {when(entry.until, now)}"
     return f"{what} {amount(entry, entry.current)} -> {amount(entry, entry.wanted)}: {entry.reason}{until}"
+
+
+def refused(record: Refusal) -> str:
+    """What the API server refused earlier, and why."""
+    told = []
+    for one in record.changes:
+        resource: Resource = "cpu" if one.resource == "cpu" else "memory"
+        what, pair = "replicas", [str(one.current), str(one.wanted)]
+        if one.container is not None:
+            what = f"{one.container} {resource}"
+            pair = [format_resource(resource, value) for value in (one.current, one.wanted)]
+        told.append(f"{what} {' -> '.join(pair)}")
+    times = "" if record.count <= 1 else f", {record.count} times in a row"
+    return f"refused at {format_timestamp(record.time)}{times}: {', '.join(told)}: {record.message}"
 
 
 def counted(replicas: int) -> str:

@@ -50,7 +50,8 @@ def move_request(resource: Resource, current: int, moved: int, vertical_ppm: int
 
 
 class RequestBounds(msgspec.Struct, frozen=True, gc=False):
-    """What a request must stay within: the VPA policy's `minAllowed` and `maxAllowed`, and a limit that stays put."""
+    """What a request must stay within: the VPA policy's `minAllowed` and `maxAllowed`, and what can't be exceeded: a
+    limit that stays put, or what the pod's own resources leave."""
 
     lower: int | None = None
     upper: int | None = None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from hvpa.api import text
-from hvpa.api.status import StatusCondition
+from hvpa.api.status import Refusal, StatusCondition
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.contest import manager_of
-from hvpa.core.gates import CONTESTED
+from hvpa.core.gates import CONTESTED, REFUSED
 from hvpa.core.judgement import Judgement, blocked_text, saturation
 from hvpa.core.model import Axis, Finding, Scene
+from hvpa.core.pod_level import cut_short
 from hvpa.core.present import Present
 from hvpa.core.slots import recommendations
+from hvpa.core.vertical import governed, recommended
 
 _FIRST = 1024
 """Characters of `Ready`'s message that leave room for warnings after it."""
@@ -23,7 +25,7 @@ def conditions(seen: Scene, present: Present, judged: Judgement) -> tuple[Status
         ("Ready", *_ready(seen, judged)),
         ("HpaActive", *_hpa_active(seen, judged)),
         ("VpaActive", *_vpa_active(seen, judged)),
-        ("ScalingBlocked", *_scaling_blocked(judged)),
+        ("ScalingBlocked", *_scaling_blocked(seen, judged)),
         ("Paused", *_paused(seen)),
         ("Contested", *_contested(seen, judged)),
     )
@@ -63,6 +65,8 @@ def _ready(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
         reason, why = "ScaledToZero", "the target has 0 replicas and is left alone"
     elif seen.spec.mode != "Apply":
         reason, why = seen.spec.mode, f"mode {seen.spec.mode}: what is recommended is shown and not applied"
+    elif refused := refusals(seen, judged):
+        holds, reason, why = False, REFUSED, _refused_text(refused, judged)
     elif judged.joint is not None and (saturated := saturation(judged.joint)):
         reason, why = "Saturated", "; ".join(saturated)
     return holds, Finding(reason, "; ".join((text.told(why, _FIRST), *seen.spec.warnings)))
@@ -96,16 +100,42 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if judged.without_request:
         missing = "no request in the pod template, which counts as the limit, or 0 without one: "
         return True, Finding("MissingRequest", missing + ", ".join(judged.without_request))
+    if short := cut_short(recommended(seen), governed(seen)):
+        why = "the pod template's own resources (spec.template.spec.resources) leave less: "
+        return True, Finding("PodLevelResources", why + ", ".join(short))
     if judged.young_until is not None:
         until = f"until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")
     return True, Finding("Recommending", "the VPA's recommendation counts")
 
 
-def _scaling_blocked(judged: Judgement) -> tuple[bool, Finding]:
+def _scaling_blocked(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if not judged.blocked:
         return False, Finding("NotBlocked", "nothing is held back")
-    return True, Finding(judged.blocked[0].reason, "; ".join(blocked_text(entry) for entry in judged.blocked))
+    told = [blocked_text(entry) for entry in judged.blocked]
+    told += [_refusal_text(axis, record) for axis, record in refusals(seen, judged)]
+    return True, Finding(judged.blocked[0].reason, "; ".join(told))
+
+
+def refusals(seen: Scene, judged: Judgement) -> tuple[tuple[Axis, Refusal], ...]:
+    """The axes on which a change is held back because the API server refused it, and what it said."""
+    held = {entry.axis for entry in judged.blocked if entry.reason == REFUSED}
+    records: tuple[tuple[Axis, Refusal | None], ...] = (
+        ("horizontal", seen.horizontal.refused),
+        ("vertical", seen.vertical.refused),
+    )
+    return tuple([(axis, record) for axis, record in records if axis in held and record is not None])
+
+
+def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], judged: Judgement) -> str:
+    told = [_refusal_text(axis, record) for axis, record in refused]
+    retries = [entry.until for entry in judged.blocked if entry.reason == REFUSED and entry.until is not None]
+    return "; ".join([*told, *(f"tried again at {format_timestamp(when)}" for when in sorted({*retries}))])
+
+
+def _refusal_text(axis: Axis, record: Refusal) -> str:
+    what = "replicas" if axis == "horizontal" else "requests"
+    return f"the API server refused to change {what}: {record.message}"
 
 
 def _paused(seen: Scene) -> tuple[bool, Finding]:

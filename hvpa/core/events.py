@@ -14,7 +14,9 @@ _EXPECTED = frozenset(
     {"NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "NoMetrics", "NoRecommendation", "NoPods"}
 )
 """Reasons for an inactive axis that are part of a normal start, or told by another condition: no event."""
-_TOLD = frozenset({"StaleWish", "UnknownContainer", "MissingRequest", "ScaledToZero", "Saturated"})
+_TOLD = frozenset(
+    {"StaleWish", "UnknownContainer", "MissingRequest", "PodLevelResources", "ScaledToZero", "Saturated"}
+)
 """Reasons that are worth an event although the condition is as it should be."""
 SCALED = "Scaled"
 """The reason of a step in more than one direction: on both axes, or up and down."""

@@ -25,6 +25,8 @@ WEIGHT = "Weight"
 """The interval gives this axis no weight."""
 UPDATE_POLICY = "UpdatePolicy"
 """The direction's update mode is Off."""
+REFUSED = "Refused"
+"""The API server refused this change; it is tried again later."""
 STABILIZATION_WINDOW = "StabilizationWindow"
 """The axis was scaled less than the direction's stabilization duration ago."""
 MAINTENANCE_WINDOW = "MaintenanceWindow"
@@ -78,16 +80,17 @@ class Moment(msgspec.Struct, frozen=True, dict=True):
 class Change(msgspec.Struct, frozen=True, gc=False):
     """A change that is wanted, as its gates see it.
 
-    `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `weightless` whether the interval
-    gives it no weight, `disruptive` whether it restarts pods, `too_small` whether it is below the threshold and
-    `small_until` when that stops to matter, `unmeasured` whether it has to wait for a new measurement and `measured_at`
-    until when at the latest. `wait` is the stabilization duration where it is not the policy's,
-    `worth_at` from when on pods are replaced for it.
+    `last_scale_time` is the axis's clock, `contested_until` the end of its back-off, `refused_until` when a change that
+    the API server refused is tried again, `weightless` whether the interval gives it no weight, `disruptive` whether it
+    restarts pods, `too_small` whether it is below the threshold and `small_until` when that stops to matter,
+    `unmeasured` whether it has to wait for a new measurement and `measured_at` until when at the latest. `wait` is the
+    stabilization duration where it is not the policy's, `worth_at` from when on pods are replaced for it.
     """
 
     policy: ScaleType
     last_scale_time: dt.datetime | None
     contested_until: dt.datetime | None = None
+    refused_until: dt.datetime | None = None
     weightless: bool = False
     disruptive: bool = False
     too_small: bool = False
@@ -113,6 +116,11 @@ def _weight(change: Change, moment: Moment) -> Hold | None:
 
 def _update_policy(change: Change, moment: Moment) -> Hold | None:
     return Hold(UPDATE_POLICY) if change.policy.update_policy.update_mode == "Off" else None
+
+
+def _refused(change: Change, moment: Moment) -> Hold | None:
+    until = change.refused_until
+    return None if until is None or moment.present.is_past(until) else Hold(REFUSED, until)
 
 
 def _stabilization(change: Change, moment: Moment) -> Hold | None:
@@ -159,6 +167,7 @@ GATES: tuple[tuple[str, Gate], ...] = (
     (CONTESTED, _contested),
     (WEIGHT, _weight),
     (UPDATE_POLICY, _update_policy),
+    (REFUSED, _refused),
     (STABILIZATION_WINDOW, _stabilization),
     (MAINTENANCE_WINDOW, _maintenance),
     (ROLLOUT, _rollout),

@@ -14,6 +14,7 @@ from hvpa.core.contest import Contest, judge_contest
 from hvpa.core.gates import CONTESTED, OUTSIDE_BOUNDS, STABILIZATION_WINDOW, Change, Hold, Moment, first_hold
 from hvpa.core.model import Blocked, Direction, Scene
 from hvpa.core.present import Present, after
+from hvpa.core.refusals import refused_until
 from hvpa.core.state import step_time
 from hvpa.core.weights import Bounds, Weight
 from hvpa.core.wish import Wish
@@ -77,7 +78,7 @@ def _go(
         reported = wish.replicas
     if reported == current:
         return nothing
-    change = _change(seen, contest, current, reported, way, weightless=reported != full)
+    change = _change(seen, moment, contest, reported, way, weightless=reported != full)
     passes = frozenset({STABILIZATION_WINDOW}) if starving and reported > current else frozenset[str]()
     hold = first_hold(change, moment, passes)
     if hold is None:
@@ -236,10 +237,11 @@ def _cut(seen: Scene, moment: Moment, way: _Way, bounds: Bounds) -> _Way:
 
 
 def _change(
-    seen: Scene, contest: Contest, current: int, reported: int, way: _Way, *, weightless: bool
+    seen: Scene, moment: Moment, contest: Contest, reported: int, way: _Way, *, weightless: bool
 ) -> Change:
     """The step as its gates see it. Whether it is too small is a matter of the whole way: a part of it is not."""
-    assert seen.spec is not None
+    assert seen.spec is not None and seen.workload is not None
+    current = seen.workload.spec.replicas
     policy = seen.spec.hpa.scale_up if reported > current else seen.spec.hpa.scale_down
     least = policy.min_change.replicas
     whole = reported if weightless else way.goal
@@ -247,6 +249,7 @@ def _change(
         policy=policy,
         last_scale_time=seen.horizontal.last_scale_time,
         contested_until=contest.until,
+        refused_until=refused_until(seen.horizontal.refused, moment.present, current, reported),
         weightless=weightless,
         unmeasured=way.measurement.is_awaited,
         measured_at=way.measurement.until,

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from hvpa.core.demand import Claim, Requests, claims, limited, pods_needed, shared
-from hvpa.core.gates import MIN_CHANGE, ROLLOUT, Hold, Moment, first_hold
+from hvpa.core.gates import MIN_CHANGE, REFUSED, ROLLOUT, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to, settling
 from hvpa.core.joint import Joint, Sizes, spare_resource
 from hvpa.core.joint_path import overlaps, path_of, reserves, trajectory_of
@@ -189,6 +189,8 @@ class JointScaling:
         held = [one for one in horizontal.blocked if one.direction == "up"]
         if not held:
             return False
+        if held[0].reason == REFUSED:
+            return True  # it is tried again at that time, which is no reason to expect that it will be taken then
         until = held[0].until
         if self.in_place or until is None:
             return True

@@ -25,7 +25,7 @@ from hvpa.api.status import (
     VpaRecommendationStatus,
     VpaScalingStatus,
 )
-from hvpa.core.conditions import conditions
+from hvpa.core.conditions import conditions, refusals
 from hvpa.core.judgement import Judgement, amount, wire
 from hvpa.core.memo import remembered
 from hvpa.core.model import Blocked, ContainerResources, Scene
@@ -53,7 +53,7 @@ def next_status(seen: Scene, present: Present, judged: Judgement) -> HvpaStatus:
         "override_scale_up_stabilization": bool(seen.pods.starving) or seen.legacy_override,
         "last_blocked_scaling": tuple([_blocked(entry) for entry in judged.blocked]),
         "last_scaling": _last_scaling(seen, present, judged) if judged.applied else before.last_scaling,
-        "last_error": None,
+        "last_error": _refused(seen, judged),
         "conditions": told,
         "recommended": _recommended(seen, judged),
         "axes": _axes(before.axes, judged.horizontal or seen.horizontal, judged.vertical or seen.vertical),
@@ -101,6 +101,16 @@ def failed_status(status: HvpaStatus, operation: str, error: str, now: dt.dateti
             "conditions": (ready, *(one for one in status.conditions if one.type != "Ready")),
         }
     )
+
+
+def _refused(seen: Scene, judged: Judgement) -> LastError | None:
+    """The error of a change that the API server refused and that is still wanted: of both axes, the later one."""
+    found = [record for _, record in refusals(seen, judged)]
+    if not found:
+        return None
+    last = max(found, key=lambda record: record.time)
+    when = last.time.replace(microsecond=0)
+    return LastError(description=last.message, last_update_time=when, last_operation="PatchWorkload")
 
 
 def still_failing(status: HvpaStatus, before: HvpaStatus) -> HvpaStatus:

@@ -21,7 +21,8 @@ Policy = ContainerPolicy | VpaContainerPolicy
 
 
 class Slot(msgspec.Struct, frozen=True, gc=False):
-    """One container's one resource: what is set now, what the VPA targets, and what bounds it."""
+    """One container's one resource: what is set now, what the VPA targets, and what bounds it. `most_limit` is the
+    pod's own limit, where it has one."""
 
     container: str
     resource: Resource
@@ -30,6 +31,7 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
     target: int
     bounds: RequestBounds
     scales_limit: bool
+    most_limit: int | None = None
 
     @property
     def key(self) -> SlotKey:

@@ -93,10 +93,8 @@ def without_pending(axis: VerticalAxis) -> VerticalAxis:
 def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
     """The annotation's text: what must be known after a crash, without what only the status needs."""
     wire = {
-        "horizontal": _wire(
-            horizontal.model_copy(update={"mailbox": None}) if horizontal.mailbox else horizontal
-        ),
-        "vertical": _wire(without_pending(vertical)),
+        "horizontal": _wire(horizontal.model_copy(update={"mailbox": None, "refused": None})),
+        "vertical": _wire(without_pending(vertical).model_copy(update={"refused": None})),
     }
     return json.dumps(wire, separators=(",", ":"), sort_keys=True)
 

@@ -14,7 +14,9 @@ from hvpa.core.gates import OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_ho
 from hvpa.core.horizontal import SETTLING
 from hvpa.core.memo import Basis, remembered_while
 from hvpa.core.model import ContainerResources, Scene
+from hvpa.core.pod_level import within_pod
 from hvpa.core.present import Present, after
+from hvpa.core.refusals import refused_until
 from hvpa.core.slots import Slot, amount, present_resources, slots
 from hvpa.core.starving import OVERRIDE_EVERY, enough_memory
 from hvpa.core.steps import Step, VerticalOutcome, blocked, note
@@ -69,7 +71,13 @@ def _scaled(
 
 
 def governed(seen: Scene) -> tuple[Slot, ...]:
-    """What a usable VPA has targets for."""
+    """What a usable VPA has targets for, within the pod's own resources."""
+    assert seen.workload is not None
+    return within_pod(recommended(seen), seen.workload.spec.template.spec)
+
+
+def recommended(seen: Scene) -> tuple[Slot, ...]:
+    """What a usable VPA has targets for, whatever the pod's own resources leave."""
     assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
     return slots(seen.spec, seen.vpa.object, present_resources(seen.workload.spec.template.spec.containers))
 
@@ -140,6 +148,7 @@ class VerticalScaling:
             policy=self.spec.scale_up if up else self.spec.scale_down,
             last_scale_time=self.seen.vertical.last_scale_time,
             contested_until=self.contest.until,
+            refused_until=self._refused_until(slot, wanted),
             weightless=ppm == 0,
             disruptive=self.disruptive,
             too_small=abs(wanted - slot.current) < least or self._is_raised(slot, least),
@@ -149,6 +158,9 @@ class VerticalScaling:
         )
         relieved = self.starving and up and not starves
         return Step(slot, wanted, ppm, change, RELIEVED if relieved else frozenset(), pending=pending)
+
+    def _refused_until(self, slot: Slot, wanted: int) -> dt.datetime | None:
+        return refused_until(self.seen.vertical.refused, self.now, slot.current, wanted, slot.key)
 
     def _weight_of(self, slot: Slot) -> tuple[int, dt.datetime | None]:
         """The weight of a slot; and until when a step of it waits for the HPA's measurement.
@@ -247,8 +259,13 @@ class VerticalScaling:
         wanted = enough_memory(slot, known=slot.container in self.seen.pods.starving)
         if wanted <= slot.current:
             return None
-        last, contested = self.seen.vertical.last_scale_time, self.contest.until
-        change = Change(self.spec.scale_up, last, contested_until=contested, disruptive=self.disruptive)
+        change = Change(
+            self.spec.scale_up,
+            self.seen.vertical.last_scale_time,
+            contested_until=self.contest.until,
+            refused_until=self._refused_until(slot, wanted),
+            disruptive=self.disruptive,
+        )
         return Step(slot, wanted, FULL, change, OVERRIDDEN, override=True)
 
     # --- requests and limits -----------------------------------------------------------------------------------------
@@ -273,7 +290,8 @@ class VerticalScaling:
         if not slot.scales_limit:
             return slot.limit
         gap = params_of(self.spec.limits_requests_gap_scale_params, slot.resource)
-        return scale_limit(slot.resource, step.request, slot.request, slot.limit, gap)
+        found = scale_limit(slot.resource, step.request, slot.request, slot.limit, gap)
+        return found if found is None or slot.most_limit is None else min(found, slot.most_limit)
 
 
 def params_of(params: ScaleParams, resource: Resource) -> CpuParams | MemoryParams:

@@ -10,6 +10,7 @@ from hvpa.api.status import MemoryOverride, SpentTarget, VerticalAxis
 from hvpa.core.contest import judge_contest
 from hvpa.core.gates import CONTESTED, MIN_CHANGE, Hold, Moment
 from hvpa.core.model import ContainerResources
+from hvpa.core.refusals import without_written
 from hvpa.core.slots import Slot, amount
 from hvpa.core.starving import OVERRIDE_EVERY
 from hvpa.core.state import step_time
@@ -58,6 +59,7 @@ class Record:
                 "spent": self._spent_after(done),
                 "overrides": self._overrides_after(done),
                 "set_back": self.contest.after_step(when),
+                "refused": without_written(self.axis.refused, {step.slot.key for step in done}),
             }
         elif any(hold is not None and hold.reason == CONTESTED for _, hold in judged):
             update["set_back"] = self.contest.record

@@ -14,9 +14,10 @@ from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, Workload
 from hvpa.kube.errors import ApiError, Unreachable, write_error
 from hvpa.kube.limits import Limiter
 from hvpa.kube.local import LocalCluster
-from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.parsed import StoredHvpa
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource, T
 from hvpa.kube.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
-from hvpa.reconcile.ports import Conflict, Key, WriteError
+from hvpa.reconcile.ports import Conflict, Key, Unavailable, WriteError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -74,15 +75,15 @@ class KubeCluster:
         """See the port."""
         key = Key(hvpa.namespace, hvpa.name)
         body = {"metadata": {"resourceVersion": hvpa.resource_version}, "status": dict(patch)}
-        self._local.writing_status(key, True)
+        written: StoredHvpa | None = None
+        self._local.begin_status_write(key)
         try:
             path = HVPAS.path(hvpa.namespace, hvpa.name, "status")
-            answer = await self._patch(hvpa, path, body, MERGE_PATCH)
-            self._take(HVPAS, answer, quiet=True)
+            written = self._take(HVPAS, await self._patch(hvpa, path, body, MERGE_PATCH), quiet=True)
             if (stored := self._local.hvpas.get(key)) is not None:
                 stored.read()  # so that neither its bytes nor the version before are kept until somebody asks
         finally:
-            self._local.writing_status(key, False)
+            self._local.end_status_write(key, written)
 
     async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
         """See the port."""
@@ -113,14 +114,16 @@ class KubeCluster:
         """See the port. Returns at once; the Event is written in the background."""
         self._recorder.record(hvpa, event)
 
-    def _take(self, resource: Resource[Any], answer: bytes, quiet: bool = False) -> None:
-        """Put the answer to a write into the local copy. `quiet`: it is what we wanted, which is no news."""
+    def _take(self, resource: Resource[T], answer: bytes, quiet: bool = False) -> T | None:
+        """Put the answer to a write into the local copy: the object that it holds, None where it can't be read.
+        `quiet`: it is what we wanted, which is no news."""
         try:
             obj = resource.decode(answer)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             log.warning("answer to a write can't be read", kind=resource.kind, error=str(error))
-            return
+            return None
         self._local.store(resource).put_own(obj, quiet)
+        return obj
 
     async def _delete(self, hvpa: Meta, resource: Resource[Any], path: str, change: OwnedChange) -> None:
         preconditions = {"uid": change.uid, "resourceVersion": change.resource_version}
@@ -161,7 +164,21 @@ class KubeCluster:
             raise WriteError(str(error)) from error  # tried again slowly, or once the watch has shown it
 
     async def _send(self, hvpa: Meta, method: str, path: str, query: Mapping[str, str], body: Body) -> bytes:
-        """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.limits` explains."""
+        """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.limits` explains.
+
+        Where no answer came, or the API server failed, it is sent once more. That is safe: a patch or deletion names
+        the version that it is for, and an apply says the same again. If the first one was carried out after all, the
+        second one is a conflict, and what is read then says that it was.
+        """
+        try:
+            return await self._send_once(hvpa, method, path, query, body)
+        except Unavailable as error:
+            log.debug("write is sent again", method=method, path=path, error=str(error))
+        return await self._send_once(hvpa, method, path, query, body)
+
+    async def _send_once(
+        self, hvpa: Meta, method: str, path: str, query: Mapping[str, str], body: Body
+    ) -> bytes:
         key = Key(hvpa.namespace, hvpa.name)
         if not self._may_write(key):
             raise WriteError("not the leader (any more)")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from hvpa.kube.clock import clock_of
+from hvpa.kube.clock import SystemClock
 from hvpa.kube.errors import ConfigError
 from hvpa.kube.library import ConfigException, Configuration, incluster_config, kube_config, parse_rfc3339
 
@@ -91,12 +91,6 @@ class Credentials:
 
     async def _renew(self) -> None:
         configuration = Configuration()
-        configuration.connection_pool_maxsize = (
-            0  # watches hold a connection each: no limit, or they starve writes
-        )
-        configuration.disable_strict_ssl_verification = (
-            True  # cluster CAs often lack what VERIFY_X509_STRICT asks for
-        )
         started = self._monotonic()
         try:
             async with asyncio.timeout(PLUGIN_TIMEOUT):
@@ -158,7 +152,7 @@ class Credentials:
             elif str(loader.provider) in ("gcp", kube_config.PROVIDER_TYPE_OIDC):
                 self._renew_at = started + 60.0
         if loader is not None and hasattr(loader, "exec_plugin_expiry"):
-            left = parse_rfc3339(loader.exec_plugin_expiry).timestamp() - clock_of().now().timestamp()
+            left = parse_rfc3339(loader.exec_plugin_expiry).timestamp() - SystemClock().now().timestamp()
             self._renew_at = started + max(1.0, left * RENEW_AT)
 
     def _read_token_file(self) -> None:

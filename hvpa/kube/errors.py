@@ -8,10 +8,13 @@ import math
 import msgspec
 
 from hvpa.api import text
-from hvpa.reconcile.ports import Conflict, Overloaded, WriteError
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 
 DEFAULT_RETRY_AFTER = 1.0
 """Seconds, for a 429 without Retry-After (API Priority and Fairness always sends one)."""
+REFUSALS = frozenset({400, 403, 413, 422})
+"""Codes by which the API server, or whoever it asks, refuses what a write says. (Webhooks and policies may choose 4xx
+codes of their own; these four are what admission answers with where they don't, and validation, RBAC and quota do.)"""
 MAX_RETRY_AFTER = 60.0
 """Seconds; a server that asks for more is asked again after this."""
 
@@ -22,6 +25,14 @@ class ConfigError(Exception):
 
 class Unreachable(Exception):
     """No answer: refused, reset, timed out, not TLS, or cut short."""
+
+
+class TooLarge(Unreachable):
+    """The body of a response has more bytes than its reader can take; `status` is the response's."""
+
+    def __init__(self, status: int, most: int) -> None:
+        super().__init__(f"the response has more than {most} bytes")
+        self.status = status
 
 
 class ApiError(Exception):
@@ -80,10 +91,12 @@ def status_event_error(raw: bytes) -> ApiError:
 def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
     """What a failed write means to the reconciler; `patched`: the object was expected to exist."""
     if isinstance(error, Unreachable):
-        return WriteError(str(error))
+        return Unavailable(str(error))
     if error.status == 409 or (error.status == 404 and patched):
         return Conflict(str(error))
     if error.overloaded:
         wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
         return Overloaded(str(error), dt.timedelta(seconds=wait))
-    return WriteError(str(error))
+    if error.status in REFUSALS:
+        return Refused(str(error))
+    return Unavailable(str(error)) if error.status >= 500 else WriteError(str(error))

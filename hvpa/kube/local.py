@@ -47,7 +47,8 @@ class LocalCluster:
         self._vpa_refs: Index[RefToken] = Index()
         self._pod_index = PodIndex()
         self._selectors: SelectorIndex[Target] = SelectorIndex()
-        self._status_writes: set[Key] = set()
+        self._status_writes: dict[Key, bool] = {}
+        """Hvpas whose status is being written by us, and whether the watch has brought another status meanwhile."""
         self._pods: dict[Target, tuple[Pod, ...]] = {}
         """The pods of targets that were asked for: the same tuple for as long as they are the same pods."""
 
@@ -69,12 +70,19 @@ class LocalCluster:
             for key in self.hvpas:
                 self._enqueue(key)
 
-    def writing_status(self, key: Key, under_way: bool) -> None:
-        """A write of ours to the Hvpa's status begins or has ended: what the watch tells of it is no news."""
-        if under_way:
-            self._status_writes.add(key)
-        else:
-            self._status_writes.discard(key)
+    def begin_status_write(self, key: Key) -> None:
+        """A write of ours to the Hvpa's status begins. What the watch brings of the status until it ends is most likely
+        that write."""
+        self._status_writes[key] = False
+
+    def end_status_write(self, key: Key, answer: StoredHvpa | None) -> None:
+        """The write has ended; `answer` is the Hvpa as it left it, None where it failed. The Hvpa is looked at again if
+        the status that the watch brought meanwhile is another one."""
+        stored = self.hvpas.get(key)
+        if not self._status_writes.pop(key, False) or stored is None:
+            return
+        if answer is None or stored.status_hash != answer.status_hash:
+            self._enqueue(key)
 
     # --- reading -----------------------------------------------------------------------------------------------------
     def objects(self, key: Key) -> Objects | None:
@@ -173,9 +181,8 @@ class LocalCluster:
         meta = _either(old, new).metadata
         key = Key(meta.namespace, meta.name)
         if old is not None and new is not None and not changes.hvpa_spec_changed(old, new):
-            expected = own or key in self._status_writes
-            if not expected and changes.hvpa_status_changed(old, new):
-                self._enqueue(key)
+            if not own and changes.hvpa_status_changed(old, new):
+                self._status_changed(key)
             return
         before = old.links if old is not None else NO_LINKS
         after = new.links if new is not None else NO_LINKS
@@ -190,6 +197,13 @@ class LocalCluster:
             names = self._targeting.get(target) if target is not None else ()
             if len(names) <= MOST_RIVALS + 2:
                 self._wake(key.namespace, (name for name in names if name != key.name))
+
+    def _status_changed(self, key: Key) -> None:
+        """The watch has brought another status."""
+        if key in self._status_writes:
+            self._status_writes[key] = True
+        else:
+            self._enqueue(key)
 
     def _rename(
         self, kind: str, key: Key, before: NamedRecommender | None, after: NamedRecommender | None

@@ -3,9 +3,16 @@ those behind `--per-object-metrics`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -18,6 +25,8 @@ from hvpa.reconcile.telemetry import Operation, Outcome
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 LONG = (30.0, 60.0, 120.0)
 """Further buckets for what overload makes long."""
+SLICE = 200
+"""Hvpas whose series are rendered at once: less than a millisecond's work for each gauge."""
 _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
 """What divides millicores and bytes to get Prometheus' base units, cores and bytes."""
 
@@ -81,7 +90,13 @@ class Metrics:
             buckets=SECONDS + LONG,
             registry=registry,
         )
-        self._objects = _PerObject(registry) if per_object else None
+        self._objects = _PerObject() if per_object else None
+
+    def pieces(self) -> Iterator[bytes]:
+        """All metrics in Prometheus' text format, piece by piece; each takes some milliseconds."""
+        yield generate_latest(self.registry)
+        if self._objects is not None:
+            yield from self._objects.pieces()
 
     def watch_queue(self, depth: Callable[[], float], oldest_age: Callable[[], float]) -> None:
         """Show the queue's depth and the age of its head, asked for at each scrape."""
@@ -89,6 +104,10 @@ class Metrics:
         Gauge(
             "hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", registry=self.registry
         ).set_function(oldest_age)
+
+    def watch_caches(self, last_success: Callable[[], Mapping[str, float]]) -> None:
+        """Show when each resource's list or watch last succeeded, asked for at each scrape."""
+        self.registry.register(_Caches(last_success))
 
     def watch_limits(self, in_flight: Callable[[], float], limit: Callable[[], float]) -> None:
         """Show how many writes are under way, and how many may be, asked for at each scrape."""
@@ -163,26 +182,50 @@ class Metrics:
             self._objects.drop(key)
 
 
-class _PerObject(Collector):
-    """Series per Hvpa, built at each scrape from the last decision: those of a deleted Hvpa, or of a container that was
-    removed, are gone at once."""
+class _Caches(Collector):
+    """How fresh the caches are; a resource that the cluster need not serve, and doesn't, has no series."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._replicas: dict[Key, tuple[int, int]] = {}
-        self._requests: dict[Key, list[tuple[str, Resource, float | None, float | None]]] = {}
-        registry.register(self)
+    def __init__(self, last_success: Callable[[], Mapping[str, float]]) -> None:
+        self._last_success = last_success
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """One series for each resource."""
+        family = GaugeMetricFamily(
+            "hvpa_watch_last_success_timestamp_seconds",
+            "When the list or watch of a resource last succeeded; bookmarks count, about one a minute.",
+            labels=["resource"],
+        )
+        for plural, seconds in self._last_success().items():
+            family.add_metric([plural], seconds)
+        return [family]
+
+
+Row = tuple[str, float | None, float | None]
+"""Labels as text; the present value and the recommended one."""
+
+
+class _PerObject:
+    """Series per Hvpa, rendered from the last decision: those of a deleted Hvpa, or of a container that was removed,
+    are gone at the next scrape. The text is made here, in slices: prometheus_client makes it of a whole registry at
+    once, and takes several times as long."""
+
+    def __init__(self) -> None:
+        self._replicas: dict[Key, list[Row]] = {}
+        self._requests: dict[Key, list[Row]] = {}
 
     def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         """Remember what a decision showed; `workload` as it was before it."""
+        labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
         self._replicas.pop(key, None)
-        if decision.replicas is not None:
-            self._replicas[key] = (decision.replicas.current, decision.replicas.recommended)
-        rows: list[tuple[str, Resource, float | None, float | None]] = []
+        if (seen := decision.replicas) is not None:
+            self._replicas[key] = [(labels, seen.current, seen.recommended)]
+        rows: list[Row] = []
         for container in workload.spec.template.spec.containers if workload is not None else ():
             wanted = decision.recommended.get(container.name)
             for resource in _UNIT:
                 current = _present(container.resources.requests.get(resource), resource)
-                rows.append((container.name, resource, current, _recommended(wanted, resource)))
+                more = f'{labels},container="{_escaped(container.name)}",resource="{resource}"'
+                rows.append((more, current, _recommended(wanted, resource)))
         self._requests[key] = rows
 
     def drop(self, key: Key) -> None:
@@ -190,28 +233,30 @@ class _PerObject(Collector):
         self._replicas.pop(key, None)
         self._requests.pop(key, None)
 
-    def collect(self) -> list[GaugeMetricFamily]:
-        """All series, for a scrape."""
-        names = ["namespace", "name"]
-        current = GaugeMetricFamily("hvpa_replicas", "The workload's replicas.", labels=names)
-        recommended = GaugeMetricFamily(
-            "hvpa_recommended_replicas", "Replicas if nothing were blocked.", labels=names
+    def pieces(self) -> Iterator[bytes]:
+        """All series as text, SLICE Hvpas at a time."""
+        replicas, requests = self._replicas, self._requests
+        yield from _gauge("hvpa_replicas", "The workload's replicas.", replicas, 1)
+        yield from _gauge("hvpa_recommended_replicas", "Replicas if nothing were blocked.", replicas, 2)
+        yield from _gauge("hvpa_request", "Requests, in cores or bytes.", requests, 1)
+        yield from _gauge(
+            "hvpa_recommended_request", "Requests if nothing were blocked, in cores or bytes.", requests, 2
         )
-        for key, (present, wanted) in self._replicas.items():
-            current.add_metric([*key], present)
-            recommended.add_metric([*key], wanted)
-        names = [*names, "container", "resource"]
-        requests = GaugeMetricFamily("hvpa_request", "Requests, in cores or bytes.", labels=names)
-        wanted_requests = GaugeMetricFamily(
-            "hvpa_recommended_request", "Requests if nothing were blocked, in cores or bytes.", labels=names
-        )
-        for key, rows in self._requests.items():
-            for container, resource, before, after in rows:
-                if before is not None:
-                    requests.add_metric([*key, container, resource], before)
-                if after is not None:
-                    wanted_requests.add_metric([*key, container, resource], after)
-        return [current, recommended, requests, wanted_requests]
+
+
+def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column: int) -> Iterator[bytes]:
+    """One gauge's series, whose values stand in this column of the rows."""
+    yield f"# HELP {name} {documentation}\n# TYPE {name} gauge\n".encode()
+    entries = list(known.values())  # Hvpas may come and go between slices
+    for start in range(0, len(entries), SLICE):
+        rows = [row for one in entries[start : start + SLICE] for row in one]
+        lines = [f"{name}{{{row[0]}}} {row[column]!r}\n" for row in rows if row[column] is not None]
+        yield "".join(lines).encode()
+
+
+def _escaped(value: str) -> str:
+    """A label's value as the text format has it (names of Kubernetes need none of it)."""
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def _present(raw: str | int | float | None, resource: Resource) -> float | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -31,11 +31,14 @@ ANSWER = 30.0
 """Seconds in which a request is answered and the client has taken the answer."""
 HANDSHAKE = 10.0
 """Seconds that a TLS handshake may take."""
+PIECE = 2**16
+"""Bytes of an answer that are handed over at once, so that a client that is slow to take it costs no more memory than
+these: with series per Hvpa an answer may have megabytes, and there may be MAX_CONNECTIONS of them."""
 METHODS = ("GET", "HEAD")
 
 Check = Callable[[], str | None]
 """None when all is well, else what isn't."""
-Routes = dict[str, Callable[[], web.Response]]
+Routes = Mapping[str, Callable[[], Awaitable[web.Response]]]
 """Path to what answers it."""
 Guard = Callable[[web.BaseRequest], Awaitable[web.Response | None]]
 """None for a request that may be answered, else the refusal."""
@@ -73,18 +76,25 @@ async def serve(
     return listener
 
 
-def metrics_routes(registry: CollectorRegistry) -> Routes:
-    """`/metrics` in Prometheus' text format."""
+def metrics_routes(read: Callable[[], Awaitable[bytes]]) -> Routes:
+    """`/metrics` in Prometheus' text format, as `read` gives it."""
 
-    def answer() -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def answer() -> web.Response:
+        return web.Response(body=await read(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return {"/metrics": answer}
 
 
 def health_routes(healthy: Check, ready: Check) -> Routes:
     """`/healthz` and `/readyz`: 200 and "ok", or 503 and what is wrong."""
-    return {"/healthz": lambda: _verdict(healthy()), "/readyz": lambda: _verdict(ready())}
+
+    async def is_healthy() -> web.Response:
+        return _verdict(healthy())
+
+    async def is_ready() -> web.Response:
+        return _verdict(ready())
+
+    return {"/healthz": is_healthy, "/readyz": is_ready}
 
 
 def plain(status: int, text: str, **headers: str) -> web.Response:
@@ -169,9 +179,7 @@ class _Answering:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             async with asyncio.timeout(ANSWER):
-                answer = _named(await self._answer(request))
-                await answer.prepare(request)
-                await answer.write_eof()  # waits for a client that is slow to take it
+                answer = await _send(request, _named(await self._answer(request)))
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
@@ -185,7 +193,23 @@ class _Answering:
         if request.method not in METHODS:
             return plain(405, "method not allowed", Allow=", ".join(METHODS))
         refusal = await self._guard(request) if self._guard is not None else None
-        return route() if refusal is None else refusal
+        return await route() if refusal is None else refusal
+
+
+async def _send(request: web.BaseRequest, answer: web.Response) -> web.StreamResponse:
+    """Send the answer; waits for a client that is slow to take it."""
+    body = answer.body
+    if not isinstance(body, bytes) or len(body) <= PIECE or request.method == "HEAD":
+        await answer.prepare(request)
+        await answer.write_eof()
+        return answer
+    large = web.StreamResponse(status=answer.status, headers=answer.headers)
+    large.content_length = len(body)
+    await large.prepare(request)
+    for start in range(0, len(body), PIECE):
+        await large.write(body[start : start + PIECE])
+    await large.write_eof()
+    return large
 
 
 def _named(answer: web.Response) -> web.Response:

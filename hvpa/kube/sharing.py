@@ -4,7 +4,6 @@ again, and thousands of objects fit into the memory of few when each of these is
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from collections import OrderedDict
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
@@ -16,6 +15,8 @@ V = TypeVar("V")
 
 INTERNED: Final = 32768
 """How many distinct values a table holds at most; beyond that it starts afresh."""
+TEXTS: Final = 65536
+"""How many texts are known for sure; the names and uids of 10,000 Hvpas with all that belongs to them."""
 LARGEST: Final = 4096
 """Bytes of a value that is shared: what is larger is not kept longer than its object."""
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -64,9 +65,39 @@ def _came_before(once: set[int], mark: int) -> bool:
     return False
 
 
+class Texts:
+    """Equal texts, held once: the latest `limit` to twice as many. When the table is full, the one before is dropped,
+    and what is still in use comes over from it as it is looked for. (`sys.intern` keeps each text for ever on
+    Python 3.12.)"""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._new: dict[str, str] = {}
+        self._old: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._new) + len(self._old)
+
+    def share(self, value: str) -> str:
+        """The one text that equals this one; a long one is not looked for."""
+        found = self._new.get(value)
+        if found is not None:
+            return found
+        if len(value) > _LONG:
+            return value
+        if len(self._new) >= self._limit:
+            self._old, self._new = self._new, {}
+        value = self._old.get(value, value)
+        self._new[value] = value
+        return value
+
+
+_texts: Final = Texts(TEXTS)
+
+
 def text(value: str) -> str:
     """The one text that equals this one."""
-    return sys.intern(value) if len(value) <= _LONG else value
+    return _texts.share(value)
 
 
 _instants: dict[dt.datetime, dt.datetime] = {}

@@ -30,6 +30,15 @@ class Conflict(WriteError):
     """The object changed since it was read (HTTP 409, or gone): read again, decide again."""
 
 
+class Refused(WriteError):
+    """The cluster refused what the write says (HTTP 400, 403, 413, 422): a policy, a webhook, a quota or a rule of the
+    API server forbids it, and would forbid the same write again."""
+
+
+class Unavailable(WriteError):
+    """No answer, or one that says that the API server itself has failed (HTTP 5xx). It may heal within moments."""
+
+
 class Overloaded(WriteError):
     """The API server asked to wait (HTTP 429 or 503 with Retry-After), `retry_after` long."""
 

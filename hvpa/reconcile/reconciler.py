@@ -20,17 +20,26 @@ from hvpa.api.status import HvpaStatus
 from hvpa.api.text import told
 from hvpa.core import decide, observe
 from hvpa.core.memo import forget, forget_decision
-from hvpa.core.model import Decision, Event, Settings
+from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
+from hvpa.core.refusals import with_refusal
 from hvpa.core.report import failed_status, still_failing
 from hvpa.core.slots import amount
 from hvpa.reconcile.patch import StatusPatch
-from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, WriteError
+from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 MAX_DESCRIPTION = 1024
 """Characters of an error that `status.lastError.description` keeps (webhooks can answer with whole pages)."""
+
+
+REPORTED_AFTER = 3
+"""Failures in a row after which a write that gets no answer is reported: by then a second has passed, which is longer
+than a connection or one of several API servers takes to be replaced."""
+MOST_PATCHES = 6
+"""Patches of the workload that one reconcile sends at the most. Three are the rule: of both axes, and of each alone.
+With `Trajectory` one axis is solved anew without the other, and may then want something else."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
@@ -51,18 +60,22 @@ class _Failed(Exception):
 
 
 class Reconciler:
-    """Brings one Hvpa at a time to what `decide` says. Holds no state between calls."""
+    """Brings one Hvpa at a time to what `decide` says. All that it holds between calls is how often in a row writes for
+    an Hvpa failed, so as not to report what heals by the next try."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, telemetry: Telemetry) -> None:
         self._cluster = cluster
         self._clock = clock
         self._settings = settings
         self._telemetry = telemetry
+        self._failures: dict[Key, int] = {}
 
     async def reconcile(self, key: Key) -> Result:
         """Read, decide and write for the Hvpa of `key`; never raises but for cancellation and process exit."""
         try:
-            return await self._reconcile(key)
+            result = await self._reconcile(key)
+            self._failures.pop(key, None)
+            return result
         except Exception as error:
             with bound_contextvars(namespace=key.namespace, name=key.name):
                 return await self._after_failure(key, error)
@@ -75,7 +88,8 @@ class Reconciler:
             return Result("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None:
             return Result("done")
-        decision = decide(observe(objects, self._clock.now(), self._settings))
+        seen = observe(objects, self._clock.now(), self._settings)
+        decision = decide(seen)
         self._telemetry.decided(key, decision, objects.workload)
         if (
             decision.status is objects.hvpa.status
@@ -84,18 +98,50 @@ class Reconciler:
         ):
             return Result("done", decision.recheck_after)  # at rest: nothing to write, nothing to tell
         with bound_contextvars(namespace=key.namespace, name=key.name):
+            decision = await self._change_workload(key, objects, seen, decision)
             self._tell_blocked(key, objects.hvpa.status, decision)
-            await self._write(key, objects.hvpa, objects.workload, decision)
+            await self._write(key, objects.hvpa, decision)
         return Result("done", decision.recheck_after)
 
-    async def _write(self, key: Key, hvpa: HvpaObject, workload: Workload | None, decision: Decision) -> None:
-        """All writes of a decision, in DESIGN's order: workload, status, mailbox, owned objects, events."""
-        if decision.workload_patch is not None:
-            try:
-                await self._cluster.patch_workload(hvpa.metadata, decision.workload_patch)
-            except WriteError as error:
-                raise _Failed("PatchWorkload", error) from error
-            self._tell_applied(key, workload, decision)
+    async def _change_workload(
+        self, key: Key, objects: Objects, seen: Observation, decision: Decision
+    ) -> Decision:
+        """Patch the workload; returns the decision that holds. A patch that is refused is decided anew without what was
+        refused, so that one axis does not wait for the other: of both axes first the replicas alone, since policies
+        are mostly about requests, then the requests alone, then neither."""
+        refused: Refused | None = None
+        for _ in range(MOST_PATCHES):
+            if decision.workload_patch is None:
+                return decision
+            refused = await self._patch_workload(key, objects, decision)
+            if refused is None:
+                return decision
+            axes = {axis for axis, _ in decision.applied}
+            axis: Axis = "vertical" if "vertical" in axes else "horizontal"
+            without = with_refusal(seen, decision, axis, str(refused))
+            if len(axes) == 1:
+                seen = without  # of both axes it is not known yet which one was meant
+            decision = decide(without)
+            self._telemetry.decided(key, decision, objects.workload)
+        assert refused is not None
+        raise _Failed("PatchWorkload", refused)
+
+    async def _patch_workload(self, key: Key, objects: Objects, decision: Decision) -> Refused | None:
+        """Patch the workload; what the cluster refused, if it did."""
+        assert decision.workload_patch is not None
+        try:
+            await self._cluster.patch_workload(objects.hvpa.metadata, decision.workload_patch)
+        except Refused as error:
+            log.warning("write refused", operation="PatchWorkload", error=str(error))
+            self._telemetry.write_failed(key, "PatchWorkload", "failed")
+            return error
+        except WriteError as error:
+            raise _Failed("PatchWorkload", error) from error
+        self._tell_applied(key, objects.workload, decision)
+        return None
+
+    async def _write(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
+        """What is written after the workload, in DESIGN's order: status, mailbox, owned objects, events."""
         try:
             await self._write_rest(key, hvpa, decision)
         except _Failed:
@@ -162,7 +208,10 @@ class Reconciler:
             return Result("overloaded", error.retry_after)
         log.warning("write failed", operation=operation, error=str(error))
         self._telemetry.write_failed(key, operation, "failed")
-        if operation != "PatchStatus":
+        if isinstance(error, Unavailable):
+            self._failures[key] = self._failures.get(key, 0) + 1
+        is_passing = isinstance(error, Unavailable) and self._failures[key] < REPORTED_AFTER
+        if operation != "PatchStatus" and not is_passing:
             await self._tell_error(key, operation, str(error))
         return Result("failed")
 

@@ -1,4 +1,4 @@
-"""SIGKILL at each named fault point (`hvpa/kube/faults.py`): afterwards everything stands as after an undisturbed run.
+"""SIGKILL at each named fault point (`world/fault_points.py`): afterwards all stands as after an undisturbed run.
 
 Each write has its points in the scenes in which it comes: setting up (status, mailbox, HPA and VPA, Events), tidying up
 (what is found is adopted, or deleted where there is one too many), letting go (of what lost its labels), telling again
@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from hvpa.kube.faults import POINTS, VARIABLE
 from tests.e2e.bare.conftest import USER
 from tests.e2e.bare.manifests import weight
 from tests.e2e.bare.stage import Stage, new_namespace
 from tests.e2e.world import samples
 from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.fault_points import POINTS, VARIABLE
 from tests.e2e.world.kube import Json, wait_for
 from tests.e2e.world.operator import Operator
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hvpa.kube.faults import POINTS, VARIABLE
 from hvpa.kube.shards import Names
 from tests.e2e.bare.accounts import bind_cluster_role, new_account
 from tests.e2e.bare.conftest import USER, Play
 from tests.e2e.bare.team import rights
 from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.fault_points import POINTS, VARIABLE
 from tests.e2e.world.kube import Json, wait_for
 from tests.e2e.world.operator import NAMESPACE, Operator
 

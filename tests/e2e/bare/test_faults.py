@@ -82,17 +82,31 @@ def test_a_step_that_somebody_else_took_meanwhile_is_not_taken_again(line: Proxy
     assert stage.target["metadata"]["resourceVersion"] == mine["metadata"]["resourceVersion"]
 
 
-def test_a_step_whose_answer_was_lost_is_not_taken_twice(line: Proxy, play: Play) -> None:
+@pytest.mark.parametrize("answered", [False, True], ids=["on its way there", "on its way back"])
+def test_one_lost_patch_leads_to_one_step_and_to_no_error(
+    line: Proxy, play: Play, remote: Operator, answered: bool
+) -> None:
+    """It is sent again at once. Where it had been carried out, that is a conflict, and what is read then says so."""
     stage = play(changes=weight(50))
-    hold = line.hold(verb="patch", path=f"/deployments/{stage.name}$", answered=True)
+    stage.await_condition("Ready", "True", "Reconciled")
+    failures = remote.metric("hvpa_write_failures_total", operation="PatchWorkload", outcome="failed")
+    hold = line.hold(verb="patch", path=f"/deployments/{stage.name}$", answered=answered)
     stage.hpa_wants(6)
     hold.wait()
     hold.drop()
     stage.await_replicas(4)
     stage.soon(lambda: stage.status["axes"]["horizontal"].get("spent"), "the step in the status")
-    stage.soon(lambda: "lastError" not in stage.status, "no error any more")
-    assert stage.replicas == 4
-    assert patches(line, stage) == [200]
+    stage.soon(lambda: stage.status["axes"]["horizontal"] == stage.record["horizontal"], "the same in both")
+    generation = stage.target["metadata"]["generation"]
+    assert patches(line, stage)[: 1 + answered] == ([200, 409] if answered else [200])
+    assert 200 not in patches(line, stage)[1 + answered :]
+    stage.rollout_completes()  # which is looked at once more
+    stage.soon(lambda: stage.status["replicas"] == 4, "a look at it")
+    assert "lastError" not in stage.status
+    assert stage.condition("Ready")["status"] == "True"
+    assert stage.events("WriteFailed") == []
+    assert (stage.replicas, stage.target["metadata"]["generation"]) == (4, generation)
+    assert remote.metric("hvpa_write_failures_total", operation="PatchWorkload", outcome="failed") == failures
 
 
 def test_watches_that_are_cut_are_resumed_and_expired_ones_begin_with_a_list(line: Proxy, play: Play) -> None:

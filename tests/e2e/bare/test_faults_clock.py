@@ -1,4 +1,4 @@
-"""The operator's clock jumps by an hour and back (`hvpa/kube/clock.py`): nothing is scaled twice, and what an hour's
+"""The operator's clock jumps by an hour and back (`shifted_clock.py`): nothing is scaled twice, and what an hour's
 error left behind holds nothing up (docs/decisions/0008). The API server's and the tests' clocks go on as ever."""
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from hvpa.kube.clock import VARIABLE
-from hvpa.kube.faults import VARIABLE as FAULT_POINT
 from tests.e2e.bare.conftest import USER, Play, Start
 from tests.e2e.bare.manifests import HORIZONTAL_ONLY, VERTICAL_ONLY, ago, merged, weight
 from tests.e2e.bare.stage import Stage, new_namespace
 from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.fault_points import VARIABLE as FAULT_POINT
 from tests.e2e.world.kube import Json
 from tests.e2e.world.operator import NAMESPACE, Operator
+from tests.e2e.world.shifted_clock import VARIABLE
 
 HOUR = 3600
 LEASE = 6

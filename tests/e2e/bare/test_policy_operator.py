@@ -1,17 +1,20 @@
-"""The sample of `config/policy` that bounds the operator's own account: with its token a workload can be sized, and
-nothing else done to it."""
+"""The admission policy that confines the operator's own account, a part of `config/default`: with its token a workload
+can be sized, and nothing else done to it. (That the operator can do all that it needs is what all other tests
+show: they run under this policy.)"""
 
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.e2e.bare.accounts import api_of, new_account, rule
 from tests.e2e.bare.conftest import Play
 from tests.e2e.bare.manifests import VERTICAL_ONLY, deployment, merged
 from tests.e2e.bare.stage import new_namespace
@@ -20,32 +23,32 @@ from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
 from tests.e2e.world.operator import REPOSITORY, Operator
 
-FILE = REPOSITORY / "config/policy/hvpa_operator.yaml"
+CONFIG = REPOSITORY / "config"
+FILE = CONFIG / "operator-policy/policy.yaml"
+POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
 REFUSED = "the operator may change"
 
 
 @pytest.fixture(scope="module")
-def policed(plane: ControlPlane, thief: KubeApi) -> Iterator[str]:
-    """A namespace with the Deployment and the StatefulSet `app`, the policy in force."""
+def policed(plane: ControlPlane, thief: KubeApi) -> str:
+    """A namespace with the Deployment and the StatefulSet `app`; `config/default`, and so the policy, is in force."""
     namespace = new_namespace(plane.api, "policed")
     for kind in ("Deployment", "StatefulSet"):
         workload = deployment("app", namespace, kind=kind)
         workload["metadata"]["annotations"] = {"theirs": "a"}
         plane.api.create(workload)
-    documents = list(yaml.safe_load_all(FILE.read_text()))
-    try:
-        for one in documents:
-            plane.api.apply(one)
-        tries = itertools.count(1)
+    await_refusals(thief, namespace)
+    return namespace
 
-        def refused() -> str:
-            return refusal(thief, namespace, {"metadata": {"labels": {"try": str(next(tries))}}})
 
-        wait_for(refused, 60, "a refusal")
-        yield namespace
-    finally:
-        for one in reversed(documents):
-            plane.api.delete(f"{one['apiVersion']}/{one['kind']}", one["metadata"]["name"])
+def await_refusals(api: KubeApi, namespace: str) -> None:
+    """Wait until the policy holds for somebody."""
+    tries = itertools.count(1)
+
+    def refused() -> str:
+        return refusal(api, namespace, {"metadata": {"labels": {"try": str(next(tries))}}})
+
+    wait_for(refused, 60, "a refusal")
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +148,69 @@ def test_the_operator_is_not_held_up(policed: str, operator: Operator, play: Pla
     stage.await_replicas(4)
     stateful.vpa_recommends(cpu="1")
     stateful.await_requests(cpu="1")
+
+
+def rendered(plane: ControlPlane, folder: Path) -> list[Json]:
+    """What kustomize makes of a folder."""
+    return [one for one in yaml.safe_load_all(plane.kubectl("kustomize", folder).stdout) if one]
+
+
+def on_top_of_default(folder: Path, **fields: str) -> Path:
+    """A kustomization of a user's own on top of `config/default`."""
+    base = os.path.relpath(CONFIG / "default", folder)
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({"resources": [base], **fields}))
+    return folder
+
+
+def test_it_confines_the_account_by_whatever_name_a_kustomization_on_top_gives_it(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    namespace = new_namespace(plane.api, "renamed")
+    found = rendered(plane, on_top_of_default(tmp_path, namespace=namespace, namePrefix="my-"))
+    (account,) = (one["metadata"]["name"] for one in found if one["kind"] == "ServiceAccount")
+    rights = rule("apps", ["deployments"], ["get", "patch"])
+    for name in (account, "bystander"):
+        new_account(plane, namespace, name, rights)
+    plane.api.create(deployment("app", namespace))
+    policies = [one for one in found if one["kind"] in (POLICY, BINDING)]
+    assert len(policies) == 2
+    try:
+        for one in policies:
+            plane.api.apply(one)
+        confined = api_of(plane, namespace, account)
+        await_refusals(confined, namespace)
+        assert REFUSED in refusal(confined, namespace, container(image="theirs"))
+        assert refusal(confined, namespace, {"spec": {"replicas": 3}}) == ""
+        assert refusal(api_of(plane, namespace, "bystander"), namespace, container(image="theirs")) == ""
+    finally:
+        for one in reversed(policies):
+            plane.api.delete(f"{one['apiVersion']}/{one['kind']}", one["metadata"]["name"])
+
+
+def test_where_the_account_is_gone_nobody_is_held_up(
+    policed: str, plane: ControlPlane, tmp_path: Path
+) -> None:
+    found = rendered(plane, on_top_of_default(tmp_path, namespace="nowhere", namePrefix="gone-"))
+    policies = [one for one in found if one["kind"] in (POLICY, BINDING)]
+    try:
+        for one in policies:
+            plane.api.apply(one)
+        for number in range(20):  # it takes the API server some time to learn of it
+            assert refusal(plane.api, policed, {"metadata": {"labels": {"try": f"gone-{number}"}}}) == ""
+    finally:
+        for one in reversed(policies):
+            plane.api.delete(f"{one['apiVersion']}/{one['kind']}", one["metadata"]["name"])
+
+
+def test_it_can_be_left_out(plane: ControlPlane) -> None:
+    def names(folder: str) -> set[tuple[str, str]]:
+        return {(one["kind"], one["metadata"]["name"]) for one in rendered(plane, CONFIG / folder)}
+
+    policy = {(kind, "hvpa-operator") for kind in (POLICY, BINDING)}
+    assert names("default") - names("without-operator-policy") == policy
+    assert names("without-operator-policy") <= names("default")
+
+
+def test_the_network_policy_is_one_that_the_api_server_takes(plane: ControlPlane) -> None:
+    for one in rendered(plane, CONFIG / "network-policy"):
+        plane.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(one))

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.bare.conftest import Play
 from tests.e2e.bare.manifests import VERTICAL_ONLY, merged
 from tests.e2e.bare.stage import Stage
-from tests.e2e.world.kube import Json
+from tests.e2e.world.kube import ApiError, Json
 from tests.e2e.world.operator import Operator
 
 
@@ -169,3 +169,22 @@ def test_young_history_and_doubtful_recommendations_do_not_lower(play: Play, ope
     doubtful.await_condition("VpaActive", "False", "LowConfidence")
     doubtful.vpa_recommends(cpu="100m")
     doubtful.await_requests(cpu="100m")
+
+
+def test_containers_get_no_more_than_the_pods_own_resources_leave(play: Play, operator: Operator) -> None:
+    stage = play(create=False, changes=VERTICAL_ONLY)
+    pod = stage.workload["spec"]["template"]["spec"]
+    pod["resources"] = pair({"cpu": "1", "memory": "1G"}, {"cpu": "1500m", "memory": "1G"})
+    pod["containers"].append({"name": "side", "image": "side", "resources": pair({"cpu": "200m"})})
+    stage.create()
+    stage.vpa_recommends(cpu="3", memory="2G")
+    stage.await_requests(cpu="800m", memory="1G")
+    assert stage.resources()["limits"] == {"cpu": "1500m", "memory": "1G"}
+    assert stage.resources("side") == pair({"cpu": "200m"})
+    told = stage.await_condition("VpaActive", "True", "PodLevelResources")["message"]
+    assert "app cpu: 3 recommended, 800m at most" in told
+    stage.await_event("PodLevelResources", "app memory: 2G recommended, 1G at most")
+    assert "lastError" not in stage.status
+    for more in ({"cpu": "801m"}, {"memory": "1001M"}):
+        with pytest.raises(ApiError, match="must be greater than or equal to aggregate container requests"):
+            stage.set_requests(**more)

@@ -27,6 +27,15 @@ SAMPLES = sorted(
     path for path in (REPOSITORY / "config/samples").glob("*.yaml") if path.name != "kustomization.yaml"
 )
 
+ADMISSION = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
+CLUSTER_WIDE = (
+    ("ClusterRole", "hvpa-operator"),
+    (ADMISSION, "hvpa-operator"),
+    (f"{ADMISSION}Binding", "hvpa-operator"),
+    ("scheduling.k8s.io/v1/PriorityClass", "hvpa"),
+)
+"""What is in no namespace, and goes all the same."""
+
 
 @pytest.fixture(scope="module")
 def own_plane() -> Iterator[ControlPlane]:
@@ -64,6 +73,7 @@ def test_make_installs_deploys_and_undeploys(own_plane: ControlPlane) -> None:
     ]
     assert deployed["spec"]["replicas"] == 2
     assert api.find("PodDisruptionBudget", "hvpa", NAMESPACE) is not None
+    assert [api.find(kind, name) is not None for kind, name in CLUSTER_WIDE] == [True] * len(CLUSTER_WIDE)
     # Once more changes nothing.
     make(own_plane, "deploy", "IMG=example.test/team/hvpa:9")
     assert (
@@ -71,7 +81,7 @@ def test_make_installs_deploys_and_undeploys(own_plane: ControlPlane) -> None:
         == deployed["metadata"]["generation"]
     )
     make(own_plane, "undeploy")
-    assert api.find("ClusterRole", "hvpa-operator") is None
+    assert [api.find(kind, name) for kind, name in CLUSTER_WIDE] == [None] * len(CLUSTER_WIDE)
     assert api.find("Namespace", NAMESPACE) is None
     assert api.find("CustomResourceDefinition", "hvpas.autoscaling.k8s.io") is not None
 

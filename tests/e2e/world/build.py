@@ -1,7 +1,7 @@
 """Building the programs of the control plane from Go modules, once per version, into the user's cache. The
 modules and their versions are in `tests/e2e/controlplane/*/go.mod`; what starts the programs is
 `controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
-code of the real recommenders (`tests/e2e/models`)."""
+code of the real recommenders (`tests/e2e/models`), and API servers of other versions (`tests/e2e/compat`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,16 @@ from pathlib import Path
 
 from tests.e2e.world.toolchain import MODULES, BuildError, Go, Report, cache_folder, find_go, install_go
 
-__all__ = ["BuildError", "Programs", "build", "build_replays", "to_stderr"]
+__all__ = [
+    "BuildError",
+    "Programs",
+    "build",
+    "build_apiserver",
+    "build_replays",
+    "kubernetes_version",
+    "other_versions",
+    "to_stderr",
+]
 
 _FLAGS = ("-mod=readonly", "-trimpath", "-ldflags=-s -w")
 _HEARTBEAT_SECONDS = 15
@@ -38,6 +48,22 @@ class _Group:
     """Files of the modules that are needed at run time: name in the cache -> module, path in the module."""
     sources: str = ""
     """The folder of our own source beside the modules' go.mod, if any."""
+    version: str = ""
+    """What the programs give as their version, if not what such a build gives (v0.0.0)."""
+
+
+_APISERVER = "k8s.io/kubernetes/cmd/kube-apiserver"
+_OTHERS = "apiserver-"
+"""What the name of a folder with the modules of another API server begins with; its minor version follows."""
+
+
+def _version(modules: str) -> str:
+    """The version of Kubernetes that the go.mod of a folder of modules requires: `v1.30.14`."""
+    text = (MODULES / modules / "go.mod").read_text()
+    found = re.search(r"^(?:require |\t)k8s\.io/kubernetes (\S+)", text, re.MULTILINE)
+    if found is None:
+        raise BuildError(f"{modules}/go.mod requires no k8s.io/kubernetes")
+    return found[1]
 
 
 # Two folders of modules: their k8s.io versions differ, so they stay apart. What is built from our own source is kept
@@ -48,7 +74,7 @@ _GROUPS = {
         {
             "etcd": "go.etcd.io/etcd/server/v3",
             "kubectl": "k8s.io/kubernetes/cmd/kubectl",
-            "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+            "kube-apiserver": _APISERVER,
             "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
             "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
         },
@@ -73,6 +99,11 @@ _GROUPS = {
     ),
     "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
+    # API servers of other versions, for `make compat`.
+    **{
+        folder.name: _Group(folder.name, {"kube-apiserver": _APISERVER}, version=_version(folder.name))
+        for folder in sorted(MODULES.glob(f"{_OTHERS}*"))
+    },
 }
 _CONTROL_PLANE = ("core", "addons")
 _REPLAYS = ("hpa-replay", "vpa-replay")
@@ -110,6 +141,21 @@ def build_replays(*, report: Report = to_stderr) -> Programs:
     return _build(_REPLAYS, lambda _: True, report)
 
 
+def kubernetes_version() -> str:
+    """The version of the control plane: `v1.36.3`."""
+    return _version("core")
+
+
+def other_versions() -> dict[str, str]:
+    """The other API servers that can be built: minor version to version, the oldest first."""
+    return {name.removeprefix(_OTHERS): group.version for name, group in _GROUPS.items() if group.version}
+
+
+def build_apiserver(minor: str, *, report: Report = to_stderr) -> Path:
+    """The API server of another minor version, built where it is not in the cache yet. Raises `BuildError`."""
+    return _build((f"{_OTHERS}{minor}",), lambda _: True, report)["kube-apiserver"]
+
+
 def _build(names: tuple[str, ...], wanted: Callable[[str], bool], report: Report) -> Programs:
     """The wanted programs of these groups, and all their shared files."""
     paths: dict[str, Path] = {}
@@ -143,13 +189,30 @@ def _key(name: str, go: Go) -> str:
     digest = hashlib.sha256()
     for file in ("go.mod", "go.sum"):
         digest.update((MODULES / group.modules / file).read_bytes())
-    made_of = (_FLAGS, group.packages, group.shared, go.version[:2], platform.system(), platform.machine())
+    made_of = (
+        _flags(group),
+        group.packages,
+        group.shared,
+        go.version[:2],
+        platform.system(),
+        platform.machine(),
+    )
     digest.update(repr(made_of).encode())
     if group.sources:
         for source in sorted((MODULES / group.modules / group.sources).rglob("*.go")):
             digest.update(f"{source.relative_to(MODULES)} {source.stat().st_size} ".encode())
             digest.update(source.read_bytes())
     return f"{name}-{digest.hexdigest()[:16]}"
+
+
+def _flags(group: _Group) -> tuple[str, ...]:
+    if not group.version:
+        return _FLAGS
+    *others, link = _FLAGS
+    package = "k8s.io/component-base/version"
+    _, minor, _ = group.version.split(".")
+    stamps = {"gitVersion": group.version, "gitMajor": "1", "gitMinor": minor}
+    return (*others, " ".join([link, *(f"-X={package}.{name}={value}" for name, value in stamps.items())]))
 
 
 def _complete(folder: Path, packages: dict[str, str], group: _Group) -> bool:
@@ -187,10 +250,10 @@ def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, 
     if missing:
         report(f"building {', '.join(missing)} with {program}")
         if not group.sources:
-            report("(once; the whole control plane takes six to eight minutes on two cores)")
+            report("(once; on two cores three minutes for an API server, six to eight for the control plane)")
     for name, package in missing.items():
         temporary = folder / f"{name}.{os.getpid()}.tmp"
-        argv = [str(program), "build", *_FLAGS, "-o", str(temporary), package]
+        argv = [str(program), "build", *_flags(group), "-o", str(temporary), package]
         try:
             _build_one(name, argv, environment, MODULES / group.modules, report)
             temporary.replace(folder / "bin" / name)

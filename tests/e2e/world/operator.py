@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from tests.e2e.world import fault_points, shifted_clock
 from tests.e2e.world.cluster import Cluster
 from tests.e2e.world.kube import Json, wait_for
 from tests.e2e.world.process import Process, free_port
@@ -22,6 +23,9 @@ from tests.e2e.world.process import Process, free_port
 REPOSITORY = Path(__file__).resolve().parents[3]
 NAMESPACE = "hvpa-system"
 SERVICE_ACCOUNT = "hvpa"
+WITH_FAULTS = "tests.e2e.world.operator_with_faults"
+FAULTS = frozenset({fault_points.VARIABLE, shifted_clock.VARIABLE})
+"""What of the environment only WITH_FAULTS knows."""
 
 
 def install_crds(cluster: Cluster) -> None:
@@ -57,7 +61,8 @@ def _apply_kustomization(cluster: Cluster, name: str) -> None:
 
 
 class Operator:
-    """One operator process, `python -m hvpa run`. As a context manager it is started, and killed at the
+    """One operator process, `python -m hvpa run`, or `operator_with_faults` where the environment asks for what only
+    that does. As a context manager it is started, and killed at the
     end."""
 
     def __init__(
@@ -70,8 +75,9 @@ class Operator:
     ) -> None:
         """`args` are further arguments of `hvpa run`, `env` further environment."""
         self._health, self._metrics = free_port(), free_port()
+        module = WITH_FAULTS if FAULTS & (env or {}).keys() else "hvpa"
         argv = [
-            *(sys.executable, "-m", "hvpa", "run"),
+            *(sys.executable, "-m", module, "run"),
             *("--kubeconfig", str(kubeconfig)),
             *("--health-probe-bind-address", f"127.0.0.1:{self._health}"),
             *("--metrics-bind-address", f"127.0.0.1:{self._metrics}"),
@@ -113,14 +119,18 @@ class Operator:
 
     def probe(self, path: str = "healthz") -> int:
         """The HTTP status of one of its health paths; 0 where nobody answers."""
+        return self.health(path)[0]
+
+    def health(self, path: str) -> tuple[int, str]:
+        """HTTP status and text of one of its health paths; 0 and empty where nobody answers."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/{path}", timeout=5) as answer:
-                return int(answer.status)
+                return int(answer.status), answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
-                return error.code
+                return error.code, error.read().decode()
         except OSError:
-            return 0
+            return 0, ""
 
     def metrics(self) -> str:
         """Its Prometheus metrics as text."""

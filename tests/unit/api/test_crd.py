@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,17 @@ def is_bounded(schema: dict[str, Any]) -> bool:
 def test_every_field_of_the_spec_is_bounded() -> None:
     fields = [path for path in ALL if path.startswith(".spec") and not path.endswith(".annotations[]")]
     assert [path for path in fields if not is_bounded(ALL[path])] == []
+
+
+READ_AS_TEXT = re.compile(r"\b(?:string|quantity|isQuantity)\(([^()]*)\)")
+"""What a rule reads as text: the innermost argument. (Rules that match a pattern are those of plain strings.)"""
+
+
+def test_rules_read_a_string_or_an_integer_as_text_by_a_name_only() -> None:
+    """API servers before 1.34 price it by the longest request otherwise, and refuse the CRD (decision note 20)."""
+    rules = [rule["rule"] for one in ALL.values() for rule in one.get("x-kubernetes-validations", ())]
+    read = {argument for rule in rules for argument in READ_AS_TEXT.findall(rule)}
+    assert read == {"a", "b"}, "compare quantities by `cel_at_most`"
 
 
 def is_structural(schema: dict[str, Any]) -> bool:

@@ -139,7 +139,10 @@ def test_a_decision_is_told_field_by_field() -> None:
     now = dt.datetime(2026, 11, 21, 10, tzinfo=dt.UTC)
     decision = Decision(
         status=HvpaStatus(conditions=(StatusCondition(type="Ready", status="odd", reason="R", message="M"),)),
-        workload_patch=WorkloadPatch("Deployment", "web", "7", {}),
+        workload_patch=WorkloadPatch(
+            "Deployment", "web", "7", {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 4}}
+        ),
+        mailbox=6,
         recheck_after=dt.timedelta(milliseconds=1500),
         replicas=ReplicaView(current=3, hpa=6, target=4, recommended=5),
         weight_ppm=333_000,
@@ -186,4 +189,7 @@ def test_a_decision_is_told_field_by_field() -> None:
         "conditions": [{"type": "Ready", "status": "Unknown", "reason": "R", "message": "M"}],
         "recheckAfterSeconds": 1.5,
         "path": None,
+        "patch": {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 4}},
+        "nextStatus": {"conditions": [{"type": "Ready", "status": "odd", "reason": "R", "message": "M"}]},
+        "scaleReplicas": 6,
     }

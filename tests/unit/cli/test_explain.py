@@ -48,6 +48,8 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell) -> None:
     }
     explained = ran.json
     assert explained.pop("conditions")[0]["reason"] == "Reconciled"
+    assert explained.pop("patch")["spec"]["replicas"] == 5
+    assert explained.pop("nextStatus")["vpaWeight"] == 60
     assert explained == {
         "replicas": {"current": 3, "hpa": 6, "target": 5},
         "weights": {"hpa": 40, "vpa": 60},
@@ -57,6 +59,7 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell) -> None:
         "blocked": [],
         "recheckAfterSeconds": None,
         "path": None,
+        "scaleReplicas": 6,
     }
 
 
@@ -71,6 +74,9 @@ def test_keys_stand_in_the_order_of_the_contract(shell: Shell, gardener: list[Do
         "conditions",
         "recheckAfterSeconds",
         "path",
+        "patch",
+        "nextStatus",
+        "scaleReplicas",
     ]
 
 
@@ -488,3 +494,29 @@ def test_what_is_out_of_the_ordinary_is_told_in_words(
     ran = shell.run("explain", "-f", shell.file(changed(gardener, **documents)), "--now", NOW)
     assert (ran.code, ran.err) == (0, "")
     assert f"\n{told}" in ran.out, ran.out
+
+
+# --- what was refused ------------------------------------------------------------------------------------------------
+def test_what_the_api_server_refused_earlier_is_shown_with_its_message(
+    shell: Shell, gardener: list[Doc]
+) -> None:
+    message = "ValidatingAdmissionPolicy 'small' denied request: at most 1 core"
+    changes = [
+        {"container": APP, "resource": "cpu", "current": 500, "wanted": 1100},
+        {"container": APP, "resource": "memory", "current": 1024**3, "wanted": 1717987000},
+    ]
+    requests = {"count": 2, "time": JUST_NOW, "message": message, "changes": changes}
+    replicas = {"count": 1, "time": JUST_NOW, "message": "no", "changes": [{"current": 3, "wanted": 5}]}
+    axes = {"vertical": {"refused": requests}, "horizontal": {"refused": replicas}}
+    documents = changed(gardener, Hvpa__status={"axes": axes})
+    explained = shell.explain(documents)
+    assert held(explained) == {
+        ("vertical", "cpu"): ("up", "Refused", OPEN_AT),
+        ("vertical", "memory"): ("up", "Refused", OPEN_AT),
+    }, "of the replicas the wait is over"
+    assert message in next(one["message"] for one in explained["conditions"] if one["type"] == "Ready")
+    assert explained["patch"]["spec"] == {"replicas": 5}
+    text = shell.run("explain", "-f", shell.file(documents), "--now", NOW).out
+    requests_line = f"{APP} cpu 500m -> 1100m, {APP} memory 1Gi -> 1717987k: {message}"
+    assert f"refused at {JUST_NOW}, 2 times in a row: {requests_line}" in text
+    assert f"refused at {JUST_NOW}: replicas 3 -> 5: no" in text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hvpa.cli.operator import Operator
+from hvpa.cli.operator import Operator, Parts
 from hvpa.cli.settings import add_run_arguments, run_settings
 from hvpa.kube.config import Credentials
 from tests.unit.kube.fake_server import FakeServer, Stream, kubeconfig, listing, until
@@ -56,7 +56,7 @@ def operator(path: Path, credentials: Credentials) -> Operator:
     add_run_arguments(parser)
     flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--lease-duration", "1"]
     settings = run_settings(parser.parse_args(["--kubeconfig", str(path), "--leader-elect", *flags]))
-    return Operator(settings, credentials)
+    return Operator(settings, credentials, Parts())
 
 
 async def test_nothing_waits_for_a_worker_before_the_lease_is_ours(tmp_path: Path) -> None:

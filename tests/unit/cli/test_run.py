@@ -100,12 +100,6 @@ def test_a_missing_kubeconfig_is_told_in_one_line(tmp_path: Path) -> None:
     assert done.stderr == f"hvpa run: {tmp_path}/none: no such file\n"
 
 
-def test_an_unknown_fault_point_is_wrong_usage(tmp_path: Path) -> None:
-    done = run("--kubeconfig", str(tmp_path / "none"), HVPA_FAULT_POINT="nowhere")
-    assert done.returncode == 2
-    assert "HVPA_FAULT_POINT" in done.stderr
-
-
 LOGGING = """
 import logging, sys
 import structlog

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from hvpa.cli.servers import serve_metrics
 from hvpa.cli.settings import RunSettings, add_run_arguments, run_settings
+from hvpa.kube.page import Page
 from hvpa.kube.serve import AddressError
 from tests.unit.cli.test_run import run
 from tests.unit.kube.fake_server import FakeServer, kubeconfig
@@ -32,7 +32,7 @@ def settings(*flags: str) -> RunSettings:
 async def test_what_would_not_protect_is_refused(flags: list[str], said: str, tmp_path: Path) -> None:
     async with FakeServer().transport(tmp_path) as transport:
         with pytest.raises(AddressError, match=said):
-            await serve_metrics(settings(*flags), CollectorRegistry(), transport)
+            await serve_metrics(settings(*flags), Page(lambda: iter(())), transport)
 
 
 def test_it_is_wrong_usage(tmp_path: Path) -> None:

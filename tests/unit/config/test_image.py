@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.unit.config.folders import CONFIG, only
 
@@ -24,7 +27,7 @@ def test_what_builds_the_image_is_not_in_it() -> None:
 
 def test_base_and_packages_are_pinned() -> None:
     (base,) = _of("ARG")
-    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+\.\d+-[a-z-]+", base)
+    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+\.\d+-[a-z-]+@sha256:[0-9a-f]{64}", base)
     installs = [line for line in LINES if "pip" in line and "install" in line and ".whl" not in line]
     assert installs
     assert all("--require-hashes" in line for line in installs)
@@ -40,3 +43,20 @@ def test_what_is_copied_is_there() -> None:
     copied = [name for line in _of("COPY") if not line.startswith("--") for name in line.split()[:-1]]
     assert copied
     assert all((Path(ROOT) / name).exists() for name in copied)
+
+
+@pytest.mark.parametrize(
+    ("image", "refused"),
+    [
+        ("", False),
+        ("mirror.test/python:3@sha256:" + "0" * 64, False),
+        ("python:3.11.14-slim-bookworm", True),
+        ("python@sha256:0", True),
+    ],
+)
+def test_another_base_must_be_named_by_digest(image: str, refused: bool) -> None:
+    command = ["make", "docker-build", "DOCKER=true", f"PYTHON_IMAGE={image}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode != 0) is refused
+    assert ("digest" in done.stderr) is refused
+    assert (f"--build-arg PYTHON_IMAGE={image}" in done.stdout) is (bool(image) and not refused)

@@ -20,8 +20,9 @@ def _settings(arguments: list[str]) -> argparse.Namespace:
 
 
 def test_every_file_is_listed_in_its_kustomization() -> None:
-    for folder in ("crd", "manager", "policy", "rbac", "samples"):
-        files = {path.name for path in (CONFIG / folder).glob("*.yaml")} - {"kustomization.yaml"}
+    for folder in ("crd", "manager", "network-policy", "operator-policy", "policy", "rbac", "samples"):
+        files = {path.name for path in (CONFIG / folder).glob("*.yaml")}
+        files -= {"kustomization.yaml", "configuration.yaml"}
         assert files == set(resources(folder)), folder
 
 
@@ -79,9 +80,31 @@ def test_two_replicas_survive_a_drained_node() -> None:
     assert only("manager", "PodDisruptionBudget", "hvpa")["spec"] == {
         "maxUnavailable": 1,
         "selector": selector,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
     assert all(one["labelSelector"] == selector for one in POD["topologySpreadConstraints"])
     assert CONTAINER["resources"].keys() == {"requests", "limits"}
+
+
+def test_pods_that_are_not_ready_are_scraped_and_not_restarted() -> None:
+    assert only("manager", "Service", "hvpa-metrics")["spec"]["publishNotReadyAddresses"] is True
+    assert CONTAINER["livenessProbe"]["httpGet"]["path"] == "/healthz"
+
+
+def test_pods_have_a_priority_that_any_namespace_may_use() -> None:
+    name = POD["priorityClassName"]
+    assert not name.startswith("system-")
+    # Classes beyond this value are the system's.
+    assert 0 < only("manager", "PriorityClass", name)["value"] <= 1_000_000_000
+
+
+def test_the_network_policy_is_on_the_operator_s_pods_and_names_their_ports() -> None:
+    spec = only("network-policy", "NetworkPolicy", "hvpa")["spec"]
+    assert spec["podSelector"] == DEPLOYMENT["spec"]["selector"]
+    assert spec["policyTypes"] == ["Ingress"]
+    named = {port["port"] for rule in spec["ingress"] for port in rule["ports"]}
+    assert named == {port["name"] for port in CONTAINER["ports"]}
+    assert not [one for one in objects("default") if one["kind"] == "NetworkPolicy"]
 
 
 def test_make_deploy_replaces_the_image_that_stands_here() -> None:

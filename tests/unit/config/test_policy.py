@@ -1,4 +1,4 @@
-"""The samples of admission policies, as far as their text tells; what they refuse is shown end to end."""
+"""The admission policies, as far as their text tells; what they refuse is shown end to end."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from hvpa.core.observing import SUPPORTED_KINDS
 from tests.unit.config.folders import CONFIG, Json, objects, only
 
 KIND = "ValidatingAdmissionPolicy"
-ALL = [one for one in objects("policy") if one["kind"] == KIND]
-POLICIES = [one for one in ALL if one["metadata"]["name"] != "hvpa-operator"]
-"""Those on Hvpas."""
+BINDING = "ValidatingAdmissionPolicyBinding"
+POLICIES = [one for one in objects("policy") if one["kind"] == KIND]
+"""The samples: those on Hvpas."""
+OPERATORS = only("operator-policy", KIND, "hvpa-operator")
+"""The one on the operator's account."""
 IDS = [one["metadata"]["name"] for one in POLICIES]
 
 
@@ -53,12 +55,14 @@ def test_neither_deletions_nor_subresources_are_judged_and_faults_let_nothing_pa
     }
 
 
-def test_the_operator_s_own_policy_knows_its_account_and_its_annotation() -> None:
-    spec = only("policy", KIND, "hvpa-operator")["spec"]
-    (condition,) = spec["matchConditions"]
+def test_the_operator_s_own_policy_is_on_its_account_and_knows_its_annotation() -> None:
     account = only("manager", "ServiceAccount", "hvpa")["metadata"]
-    user = f"system:serviceaccount:{account['namespace']}:{account['name']}"
-    assert condition["expression"] == f"request.userInfo.username == '{user}'"
+    reference = only("operator-policy", BINDING, "hvpa-operator")["spec"]["paramRef"]
+    assert {key: reference[key] for key in ("name", "namespace")} == {
+        key: account[key] for key in ("name", "namespace")
+    }
+    assert OPERATORS["spec"]["paramKind"] == {"apiVersion": "v1", "kind": "ServiceAccount"}
+    spec = OPERATORS["spec"]
     variables = {one["name"]: one["expression"] for one in spec["variables"]}
     assert variables["note"] == f"'{LAST_APPLIED}'"
     (rule,) = spec["matchConstraints"]["resourceRules"]
@@ -69,14 +73,26 @@ def test_the_operator_s_own_policy_knows_its_account_and_its_annotation() -> Non
     ]
 
 
-@pytest.mark.parametrize("policy", ALL, ids=lambda one: str(one["metadata"]["name"]))
+def test_without_the_account_nobody_is_confined() -> None:
+    reference = only("operator-policy", BINDING, "hvpa-operator")["spec"]["paramRef"]
+    assert reference["parameterNotFoundAction"] == "Allow"
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, OPERATORS], ids=lambda one: str(one["metadata"]["name"]))
 def test_a_policy_denies_and_says_why(policy: Json) -> None:
-    binding = only("policy", "ValidatingAdmissionPolicyBinding", policy["metadata"]["name"])
-    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    name = policy["metadata"]["name"]
+    (binding,) = (
+        one
+        for folder in ("policy", "operator-policy")
+        for one in objects(folder)
+        if (one["kind"], one["metadata"]["name"]) == (BINDING, name)
+    )
+    assert (binding["spec"]["policyName"], binding["spec"]["validationActions"]) == (name, ["Deny"])
     assert all("message" in one or "messageExpression" in one for one in policy["spec"]["validations"])
 
 
-def test_they_are_not_installed_by_default() -> None:
-    assert not [one for one in objects("default") if "Admission" in one["kind"]]
+def test_the_operator_s_own_is_installed_by_default_and_the_samples_are_not() -> None:
+    found = [one["metadata"]["name"] for one in objects("default") if "Admission" in one["kind"]]
+    assert found == ["hvpa-operator", "hvpa-operator"]
     for path in CONFIG.glob("*/kustomization.yaml"):
         assert "../policy" not in path.read_text()

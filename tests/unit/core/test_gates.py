@@ -158,6 +158,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "Contested",
         "Weight",
         "UpdatePolicy",
+        "Refused",
         "StabilizationWindow",
         "MaintenanceWindow",
         "Rollout",
@@ -169,6 +170,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         policy("Off", "1h"),
         NOW,
         contested_until=at(hours=1),
+        refused_until=at(hours=1),
         weightless=True,
         disruptive=True,
         too_small=True,
@@ -177,7 +179,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
     paused, running = moment({"mode": "Paused"}, is_settled=False), moment(is_settled=False)
     passed: set[str] = set()
     reported = []
-    for change, now in [(off, paused), *[(off, running)] * 3, *[(late, running)] * 5]:
+    for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 5]:
         hold = first_hold(change, now, frozenset(passed))
         assert hold is not None
         reported.append(hold.reason)

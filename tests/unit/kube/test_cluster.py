@@ -19,7 +19,7 @@ from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS
-from hvpa.reconcile.ports import Conflict, Key, Overloaded, WriteError
+from hvpa.reconcile.ports import Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
 
 pytestmark = pytest.mark.asyncio
@@ -41,6 +41,8 @@ class World:
         self.server = FakeServer()
         self.server.handler = self._handle
         self.answer: Any = None
+        self.first: list[web.Response] = []
+        """What the first requests are answered with; after those, `answer`."""
         self.woken: list[Key] = []
         self.local = LocalCluster((ALL_NAMESPACES,), self.woken.append)
         self.recorder = Recorder()
@@ -52,6 +54,8 @@ class World:
         return self.may_write
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if self.first:
+            return self.first.pop(0)
         if isinstance(self.answer, web.Response):
             return self.answer
         return web.Response(body=_encoded(self.answer))
@@ -111,6 +115,47 @@ async def test_a_status_patch_is_conditional_and_wakes_nobody(tmp_path: Path) ->
     seen = world.local.objects(Key("ns", "h"))
     assert seen is not None
     assert seen.hvpa.status.replicas == 2
+
+
+@pytest.mark.parametrize(("theirs", "woken"), [(None, 0), (2, 0), (7, 1)])
+async def test_a_status_of_somebody_else_that_comes_while_ours_is_written_wakes_the_hvpa(
+    tmp_path: Path, theirs: int | None, woken: int
+) -> None:
+    """The watch is faster than the answer: it brings our status, and then perhaps another one."""
+    world = World()
+    first = answer("h", 5, spec={"targetRef": {"kind": "Deployment", "name": "web"}})
+    ours = {**first, **answer("h", 6, status={"replicas": 2})}
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        world.local.hvpas.put(HVPAS.decode(_encoded(ours)))
+        if theirs is not None:
+            changed = {**first, **answer("h", 7, status={"replicas": theirs})}
+            world.local.hvpas.put(HVPAS.decode(_encoded(changed)))
+        return web.Response(body=_encoded(ours))
+
+    world.server.handler = handle
+    world.local.hvpas.put(HVPAS.decode(_encoded(first)))
+    world.woken.clear()
+    async with world.running(tmp_path) as cluster:
+        await cluster.patch_status(OWNER, {"replicas": 2}, HvpaStatus(replicas=2))
+    assert world.woken == [Key("ns", "h")] * woken
+
+
+async def test_a_status_that_comes_while_ours_fails_wakes_the_hvpa(tmp_path: Path) -> None:
+    world = World()
+    first = answer("h", 5, spec={"targetRef": {"kind": "Deployment", "name": "web"}})
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        world.local.hvpas.put(HVPAS.decode(_encoded({**first, **answer("h", 6, status={"replicas": 9})})))
+        return status(409, "Conflict")
+
+    world.server.handler = handle
+    world.local.hvpas.put(HVPAS.decode(_encoded(first)))
+    world.woken.clear()
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(Conflict):
+            await cluster.patch_status(OWNER, {"replicas": 2}, HvpaStatus(replicas=2))
+    assert world.woken == [Key("ns", "h")]
 
 
 async def test_the_mailbox_is_written_on_top_of_the_newest_version_that_is_known(tmp_path: Path) -> None:
@@ -191,6 +236,47 @@ async def test_a_patch_of_something_else_than_was_read_is_a_conflict(tmp_path: P
     async with world.running(tmp_path) as cluster:
         with pytest.raises(Conflict, match="changed"):
             await cluster.patch_workload(OWNER, WorkloadPatch("StatefulSet", "web", "7", {}))
+
+
+@pytest.mark.parametrize("code", [500, 502, 503, 504])
+async def test_a_write_that_the_server_fails_at_is_sent_once_more_at_once(tmp_path: Path, code: int) -> None:
+    world = World()
+    world.answer = answer("web", 8, spec={"replicas": 3})
+    world.first = [status(code, "", "failed")]
+    async with world.running(tmp_path) as cluster:
+        await cluster.patch_workload(
+            OWNER, WorkloadPatch("Deployment", "web", "7", {"spec": {"replicas": 3}})
+        )
+        first, second = world.server.requests
+        assert first == second
+        world.first = [
+            status(code, "", "failed"),
+            status(code, "", "failed again"),
+            status(code, "", "and again"),
+        ]
+        with pytest.raises(Unavailable, match="failed again"):
+            await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "8", {}))
+    assert len(world.server.requests) == 4
+    assert world.asked_about == [Key("ns", "h")] * 4, "who may write is asked before each"
+
+
+async def test_a_write_whose_answer_was_lost_is_a_conflict_when_it_is_sent_again(tmp_path: Path) -> None:
+    world = World()
+    world.first = [status(504, "", "lost")]
+    world.answer = status(409, "Conflict", "the object has been modified")
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(Conflict):
+            await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "7", {}))
+
+
+@pytest.mark.parametrize("code", [400, 403, 413, 422])
+async def test_a_write_that_is_refused_is_not_sent_again(tmp_path: Path, code: int) -> None:
+    world = World()
+    world.answer = status(code, "", "denied by policy")
+    async with world.running(tmp_path) as cluster:
+        with pytest.raises(Refused, match="denied by policy"):
+            await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "7", {}))
+    assert len(world.server.requests) == 1
 
 
 async def test_an_apply_to_an_api_that_is_not_there_is_an_error(tmp_path: Path) -> None:

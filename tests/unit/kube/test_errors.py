@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.kube.errors import DEFAULT_RETRY_AFTER, MAX_RETRY_AFTER, api_error
+from hvpa.kube.errors import DEFAULT_RETRY_AFTER, MAX_RETRY_AFTER, Unreachable, api_error, write_error
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,31 @@ from hvpa.kube.errors import DEFAULT_RETRY_AFTER, MAX_RETRY_AFTER, api_error
 )
 def test_any_retry_after_is_a_time_that_can_be_waited_for(header: str | None, expected: float | None) -> None:
     assert api_error(429, b"", header).retry_after == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "retry_after", "kind"),
+    [
+        (400, None, Refused),
+        (401, None, WriteError),
+        (403, None, Refused),
+        (404, None, Conflict),
+        (409, None, Conflict),
+        (410, None, WriteError),
+        (413, None, Refused),
+        (422, None, Refused),
+        (429, None, Overloaded),
+        (500, None, Unavailable),
+        (503, None, Unavailable),
+        (503, "1", Overloaded),
+        (504, None, Unavailable),
+    ],
+)
+def test_a_code_says_what_becomes_of_a_write(
+    code: int, retry_after: str | None, kind: type[WriteError]
+) -> None:
+    assert type(write_error(api_error(code, b"", retry_after), patched=True)) is kind
+
+
+def test_no_answer_may_be_one_the_next_time() -> None:
+    assert type(write_error(Unreachable("no answer in time"), patched=True)) is Unavailable

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from hvpa.api.objects import Pod
 from hvpa.kube.cache import ALL_NAMESPACES, Store
-from hvpa.kube.reflector import Reflector
+from hvpa.kube.reflector import FRUITLESS, Reflector
 from hvpa.kube.resources import PODS
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
@@ -180,6 +180,18 @@ async def test_lists_that_succeed_don_t_hurry_the_next_one(
     assert delays.asked == [1, 2, 3, 4]
 
 
+async def test_a_list_that_fails_after_a_long_time_is_no_watch_that_had_worked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, delays = World(), Delays()
+    monkeypatch.setattr("hvpa.kube.reflector.RETRY", delays)
+    monkeypatch.setattr("hvpa.kube.reflector.LONG_LIVED", 0.0)
+    world.lists = [status(500) for _ in range(4)]
+    async with world.running(tmp_path):
+        await until(lambda: bool(world.asked))
+    assert delays.asked == [1, 2, 3, 4]
+
+
 async def test_one_bad_object_does_not_hide_the_others(tmp_path: Path) -> None:
     world, stream = World(), Stream()
     world.lists = [listing([pod("a", 1), pod("bad", 2, spec={"containers": 7}), pod("b", 3)], "5")]
@@ -194,10 +206,112 @@ async def test_one_bad_object_does_not_hide_the_others(tmp_path: Path) -> None:
     assert world.deleted == ["a"]
 
 
-async def test_a_resource_that_is_not_served_is_told_and_blocks_nothing(tmp_path: Path) -> None:
+async def test_a_resource_that_is_not_served_is_reported_and_blocks_nothing(tmp_path: Path) -> None:
     world = World()
-    world.lists = [status(404, "NotFound")]
+    world.lists = [status(404, "NotFound"), status(404, "NotFound")]
     async with world.running(tmp_path) as reflector:
         await until(lambda: reflector.state == "not served")
         assert reflector.healthy()
         assert world.store.get(Key("ns", "a")) is None
+
+
+async def test_one_answer_404_to_a_watch_empties_no_store_and_leads_to_a_list(tmp_path: Path) -> None:
+    world = World()
+    world.lists = [listing([pod("a", 1)], "5"), listing([pod("a", 1)], "6")]
+    world.watches = [status(404, "NotFound")]
+    async with world.running(tmp_path) as reflector:
+        await until(lambda: len(world.asked) == 2)
+        assert reflector.state == "synced"
+    assert world.versions() == ["5", "6"]
+    assert world.deleted == []
+
+
+async def test_one_answer_404_to_a_list_empties_no_store(tmp_path: Path) -> None:
+    world = World()
+    world.lists = [listing([pod("a", 1)], "5"), status(404, "NotFound"), listing([pod("a", 1)], "6")]
+    world.watches = [status(410, "Expired", "too old")]
+    async with world.running(tmp_path):
+        await until(lambda: len(world.asked) == 2)
+    assert world.deleted == []
+
+
+async def test_two_answers_404_in_a_row_empty_the_store(tmp_path: Path) -> None:
+    world = World()
+    world.lists = [listing([pod("a", 1)], "5"), status(404, "NotFound")]
+    world.watches = [status(404, "NotFound")]
+    async with world.running(tmp_path) as reflector:
+        await until(lambda: reflector.state == "not served")
+    assert world.deleted == ["a"]
+
+
+def failing(kind: str) -> Stream | web.Response:
+    """A watch that fails, or ends, without any event."""
+    stream = Stream()
+    if kind == "an ERROR event":
+        stream.send("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError", "message": "broken"})
+    elif kind == "an event that is no JSON":
+        stream.send_raw(b'{"type":"ADDED","object":{]}\n')
+    elif kind == "status 500":
+        return status(500, "InternalError")
+    stream.end()
+    return stream
+
+
+KINDS = ["an ERROR event", "an event that is no JSON", "status 500", "a watch that ends at once"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_watch_that_fails_again_and_again_gives_way_to_a_new_list(tmp_path: Path, kind: str) -> None:
+    world = World()
+    world.lists = [listing([pod("a", 1)], "5"), listing([pod("b", 8)], "9")]
+    world.watches = [failing(kind) for _ in range(FRUITLESS)]
+    async with world.running(tmp_path) as reflector:
+        await until(lambda: world.names() == ["b"])
+        await until(lambda: len(world.asked) == FRUITLESS + 1)
+        assert reflector.freshness.problem is None
+    assert world.versions() == ["5"] * FRUITLESS + ["9"]
+
+
+async def test_the_new_list_of_a_watch_that_goes_on_failing_is_not_made_at_every_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    monkeypatch.setattr("hvpa.kube.reflector.RETRY", Delays())
+    world.watches = [failing("status 500") for _ in range(2 * FRUITLESS)]
+    async with world.running(tmp_path):
+        await until(lambda: len(world.asked) > 2 * FRUITLESS)
+    assert sum("watch" not in query for _, _, query in world.server.requests) == 3
+
+
+async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_anew(tmp_path: Path) -> None:
+    world = World()
+    for version in range(10, 10 + FRUITLESS + 1):
+        stream = Stream()
+        stream.send("ADDED", pod(f"p{version}", version))
+        stream.send("ERROR", {"kind": "Status", "code": 500, "message": "broken"})
+        world.watches.append(stream)
+    async with world.running(tmp_path):
+        await until(lambda: len(world.asked) == FRUITLESS + 2)
+    assert len(set(world.versions())) == FRUITLESS + 2
+    assert sum("watch" not in query for _, _, query in world.server.requests) == 1
+
+
+async def test_a_watch_that_is_refused_as_wrong_is_followed_by_a_list_at_once(tmp_path: Path) -> None:
+    world = World()
+    world.lists = [listing([], "5"), listing([], "9")]
+    world.watches = [status(400, "BadRequest")]
+    async with world.running(tmp_path):
+        await until(lambda: len(world.asked) == 2)
+    assert world.versions() == ["5", "9"]
+
+
+@pytest.mark.parametrize("code", [429, 503])
+async def test_a_server_that_is_busy_or_not_there_is_not_listed_anew(
+    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    monkeypatch.setattr("hvpa.kube.reflector.RETRY", Delays())
+    world.watches = [status(code) for _ in range(FRUITLESS + 1)]
+    async with world.running(tmp_path):
+        await until(lambda: len(world.asked) == FRUITLESS + 2)
+    assert set(world.versions()) == {"1"}

@@ -21,6 +21,10 @@ from tests.unit.kube.fake_server import FakeServer, reserved_port, status, until
 USER = {"username": "prometheus", "uid": "1", "groups": ["g"], "extra": {"scopes": ["a"]}}
 
 
+async def fine() -> web.Response:
+    return web.Response(text="fine")
+
+
 class World:
     """An API server that knows tokens and rights, the operator's metrics behind a guard, and a clock."""
 
@@ -55,7 +59,7 @@ class World:
 
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[None]:
-        routes = {"/metrics": lambda: web.Response(text="fine")}
+        routes = {"/metrics": fine}
         async with self.server.running(), self.server.transport(folder) as transport:
             self.guard = TokenGuard(transport, lambda: self.now)
             with reserved_port() as self.port:
@@ -213,7 +217,7 @@ async def test_an_answer_that_says_nothing_opens_nothing(world: World, body: str
 
 async def test_an_api_server_that_is_gone_opens_nothing(tmp_path: Path) -> None:
     world = World()
-    routes = {"/metrics": lambda: web.Response(text="fine")}
+    routes = {"/metrics": fine}
     with reserved_port() as gone, reserved_port() as world.port:
         world.server.url = f"http://127.0.0.1:{gone}"
         async with world.server.transport(tmp_path) as transport:

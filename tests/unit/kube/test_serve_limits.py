@@ -11,24 +11,28 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from hvpa.kube import serve as serving
-from hvpa.kube.serve import Guard, Listener, plain, serve
+from hvpa.kube.serve import Guard, Listener, Routes, plain, serve
 from tests.unit.kube.fake_server import LONG, reserved_port, until
 
 LARGE = b"x" * 50_000_000
 """More than socket buffers take."""
 
 
-def _fails() -> web.Response:
+async def _fine() -> web.Response:
+    return web.Response(text="fine")
+
+
+async def _large() -> web.Response:
+    return web.Response(body=LARGE)
+
+
+async def _fails() -> web.Response:
     raise RuntimeError("secret reason")
 
 
 @asynccontextmanager
 async def serving_at(guard: Guard | None = None) -> AsyncIterator[tuple[int, Listener]]:
-    routes = {
-        "/ok": lambda: web.Response(text="fine"),
-        "/large": lambda: web.Response(body=LARGE),
-        "/fails": _fails,
-    }
+    routes: Routes = {"/ok": _fine, "/large": _large, "/fails": _fails}
     with reserved_port() as port:
         listener = await serve(f"127.0.0.1:{port}", routes, guard)
         assert listener is not None
@@ -165,6 +169,16 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: py
         monkeypatch.setattr(serving, "ANSWER", LONG)
         assert (await exchange(port, request())).endswith(b"fine")
     assert logs == []
+
+
+async def test_a_large_answer_comes_whole_and_head_brings_its_length_only() -> None:
+    async with listening() as port:
+        head, _, told = (await exchange(port, request("/large"))).partition(b"\r\n\r\n")
+        assert told == LARGE
+        assert f"Content-Length: {len(LARGE)}".encode() in head
+        head, _, told = (await exchange(port, request("/large", "HEAD"))).partition(b"\r\n\r\n")
+        assert f"Content-Length: {len(LARGE)}".encode() in head
+        assert told == b""
 
 
 async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,10 @@ def put(folder: Path, certificate: Path | None, key: Path | None) -> None:
             shutil.copy(source, folder / name)
 
 
+async def fine() -> web.Response:
+    return web.Response(text="fine")
+
+
 class Clock:
     """Seconds that a test lets pass."""
 
@@ -57,7 +61,7 @@ def folder(tmp_path: Path, pairs: list[Pair]) -> Path:
 
 @asynccontextmanager
 async def listening(certificate: Certificate) -> AsyncIterator[int]:
-    routes = {"/metrics": lambda: web.Response(text="fine")}
+    routes = {"/metrics": fine}
     with reserved_port() as port:
         listener = await serve(f"127.0.0.1:{port}", routes, None, certificate.context)
         assert listener is not None

@@ -17,7 +17,7 @@ from aiohttp import web
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ApiError, ConfigError, Unreachable, api_error, write_error
 from hvpa.kube.transport import MERGE_PATCH, Body, Transport
-from hvpa.reconcile.ports import Conflict, Overloaded, WriteError
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 from tests.e2e.world.pki import Authority, inline
 from tests.unit.kube.fake_server import LONG, FakeServer, kubeconfig, reserved_port, status, until
 
@@ -85,10 +85,11 @@ async def test_no_answer_in_time_and_no_server_are_unreachable(tmp_path: Path) -
         (404, None, False, WriteError),
         (429, "2", True, Overloaded),
         (503, "2", True, Overloaded),
-        (503, None, True, WriteError),
-        (500, None, True, WriteError),
-        (422, None, True, WriteError),
-        (403, None, True, WriteError),
+        (503, None, True, Unavailable),
+        (500, None, True, Unavailable),
+        (422, None, True, Refused),
+        (403, None, True, Refused),
+        (405, None, True, WriteError),
     ],
 )
 async def test_what_an_answer_means_to_a_writer(
@@ -259,7 +260,7 @@ async def test_new_client_certificates_lead_to_a_new_session(tmp_path: Path) -> 
         credentials.generation += 1
         await transport.request("GET", "/x")
         assert before is not None
-        assert before.session.closed
+        assert before.closed
         assert transport._session is not before
         await transport.close()
 
@@ -343,19 +344,18 @@ async def test_a_path_before_all_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "token", "message"),
+    ("url", "message"),
     [
-        ("http://127.0.0.1:1", "two\nlines", "Authorization has characters"),
-        ("http://127.0.0.1:99999", "secret", "ort"),
-        ("http://user:pw@127.0.0.1:1", "secret", "AUTHORIZATION"),
-        ("ftp://127.0.0.1:1", "secret", "ftp"),
+        ("http://127.0.0.1:99999", "ort"),
+        ("http://user:pw@127.0.0.1:1", "AUTHORIZATION"),
+        ("ftp://127.0.0.1:1", "ftp"),
     ],
 )
-async def test_what_can_t_be_asked_is_told(tmp_path: Path, url: str, token: str, message: str) -> None:
-    transport = Transport(await Credentials.load(str(kubeconfig(tmp_path, url, {"token": token}))))
+async def test_what_can_t_be_asked_is_told(tmp_path: Path, url: str, message: str) -> None:
+    transport = Transport(await Credentials.load(str(kubeconfig(tmp_path, url))))
     with pytest.raises(Unreachable, match=message) as caught:
         await transport.request("GET", "/x")
-    assert token not in str(caught.value)
+    assert "secret" not in str(caught.value)
     await transport.close()
 
 
@@ -382,7 +382,7 @@ async def test_a_request_under_way_ends_before_its_session_is_closed(tmp_path: P
         assert before.active == 1
         go_on.set()
         assert await slow == b"{}"
-        assert before.session.closed
+        assert before.closed
         await transport.close()
 
 

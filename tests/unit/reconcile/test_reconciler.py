@@ -11,7 +11,7 @@ import pytest
 
 from hvpa.api.status import LastError
 from hvpa.core import Objects, Settings
-from hvpa.reconcile.ports import Conflict, Key, Overloaded, WriteError
+from hvpa.reconcile.ports import Conflict, Key, Overloaded, Unavailable, WriteError
 from hvpa.reconcile.reconciler import Reconciler, Result
 from tests.unit.core import build
 from tests.unit.reconcile.fakes import FakeClock, FakeCluster, FakeTelemetry, drive
@@ -156,6 +156,27 @@ def test_a_refused_write_is_told_in_the_status_once() -> None:
     world.cluster.writes.clear()
     assert world.reconcile() == Result("failed")
     assert world.cluster.names() == []
+
+
+def test_a_write_without_an_answer_is_reported_after_three_failures_in_a_row() -> None:
+    world = World(scaling_out(), workload=Unavailable("no answer in time"))
+    for _ in range(2):
+        assert world.reconcile() == Result("failed")
+        assert world.cluster.names() == []
+    assert world.reconcile() == Result("failed")
+    assert world.cluster.names() == ["status", "event"]
+
+
+def test_a_write_that_gets_through_ends_the_row_of_failures() -> None:
+    world = World(scaling_out(), workload=Unavailable("no answer in time"))
+    for _ in range(3):
+        world.cluster.failures["workload"] = Unavailable("no answer in time")
+        for _ in range(2):
+            assert world.reconcile() == Result("failed")
+        del world.cluster.failures["workload"]
+        assert world.reconcile().outcome == "done"
+    assert "WriteFailed" not in [event.reason for event in world.written("event")]
+    assert all("lastError" not in patch for patch in world.written("status"))
 
 
 def test_an_error_is_taken_back_only_when_every_write_got_through() -> None:

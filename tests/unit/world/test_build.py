@@ -3,6 +3,7 @@ replay scenarios our source."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.world import build
-from tests.e2e.world.toolchain import Go
+from tests.e2e.world.toolchain import MODULES, Go
 
 GO = Go((1, 26, 8), Path("/nowhere/go"))
 
@@ -18,11 +19,13 @@ GO = Go((1, 26, 8), Path("/nowhere/go"))
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the folders of modules with a Go file in each of ours."""
-    for folder, source in (("core", "hpa-replay"), ("addons", "vpa-replay")):
-        (tmp_path / folder / source).mkdir(parents=True)
-        (tmp_path / folder / source / "main.go").write_text("package main\n")
+    for folder in {group.modules for group in build._GROUPS.values()}:
+        (tmp_path / folder).mkdir()
         (tmp_path / folder / "go.mod").write_text(f"module {folder}\n")
         (tmp_path / folder / "go.sum").write_text("")
+    for folder, source in (("core", "hpa-replay"), ("addons", "vpa-replay")):
+        (tmp_path / folder / source).mkdir()
+        (tmp_path / folder / source / "main.go").write_text("package main\n")
     monkeypatch.setattr(build, "MODULES", tmp_path)
     return tmp_path
 
@@ -84,5 +87,22 @@ def test_a_go_of_another_minor_version_moves_all(modules: Path) -> None:
 
 
 def test_each_group_has_a_folder_of_its_own(modules: Path) -> None:
-    assert len(set(keys().values())) == 4
+    assert len(set(keys().values())) == len(build._GROUPS)
     assert all(key.startswith(f"{name}-") for name, key in keys().items())
+
+
+def test_an_api_server_of_another_version_is_a_group_of_its_own_and_says_its_version(modules: Path) -> None:
+    before = keys()
+    (modules / "apiserver-1.30" / "go.sum").write_text("k8s.io/kubernetes v1.30.15 h1:…\n")
+    assert changed(before) == {"apiserver-1.30"}
+    for minor, version in build.other_versions().items():
+        assert version.startswith(f"v{minor}.")
+        assert f"gitVersion={version}" in build._flags(build._GROUPS[f"apiserver-{minor}"])[-1]
+
+
+def test_the_staging_modules_of_each_api_server_are_of_its_version() -> None:
+    for folder in sorted(MODULES.glob("*/")):
+        text = (folder / "go.mod").read_text()
+        staged = set(re.findall(r"^\tk8s\.io/\S+ => k8s\.io/\S+ (\S+)", text, re.MULTILINE))
+        if staged:
+            assert staged == {f"v0{build._version(folder.name).removeprefix('v1')}"}

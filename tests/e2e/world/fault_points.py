@@ -1,4 +1,4 @@
-"""Death at named points, for tests of what survives it. Nothing of it is in use unless HVPA_FAULT_POINT is set.
+"""Death at named points, for tests of what survives it; `operator_with_faults` runs an operator with them.
 
 `HVPA_FAULT_POINT=before-patch-deployments` kills the process (SIGKILL) right before it sends its first patch of a
 Deployment; `after-patch-deployments:3` when the API server has carried out the third one, before anybody in the process

@@ -1,9 +1,10 @@
-"""Fault points: there is one before and after each write that the operator may make, and none is in use by itself."""
+"""Fault points: there is one before and after each write that the operator may make, and the product has none."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,9 +17,11 @@ from aiohttp import web
 
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ApiError
-from hvpa.kube.faults import (
+from hvpa.kube.transport import Body, Transport
+from tests.e2e.world.fault_points import (
     POINTS,
     REVIEWS,
+    VARIABLE,
     WRITES,
     FaultPointError,
     FaultyTransport,
@@ -26,8 +29,7 @@ from hvpa.kube.faults import (
     transport_with_faults,
     write_of,
 )
-from hvpa.kube.transport import Body, Transport
-from tests.unit.config.folders import Json, objects
+from tests.unit.config.folders import CONFIG, Json, objects
 from tests.unit.kube.fake_server import LONG, FakeServer, kubeconfig, status
 
 OWNED = ("horizontalpodautoscalers", "verticalpodautoscalers")
@@ -38,7 +40,7 @@ SCRIPT = """
 import asyncio, sys
 from hvpa.kube.config import Credentials
 from hvpa.kube.errors import ApiError
-from hvpa.kube.faults import transport_with_faults
+from tests.e2e.world.fault_points import transport_with_faults
 from hvpa.kube.transport import Body
 
 async def main():
@@ -62,7 +64,7 @@ def bound_rules() -> list[Json]:
         (one["roleRef"]["kind"], one["roleRef"]["name"])
         for one in deployed
         if one["kind"].endswith("Binding")
-        and any((to["kind"], to["name"]) == ("ServiceAccount", "hvpa") for to in one["subjects"])
+        and any((to["kind"], to["name"]) == ("ServiceAccount", "hvpa") for to in one.get("subjects", ()))
     }
     return [
         rule for one in deployed if (one["kind"], one["metadata"]["name"]) in bound for rule in one["rules"]
@@ -139,6 +141,24 @@ def test_a_write_without_a_point_is_refused(verb: str, path: str) -> None:
 def test_a_point_that_there_is_not_is_refused(setting: str) -> None:
     with pytest.raises(FaultPointError):
         parse_point(setting)
+
+
+def test_a_point_that_there_is_not_ends_the_operator_of_the_tests_at_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.e2e.world.operator_with_faults", "run"],
+        env={**os.environ, VARIABLE: "nowhere"},
+        capture_output=True,
+        text=True,
+        timeout=4 * LONG,
+    )
+    assert done.returncode == 2
+    assert VARIABLE in done.stderr
+
+
+def test_the_product_has_no_hooks_for_tests() -> None:
+    files = list((CONFIG.parent / "hvpa").rglob("*.py"))
+    assert files
+    assert [file.name for file in files if re.search("[\"']HVPA_", file.read_text())] == []
 
 
 def test_a_point_is_passed_by_the_first_time_or_as_often_as_is_said() -> None:

@@ -1,0 +1,182 @@
+"""What a policy of the cluster refuses on one axis does not hold up the other one (DESIGN 8)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.bare.conftest import USER, Play
+from tests.e2e.bare.manifests import weight
+from tests.e2e.bare.stage import Stage
+from tests.e2e.world.audit import Mark
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
+from tests.e2e.world.operator import Operator
+
+SMALL = (
+    "object.spec.template.spec.containers.all(c, "
+    "quantity(c.resources.requests['cpu']).compareTo(quantity('800m')) <= 0)"
+)
+FEW = "object.spec.replicas <= 3"
+
+
+@contextlib.contextmanager
+def policy(api: KubeApi, stage: Stage, expression: str, message: str, breach: Json) -> Iterator[str]:
+    """A ValidatingAdmissionPolicy for Deployments of the stage's namespace, in force: a spec with `breach` is refused.
+    Gives its name, and is gone at the end."""
+    name = f"bound.{stage.namespace}"
+    rule = {
+        "apiGroups": ["apps"],
+        "apiVersions": ["v1"],
+        "operations": ["UPDATE"],
+        "resources": ["deployments"],
+    }
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": expression, "message": message}],
+    }
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}
+    binding = {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": selector},
+    }
+    group = "admissionregistration.k8s.io/v1"
+    kinds = {"ValidatingAdmissionPolicy": spec, "ValidatingAdmissionPolicyBinding": binding}
+    for kind, body in kinds.items():
+        api.create({"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": body})
+    try:
+        wait_for(lambda: message in refusal(stage, breach), 60, "the policy in force")
+        yield name
+    finally:
+        for kind in reversed(kinds):
+            api.delete(f"{group}/{kind}", name)
+        wait_for(lambda: refusal(stage, breach) == "", 60, "the policy out of force")
+
+
+def refusal(stage: Stage, spec: Json) -> str:
+    """What a change of the workload is refused with; empty where it would be taken. Nothing is stored."""
+    path = stage.api.path(stage.kind, stage.namespace, stage.name)
+    target = stage.target
+    target["spec"] |= {key: value for key, value in spec.items() if key != "cpu"}
+    if "cpu" in spec:
+        resources = target["spec"]["template"]["spec"]["containers"][0]["resources"]
+        resources["requests"]["cpu"] = resources["limits"]["cpu"] = spec["cpu"]
+    try:
+        stage.api.raw("PUT", f"{path}?dryRun=All", target)
+    except ApiError as error:
+        if error.status == 409:
+            return refusal(stage, spec)
+        return error.message
+    return ""
+
+
+def patches(plane: ControlPlane, stage: Stage, mark: Mark) -> list[tuple[set[str], int]]:
+    """Which parts of the spec the operator patched since, and how each patch was answered."""
+    found = plane.audit.requests(
+        mark, user=USER, namespace=stage.namespace, resource="deployments", writes=True
+    )
+    return [(set((one.body or {})["spec"]), one.code) for one in found if one.verb == "patch"]
+
+
+def recommended(stage: Stage, replicas: int, cpu: str) -> bool:
+    told = stage.status["recommended"]
+    return bool(told["replicas"] == replicas and told["containers"][0]["requests"]["cpu"] == cpu)
+
+
+def wants_both(stage: Stage) -> None:
+    """Both recommenders want more, and one decision is to change both axes: to 4 replicas of 1 core."""
+    stage.hpa_wants(6)
+    stage.vpa_recommends(cpu="1500m")
+    stage.soon(lambda: recommended(stage, 4, "1"), "what is wanted")
+    stage.change({"mode": "Apply"})
+
+
+BOTH, REPLICAS, REQUESTS = {"replicas", "template"}, {"replicas"}, {"template"}
+
+
+@pytest.fixture
+def paused(play: Play) -> Stage:
+    """Two replicas of 500m, and nothing is applied yet."""
+    return play(changes={**weight(50), "mode": "Paused"})
+
+
+def test_a_policy_that_refuses_requests_does_not_hold_up_replicas(
+    plane: ControlPlane, operator: Operator, paused: Stage
+) -> None:
+    stage = paused
+    with policy(plane.api, stage, SMALL, "at most 800m of CPU", {"cpu": "1"}) as name:
+        mark = plane.audit.mark()
+        wants_both(stage)
+        stage.await_replicas(4)
+        told = stage.await_condition("Ready", "False", "Refused")["message"]
+        assert "the API server refused to change requests" in told
+        assert name in told
+        assert "at most 800m of CPU" in told
+        stage.await_event("Refused", name)
+        assert name in stage.status["lastError"]["description"]
+        assert stage.record["vertical"] == {}, "nothing was written on this axis"
+        assert stage.requests["cpu"] == "500m"
+        stage.rollout_completes()
+        stage.hpa_wants(9)
+        stage.await_replicas(7)  # 4 + (9 - 4) / 2 rounded up
+        stage.rollout_completes()
+        assert patches(plane, stage, mark) == [(BOTH, 422), (REPLICAS, 200), (REPLICAS, 200)]
+        stage.await_blocked("Refused", "vertical")
+        stage.hpa_wants(7)
+        # When it is time, the requests are tried once more, and then not for two minutes.
+        stage.later(minutes=1)
+        stage.soon(lambda: stage.status["axes"]["vertical"]["refused"]["count"] == 2, "a second refusal")
+        assert patches(plane, stage, mark)[3:] == [(REQUESTS, 422)]
+    stage.later(minutes=2)
+    stage.await_requests(cpu="1")
+    stage.rollout_completes()
+    stage.await_condition("Ready", "True", "Reconciled")
+    assert "lastError" not in stage.status
+    assert "refused" not in stage.status["axes"]["vertical"]
+    assert [code for _, code in patches(plane, stage, mark)] == [422, 200, 200, 422, 200]
+    assert stage.replicas == 7
+
+
+def test_a_policy_that_refuses_replicas_does_not_hold_up_requests(
+    plane: ControlPlane, operator: Operator, paused: Stage
+) -> None:
+    stage = paused
+    with policy(plane.api, stage, FEW, "at most 3 replicas", {"replicas": 4}) as name:
+        mark = plane.audit.mark()
+        wants_both(stage)
+        stage.await_requests(cpu="1")
+        told = stage.await_condition("Ready", "False", "Refused")["message"]
+        assert "the API server refused to change replicas" in told
+        assert name in told
+        assert stage.replicas == 2
+        assert stage.record["horizontal"] == {}
+        assert patches(plane, stage, mark) == [(BOTH, 422), (REPLICAS, 422), (REQUESTS, 200)]
+        stage.rollout_completes()
+        stage.vpa_recommends(cpu="2")
+        stage.await_requests(cpu="1500m")
+        assert patches(plane, stage, mark)[3:] == [(REQUESTS, 200)]
+    stage.rollout_completes()
+    stage.later(minutes=2)
+    stage.await_replicas(4)
+    stage.rollout_completes()
+    stage.await_condition("Ready", "True", "Reconciled")
+
+
+def test_what_is_refused_is_not_tried_again_by_a_new_operator(
+    plane: ControlPlane, operator: Operator, paused: Stage
+) -> None:
+    stage = paused
+    with policy(plane.api, stage, SMALL, "at most 800m of CPU", {"cpu": "1"}):
+        wants_both(stage)
+        stage.await_condition("Ready", "False", "Refused")
+        stage.await_replicas(4)
+        stage.rollout_completes()
+        mark = plane.audit.mark()
+        operator.restart()
+        stage.hpa_wants(9)
+        stage.await_replicas(7)
+        assert patches(plane, stage, mark) == [(REPLICAS, 200)]

@@ -1,0 +1,292 @@
+"""A workload's patch that the cluster refuses: what can be written is written alone, what was refused waits, and
+neither is repeated without need (DESIGN 8). The cluster is a fake that applies what it takes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from hvpa.api.objects import Hpa, Meta, Vpa
+from hvpa.api.quantity import parse_cpu
+from hvpa.api.status import HvpaStatus
+from hvpa.core import Decision, Objects, Settings
+from hvpa.core.model import LAST_APPLIED, WorkloadPatch
+from hvpa.reconcile.ports import Conflict, Key, Refused, WriteError
+from hvpa.reconcile.reconciler import Reconciler, Result
+from tests.unit.core import build, jointly
+from tests.unit.reconcile.fakes import FakeClock, FakeCluster, FakeTelemetry, drive
+
+KEY = Key("default", "web")
+Rule = Callable[[Mapping[str, Any]], str]
+"""Why a spec in a patch is refused; empty where it is taken."""
+
+
+def taken(spec: Mapping[str, Any]) -> str:
+    return ""
+
+
+def all_refused(spec: Mapping[str, Any]) -> str:
+    return "no right to patch deployments"
+
+
+def large_requests(spec: Mapping[str, Any]) -> str:
+    """Requests of more than a core are refused."""
+    for one in spec.get("template", {}).get("spec", {}).get("containers", []):
+        if parse_cpu(one["resources"]["requests"]["cpu"]) > 1000:
+            return "policy 'small': at most a core"
+    return ""
+
+
+def many_replicas(spec: Mapping[str, Any]) -> str:
+    """More than 4 replicas are refused."""
+    return "policy 'few': at most 4" if spec.get("replicas", 0) > 4 else ""
+
+
+@dataclass
+class RuledCluster(FakeCluster):
+    """Takes what its rule lets pass. `attempts` are the specs of all patches of the workload."""
+
+    rule: Rule = taken
+    attempts: list[Any] = field(default_factory=list)
+
+    async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        spec = patch.body["spec"]
+        self.attempts.append(spec)
+        if why := self.rule(spec):  # type: ignore[arg-type]
+            raise Refused(why)
+        await super().patch_workload(hvpa, patch)
+        assert self.one is not None
+        status = self.one.hvpa.status
+        self.one = build.apply(self.one, Decision(status=status, workload_patch=patch))
+
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
+        await super().patch_status(hvpa, patch, status)
+        self.status_is(status)
+
+
+class World:
+    """A reconciler before a cluster with a rule; the HPA wants 7 of 3 replicas, the VPA 2 cores for each, weight 50."""
+
+    def __init__(self, rule: Rule, one: Objects | None = None) -> None:
+        self.cluster = RuledCluster(one or wanting(7, "2"), rule=rule)
+        self.clock = FakeClock()
+        self.telemetry = FakeTelemetry()
+        self.start()
+
+    def start(self) -> None:
+        self.reconciler = Reconciler(self.cluster, self.clock, Settings(), self.telemetry)
+
+    def reconcile(self, **later: float) -> Result:
+        """Reconcile, so much later; only what is attempted and written then is kept."""
+        self.clock.time += dt.timedelta(**later)
+        self.cluster.attempts.clear()
+        self.cluster.writes.clear()
+        return drive(self.reconciler.reconcile(KEY))
+
+    def want(self, replicas: int, cpu: str) -> None:
+        """The HPA and the VPA want this from now on."""
+        assert self.cluster.one is not None
+        one = wanting(replicas, cpu, self.replicas)
+        self.cluster.one = replace(self.cluster.one, hpas=one.hpas, vpas=one.vpas)
+
+    @property
+    def attempts(self) -> list[set[str]]:
+        """Which parts of the spec were sent, patch by patch."""
+        return [set(spec) for spec in self.cluster.attempts]
+
+    @property
+    def status(self) -> HvpaStatus:
+        assert self.cluster.one is not None
+        return self.cluster.one.hvpa.status
+
+    @property
+    def replicas(self) -> int:
+        assert self.cluster.one is not None
+        assert self.cluster.one.workload is not None
+        return self.cluster.one.workload.spec.replicas
+
+    @property
+    def cpu(self) -> Any:
+        assert self.cluster.one is not None
+        assert self.cluster.one.workload is not None
+        return self.cluster.one.workload.spec.template.spec.containers[0].resources.requests["cpu"]
+
+    @property
+    def ready(self) -> tuple[str, str]:
+        ready = next(one for one in self.status.conditions if one.type == "Ready")
+        return ready.status, ready.reason
+
+    def events(self) -> list[str]:
+        return [event.reason for name, event in self.cluster.writes if name == "event"]
+
+
+def wanting(replicas: int, cpu: str, present: int = 3) -> Objects:
+    ratio = 50 * replicas // present + 1 if replicas > present else 50
+    hpa: Hpa = build.hpa(desired=replicas, utilization=ratio, replicas=present)
+    vpa: Vpa = build.vpa({"app": {"cpu": cpu}})
+    return build.objects(horizontal=hpa, vertical=vpa)
+
+
+BOTH, REPLICAS, REQUESTS = {"replicas", "template"}, {"replicas"}, {"template"}
+
+
+def test_where_requests_are_refused_the_replicas_are_written_alone() -> None:
+    world = World(large_requests)
+    result = world.reconcile()
+    assert world.attempts == [BOTH, REPLICAS]
+    assert (world.replicas, world.cpu) == (5, "1")
+    assert result.outcome == "done"
+    assert result.wait is not None
+    assert result.wait <= dt.timedelta(minutes=1)
+    assert world.ready == ("False", "Refused")
+    assert world.status.last_error is not None
+    assert world.status.last_error.description == "policy 'small': at most a core"
+    assert {"ScaledOut", "Refused", "ScalingBlocked"} <= set(world.events())
+    assert ("applied", "horizontal", "up") in world.telemetry.told
+    assert ("applied", "vertical", "up") not in world.telemetry.told
+    assert ("write failed", "PatchWorkload", "failed") in world.telemetry.told
+    [patch] = [what for name, what in world.cluster.writes if name == "workload"]
+    record = json.loads(patch.body["metadata"]["annotations"][LAST_APPLIED])
+    assert record["vertical"] == {}
+
+
+def test_while_requests_wait_replicas_go_on_without_sending_them_again() -> None:
+    world = World(large_requests)
+    world.reconcile()
+    for replicas in (9, 6, 8):
+        world.want(replicas, "2")
+        world.reconcile(seconds=10)
+        assert world.attempts in ([REPLICAS], []), "the requests are not sent"
+    world.want(world.replicas, "2")
+    for _ in range(3):
+        world.reconcile(seconds=1)
+        assert world.attempts == []
+        assert [name for name in world.cluster.names() if name != "owned"] == [], "at rest nothing is written"
+
+
+def test_refused_requests_are_sent_again_at_growing_distances_and_follow_once_they_are_taken() -> None:
+    world = World(large_requests)
+    world.reconcile()
+    world.want(world.replicas, "2")
+    for minutes in (1, 2, 4):
+        assert world.reconcile(minutes=minutes, seconds=-1).outcome == "done"
+        assert world.attempts == []
+        world.reconcile(seconds=1)
+        assert world.attempts == [REQUESTS]
+        assert world.ready == ("False", "Refused")
+        assert "Refused" not in world.events(), "said once"
+    world.cluster.rule = taken
+    world.reconcile(minutes=8)
+    assert world.cpu == "1500m"
+    assert world.ready[0] == "True"
+    assert world.status.last_error is None
+    assert "ScaledUp" in world.events()
+
+
+def test_a_recommendation_that_the_policy_allows_is_followed_at_once() -> None:
+    world = World(large_requests)
+    world.reconcile()
+    world.want(world.replicas, "800m")
+    world.reconcile(seconds=1)
+    assert world.attempts == []  # 900m is nearer than minChange
+    world.want(world.replicas, "500m")
+    world.reconcile(seconds=1)
+    assert world.attempts == [REQUESTS]
+    assert world.cpu == "750m"
+
+
+def test_where_replicas_are_refused_the_requests_are_written_alone() -> None:
+    world = World(many_replicas)
+    world.reconcile()
+    assert world.attempts == [BOTH, REPLICAS, REQUESTS]
+    assert (world.replicas, world.cpu) == (3, "1500m")
+    [held] = world.status.last_blocked_scaling
+    assert (held.axis, held.reason, held.wanted) == ("horizontal", "Refused", "5")
+    assert world.status.last_error is not None
+    assert world.status.last_error.description == "policy 'few': at most 4"
+    axes = world.status.axes
+    assert axes is not None
+    assert axes.horizontal is not None
+    assert axes.horizontal.spent is None
+    assert axes.horizontal.last_scale_time is None
+    world.reconcile(seconds=10)
+    assert world.attempts == []
+    world.want(5, "2")  # so that 4 are set
+    world.reconcile(seconds=10)
+    assert world.attempts == [REPLICAS]
+    assert world.replicas == 4
+
+
+def test_where_all_is_refused_each_axis_is_tried_once_and_all_waits() -> None:
+    world = World(all_refused)
+    assert world.reconcile().outcome == "done"
+    assert world.attempts == [BOTH, REPLICAS, REQUESTS]
+    assert {one.axis for one in world.status.last_blocked_scaling} == {"horizontal", "vertical"}
+    world.reconcile(seconds=59)
+    assert world.attempts == []
+    world.cluster.rule = taken
+    world.reconcile(seconds=1)
+    assert world.attempts == [BOTH]
+    assert (world.replicas, world.cpu, world.ready[0]) == (5, "1500m", "True")
+
+
+def test_after_a_restart_what_waits_still_waits() -> None:
+    world = World(large_requests)
+    world.reconcile()
+    world.start()
+    world.reconcile(seconds=10)
+    assert world.attempts == []
+
+
+def test_where_the_operator_ends_before_the_status_is_written_one_refused_write_is_repeated() -> None:
+    world = World(large_requests)
+    world.cluster.failures["status"] = WriteError("the operator ends here")
+    world.reconcile()
+    assert (world.replicas, world.cpu) == (5, "1")
+    del world.cluster.failures["status"]
+    world.start()
+    world.want(world.replicas, "2")
+    world.reconcile(seconds=1)
+    assert world.attempts == [REQUESTS]
+    axes = world.status.axes
+    assert axes is not None
+    assert axes.horizontal is not None
+    assert axes.horizontal.last_scale_time == build.NOW, "by the annotation"
+    world.reconcile(seconds=1)
+    assert world.attempts == []
+
+
+@pytest.mark.parametrize("other", [Conflict("changed"), WriteError("no answer in time")])
+def test_a_failure_of_the_second_patch_is_one_like_any_other(other: WriteError) -> None:
+    world = World(large_requests)
+
+    def rule(spec: Mapping[str, Any]) -> str:
+        if why := large_requests(spec):
+            return why
+        raise other
+
+    world.cluster.rule = rule
+    expected = "conflict" if isinstance(other, Conflict) else "failed"
+    assert world.reconcile().outcome == expected
+    assert world.attempts == [BOTH, REPLICAS]
+
+
+def test_however_often_a_refused_axis_is_solved_anew_the_patches_of_one_reconcile_have_an_end() -> None:
+    """With `Trajectory`, an axis that is solved without the other one may want something else each time."""
+    spec = {**jointly.JOINT, "vpa": {"scaleUp": {"minChange": {"cpu": {"value": "1m"}}}}}
+    one = build.objects(
+        build.hvpa(spec),
+        build.workload(replicas=3),
+        jointly.hpa(3, jointly.utilization("cpu", 50, 150, "1500m")),
+        build.vpa({"app": {"cpu": "2", "memory": "2Gi"}}),
+    )
+    world = World(all_refused, one)
+    assert world.reconcile().outcome == "done"
+    assert 3 <= len(world.attempts) <= 6
+    world.reconcile(seconds=1)
+    assert world.attempts == []
