@@ -1,8 +1,8 @@
 """The loop: the operator's own reconciler over a cluster in memory, the exact HPA and VPA, and virtual time.
 
-Time goes from one instant at which anything can happen to the next. The HPA looks every 15 seconds, as in a cluster, but
-only in the six minutes after a change of what it looks at: later it finds what it found before. The VPA takes a sample of
-each container every five minutes, not every minute: all samples weigh the same, so its percentiles stay what they are.
+Time goes from one instant at which anything can happen to the next. The HPA looks every 15 seconds, as in a cluster,
+but only in the minutes after a change of what it looks at: later it finds what it found before. The VPA takes a sample
+of each container every five minutes, not every minute: all samples weigh the same, so its percentiles are the same.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import msgspec
 
-from hvpa.api.objects import Hpa, Meta, Pod, Vpa, VpaStatusRead, Workload
+from hvpa.api.objects import Hpa, Meta, MetricName, ObjectReference, Pod, Vpa, VpaStatusRead, Workload
 from hvpa.api.quantity import Resource, parse_resource
 from hvpa.api.status import HvpaStatus
 from hvpa.core.model import Decision, Event, Objects, OwnedChange, Settings, WorkloadPatch
@@ -126,9 +126,9 @@ class Loop:
         self._known: dict[str, Running] = {}
         self._awake = True
         self._recheck = math.inf
-        self._seen: object = None
+        self._seen: int | None = None
         self._looks_until = HPA_LOOKS
-        self._sight: tuple[object, object] = (None, None)
+        self._sight: tuple[Any, Any] = (None, None)
         self._measured: Usage = {}
         self._published: Usage = {}
         self._load = self.load.at(0.0)
@@ -206,13 +206,13 @@ class Loop:
         found = [one for name, one in used.items() if container in ("", name)]
         return sum(math.ceil(cpu) if resource == "cpu" else 1000 * memory for cpu, memory in found)
 
-    def pods(self, metric: object) -> Mapping[str, PodReading]:
+    def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
         raise MetricsError("there are no custom metrics")
 
-    def object(self, metric: object, described: object) -> int:
+    def object(self, metric: MetricName, described: ObjectReference) -> int:
         raise MetricsError("there are no custom metrics")
 
-    def external(self, metric: object) -> Sequence[int]:
+    def external(self, metric: MetricName) -> Sequence[int]:
         raise MetricsError("there are no external metrics")
 
     def _sync_hpa(self) -> None:
@@ -309,7 +309,7 @@ class Loop:
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""
-        self.hvpa = build.replace(self.hvpa, status=status)
+        self.hvpa = replace(self.hvpa, status=status)
         self.status_writes.append(self.now)
         if status.last_error is not None:
             self.errors.append(status.last_error.description)
@@ -321,7 +321,8 @@ class Loop:
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the port."""
-        assert change.action == "apply" and change.manifest is not None
+        assert change.action == "apply"
+        assert change.manifest is not None
         metadata = owned_meta(change.manifest, instant(self.now))
         spec = raw(cast(Mapping[str, object], change.manifest["spec"]))
         if change.kind == "HorizontalPodAutoscaler":
@@ -338,7 +339,7 @@ class Loop:
         assert self.hvpa.spec is not None
         if self.hvpa.spec.replicas != replicas:
             spec = self.hvpa.spec.model_copy(update={"replicas": replicas})
-            self.hvpa = build.replace(self.hvpa, spec=spec)
+            self.hvpa = replace(self.hvpa, spec=spec)
             self._awake = True
 
     # --- what is asked of it -----------------------------------------------------------------------------------------
@@ -351,12 +352,13 @@ class Loop:
         return [one for one in self.writes if one.is_vertical and since <= one.at < until]
 
     def request(self, container: str, resource: Resource = "cpu") -> int:
-        """What the template requests for a container, in millicores or bytes."""
-        return parse_resource(resource, self.requests()[container][resource])
+        """What the template requests for a container, in millicores or bytes; 0 where it requests nothing."""
+        return parse_resource(resource, self.requests()[container].get(resource, 0))
 
     def recommended(self, container: str, resource: Resource = "cpu") -> int:
         """The VPA's target, in millicores or bytes."""
-        assert self.vpa is not None and self.vpa.status.recommendation is not None
+        assert self.vpa is not None
+        assert self.vpa.status.recommendation is not None
         found = self.vpa.status.recommendation.container_recommendations or []
         target = next(one.target for one in found if one.container_name == container)
         return parse_resource(resource, target[resource])
@@ -373,7 +375,8 @@ class Loop:
         return self.fleet.replicas >= self._needed(self.fleet.sample(), self.load.at(self.now), TOLERATED)
 
     def _needed(self, pod: Pod, load: float, tolerated: float) -> int:
-        assert self.hvpa.spec is not None and self.hvpa.spec.hpa.template.spec is not None
+        assert self.hvpa.spec is not None
+        assert self.hvpa.spec.hpa.template.spec is not None
         bounds = self.hvpa.spec.hpa.template.spec
         least, most = bounds.min_replicas or 1, bounds.max_replicas
         counts = [least]

@@ -35,7 +35,7 @@ def slight(load: int) -> tuple[Load, ...]:
 
 @pytest.mark.parametrize("blend", BLENDS)
 def test_less_than_a_tenth_a_day_is_one_vertical_step_a_day_at_most(blend: str) -> None:
-    @examples(10)
+    @examples(6)
     @given(cases(blend, places=("template",)), st.integers(0, 3))
     def check(case: Case, which: int) -> None:
         check_days(case.loop(slight(case.load)[which]).run(BEGIN[blend] + 3 * DAY), BEGIN[blend])

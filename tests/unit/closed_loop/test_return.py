@@ -18,11 +18,12 @@ BEGIN = 2 * DAY
 
 @pytest.mark.parametrize("places", [("template",), ("native", "injected")], ids=["like template", "sidecars"])
 def test_trajectory_ends_where_it_began(places: tuple[str, ...]) -> None:
-    """One replica more or less may stay, inside the overlap. Requests may differ by as much as pods are not replaced for,
-    which is twice the overlap either way, and by what the VPA still remembers of the peak. Memory is left out: pods have a part of it whatever their load is (the recommender's minimum is one),
-    so that it is no demand that more pods share."""
+    """One replica more or less may stay, inside the overlap. Requests may differ by as much as pods are not replaced
+    for, which is twice the overlap either way, and by what the VPA still remembers of the peak.
+    Memory is left out: pods have a part of it whatever their load is (the recommender's minimum is one), so that it is
+    no demand that more pods share."""
 
-    @examples(8)
+    @examples(6)
     @given(
         cases("Trajectory", places=places, weights=(30, 50, 80), controlled=("cpu",)),
         st.sampled_from([1.5, 2.0]),

@@ -1,7 +1,8 @@
-"""A Deployment and its pods: documents as the API server has them, a rollout that takes its time, and what containers use.
+"""A Deployment and its pods: documents as the API server has them, a rollout that takes its time, and what containers
+use.
 
-Pods may differ from the pod template, as in real clusters: a webhook injects sidecars, a LimitRange fills in requests, and
-pods may be limited as a whole. Native sidecars are init containers of the template.
+Pods may differ from the pod template, as in real clusters: a webhook injects sidecars, a LimitRange fills in requests,
+and pods may have requests as a whole. Native sidecars are init containers of the template.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ PROGRESS_DEADLINE = 600
 @dataclass(frozen=True)
 class Use:
     """A container of each pod: where it comes from, what it requests (millicores and bytes; None: nothing), and what it
-    uses: `base` millicores and `share` cores for each core of load that a pod has, `memory_base` bytes and `memory_share`
-    for each core of load. `governed`: the VPA's policy scales it."""
+    uses: `base` millicores and `share` cores for each core of load that a pod has, `memory_base` bytes and
+    `memory_share` for each core of load. `governed`: the VPA's policy scales it."""
 
     name: str = "app"
     cpu: int | None = 500
@@ -104,7 +105,7 @@ def _defaulted(container: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(eq=False)
 class Running:
-    """A pod: when it was made (seconds), when it is ready (infinity: never), and the template's revision that it is of."""
+    """A pod: when it was created (seconds), when it is ready (infinity: never), and its revision of the template."""
 
     name: str
     created: float
@@ -220,7 +221,7 @@ class Fleet:
         kinds = ("containers", "initContainers")
         return self.template | {kind: _merged(self.template[kind], changes.get(kind, ())) for kind in kinds}
 
-    # --- the Deployment's controller, with its defaults: 25 percent more, 25 percent missing ---------------------------
+    # --- the Deployment's controller, with its defaults: 25 percent more, 25 percent missing -------------------------
     def _resize(self, now: float) -> bool:
         current = [one for one in self.pods if one.revision == self._revision]
         rolling = len(current) < len(self.pods)
