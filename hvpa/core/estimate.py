@@ -44,9 +44,9 @@ class MetricDemand(Struct, frozen=True):
     `pods` is how many pods it would take, in millionths, of the size that the metric's target is meant for: `absolute`
     targets (AverageValue) for pods as they were when the target was set, others for the pods that were measured.
     `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
-    pods request together (millicores, bytes), where the measurement tells, `per_pod` an absolute target of a resource.
-    `counted` pods were measured. Within `tolerance` (parts per million) of what there is, a metric calls for no more
-    than that.
+    pods request together (millicores, bytes), where the measurement tells. The target is `per_pod` of a resource, or
+    `utilization`, in percent of the requests. `counted` pods were measured. Within `tolerance` (parts per million) of
+    what there is, a metric calls for no more than that.
     """
 
     label: str
@@ -58,6 +58,7 @@ class MetricDemand(Struct, frozen=True):
     requested: int | None = None
     per_pod: int | None = None
     counted: int = 0
+    utilization: int = 0
 
     def limited(self, pods: int) -> MetricDemand:
         """The same for at most so many pods (millionths)."""
@@ -175,6 +176,7 @@ def _demand(one: _Reading, counted: int) -> MetricDemand:
         requested=requested,
         per_pod=per_pod,
         counted=counted,
+        utilization=target.average_utilization or 0,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from hvpa.api.quantity import Resource, format_resource
 from hvpa.api.text import names
 from hvpa.core.blend import ceil_div
-from hvpa.core.demand import Claim, Requests, Usual, pods_needed, shared
+from hvpa.core.demand import Claim, Requests, Usual, by_sizes, by_targets, pods_needed
 from hvpa.core.model import JointSlot, JointView
 from hvpa.core.path import Overlaps, Path, Point, SlotKey
 from hvpa.core.slots import Slot
@@ -122,9 +122,8 @@ class Joint:
 
     @cached_property
     def present(self) -> dict[SlotKey, int]:
-        """Present demand, as far as it is known. Containers share what a metric measures of the pod as the path does,
-        whatever sizes they have."""
-        return shared(self.claims, self.point.sizes, self.requests)
+        """Present demand, as far as it is known."""
+        return by_targets(self.claims, self.requests)
 
     # --- solving -----------------------------------------------------------------------------------------------------
     @cached_property
@@ -202,7 +201,7 @@ class Joint:
             pods = [pods_needed(one, sizes, self.requests) for one in claims]
             return path.counts.clamp(max(pods, default=0))
         rest = [pods_needed(one, sizes, self.requests) for one in claims if not self._is_scaled(one)]
-        demand = shared(claims, sizes, self.requests)
+        demand = by_sizes(claims, sizes, self.requests)
         scaled, _ = path.replicas(self.settled.replicas, sizes, demand)
         return path.counts.clamp(max([scaled, *rest]))
 

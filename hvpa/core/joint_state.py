@@ -33,8 +33,9 @@ FIRST_WEIGHT: Final = 3600.0
 
 
 class Remembered(Struct, frozen=True):
-    """What is known in a decision: `requests` as they are (a missing one counts as its limit, 0 without one), `first`
-    as they were when the target was first seen, and the means."""
+    """What is known in a decision: `requests` as they are (a missing one counts as its limit, without one as what a
+    LimitRange gave the pods, and as 0 without that), `first` as they were when the target was first seen, and the
+    means."""
 
     requests: Mapping[SlotKey, int]
     first: Mapping[SlotKey, int]
@@ -55,7 +56,8 @@ class Remembered(Struct, frozen=True):
 def first_seen(seen: Scene, resources: Mapping[str, ContainerResources]) -> Remembered:
     """The requests as they are, and as they were when each was first seen: where there was none, the VPA's target."""
     requests = {
-        SlotKey(name, resource): one.requests.get(resource, one.limits.get(resource, 0))
+        (key := SlotKey(name, resource)): one.requests.get(resource, one.limits.get(resource, 0))
+        or (seen.pods.sizes[key].mean if key in seen.pods.sizes else 0)
         for name, one in resources.items()
         for resource in RESOURCES
     }

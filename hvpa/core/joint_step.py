@@ -8,12 +8,12 @@ is made up for by larger pods. Pods are replaced once for all that is wanted of 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, structs
 
-from hvpa.core.demand import Claim, Requests, claims, limited, pods_needed, shared
+from hvpa.core.demand import Claim, Requests, by_targets, claims, limited, pods_needed
 from hvpa.core.gates import MIN_CHANGE, REFUSED, ROLLOUT, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to, settling
 from hvpa.core.joint import Joint, Sizes, spare_resource
@@ -23,7 +23,7 @@ from hvpa.core.model import Blocked, ContainerResources, JointView, Scene
 from hvpa.core.path import SlotKey
 from hvpa.core.path_build import weight_intervals, weight_leaving
 from hvpa.core.present import after
-from hvpa.core.slots import Slot, present_resources
+from hvpa.core.slots import RESOURCES, Slot, amount, present_resources, recommendations
 from hvpa.core.steps import Step, VerticalOutcome
 from hvpa.core.usual import HALF_LIFE
 from hvpa.core.vertical import VerticalScaling, governed, params_of
@@ -80,9 +80,9 @@ class JointScaling:
         """What both axes are solved from."""
         seen, known, wish = self.seen, self.known, self.wish
         usable = seen.vpa.in_charge and seen.vpa.problem is None
-        slots = governed(seen) if usable else ()
-        requests = Requests(known.requests, known.first, seen.pods.sizes, reserves(self.spec, known.first))
-        spare, first = spare_resource(slots), {slot.key: known.first[slot.key] for slot in slots}
+        slots = tuple(_as_pods_have(slot, known.requests) for slot in governed(seen)) if usable else ()
+        requests = self._requests(slots)
+        spare = spare_resource(slots)
         found: tuple[Claim, ...] | None = None if seen.hpa.configured else ()
         measured: Mapping[SlotKey, int] | None = None if seen.hpa.configured else {}
         is_unsettled = self._is_unsettled()
@@ -90,7 +90,7 @@ class JointScaling:
             told = claims(wish.demands, requests, spare)
             raw = told if wish.measured is wish.demands else claims(wish.measured, requests, spare)
             found = self._settled(told, requests)
-            measured = None if is_unsettled else shared(raw, first, requests)
+            measured = None if is_unsettled else by_targets(raw, requests)
         memory = Memory(seen, self.moment.present, slots, requests)
         self.known, means = memory.brought_up(known, measured, wish.unmeasured)
         holds_in = "a metric has no value" if wish.unmeasured else _UNSETTLED if is_unsettled else ""
@@ -106,6 +106,21 @@ class JointScaling:
             holds_in=holds_in,
             in_place=self.in_place,
         )
+
+    def _requests(self, slots: Sequence[Slot]) -> Requests:
+        """The requests of template and pods, with what the VPA says of each container that pods have."""
+        pods, known, vpa = self.seen.pods, self.known, self.seen.vpa.object
+        targets = {slot.key: slot.target for slot in slots}
+        others = {
+            key: target
+            for name, one in (recommendations(vpa) if vpa is not None else {}).items()
+            for resource in RESOURCES
+            if (key := SlotKey(name, resource)) not in targets
+            and (name in pods.containers or name in self.resources)
+            and (target := amount(one.target, resource)) is not None
+        }
+        reserve = reserves(self.spec, known.first)
+        return Requests(known.requests, known.first, pods.sizes, reserve, targets, others, pods.totals)
 
     def _is_unsettled(self) -> bool:
         """Whether what the HPA tells may be of another number of pods than there is now: of those before a step of
@@ -210,7 +225,7 @@ class JointVertical(VerticalScaling):
         self.is_held = is_held
         self.disruptive = not joint.in_place
         self.slots = tuple(
-            structs.replace(slot, target=sizes.get(slot.key, slot.current)) for slot in self.slots
+            structs.replace(slot, target=sizes.get(slot.key, slot.current)) for slot in joint.slots
         )
 
     def judged(self) -> list[tuple[Step, Hold | None]]:
@@ -267,6 +282,13 @@ class JointVertical(VerticalScaling):
             return False
         is_recent = self.now.held_until(before.time, HALF_LIFE) is not None
         return is_recent and slot.container not in self.seen.pods.starving
+
+
+def _as_pods_have(slot: Slot, requests: Mapping[SlotKey, int]) -> Slot:
+    """A slot without a request, with the one that its pods were given (by a LimitRange, say)."""
+    if slot.request is not None or slot.limit is not None:
+        return slot
+    return structs.replace(slot, request=requests[slot.key] or None)
 
 
 def _along(step: Step, wait: dt.timedelta | None) -> Step:

@@ -108,6 +108,14 @@ class PodSize(msgspec.Struct, frozen=True, gc=False):
     mean: int
 
 
+class PodTotal(msgspec.Struct, frozen=True, gc=False):
+    """What a pod requests of one resource by the HPA's rules, in millicores or bytes: the mean of the ready ones,
+    rounded up. `is_whole`: requests of the pods themselves say so (pod-level `resources`), not their containers'."""
+
+    requested: int
+    is_whole: bool = False
+
+
 class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """What a decision needs of the pods: counts by state, who starves, and when the last one became ready."""
 
@@ -120,7 +128,11 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
     and when that was last seen."""
     sizes: Mapping[SlotKey, PodSize] = msgspec.field(default_factory=dict)
-    """What they request (for joint decisions only)."""
+    """What their containers and native sidecars request (for joint decisions only)."""
+    totals: Mapping[Resource, PodTotal] = msgspec.field(default_factory=dict)
+    """What they request as a whole (for joint decisions only)."""
+    containers: frozenset[str] = frozenset()
+    """Names of their containers and native sidecars (for joint decisions only)."""
     ready_since: tuple[dt.datetime, ...] = ()
     """Since when the ready ones are ready, in order (for joint decisions only)."""
 

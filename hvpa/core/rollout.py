@@ -5,15 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec import structs
 
 from hvpa.api.objects import Container, ContainerStatus, Meta, Pod, Workload, condition
-from hvpa.core.blend import ceil_div
+from hvpa.api.quantity import QuantityError, Resource
+from hvpa.core.blend import LARGEST, ceil_div
 from hvpa.core.memo import Basis, latest
-from hvpa.core.model import PodSize, PodsSeen, Scene
+from hvpa.core.model import PodSize, PodsSeen, PodTotal, Scene
 from hvpa.core.path import SlotKey
 from hvpa.core.present import after
 from hvpa.core.slots import RESOURCES, amount
+from hvpa.recommend.hpa_inputs import MetricsError
+from hvpa.recommend.hpa_requests import request_of, sidecars
 
 _NOTHING: Mapping[Any, Any] = {}
 _NEVER: dt.datetime | None = None
@@ -113,36 +118,94 @@ def see_pods(
         if pod.status.container_statuses or pod.status.phase == "Failed":
             for name, when in _starved(pod, template, since):
                 starving[name] = max(when, starving.get(name, when))
-    return PodsSeen(
+    seen = PodsSeen(
         ready=ready,
         running=running,
         last_ready_at=last_ready,
         newest_unready=newest_unready,
         starving=starving or _NOTHING,
-        sizes=_sizes(pods) if sized else _NOTHING,
-        ready_since=tuple(sorted(ready_since)) if sized else (),
+    )
+    if not sized:
+        return seen
+    found = _Requested()
+    for pod in pods:
+        found.add(pod)
+    return structs.replace(
+        seen,
+        sizes={key: _size(sizes) for key, sizes in found.sizes.items()},
+        totals={resource: _total(totals) for resource, totals in found.totals.items()},
+        containers=frozenset(found.names),
+        ready_since=tuple(sorted(ready_since)),
     )
 
 
-def _sizes(pods: Sequence[Pod]) -> dict[SlotKey, PodSize]:
-    """What the pods that run or will run request."""
-    amounts: dict[SlotKey, list[tuple[int, bool]]] = {}
-    for pod in pods:
+class _OfSpec(NamedTuple):
+    """What a pod with this spec requests."""
+
+    sizes: Mapping[SlotKey, int]
+    totals: Mapping[Resource, PodTotal]
+    names: tuple[str, ...]
+
+
+class _Requested:
+    """What the pods that run or will run request, each amount with whether its pod is ready."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[SlotKey, list[tuple[int, bool]]] = {}
+        self.totals: dict[Resource, list[tuple[PodTotal, bool]]] = {}
+        self.names: set[str] = set()
+        self._known: dict[int, _OfSpec] = {}
+        """By identity of the spec: the local copy holds equal specs once, and most pods of a workload are equal."""
+
+    def add(self, pod: Pod) -> None:
+        """Count one more pod."""
         if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Failed", "Succeeded"):
-            continue
+            return
         is_ready = condition(pod.status.conditions, "Ready")
         ready = is_ready is not None and is_ready.status == "True"
-        for container in pod.spec.containers:
-            requested = container.resources.limits | container.resources.requests
-            for resource in RESOURCES:
-                if (size := amount(requested, resource)) is not None:
-                    amounts.setdefault(SlotKey(container.name, resource), []).append((size, ready))
-    return {key: _size(found) for key, found in amounts.items()}
+        found = self._known.get(id(pod.spec))
+        if found is None:
+            found = self._known[id(pod.spec)] = _of_spec(pod)
+        self.names.update(found.names)
+        for key, size in found.sizes.items():
+            self.sizes.setdefault(key, []).append((size, ready))
+        for resource, total in found.totals.items():
+            self.totals.setdefault(resource, []).append((total, ready))
+
+
+def _of_spec(pod: Pod) -> _OfSpec:
+    running = (*pod.spec.containers, *sidecars(pod.spec))
+    sizes: dict[SlotKey, int] = {}
+    for container in running:
+        requested = container.resources.limits | container.resources.requests
+        for resource in RESOURCES:
+            if (size := amount(requested, resource)) is not None:
+                sizes[SlotKey(container.name, resource)] = size
+    totals = {resource: _pod_total(pod, resource, sizes) for resource in RESOURCES}
+    return _OfSpec(sizes, totals, tuple(one.name for one in running))
+
+
+def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[SlotKey, int]) -> PodTotal:
+    """What the HPA takes a pod to request. Where a request is missing, the HPA has no utilization; what the others
+    request is what the pod has for the targets of other kinds."""
+    whole = pod.spec.resources
+    try:
+        milli = request_of(pod, "", resource)
+    except (MetricsError, QuantityError):
+        return PodTotal(sum(size for key, size in sizes.items() if key.resource == resource))
+    requested = milli if resource == "cpu" else ceil_div(milli, 1000)
+    return PodTotal(min(requested, LARGEST), whole is not None and resource in whole.requests)
 
 
 def _size(found: Sequence[tuple[int, bool]]) -> PodSize:
     counted = [size for size, ready in found if ready] or [size for size, _ in found]
     return PodSize(min(size for size, _ in found), ceil_div(sum(counted), len(counted)))
+
+
+def _total(found: Sequence[tuple[PodTotal, bool]]) -> PodTotal:
+    counted = [total for total, ready in found if ready] or [total for total, _ in found]
+    requested = ceil_div(sum(total.requested for total in counted), len(counted))
+    return PodTotal(requested, any(total.is_whole for total in counted))
 
 
 def _latest(one: dt.datetime | None, other: dt.datetime | None) -> dt.datetime | None:

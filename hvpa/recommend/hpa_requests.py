@@ -16,16 +16,17 @@ def requests_of(pods: Sequence[Pod], container: str, resource: str) -> dict[str,
     Raises `MetricsError` for the first pod that lacks the container or one of the requests, `QuantityError` for a
     request that is no quantity.
     """
-    return {pod.metadata.name: _request(pod, container, resource) for pod in pods}
+    return {pod.metadata.name: request_of(pod, container, resource) for pod in pods}
 
 
-def _request(pod: Pod, container: str, resource: str) -> int:
-    """One pod's request. Where the pod as a whole has requests, they count, unless one container is asked for."""
+def request_of(pod: Pod, container: str, resource: str) -> int:
+    """One pod's request. Where the pod as a whole has requests, they count, unless one container is asked for. Raises
+    as `requests_of`."""
     whole = pod.spec.resources
     if whole is not None and whole.requests and not container:
         return _pod_level(pod, whole.requests, resource)
     request = 0
-    for candidate in (*pod.spec.containers, *_sidecars(pod.spec)):
+    for candidate in (*pod.spec.containers, *sidecars(pod.spec)):
         if container and candidate.name != container:
             continue
         quantity = candidate.resources.requests.get(resource)
@@ -40,7 +41,8 @@ def _request(pod: Pod, container: str, resource: str) -> int:
     return request
 
 
-def _sidecars(spec: PodSpec) -> list[Container]:
+def sidecars(spec: PodSpec) -> list[Container]:
+    """The init containers that go on running beside the containers (native sidecars)."""
     return [one for one in spec.init_containers if one.restart_policy == "Always"]
 
 

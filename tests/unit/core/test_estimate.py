@@ -44,7 +44,7 @@ def test_an_average_value_is_absolute_and_tells_what_a_pod_is_meant_to_use() -> 
 def test_a_utilization_speaks_of_the_pods_as_they_are_and_of_what_they_request() -> None:
     found = demand(utilization("cpu", 50, 80, "801m"))
     # 4 pods use 3204m; at half of their requests that takes 6408m of them
-    assert found == MetricDemand("cpu", 6_400_000, False, 100_000, "cpu", "", 6408, None, 4)
+    assert found == MetricDemand("cpu", 6_400_000, False, 100_000, "cpu", "", 6408, None, 4, 50)
     assert demand(utilization("cpu", 50, 80, None)).requested is None
     assert demand(utilization("cpu", 50, 80, "a lot")).requested is None
 
@@ -122,7 +122,9 @@ def test_a_demand_for_fewer_pods_requests_less() -> None:
     assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
     assert demand(MEASURED).scaled(5).requested is None
     nothing = demand(utilization("cpu", 50, 0, "0"))
-    assert nothing.scaled(2 * MICRO) == MetricDemand("cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2)
+    assert nothing.scaled(2 * MICRO) == MetricDemand(
+        "cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50
+    )
 
 
 # --- what the HPA stands by ------------------------------------------------------------------------------------------

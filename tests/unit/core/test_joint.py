@@ -112,6 +112,26 @@ def test_several_containers_share_what_is_measured_of_the_pod() -> None:
     ]
 
 
+def test_containers_share_what_is_measured_by_targets_of_now_not_by_requests_at_first_sight() -> None:
+    status = {"axes": {"vertical": {"base": {"app": {"cpu": "100m"}, "side": {"cpu": "1400m"}}}}}
+    one = build.decided(scene(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, status=status))
+    assert [slot.present for slot in view(one).slots if slot.key.resource == "cpu"] == [4000, 2000]
+
+
+def test_a_request_that_a_limit_range_gave_the_pods_is_the_containers_own() -> None:
+    """The template has none. It stays so while that request is near to what is wanted, and at a decision of another
+    size the template gets that."""
+    template, pods = (
+        [app(memory="1Gi")],
+        [build.pod(f"web-{index}", containers=[app("1", "1Gi")]) for index in (0, 1)],
+    )
+    for used, target, is_set in (("700m", "1", False), ("1500m", "3", True)):
+        reading = utilization("cpu", 70, 100 * int(used[:-1]) // 1000, used)
+        one = build.decided(scene(2, template, [reading], {"app": {"cpu": target}}, pods=pods))
+        assert [slot.current for slot in view(one).slots] == [1000]
+        assert ("cpu" in requests(one)) is is_set
+
+
 def test_a_metric_of_one_container_speaks_of_that_one() -> None:
     readings = [value("cpu", "1", "1", "app"), value("cpu", "500m", "2", "side")]
     decision = build.decided(scene(2, TWO, readings, {**TWO_TARGETS, "app": {"cpu": "1"}}))

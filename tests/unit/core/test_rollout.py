@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hvpa.api.objects import Meta, Pod
-from hvpa.core.model import PodSize
+from hvpa.core.model import PodSize, PodTotal
 from hvpa.core.path import SlotKey
 from hvpa.core.rollout import rollout_complete, see_pods
 from tests.unit.core import build
@@ -302,3 +303,93 @@ def test_since_when_pods_are_ready_in_order() -> None:
 def test_other_decisions_are_not_told() -> None:
     found = see_pods(HVPA, [sized("a", "1")], build.workload(), None)
     assert (found.ready, found.sizes, found.ready_since) == (1, {}, ())
+
+
+# --- what pods request as a whole, as the HPA counts it ---------------------------------------------------------------
+def totals(*specs: Mapping[str, Any]) -> tuple[PodTotal, PodTotal]:
+    pods = [build.pod(f"web-{index}", change={"spec": spec}) for index, spec in enumerate(specs)]
+    found = see_pods(HVPA, pods, build.workload(), None, sized=True).totals
+    return found["cpu"], found["memory"]
+
+
+SIDECAR = {**build.container("proxy", {"cpu": "100m", "memory": "1Gi"}), "restartPolicy": "Always"}
+SETUP = build.container("setup", {"cpu": "8", "memory": "8Gi"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu", "memory"),
+    [
+        pytest.param({}, PodTotal(1000), PodTotal(build.GIB), id="its containers"),
+        pytest.param(
+            {"initContainers": [SIDECAR]}, PodTotal(1100), PodTotal(2 * build.GIB), id="and native sidecars"
+        ),
+        pytest.param(
+            {"initContainers": [SETUP]}, PodTotal(1000), PodTotal(build.GIB), id="no init container"
+        ),
+        pytest.param(
+            {"resources": {"requests": {"cpu": "3"}}},
+            PodTotal(3000, True),
+            PodTotal(build.GIB),
+            id="the pod's own request, where it has one",
+        ),
+        pytest.param(
+            {"resources": {"requests": {"cpu": "3"}}, "initContainers": [SETUP]},
+            PodTotal(3000, True),
+            PodTotal(8 * build.GIB),
+            id="with it, a resource that it leaves out is at least that of the greediest init container",
+        ),
+        pytest.param(
+            {"resources": {"limits": {"cpu": "3"}}}, PodTotal(1000), PodTotal(build.GIB), id="no limit of it"
+        ),
+        pytest.param(
+            {"containers": [build.container(), build.container("other", {"memory": "1Gi"})]},
+            PodTotal(1000),
+            PodTotal(2 * build.GIB),
+            id="one without a request, for which the HPA has no utilization",
+        ),
+        pytest.param(
+            {"containers": [build.container(requests={"cpu": "a lot", "memory": "1Gi"})]},
+            PodTotal(0),
+            PodTotal(build.GIB),
+            id="one that can't be read",
+        ),
+        pytest.param(
+            {"containers": [build.container(requests={"cpu": "1", "memory": "1100m"})]},
+            PodTotal(1000),
+            PodTotal(2),
+            id="parts of a byte, rounded up",
+        ),
+        pytest.param(
+            {"ephemeralContainers": [{"name": "debugger"}]},
+            PodTotal(1000),
+            PodTotal(build.GIB),
+            id="no ephemeral container",
+        ),
+    ],
+)
+def test_what_a_pod_requests_as_the_hpa_counts_it(
+    spec: Mapping[str, Any], cpu: PodTotal, memory: PodTotal
+) -> None:
+    assert totals(spec) == (cpu, memory)
+
+
+def test_while_pods_differ_their_mean_counts() -> None:
+    with_sidecar = {"initContainers": [SIDECAR]}
+    assert totals({}, {}, with_sidecar)[0] == PodTotal(1034)
+    assert totals({}, {"resources": {"requests": {"cpu": "3"}}})[0] == PodTotal(2000, True)
+
+
+def test_equal_pods_share_a_spec_and_count_each_for_itself() -> None:
+    """As the local copy holds them."""
+    one, other = build.pod("a"), build.pod("b", ready=False)
+    other = structs.replace(other, spec=one.spec)
+    found = see_pods(HVPA, [one, other, one], build.workload(), None, sized=True)
+    assert found.sizes[CPU] == PodSize(1000, 1000)
+    assert found.totals["cpu"] == PodTotal(1000)
+
+
+def test_names_of_containers_and_native_sidecars() -> None:
+    spec = {"initContainers": [SIDECAR, SETUP], "containers": [build.container(requests={})]}
+    found = see_pods(HVPA, [build.pod(change={"spec": spec})], build.workload(), None, sized=True)
+    assert found.containers == {"app", "proxy"}
+    assert found.sizes.keys() == {SlotKey("proxy", "cpu"), SlotKey("proxy", "memory")}

@@ -74,6 +74,27 @@ def test_of_a_pod_its_readiness_and_ended_containers_are_kept() -> None:
     assert [entry.type for entry in failed.status.conditions] == ["Ready", "DisruptionTarget"]
 
 
+def test_what_a_pod_requests_is_kept_once_for_all_pods_of_one_kind() -> None:
+    """Native sidecars and requests of the pod itself count where the HPA adds up what pods request."""
+    proxy = {
+        "name": "proxy",
+        "image": "proxy:1",
+        "restartPolicy": "Always",
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    spec = {
+        "containers": [{"name": "app", "env": [{"name": "A", "value": "b"}]}],
+        "initContainers": [proxy],
+        "resources": {"requests": {"cpu": "2"}},
+        "volumes": [{"name": "data"}],
+    }
+    _, one, other = [decoded(PODS, name, spec=spec) for name in ("first", "one", "other")]
+    assert one.spec is other.spec
+    assert one.spec.init_containers[0].restart_policy == "Always"
+    assert one.spec.init_containers[0].resources.requests == {"cpu": "1"}
+    assert one.spec.resources.requests == {"cpu": "2"}
+
+
 def hpa(replicas: int = 1, most: int = 5, **metadata: Any) -> Hpa:
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
     spec = {"maxReplicas": most, "metrics": metrics}
