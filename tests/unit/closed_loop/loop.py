@@ -29,7 +29,7 @@ from hvpa.simulate.cluster import VirtualClock, owned_meta
 from hvpa.simulate.objects import raw
 from hvpa.simulate.scaler_hvpa import run_to_end
 from tests.unit.closed_loop.loads import Load
-from tests.unit.closed_loop.workload import Fate, Fleet, Running, Shape, instant
+from tests.unit.closed_loop.workload import DEFAULT_REQUESTS, Fate, Fleet, Running, Shape, instant
 from tests.unit.core import build
 
 Usage = Mapping[str, Mapping[str, tuple[float, int]]]
@@ -307,7 +307,7 @@ class Loop:
                 what = f"spec.template.spec.resources.requests[{resource}]"
                 raise WriteError(f"{what}: must be greater than or equal to aggregate container requests")
 
-    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, Any], status: HvpaStatus) -> None:
         """See the port."""
         self.hvpa = replace(self.hvpa, status=status)
         self.status_writes.append(self.now)
@@ -390,11 +390,14 @@ class Loop:
         """The HPA's CPU metrics."""
         assert self.hvpa.spec is not None
         joint = self.hvpa.spec.joint
-        first = self.shape.mine if joint else ()
+        first = sum(
+            parse_resource("cpu", DEFAULT_REQUESTS["cpu"]) if one.cpu is None else one.cpu
+            for one in self.shape.uses
+        )
         found = []
         for one in build.merged(build.SPEC, self.spec)["hpa"]["template"]["spec"]["metrics"]:
             source = one.get("resource") or one["containerResource"]
-            found.append(Target(source["target"], source.get("container", ""), first))
+            found.append(Target(source["target"], source.get("container", ""), first if joint else 0))
         return found
 
 
@@ -405,7 +408,8 @@ class Target:
 
     target: Mapping[str, Any]
     container: str
-    first: Sequence[Any]
+    first: int
+    """What a pod requested then, in millicores; 0 where that does not matter."""
 
     def capacity(self, pod: Pod) -> float:
         """In millicores."""
@@ -415,17 +419,9 @@ class Target:
         value = float(str(self.target["averageValue"]).removesuffix("m"))
         if not self.first:
             return value
-        mine = {one.name for one in self.first}
-        now = requests_of(
-            [msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, resources=None))], "", "cpu"
-        )
-        others = sum(
-            requests_of([pod], one.name, "cpu")[pod.metadata.name]
-            for one in (*pod.spec.containers, *pod.spec.init_containers)
-            if one.name not in mine
-        )
-        before = max(sum(one.cpu or 100 for one in self.first), value)
-        return value * (now[pod.metadata.name] - others) / before
+        containers = msgspec.structs.replace(pod.spec, resources=None)
+        now = requests_of([msgspec.structs.replace(pod, spec=containers)], self.container, "cpu")
+        return value * now[pod.metadata.name] / max(self.first, value)
 
     def base(self, shape: Shape) -> float:
         """What an idle pod uses of it."""

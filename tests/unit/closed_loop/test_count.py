@@ -43,7 +43,12 @@ def test_pods_like_their_template_are_never_too_many(blend: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("blend", BLENDS)
+UNMEASURED = pytest.mark.xfail(
+    reason="a replaced pod is scaled out until it is measured, see test_rollouts.py"
+)
+
+
+@pytest.mark.parametrize("blend", ["Additive", pytest.param("Trajectory", marks=UNMEASURED)])
 def test_pods_that_differ_from_their_template_are_never_too_many(blend: str) -> None:
     @examples(9)
     @given(cases(blend, places=("native", "injected")), st.integers(0, 4))
