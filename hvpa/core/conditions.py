@@ -100,7 +100,8 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if judged.without_request:
         missing = "no request in the pod template, which counts as the limit, or 0 without one: "
         return True, Finding("MissingRequest", missing + ", ".join(judged.without_request))
-    if short := cut_short(recommended(seen), governed(seen)):
+    pod = seen.workload.spec.template.spec
+    if pod.resources is not None and (short := cut_short(recommended(seen), governed(seen))):
         why = "the pod template's own resources (spec.template.spec.resources) leave less: "
         return True, Finding("PodLevelResources", why + ", ".join(short))
     if judged.young_until is not None:

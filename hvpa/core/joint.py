@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Final
@@ -39,8 +39,9 @@ class Joint:
 
     `replicas` is the count that there is, `slots` are what a VPA has targets for, `means` what usual demand is reckoned
     from. `found` is what the metrics call for (empty: there is no HPA; None: it has no say, and nothing may shrink on a
-    guess), `held` what the replicas must still be enough for where its wish is more than that, `holds_in` why nothing
-    is taken away at all. `in_place`: sizes follow the present demand.
+    guess), `beyond` the same without the limit that the last count sets until it is measured (None: no limit), `held`
+    what the replicas must still be enough for where its wish is more than that, `holds_in` why nothing is taken away at
+    all. `in_place`: sizes follow the present demand.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class Joint:
     found: tuple[Claim, ...] | None
     held: tuple[Claim, ...] = ()
     holds_in: str = ""
+    beyond: tuple[Claim, ...] | None = None
     in_place: bool = False
 
     @cached_property
@@ -225,6 +227,12 @@ class Joint:
             return self.path.counts.lower
         raised = tuple(one.raised(self.margins) for one in self.claims)
         return self._count(raised, least, may_grow=False)
+
+    def once_measured(self) -> Joint:
+        """The solution if what the HPA has measured so far were true of the workload as it is: what waits for the next
+        measurement is the difference."""
+        found = self.found if self.beyond is None else self.beyond
+        return replace(self, found=found, beyond=None, holds_in="")
 
     # --- hysteresis --------------------------------------------------------------------------------------------------
     def is_near(self, key: SlotKey, size: int, times: int = 1) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from hvpa.core.demand import Claim, Requests, by_targets, claims, limited, pods_needed
-from hvpa.core.gates import MIN_CHANGE, REFUSED, ROLLOUT, Hold, Moment, first_hold
+from hvpa.core.gates import MEASUREMENT, MIN_CHANGE, REFUSED, ROLLOUT, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to, settling
 from hvpa.core.joint import Joint, Sizes, spare_resource
 from hvpa.core.joint_path import overlaps, path_of, reserves, trajectory_of
@@ -62,6 +62,8 @@ class JointScaling:
         self.in_place = in_place
         self.vertical_only = seen.vpa.configured and not seen.hpa.configured
         self.bounds = self._bounds(bounds)
+        self.measured_at: list[dt.datetime] = []
+        """Until when what the HPA measures may be of other pods than there are now."""
         self.resources = present_resources(seen.workload.spec.template.spec.containers)
         self.known = first_seen(seen, self.resources)
         self.joint = self._joint()
@@ -86,10 +88,12 @@ class JointScaling:
         found: tuple[Claim, ...] | None = None if seen.hpa.configured else ()
         measured: Mapping[SlotKey, int] | None = None if seen.hpa.configured else {}
         is_unsettled = self._is_unsettled()
+        beyond: tuple[Claim, ...] | None = None
         if wish.demands:
             told = claims(wish.demands, requests, spare)
             raw = told if wish.measured is wish.demands else claims(wish.measured, requests, spare)
             found = self._settled(told, requests)
+            beyond = None if found is told else told
             measured = None if is_unsettled else by_targets(raw, requests)
         memory = Memory(seen, self.moment.present, slots, requests)
         self.known, means = memory.brought_up(known, measured, wish.unmeasured)
@@ -104,6 +108,7 @@ class JointScaling:
             found=found,
             held=claims(wish.held, requests, spare),
             holds_in=holds_in,
+            beyond=beyond,
             in_place=self.in_place,
         )
 
@@ -130,7 +135,9 @@ class JointScaling:
         changes = [present.held_until(seen.horizontal.last_scale_time, SETTLING)]
         if len(lately) * _FEW > seen.pods.ready:
             changes.append(max(lately))
-        return any(until is not None for until in changes)
+        found = [until for until in changes if until is not None]
+        self.measured_at += found
+        return bool(found)
 
     def _settled(self, found: tuple[Claim, ...], requests: Requests) -> tuple[Claim, ...]:
         """The claims, without what is beyond the last count of pods as they are: for that pods would have to grow, and
@@ -138,8 +145,10 @@ class JointScaling:
         upper, pods = self.bounds.upper, [pods_needed(one, {}, requests) for one in found]
         if upper is None or max(pods, default=0) <= upper:
             return found
-        if not settling(self.seen, self.moment).is_awaited:
+        settles = settling(self.seen, self.moment)
+        if not settles.is_awaited:
             return found
+        self.measured_at += [] if settles.until is None else [settles.until]
         return tuple(limited(one, upper, requests) for one in found)
 
     def weight(self) -> Weight | None:
@@ -159,7 +168,32 @@ class JointScaling:
             horizontal = self._counted(vertical)
             if vertical is not None and horizontal.target < self.goal:
                 vertical = self._made_up_for(vertical, horizontal)
+        if (joint.holds_in or joint.beyond is not None) and joint.found is not None:
+            horizontal, vertical = self._with_waits(horizontal, vertical)
         return JointOutcome(horizontal, vertical, joint.view())
+
+    def _with_waits(
+        self, horizontal: HorizontalOutcome | None, vertical: VerticalOutcome | None
+    ) -> tuple[HorizontalOutcome | None, VerticalOutcome | None]:
+        """Both axes with what waits for the HPA's next measurement: fewer replicas, and larger pods at the last
+        count."""
+        until = max(self.measured_at, default=None)
+        if until is not None:
+            self.moment.present.is_past(until)
+        wanted = self.joint.once_measured().wanted
+        if horizontal is not None and not horizontal.blocked and wanted.replicas < horizontal.target:
+            waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted.replicas, until=until)
+            horizontal = structs.replace(horizontal, blocked=(waits,))
+        if vertical is None or self.joint.beyond is None:
+            return horizontal, vertical
+        held = {(one.container, one.resource) for one in vertical.blocked}
+        rises = [
+            Blocked("vertical", "up", MEASUREMENT, size, wanted.sizes[key], *key, until)
+            for key, size in _sizes(vertical, self.joint.current).items()
+            if wanted.sizes.get(key, 0) > size and not self.joint.is_near(key, wanted.sizes[key])
+            if tuple(key) not in held
+        ]
+        return horizontal, structs.replace(vertical, blocked=(*vertical.blocked, *rises))
 
     def _made_up_for(self, vertical: VerticalOutcome, horizontal: HorizontalOutcome) -> VerticalOutcome:
         """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for
@@ -233,10 +267,14 @@ class JointVertical(VerticalScaling):
         near: list[Step] = []
         movers: list[Step] = []
         for slot in self.slots:
-            step = None if self._was_raised(slot) else self.step(slot)
-            if step is not None:
-                rides = not step.override and self.joint.is_near(slot.key, step.request)
-                (near if rides else movers).append(step)
+            step = self.step(slot)
+            if step is None:
+                continue
+            rides = not step.override and self.joint.is_near(slot.key, step.request)
+            if not rides:
+                movers.append(step)
+            elif self._raised_at(slot) is None:
+                near.append(step)
         found = [(step, self._hold(step)) for step in movers]
         if all(hold is not None for _, hold in found):
             return found
@@ -254,7 +292,10 @@ class JointVertical(VerticalScaling):
         if step is None or step.override or not self.disruptive:
             return step
         change = step.change
-        if step.direction == "down":
+        raised_at = self._raised_at(slot)
+        if step.direction == "down" and raised_at is not None:
+            change = structs.replace(change, last_scale_time=raised_at, wait=HALF_LIFE)
+        elif step.direction == "down":
             wait = self.spec.scale_down.stabilization_duration or SHRINKS_AFTER
             change = structs.replace(change, wait=wait)
         elif step.pending is not None and self._is_of_the_moment(step, slot):
@@ -274,14 +315,13 @@ class JointVertical(VerticalScaling):
             return 0
         return super().least_change(slot, up)
 
-    def _was_raised(self, slot: Slot) -> bool:
-        """Whether memory was raised lately since it ran out: until the recommender has forgotten half of what was
-        before, it is not taken back."""
+    def _raised_at(self, slot: Slot) -> dt.datetime | None:
+        """When memory was raised since it ran out, if that was lately: until the recommender has forgotten half of what
+        was before, it is not taken back."""
         before = self.record.overrides.get(slot.container)
         if slot.resource != "memory" or before is None or slot.target >= slot.current:
-            return False
-        is_recent = self.now.held_until(before.time, HALF_LIFE) is not None
-        return is_recent and slot.container not in self.seen.pods.starving
+            return None
+        return None if self.now.held_until(before.time, HALF_LIFE) is None else before.time
 
 
 def _as_pods_have(slot: Slot, requests: Mapping[SlotKey, int]) -> Slot:

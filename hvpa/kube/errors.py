@@ -12,9 +12,9 @@ from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, Wri
 
 DEFAULT_RETRY_AFTER = 1.0
 """Seconds, for a 429 without Retry-After (API Priority and Fairness always sends one)."""
-REFUSALS = frozenset({400, 403, 413, 422})
-"""Codes by which the API server, or whoever it asks, refuses what a write says. (Webhooks and policies may choose 4xx
-codes of their own; these four are what admission answers with where they don't, and validation, RBAC and quota do.)"""
+NO_REFUSALS = frozenset({401, 404, 408, 409, 410, 429})
+"""Codes below 500 that say nothing about what a write says, but about who sends it, when, and on what. All others are
+refusals: validation answers 422, policies 422, rights and quotas 403, webhooks 400, 403 or what they like."""
 MAX_RETRY_AFTER = 60.0
 """Seconds; a server that asks for more is asked again after this."""
 
@@ -97,6 +97,8 @@ def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
     if error.overloaded:
         wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
         return Overloaded(str(error), dt.timedelta(seconds=wait))
-    if error.status in REFUSALS:
+    if error.status >= 500:
+        return Unavailable(str(error))
+    if error.status >= 400 and error.status not in NO_REFUSALS:
         return Refused(str(error))
-    return Unavailable(str(error)) if error.status >= 500 else WriteError(str(error))
+    return WriteError(str(error))

@@ -31,8 +31,8 @@ class Conflict(WriteError):
 
 
 class Refused(WriteError):
-    """The cluster refused what the write says (HTTP 400, 403, 413, 422): a policy, a webhook, a quota or a rule of the
-    API server forbids it, and would forbid the same write again."""
+    """The cluster refused what the write says (HTTP 400, 403, 422 and the like): a policy, a webhook, a quota or a rule
+    of the API server forbids it, and would forbid the same write again."""
 
 
 class Unavailable(WriteError):

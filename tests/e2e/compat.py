@@ -40,39 +40,52 @@ fits."""
 def main(arguments: list[str]) -> int:
     """Run and tell."""
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.compat", description=__doc__)
-    parser.add_argument(
-        "minors", nargs="*", metavar="MINOR", help=f"of {', '.join(other_versions())}; all by default"
-    )
-    parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.relative_to(ROOT)}")
+    known = other_versions()
+    parser.add_argument("minors", nargs="*", metavar="MINOR", help=f"of {', '.join(known)}; all by default")
+    parser.add_argument("--write", action="store_true", help=f"write the rows into {PAGE.relative_to(ROOT)}")
     options = parser.parse_args(arguments)
-    unknown = set(options.minors) - set(other_versions())
-    if unknown or (options.write and options.minors):
-        parser.error(
-            f"there is no {', '.join(sorted(unknown))}" if unknown else "--write is for all versions"
-        )
-    rows, well = [], True
-    for minor in options.minors or other_versions():
+    if unknown := set(options.minors) - set(known):
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    print(table({}), end="", flush=True)
+    rows: dict[str, str] = {}
+    well = True
+    for minor in options.minors or known:
         code, cells = _run(minor)
         well = well and code == 0
-        rows.append(row(other_versions()[minor], cells))
-    told = table(rows, dt.datetime.now(dt.UTC).date())
-    print(told)
-    if options.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(before + BEGIN + told + END + rest.partition(END)[2])
+        rows[known[minor]] = row(known[minor], cells, dt.datetime.now(dt.UTC).date())
+        print(rows[known[minor]], flush=True)
+        if options.write:
+            write(rows)
     return 0 if well else 1
 
 
-def table(rows: Iterable[str], day: dt.date) -> str:
-    """The table in Markdown, and when it was made."""
-    heads = ("Kubernetes", *COLUMNS)
-    lines = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |", *rows]
-    return "\n".join([*lines, "", f"Run on {day}.", ""])
-
-
-def row(version: str, cells: Mapping[str, str]) -> str:
+def row(version: str, cells: Mapping[str, str], day: dt.date) -> str:
     """A version's line of the table."""
-    return f"| {' | '.join([version.removeprefix('v'), *(cells[column] for column in COLUMNS)])} |"
+    return _line([version.removeprefix("v"), *(cells[column] for column in COLUMNS), str(day)])
+
+
+def table(rows: Mapping[str, str]) -> str:
+    """The table in Markdown, of the versions that are pinned."""
+    heads = ["Kubernetes", *COLUMNS, "run on"]
+    present = [rows[version] for version in other_versions().values() if version in rows]
+    return "".join(f"{line}\n" for line in (_line(heads), _line(["---"] * len(heads)), *present))
+
+
+def written() -> dict[str, str]:
+    """The rows on the page, by version."""
+    _, _, text = PAGE.read_text().partition(BEGIN)
+    lines = text.partition(END)[0].splitlines()
+    return {f"v{line.split()[1]}": line for line in lines if line.startswith("| 1.")}
+
+
+def write(rows: Mapping[str, str]) -> None:
+    """Put rows into the table on the page; those of other versions stay."""
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(before + BEGIN + table(written() | dict(rows)) + END + rest.partition(END)[2])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def counted(report: ET.Element) -> dict[str, str]:

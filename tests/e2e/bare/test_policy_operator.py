@@ -126,7 +126,8 @@ def test_others_are_not_bounded(policed: str, plane: ControlPlane) -> None:
 
 
 def test_all_fields_that_the_api_server_knows_are_compared(plane: ControlPlane) -> None:
-    """One that a later Kubernetes adds shows here, once the control plane of the tests is that new."""
+    """One that a later Kubernetes adds shows here, once the tests run on a control plane that new, or in `make compat`.
+    An older one does not know all that are compared."""
     text = FILE.read_text()
     schemas = plane.api.raw("GET", "/openapi/v3/apis/apps/v1")["components"]["schemas"]
 
@@ -137,9 +138,9 @@ def test_all_fields_that_the_api_server_knows_are_compared(plane: ControlPlane) 
         return {field for one in types for field in schemas[f"io.k8s.api.{one}"]["properties"]}
 
     workload = known("apps.v1.DeploymentSpec", "apps.v1.StatefulSetSpec") - {"replicas", "template"}
-    assert compared(r"object\.spec", r"oldObject\.spec") == workload
-    assert compared(r"variables\.pod", r"variables\.podBefore") == known("core.v1.PodSpec") - {"containers"}
-    assert compared("c", "b") == known("core.v1.Container") - {"name", "resources"}
+    assert workload - compared(r"object\.spec", r"oldObject\.spec") == set()
+    assert known("core.v1.PodSpec") - compared(r"variables\.pod", r"variables\.podBefore") == {"containers"}
+    assert known("core.v1.Container") - compared("c", "b") == {"name", "resources"}
 
 
 def test_the_operator_is_not_held_up(policed: str, operator: Operator, play: Play) -> None:

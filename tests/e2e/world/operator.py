@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from hvpa.kube.page import FRESH
 from tests.e2e.world import fault_points, shifted_clock
 from tests.e2e.world.cluster import Cluster
 from tests.e2e.world.kube import Json, wait_for
@@ -24,6 +26,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 NAMESPACE = "hvpa-system"
 SERVICE_ACCOUNT = "hvpa"
 WITH_FAULTS = "tests.e2e.world.operator_with_faults"
+ROUNDING = 0.05
+"""Seconds by which clocks of two processes may differ in telling that a page is old."""
 FAULTS = frozenset({fault_points.VARIABLE, shifted_clock.VARIABLE})
 """What of the environment only WITH_FAULTS knows."""
 
@@ -75,6 +79,7 @@ class Operator:
     ) -> None:
         """`args` are further arguments of `hvpa run`, `env` further environment."""
         self._health, self._metrics = free_port(), free_port()
+        self._page_until = 0.0
         module = WITH_FAULTS if FAULTS & (env or {}).keys() else "hvpa"
         argv = [
             *(sys.executable, "-m", module, "run"),
@@ -133,9 +138,13 @@ class Operator:
             return 0, ""
 
     def metrics(self) -> str:
-        """Its Prometheus metrics as text."""
+        """Its Prometheus metrics as text, rendered now: the operator gives the same page for a second, so whoever asks
+        again sooner waits for the next one."""
+        time.sleep(max(0.0, self._page_until - time.monotonic()))
         with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=30) as answer:
-            return str(answer.read().decode())
+            text = str(answer.read().decode())
+        self._page_until = time.monotonic() + FRESH + ROUNDING
+        return text
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that carry all these labels; 0 where there are none."""

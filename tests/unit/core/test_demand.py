@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
-from hvpa.core.blend import RequestBounds
+from hvpa.core.blend import RequestBounds, ceil_div
 from hvpa.core.demand import (
     Claim,
     Requests,
@@ -226,6 +228,43 @@ def test_a_load_that_the_vpa_has_not_seen_is_not_taken_for_the_proxys() -> None:
     burst = structs.replace(MEASURED, pods=16 * MICRO, requested=16_000, counted=4)
     found = claim(burst, beside(12, 575))
     assert (found.required, found.own) == (14_000, 12_000)
+
+
+@given(
+    target=st.integers(20, 95),
+    other=st.integers(50, 2000),
+    share=st.integers(0, 100),
+    begin=st.integers(1, 40),
+    known=st.booleans(),
+    with_load=st.booleans(),
+)
+def test_at_constant_load_counts_come_to_rest_no_further_out_than_the_hpa_alone(
+    target: int, other: int, share: int, begin: int, known: bool, with_load: bool
+) -> None:
+    """An app of 500m that uses 4 cores in sum, beside a proxy that uses a share of its request, in each pod or with the
+    load. With a VPA target of a proxy that uses as much in each pod, the app's requests at the HPA's target are always
+    enough. (One that uses more per pod while pods are too few is not known to: then the HPA's count holds.)"""
+    work, proxy = 4000, other * share // 100
+    enough = ceil_div(work * 100, target * 500)  # the count at which the app alone is at the target
+    targets = {CPU: ceil_div(work * 115, enough * 100)}
+    others = {PROXY: ceil_div(proxy * 115, 100)} if known else {}
+    pods = {CPU: PodSize(500, 500), PROXY: PodSize(other, other)}
+    of = Requests({CPU: 500}, {CPU: 500}, pods, {}, targets, others, {"cpu": PodTotal(500 + other)})
+    counts, at_rest = [begin], False
+    for _ in range(500):
+        count = counts[-1]
+        called = ceil_div((work + (enough if with_load else count) * proxy) * 100, target)
+        one = MetricDemand("cpu", 0, False, 0, "cpu", requested=called, counted=count, utilization=target)
+        needed = pods_needed(claim(one, of), {}, of)
+        assert needed <= ceil_div(called, 500 + other)
+        at_rest = needed == count
+        if at_rest or needed > 1000:
+            break
+        counts.append(needed)
+    runs_away = not with_load and proxy * 100 >= target * (500 + other) - 500
+    if known and not with_load:
+        assert max(counts) <= max(begin, enough) + 1
+    assert at_rest or (runs_away and not known)
 
 
 def test_an_absolute_target_of_the_whole_pod_speaks_of_the_pod_at_first_sight() -> None:

@@ -35,9 +35,12 @@ def outcome(decision: Decision) -> tuple[int, int]:
 # --- larger pods -----------------------------------------------------------------------------------------------------
 def test_what_is_beyond_the_last_count_is_demand_only_once_the_settled_workload_was_measured() -> None:
     soon = build.decided(spike(30))
-    assert (outcome(soon), held(soon)) == ((10, 1000), [])
+    assert (outcome(soon), held(soon)) == ((10, 1000), [("up", "cpu", "Measurement")])
+    assert (soon.blocked[0].wanted, soon.blocked[0].until) == (3000, at(seconds=30))
     assert soon.recheck_after == dt.timedelta(seconds=30)
-    assert held(build.decided(spike(60, workload=BUSY))) == []
+    busy = build.decided(spike(60, workload=BUSY))
+    assert held(busy) == [("up", "cpu", "Measurement")]
+    assert busy.blocked[0].until is None, "no clock ends a rollout of which nothing is known"
     assert held(build.decided(spike(60))) == [("up", "cpu", "Rollout")]
 
 
@@ -99,6 +102,20 @@ def test_a_count_that_is_held_is_made_up_for_without_waiting() -> None:
     assert view(decision).slots[0].usual == 1000
     assert outcome(decision) == (1, 5000)
     assert held(decision) == [("up", "replicas", "UpdatePolicy")]
+
+
+def test_fewer_replicas_wait_until_the_hpa_has_measured_those_that_there_are() -> None:
+    def case(seconds: float) -> Decision:
+        status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
+        return build.decided(
+            scene(6, [app("1")], [value("cpu", "1", "500m")], USUAL, {"trajectory": EXACT}, status=status)
+        )
+
+    soon, late = case(20), case(60)
+    assert (count(soon), held(soon)) == (6, [("down", "replicas", "Measurement")])
+    assert soon.blocked[0].wanted < 6
+    assert soon.blocked[0].until == at(seconds=40)
+    assert count(late) < 6
 
 
 # --- smaller pods ----------------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ async def test_no_answer_in_time_and_no_server_are_unreachable(tmp_path: Path) -
         (500, None, True, Unavailable),
         (422, None, True, Refused),
         (403, None, True, Refused),
-        (405, None, True, WriteError),
+        (405, None, True, Refused),
     ],
 )
 async def test_what_an_answer_means_to_a_writer(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -59,17 +58,19 @@ def test_the_files_of_the_columns_are_there() -> None:
 
 
 def test_the_page_has_the_table_of_the_pinned_versions() -> None:
-    text = compat.PAGE.read_text()
-    written = text.partition(compat.BEGIN)[2].partition(compat.END)[0]
-    day = re.search(r"Run on (\S+)\.", written)
-    assert day is not None
-    rows = [line for line in written.splitlines() if re.match(r"\| [0-9]", line)]
-    assert written == compat.table(rows, dt.date.fromisoformat(day[1])), (
-        "run `make compat COMPAT_ARGS=--write`"
+    rows, page = compat.written(), compat.PAGE.read_text()
+    assert list(rows) == list(other_versions().values()), "run `make compat COMPAT_ARGS=--write`"
+    assert compat.BEGIN + compat.table(rows) + compat.END in page, "run `make compat COMPAT_ARGS=--write`"
+    assert [row for row in rows.values() if "**" in row] == [], "a version on which something failed"
+    assert f" {kubernetes_version().removeprefix('v')}," in page, "the version of all other tests"
+
+
+def test_a_row_tells_version_counts_and_day() -> None:
+    cells = dict.fromkeys(compat.COLUMNS, "7")
+    assert (
+        compat.row("v1.30.14", cells, dt.date(2026, 11, 22))
+        == f"| 1.30.14 |{' 7 |' * len(cells)} 2026-11-22 |"
     )
-    assert [f"v{line.split(' ')[1]}" for line in rows] == list(other_versions().values())
-    assert "**" not in written, "a version on which something failed"
-    assert f" {kubernetes_version().removeprefix('v')}," in text, "the version of all other tests"
 
 
 def test_the_makefile_names_the_oldest_and_the_newest_version() -> None:
