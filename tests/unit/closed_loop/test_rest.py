@@ -1,0 +1,70 @@
+"""At constant load the loop comes to rest, and each container has what it needs (DESIGN 5.4, 7.5, 8)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from tests.unit.closed_loop import loads
+from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples, plain
+from tests.unit.closed_loop.loads import DAY, HOUR
+from tests.unit.closed_loop.loop import Loop
+from tests.unit.closed_loop.workload import MIB, Use
+
+pytestmark = pytest.mark.untraced
+
+SETTLED = {"Additive": 2 * HOUR, "Trajectory": 2 * DAY}
+"""Additive follows the VPA's target, which stands still once `minHistory` is over. Trajectory follows the usual demand,
+of which the VPA forgets half in a day."""
+FEW = 8
+"""Changes of requests on the way from an arbitrary start to where the load is served."""
+
+
+def _written(loop: Loop, since: float) -> list[str]:
+    writes = [repr(one) for one in loop.writes if one.at >= since]
+    return writes + [f"{at / HOUR:.2f}h: mailbox" for at in loop.mailbox_writes if at >= since]
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_at_constant_load_nothing_is_written_after_it_has_settled(blend: str) -> None:
+    @examples(8)
+    @given(cases(blend, controlled=("cpu",)))
+    def check(case: Case) -> None:
+        loop = case.loop(loads.constant(case.load)).run(SETTLED[blend] + 2 * DAY)
+        assert _written(loop, SETTLED[blend]) == [], loop.writes
+
+    check()
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_at_constant_load_only_memory_that_was_once_needed_is_still_given_back(blend: str) -> None:
+    """The VPA remembers peaks of memory for days, and what other pods used before: it is given back bit by bit."""
+
+    @examples(8)
+    @given(cases(blend))
+    def check(case: Case) -> None:
+        loop = case.loop(loads.constant(case.load)).run(5 * DAY)
+        assert len(loop.vertical()) <= FEW, loop.writes
+        assert len(loop.vertical(since=DAY)) <= 3, loop.writes
+        assert len(loop.vertical(since=3 * DAY)) <= 1, loop.writes
+
+    check()
+
+
+UNLIKE = (
+    Use("app", 500, 512 * MIB, share=0.95),
+    Use("proxy", 500, 512 * MIB, share=0.05, memory_base=50 * MIB, memory_share=0),
+)
+"""An application that uses twenty times what its proxy does, and both request the same."""
+
+
+@pytest.mark.parametrize(("blend", "weight"), [("Additive", 100), ("Trajectory", 50), ("Trajectory", 80)])
+@pytest.mark.parametrize("percent", [50, 70])
+def test_containers_of_unlike_use_get_requests_that_are_as_unlike(
+    blend: str, weight: float, percent: int
+) -> None:
+    loop = plain(*UNLIKE, blend=blend, weight=weight, percent=percent, load=2850).loop(loads.constant(2850))
+    loop.run(6 * DAY)
+    relative = [loop.request(one.name) / loop.recommended(one.name) for one in UNLIKE]
+    assert max(relative) / min(relative) <= 1.6, loop.writes
+    assert len(loop.vertical()) <= FEW, loop.writes
