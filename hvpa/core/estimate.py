@@ -151,8 +151,9 @@ def _measured_pods(asked: _Asked, seen: Observation) -> int:
     if asked.metric.type in ("Object", "External") and asked.source.target.average_value is not None:
         return status.replicas or seen.workload.spec.replicas
     latest = seen.now - MEASURED_AFTER
-    measured = bisect_right(seen.pods.ready_since, latest)
-    return measured or seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
+    if seen.pods.ready_since:
+        return bisect_right(seen.pods.ready_since, latest)
+    return seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
 
 
 def _demand(one: _Reading, counted: int) -> MetricDemand:

@@ -38,10 +38,11 @@ class Joint:
     """One decision's solution, found once. Set nothing after it was made.
 
     `replicas` is the count that there is, `slots` are what a VPA has targets for, `means` what usual demand is reckoned
-    from. `found` is what the metrics call for (empty: there is no HPA; None: it has no say, and nothing may shrink on a
-    guess), `beyond` the same without the limit that the last count sets until it is measured (None: no limit), `held`
-    what the replicas must still be enough for where its wish is more than that, `holds_in` why nothing is taken away at
-    all. `in_place`: sizes follow the present demand.
+    from. `found` is what the metrics call for (empty: there is no HPA; None: the HPA has no metrics, and nothing may
+    shrink on a guess; `is_brief`: nor grow, since it had some a moment ago), `beyond` the same without the limit that
+    the last count sets until it is measured (None: no limit), `held` what the replicas must still be enough for where
+    the HPA wants more than that, `holds_in` why nothing is taken away at all. `in_place`: sizes follow the present
+    demand.
     """
 
     path: Path
@@ -54,6 +55,7 @@ class Joint:
     held: tuple[Claim, ...] = ()
     holds_in: str = ""
     beyond: tuple[Claim, ...] | None = None
+    is_brief: bool = False
     in_place: bool = False
 
     @cached_property
@@ -131,6 +133,8 @@ class Joint:
     @cached_property
     def wanted(self) -> Point:
         """Where both demands are served, when nothing is blocked."""
+        if self.found is None and self.is_brief:
+            return Point(self.path.counts.clamp(self.replicas), self.current, None, ())
         if not self.settled.sizes:
             return Point(self.replicas_for({}, may_grow=False), {}, None, ())
         if self.found is None:
@@ -287,7 +291,8 @@ class Joint:
         """What bound the count."""
         counts = self.path.counts
         if self.found is None:
-            return "the HPA has no say: nothing shrinks"
+            changes = "changes, for five minutes" if self.is_brief else "shrinks"
+            return f"the HPA has no metrics: nothing {changes}"
         pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in self.claims]
         most = max(pods, default=(0, ""))
         if most[0] > self.wanted.replicas:

@@ -21,7 +21,7 @@ from hvpa.core.model import ContainerResources, Scene
 from hvpa.core.path import SlotKey
 from hvpa.core.path_curve import LARGEST
 from hvpa.core.present import Present
-from hvpa.core.slots import RESOURCES, Slot, amount, recommendations
+from hvpa.core.slots import RESOURCES, Slot, amount, recommendations, request_now
 from hvpa.core.usual import Mean, weight_since
 
 SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
@@ -56,8 +56,7 @@ class Remembered(Struct, frozen=True):
 def first_seen(seen: Scene, resources: Mapping[str, ContainerResources]) -> Remembered:
     """The requests as they are, and as they were when each was first seen: where there was none, the VPA's target."""
     requests = {
-        (key := SlotKey(name, resource)): one.requests.get(resource, one.limits.get(resource, 0))
-        or (seen.pods.sizes[key].mean if key in seen.pods.sizes else 0)
+        (key := SlotKey(name, resource)): request_now(one, key, seen.pods)
         for name, one in resources.items()
         for resource in RESOURCES
     }

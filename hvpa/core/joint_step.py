@@ -32,6 +32,9 @@ from hvpa.core.wish import Wish
 
 NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
 """A count that is held for no longer than this is waited for: to replace all pods takes as long."""
+HPA_SILENT: Final = dt.timedelta(minutes=5)
+"""How long an HPA without metrics is waited for: new pods count for it after five minutes at the latest
+(`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
 _FEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
 SHRINKS_AFTER: Final = dt.timedelta(hours=6)
@@ -82,7 +85,7 @@ class JointScaling:
         """What both axes are solved from."""
         seen, known, wish = self.seen, self.known, self.wish
         usable = seen.vpa.in_charge and seen.vpa.problem is None
-        slots = tuple(_as_pods_have(slot, known.requests) for slot in governed(seen)) if usable else ()
+        slots = governed(seen) if usable else ()
         requests = self._requests(slots)
         spare = spare_resource(slots)
         found: tuple[Claim, ...] | None = None if seen.hpa.configured else ()
@@ -97,6 +100,7 @@ class JointScaling:
             measured = None if is_unsettled else by_targets(raw, requests)
         memory = Memory(seen, self.moment.present, slots, requests)
         self.known, means = memory.brought_up(known, measured, wish.unmeasured)
+        is_brief = self.moment.present.held_until(wish.silent_since, HPA_SILENT) is not None
         holds_in = "a metric has no value" if wish.unmeasured else _UNSETTLED if is_unsettled else ""
         return Joint(
             path=path_of(self.spec, slots, known.first, self.bounds, self.vertical_only),
@@ -109,6 +113,7 @@ class JointScaling:
             held=claims(wish.held, requests, spare),
             holds_in=holds_in,
             beyond=beyond,
+            is_brief=is_brief,
             in_place=self.in_place,
         )
 
@@ -322,13 +327,6 @@ class JointVertical(VerticalScaling):
         if slot.resource != "memory" or before is None or slot.target >= slot.current:
             return None
         return None if self.now.held_until(before.time, HALF_LIFE) is None else before.time
-
-
-def _as_pods_have(slot: Slot, requests: Mapping[SlotKey, int]) -> Slot:
-    """A slot without a request, with the one that its pods were given (by a LimitRange, say)."""
-    if slot.request is not None or slot.limit is not None:
-        return slot
-    return structs.replace(slot, request=requests[slot.key] or None)
 
 
 def _along(step: Step, wait: dt.timedelta | None) -> Step:

@@ -34,7 +34,7 @@ from hvpa.core.ownership import resolve_hpa, resolve_vpa
 from hvpa.core.present import Present
 from hvpa.core.report import selector_text
 from hvpa.core.rollout import see_pods
-from hvpa.core.slots import recommendations
+from hvpa.core.slots import RESOURCES, recommendations
 from hvpa.core.spec_check import spec_problems
 from hvpa.core.state import recorded_axes
 
@@ -124,7 +124,7 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
         since = vertical.last_scale_up_time
         if since is not None and present.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then
-        pods = see_pods(hvpa.metadata, objects.pods, workload, since, spec.joint)
+        pods = see_pods(hvpa.metadata, objects.pods, workload, since, spec.joint or _lacks_requests(workload))
     return Scene(
         metadata=hvpa.metadata,
         spec=spec,
@@ -186,6 +186,15 @@ def _too_large(workload: Workload) -> Finding | None:
     if len(selector_text(workload.spec.selector)) > MOST_SELECTOR:
         return Finding("UnsupportedTarget", f"{name}: its selector has more than {MOST_SELECTOR} characters")
     return None
+
+
+def _lacks_requests(workload: Workload) -> bool:
+    """Whether the template leaves a request open, which pods may have been given all the same."""
+    return any(
+        resource not in one.resources.requests and resource not in one.resources.limits
+        for one in workload.spec.template.spec.containers
+        for resource in RESOURCES
+    )
 
 
 def _usable_vpa(found: Recommender[Vpa], objects: Objects) -> Recommender[Vpa]:

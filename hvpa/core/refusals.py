@@ -16,7 +16,7 @@ from hvpa.api.status import Refusal, RefusedChange
 from hvpa.core.model import Axis, Decision, Observation
 from hvpa.core.path import SlotKey
 from hvpa.core.present import Present
-from hvpa.core.slots import RESOURCES, present_resources
+from hvpa.core.slots import RESOURCES, present_resources, request_now
 
 FIRST_WAIT: Final = dt.timedelta(minutes=1)
 """A VPA recommender speaks once a minute: before that, the same is wanted as was refused."""
@@ -87,13 +87,13 @@ def _replicas(seen: Observation, decision: Decision) -> tuple[RefusedChange, ...
 
 
 def _requests(seen: Observation, decision: Decision) -> tuple[RefusedChange, ...]:
-    """The requests that the decision changes. A missing one counts as its limit, as everywhere."""
+    """The requests that the decision changes."""
     assert seen.workload is not None
     found = []
     for name, before in present_resources(seen.workload.spec.template.spec.containers).items():
         after = decision.containers[name].requests
         for resource in RESOURCES:
-            current = before.requests.get(resource, before.limits.get(resource, 0))
+            current = request_now(before, SlotKey(name, resource), seen.pods)
             wanted = after.get(resource, current)
             if wanted != current:
                 one = RefusedChange(container=name, resource=resource, current=current, wanted=wanted)

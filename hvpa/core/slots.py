@@ -11,7 +11,7 @@ from hvpa.api.objects import Container, ContainerRecommendation, Vpa, VpaContain
 from hvpa.api.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.blend import LARGEST, RequestBounds, blend_request, move_request
 from hvpa.core.memo import remembered
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ContainerResources, PodsSeen
 from hvpa.core.path import SlotKey
 
 RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
@@ -61,6 +61,15 @@ def present_resources(containers: Sequence[Container]) -> Mapping[str, Container
         one.name: ContainerResources(_amounts(one.resources.requests), _amounts(one.resources.limits))
         for one in containers
     }
+
+
+def request_now(resources: ContainerResources, key: SlotKey, pods: PodsSeen) -> int:
+    """The request that holds: a missing one counts as its limit, without one as what the pods were given (by a
+    LimitRange, say), and as 0 without that."""
+    known = resources.requests.get(key.resource, resources.limits.get(key.resource, 0))
+    if known > 0:
+        return known
+    return pods.sizes[key].mean if key in pods.sizes else 0
 
 
 def _amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:

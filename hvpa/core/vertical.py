@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from hvpa.api.hvpa import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.objects import condition
 from hvpa.api.quantity import Resource
@@ -13,7 +15,7 @@ from hvpa.core.blend import ceil_div, scale_limit, threshold
 from hvpa.core.gates import OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_hold
 from hvpa.core.horizontal import SETTLING
 from hvpa.core.memo import Basis, remembered_while
-from hvpa.core.model import ContainerResources, Scene
+from hvpa.core.model import ContainerResources, PodsSeen, Scene
 from hvpa.core.pod_level import within_pod
 from hvpa.core.present import Present, after
 from hvpa.core.refusals import refused_until
@@ -52,6 +54,7 @@ def _basis(seen: Scene, moment: Moment, weight: Weight, wants_out: bool) -> Basi
             wants_out,
             seen.legacy_override,
             seen.pods.starving,
+            seen.pods.sizes,
             seen.horizontal.last_scale_time if wants_out else None,
         ),
     )
@@ -79,7 +82,15 @@ def governed(seen: Scene) -> tuple[Slot, ...]:
 def recommended(seen: Scene) -> tuple[Slot, ...]:
     """What a usable VPA has targets for, whatever the pod's own resources leave."""
     assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
-    return slots(seen.spec, seen.vpa.object, present_resources(seen.workload.spec.template.spec.containers))
+    resources = present_resources(seen.workload.spec.template.spec.containers)
+    return tuple([_as_pods_have(one, seen.pods) for one in slots(seen.spec, seen.vpa.object, resources)])
+
+
+def _as_pods_have(slot: Slot, pods: PodsSeen) -> Slot:
+    """A slot without a request, with the one that its pods were given (by a LimitRange, say)."""
+    if slot.request is not None or slot.limit is not None or slot.key not in pods.sizes:
+        return slot
+    return structs.replace(slot, request=pods.sizes[slot.key].mean)
 
 
 class VerticalScaling:
@@ -179,16 +190,14 @@ class VerticalScaling:
     def _blended(self, slot: Slot, ppm: int) -> int:
         """The request that is wanted at a weight (at full weight where there is none: that is reported as held).
 
-        A target that has had its step at this weight has no second one until it has moved by minChange. Until then the
-        request moves with it, by the weight: 750m blended from 1000m at weight 50, target now 1100m: 800m, not 925m
-        (DESIGN 5.2). A step at full weight has left nothing to be taken twice.
+        A target that has had its step at this weight moves the request by its own movement, and no more: 750m was
+        blended from 1000m at weight 50, the target is 1400m now: 950m, and not 1075m (DESIGN 5.2). Blended anew, a
+        target that drifts would pull the request all the way. A step at full weight has left nothing to be taken twice.
         """
         before = self._standing(slot)
         if before is None or ppm in (0, FULL) or before.weight != percent(ppm):
             return slot.blended(ppm or FULL)
-        moved = slot.target - self._target_of(before, slot)
-        is_another = abs(moved) >= max(1, self.least_change(slot, moved > 0))
-        return slot.blended(ppm) if is_another else slot.moved(moved, ppm)
+        return slot.moved(slot.target - self._target_of(before, slot), ppm)
 
     def _standing(self, slot: Slot) -> SpentTarget | None:
         """What the request was blended from; None where somebody has set another since, or nothing is known."""

@@ -7,6 +7,8 @@ between the workload's count and the operator's own estimate from the same measu
 
 from __future__ import annotations
 
+import datetime as dt
+
 from msgspec import Struct, structs
 
 from hvpa.api import text
@@ -44,6 +46,8 @@ class Wish(Struct, frozen=True):
     demands: tuple[MetricDemand, ...] = ()
     held: tuple[MetricDemand, ...] = ()
     unmeasured: bool = False
+    silent_since: dt.datetime | None = None
+    """Since when the HPA has no metrics, where it says so."""
 
 
 def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
@@ -81,7 +85,9 @@ def _whole_wish(
     present, mailbox, corrected = seen.workload.spec.replicas, seen.spec.replicas, seen.horizontal.mailbox
     if reckoned is None:
         problem = problem or Finding("NoMetrics", "the HPA has measured none of its metrics yet")
-        return Wish(None, mailbox=put_inside(mailbox, present, bounds), correction=corrected, problem=problem)
+        inside = put_inside(mailbox, present, bounds)
+        since = _silent_since(hpa)
+        return Wish(None, mailbox=inside, correction=corrected, problem=problem, silent_since=since)
     # 0 is the count of an HPA that has not decided yet, but where minReplicas is 0.
     said = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
     if present == 0:
@@ -129,6 +135,11 @@ def _corrected(wish: Wish, said: int, estimate: int) -> Wish:
     return structs.replace(
         wish, mailbox=wish.replicas, correction=MailboxCorrection(hpa_status=told, count=count)
     )
+
+
+def _silent_since(hpa: Hpa) -> dt.datetime | None:
+    active = condition(hpa.status.conditions, "ScalingActive")
+    return None if active is None or active.status == "True" else active.last_transition_time
 
 
 def _unusable(hpa: Hpa) -> Finding | None:

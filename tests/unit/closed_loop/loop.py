@@ -22,7 +22,7 @@ from hvpa.core.model import Decision, Event, Objects, OwnedChange, Settings, Wor
 from hvpa.recommend.hpa import HorizontalAutoscaler, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa_requests import requests_of
 from hvpa.recommend.vpa import VerticalRecommender
-from hvpa.reconcile.ports import Conflict, Key, WriteError
+from hvpa.reconcile.ports import Conflict, Key, Refused
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from hvpa.simulate.cluster import VirtualClock, owned_meta
@@ -43,7 +43,7 @@ VPA_PERIOD = 300.0
 WINDOW = dt.timedelta(seconds=30)
 MEASURED_AFTER = 30.0
 """Seconds until a new pod has metrics."""
-TOLERATED = 1.1 + 0.01
+TOLERATED = 1.1 + 0.02
 """The HPA's tolerance, and the percent that a utilization is cut off by."""
 MOST_AT_ONCE = 30
 """Reconciles at one instant after which something is written again and again."""
@@ -296,7 +296,7 @@ class Loop:
     def _validate(self, body: Mapping[str, Any]) -> None:
         """What an API server or a webhook refuses: requests are larger in sum than those of the pod as a whole."""
         if self.refuses:
-            raise WriteError('admission webhook "policy" denied the request: requests are too large')
+            raise Refused('admission webhook "policy" denied the request: requests are too large')
         spec = self.fleet.patched(body["spec"])
         every = (*spec["containers"], *spec["initContainers"])
         for resource, whole in (self.shape.whole or {}).items():
@@ -305,7 +305,7 @@ class Loop:
                 cast(Resource, resource), whole
             ):
                 what = f"spec.template.spec.resources.requests[{resource}]"
-                raise WriteError(f"{what}: must be greater than or equal to aggregate container requests")
+                raise Refused(f"{what}: must be greater than or equal to aggregate container requests")
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, Any], status: HvpaStatus) -> None:
         """See the port."""

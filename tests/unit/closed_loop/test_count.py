@@ -43,12 +43,7 @@ def test_pods_like_their_template_are_never_too_many(blend: str) -> None:
     check()
 
 
-UNMEASURED = pytest.mark.xfail(
-    reason="a replaced pod is scaled out until it is measured, see test_rollouts.py"
-)
-
-
-@pytest.mark.parametrize("blend", ["Additive", pytest.param("Trajectory", marks=UNMEASURED)])
+@pytest.mark.parametrize("blend", BLENDS)
 def test_pods_that_differ_from_their_template_are_never_too_many(blend: str) -> None:
     @examples(9)
     @given(cases(blend, places=("native", "injected")), st.integers(0, 4))
@@ -66,21 +61,11 @@ UNLIKE_THEIR_TEMPLATE = {
 }
 
 
-def known_defect(which: str, weight: float, blend: str) -> str | None:
-    if "LimitRange" in which and blend == "Additive" and weight < 100:
-        return "blended from 0, not from the request that the pods have: 0m -> 33m, while pods request 100m"
-    return None
-
-
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("weight", [30, 50, 100])
 @pytest.mark.parametrize("which", UNLIKE_THEIR_TEMPLATE)
-def test_a_workload_at_its_target_is_not_scaled_out(
-    which: str, weight: float, blend: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_workload_at_its_target_is_not_scaled_out(which: str, weight: float, blend: str) -> None:
     """The HPA alone would leave its four replicas as they are."""
-    if (reason := known_defect(which, weight, blend)) is not None:
-        request.applymarker(pytest.mark.xfail(reason=reason))
     shape = UNLIKE_THEIR_TEMPLATE[which]
     case = Case(shape, blend, weight, "Utilization", 50, 0)
     loop = case.loop(loads.constant(0))

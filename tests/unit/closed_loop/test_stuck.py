@@ -36,7 +36,6 @@ def test_a_rollout_that_never_ends_does_not_freeze_requests(blend: str) -> None:
     assert len(fleet.ready(loop.now)) == fleet.replicas, loop.writes
 
 
-@pytest.mark.xfail(reason="P2-9: both axes share one patch")
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("weight", [30, 50])
 def test_refused_requests_do_not_starve_the_replicas(blend: str, weight: float) -> None:

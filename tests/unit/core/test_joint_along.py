@@ -102,3 +102,15 @@ def test_a_starving_container_passes_what_holds_others() -> None:
         status=last,
     )
     assert requests(build.decided(seen)) == {"cpu": 1000, "memory": 1_288_491_000}
+
+
+def test_memory_that_was_raised_is_not_lowered_along_with_other_changes_either() -> None:
+    status = {"axes": {"vertical": {"overrides": [{"container": "app", "time": stamp(at(hours=-2))}]}}}
+    made = [app("1", "2Gi")]
+    pods = [build.pod("web-0", containers=made), build.pod("web-1", containers=made)]
+    targets = {"app": {"cpu": "3", "memory": "1900Mi"}}
+    decision = build.decided(
+        scene(2, made, [], targets, {"hpa": {"deploy": False}}, status=status, pods=pods)
+    )
+    assert requests(decision)["cpu"] > 1000
+    assert requests(decision)["memory"] == 2 * GIB

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 
-from hvpa.core import Decision, Settings
+from hvpa.core import Decision, Objects, Settings
 from hvpa.core.path import SlotKey
 from tests.unit.core import build
 from tests.unit.core.build import GIB, at, stamp
@@ -16,13 +17,28 @@ CPU = SlotKey("app", "cpu")
 IN_PLACE = Settings(in_place=True)
 
 
+def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
+    """As long as new pods may take until the HPA counts them."""
+
+    def silent(minutes: float) -> Objects:
+        since = stamp(at(minutes=-minutes))
+        active = {"type": "ScalingActive", "status": "False", "reason": "No", "lastTransitionTime": since}
+        return scene(4, [app("1")], [], {"app": {"cpu": "3"}}, hpa={"status": {"conditions": [active]}})
+
+    brief = build.decided(silent(4))
+    assert wanted(brief) == (4, {CPU: 1000})
+    assert view(brief).because == "the HPA has no metrics: nothing changes, for five minutes"
+    assert brief.recheck_after == dt.timedelta(minutes=1)
+    assert wanted(build.decided(silent(5))) == (4, {CPU: 3000})
+
+
 @pytest.mark.parametrize(("target", "size"), [("100m", 1000), ("3", 3000)])
 def test_while_the_hpa_is_silent_nothing_shrinks_and_pods_grow_for_usual_demand(
     target: str, size: int
 ) -> None:
     decision = build.decided(scene(4, [app("1")], [], {"app": {"cpu": target}}))
     assert wanted(decision) == (4, {CPU: size})
-    assert view(decision).because == "the HPA has no say: nothing shrinks"
+    assert view(decision).because == "the HPA has no metrics: nothing shrinks"
     alone = build.decided(scene(4, [app("1")]))
     assert (wanted(alone), count(alone)) == ((4, {}), 4)
 

@@ -135,13 +135,21 @@ def test_both_directions_at_once_are_one_patch() -> None:
     ],
 )
 def test_a_missing_request(container: dict[str, Any], expected: int, limit: int | None) -> None:
-    decision = build.decided(seen({"cpu": "2"}, [container]))
+    pods = [build.pod(name, containers=[container]) for name in "abc"]
+    decision = build.decided(seen({"cpu": "2"}, [container], pods=pods))
     assert requests(decision)["cpu"] == expected
     assert limits(decision).get("cpu") == limit
     active = next(one for one in decision.status.conditions if one.type == "VpaActive")
     assert (active.status, active.reason) == ("True", "MissingRequest")
     assert "app cpu" in active.message
     assert "MissingRequest" in [event.reason for event in decision.events]
+
+
+def test_a_request_that_pods_were_given_is_where_the_first_step_begins() -> None:
+    """A LimitRange gives each pod half a core; without that it would begin from 0."""
+    pods = [build.pod(name, containers=[app("500m")]) for name in "abc"]
+    decision = build.decided(seen({"cpu": "2"}, [build.container(requests={})], pods=pods))
+    assert requests(decision)["cpu"] == 1250, "500m + 1500m x 0.5"
 
 
 def test_a_recommendation_for_an_unknown_container_is_ignored_and_told() -> None:
@@ -341,14 +349,14 @@ def test_the_same_target_is_not_taken_twice() -> None:
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        pytest.param("2200m", 1850, id="further up by minChange: 1.5 + 0.7 x 0.5"),
-        pytest.param("1800m", 1500, id="back by minChange, but 1.5 + 0.3 x 0.5 is a change below it"),
-        pytest.param("1", 1250, id="down: 1.5 - 0.5 x 0.5"),
-        pytest.param("2199m", 1500, id="further up by less: held"),
-        pytest.param("1801m", 1500, id="back by less: still spent"),
+        pytest.param("2400m", 1700, id="further up: 1.5 + 0.4 x 0.5, a change of minChange"),
+        pytest.param("2398m", 1500, id="further up by less: held"),
+        pytest.param("1600m", 1300, id="down: 1.5 - 0.4 x 0.5"),
+        pytest.param("1602m", 1500, id="down by less: held"),
+        pytest.param("1", 1000, id="back to where the request was at first: so is the request"),
     ],
 )
-def test_a_target_that_has_moved_by_min_change_counts_anew(target: str, expected: int) -> None:
+def test_a_request_moves_with_its_target_by_the_weight(target: str, expected: int) -> None:
     assert requests(again(after_step({"cpu": "2"}), {"cpu": target}, at(minutes=1)))["cpu"] == expected
 
 
@@ -792,7 +800,7 @@ def test_one_change_by_somebody_else_counts_once() -> None:
         build.objects(one.hvpa, one.workload, one.hpas[0], build.vpa({"app": {"cpu": "3", "memory": "2Gi"}})),
         at(minutes=1),
     )
-    assert requests(first)["cpu"] == 2250
+    assert requests(first)["cpu"] == 2000
     assert first.status.axes is not None
     assert first.status.axes.vertical is not None
     assert [entry.resource for entry in first.status.axes.vertical.spent] == ["cpu"]
@@ -804,7 +812,7 @@ def test_one_change_by_somebody_else_counts_once() -> None:
         at(minutes=2),
     )
     assert second.blocked == ()
-    assert requests(second)["cpu"] == 3125
+    assert requests(second)["cpu"] == 2500
 
 
 def test_a_container_that_is_gone_contests_nothing() -> None:
@@ -828,3 +836,31 @@ def test_at_max_replicas_the_hpa_must_have_measured_that_count() -> None:
     assert (only(decision).reason, only(decision).until) == ("Measurement", at(seconds=40))
     assert decision.recheck_after == dt.timedelta(seconds=40)
     assert requests(build.decided(at_max({"cpu": "2"}, status=status), at(seconds=40)))["cpu"] == 2000
+
+
+def test_at_max_replicas_the_usual_weight_counts_until_the_hpa_has_measured_that_count() -> None:
+    status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-20))}}}
+    half = {"weightBasedScalingIntervals": [{"vpaWeight": 50}]}
+    assert requests(build.decided(at_max({"cpu": "2"}, spec=half, status=status)))["cpu"] == 1500
+
+
+@pytest.mark.parametrize(("small_steps", "hours"), [(6, 16), (7, 24), (10**18, 24)])
+def test_each_small_step_doubles_the_timeout_up_to_a_day(small_steps: int, hours: int) -> None:
+    before = {"container": "app", "resource": "cpu", "target": "1", "weight": 100, "request": "1"}
+    status = axis(at(days=-9), spent=[{**before, "smallSteps": small_steps}])
+    assert only(build.decided(seen({"cpu": "1150m"}, weight=100, status=status))).until == at(hours=hours)
+
+
+def test_a_timeout_of_nothing_stays_one() -> None:
+    before = {"container": "app", "resource": "cpu", "target": "1", "weight": 100, "request": "1"}
+    status = axis(at(days=-9), spent=[{**before, "smallSteps": 3}])
+    decision = build.decided(
+        seen({"cpu": "1150m"}, weight=100, status=status, spec=up(minChangeTimeout="0s"))
+    )
+    assert requests(decision)["cpu"] == 1150
+
+
+def test_a_scale_up_by_a_clock_that_was_wrong_hides_no_oom() -> None:
+    status = {"axes": {"vertical": {"lastScaleUpTime": stamp(at(days=3))}}}
+    decision = build.decided(starving({"memory": "1Gi"}, status=status))
+    assert requests(decision)["memory"] > GIB

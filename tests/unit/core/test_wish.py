@@ -401,3 +401,37 @@ def test_a_named_hpa_has_its_own_bounds() -> None:
     assert decision.replicas is not None
     assert decision.replicas.target == 8
     assert build.decided(build.objects(one, build.workload(3))).replicas is not None
+
+
+def test_an_hpa_that_may_scale_to_zero_is_followed_there_and_back() -> None:
+    jobs = {"metric": {"name": "jobs"}, "target": {"type": "Value", "value": "5"}}
+
+    def case(replicas: int, desired: int, jobs_now: str, before: int, blend: str = "Additive") -> int:
+        spent = {"replicas": before, "wish": before, "weight": 0}
+        one = build.hvpa(
+            {
+                "blend": blend,
+                "replicas": desired,
+                "hpa": {"deploy": False, "name": "other"},
+                "vpa": {"deploy": False},
+                **ALL_HORIZONTAL,
+            },
+            {"axes": {"horizontal": {"spent": spent}}},
+        )
+        current = {"metric": {"name": "jobs"}, "current": {"value": jobs_now}}
+        hpa = build.hpa(
+            desired,
+            change={
+                "metadata": {"name": "other", "ownerReferences": []},
+                "spec": {"minReplicas": 0, "metrics": [{"type": "External", "external": jobs}]},
+                "status": {"currentMetrics": [{"type": "External", "external": current}]},
+            },
+        )
+        decision = build.decided(build.objects(one, build.workload(replicas), hpa))
+        assert decision.replicas is not None
+        return decision.replicas.target
+
+    assert case(3, 0, "0", 3) == 0
+    assert case(0, 4, "20", 0) == 4
+    assert case(0, 4, "20", 3) == 0, "somebody else scaled it to 0"
+    assert case(3, 0, "0", 3, "Trajectory") > 0, "a path has no place for no pods at all"
