@@ -1,13 +1,13 @@
-"""`python -m benchmarks [decision|simulation|latency|scale|joint] [options]`: one of them, or all but joint one after
-the other, the simulation of three days only. The options are those of latency then, but for `--hvpas N,…`, which are
-the sizes of scale (100 and 2,000 by default; its own default is 10,000 too)."""
+"""`python -m benchmarks [decision|simulation|client|latency|scale|joint] [options]`: one of them, or all but joint one
+after the other, the simulation of three days only. The options are those of latency then, but for `--hvpas N,…`, which
+are the sizes of scale (100 and 2,000 by default; its own default is 10,000 too)."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import decision, latency, simulation
+from benchmarks import client, decision, latency, simulation
 
 
 def main() -> int:
@@ -17,6 +17,8 @@ def main() -> int:
         return decision.main(options)
     if name == "simulation":
         return simulation.main(options)
+    if name == "client":
+        return client.main(options)
     if name == "joint":
         from benchmarks import joint  # what workers of the others need not import: their memory is measured
 
@@ -30,14 +32,14 @@ def main() -> int:
         return latency.main()
     if name and not name.startswith("-"):
         print(
-            f"there is no benchmark {name!r}; there are decision, simulation, latency, scale and joint",
+            f"there is no benchmark {name!r}; there are decision, simulation, client, latency, scale and joint",
             file=sys.stderr,
         )
         return 2
     parser = argparse.ArgumentParser(prog="python -m benchmarks", add_help=False)
     parser.add_argument("--hvpas", default="100,2000")
     known, sys.argv[1:] = parser.parse_known_args()
-    first = decision.main([]) | simulation.main(["--days", "3"]) | latency.main()
+    first = decision.main([]) | simulation.main(["--days", "3"]) | client.main([]) | latency.main()
     from benchmarks import scale
 
     return first | scale.main(["--hvpas", known.hvpas])

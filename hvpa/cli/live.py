@@ -24,24 +24,13 @@ from hvpa.kube.config import Credentials, own_namespace
 from hvpa.kube.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.library import kube_config
 from hvpa.kube.local import LocalCluster
+from hvpa.kube.pages import Page, read_list
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
 from hvpa.kube.transport import Transport
 from hvpa.reconcile.ports import Key
 
-PAGE = 500
-"""Objects per list request (client-go's default page size)."""
-LIST_TIMEOUT = 60.0
 NOT_OUR_FAULT = frozenset({401, 408, 429})
 """HTTP codes below 500 that say nothing about what was asked for."""
-
-
-class _ListMeta(msgspec.Struct, rename="camel"):
-    continue_token: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[msgspec.Raw] | None = None
 
 
 class _Name(msgspec.Struct):
@@ -150,26 +139,18 @@ class _Reader:
 
     async def _list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
         """Put all objects of the namespace; False where the cluster does not know the resource."""
-        token = ""
-        while True:
-            asked = {"limit": str(PAGE), **(query or {})} | ({"continue": token} if token else {})
-            try:
-                answer = await self._transport.request(
-                    "GET", resource.path(self._namespace), asked, timeout=LIST_TIMEOUT, verb="list"
-                )
-            except ApiError as error:
-                if error.status == 404:
-                    return False
-                raise
-            try:
-                page = msgspec.json.decode(answer, type=_Page)
-            except msgspec.MsgspecError as error:
-                raise ClusterError(f"what {self._transport.server} answers is no list: {error}") from error
+
+        def take(page: Page) -> None:
             for item in page.items or ():
                 self._put(resource, item)
-            token = page.metadata.continue_token
-            if not token:
-                return True
+
+        try:
+            await read_list(self._transport, resource.path(self._namespace), take, query)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
 
     def _put(self, resource: Resource[Any], raw: msgspec.Raw) -> None:
         try:

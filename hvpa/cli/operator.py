@@ -59,9 +59,11 @@ class Operator:
             collector(registry=registry)
         self.metrics = Metrics(registry, settings.per_object_metrics)
         self._transport = transport_with_faults(credentials, self.metrics.request, settings.fault_point)
+        # Connections of their own: what befalls other requests, or how many there are, is nothing to leases.
+        self._leases = transport_with_faults(credentials, self.metrics.request, settings.fault_point)
         candidate = settings.candidate
         self._role = role_of(
-            self._transport, clock, candidate if settings.leader_elect else None, settings.shards
+            self._leases, clock, candidate if settings.leader_elect else None, settings.shards
         )
         self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
         self._local = LocalCluster(settings.scopes, self._share.changed, self._share.changed_by_us)
@@ -99,6 +101,7 @@ class Operator:
                 if server is not None:
                     await server.cleanup()
             await self._transport.close()
+            await self._leases.close()
 
     async def _live(self) -> int:
         await self._unless_stopped(self._reach())

@@ -91,12 +91,6 @@ class Credentials:
 
     async def _renew(self) -> None:
         configuration = Configuration()
-        configuration.connection_pool_maxsize = (
-            0  # watches hold a connection each: no limit, or they starve writes
-        )
-        configuration.disable_strict_ssl_verification = (
-            True  # cluster CAs often lack what VERIFY_X509_STRICT asks for
-        )
         started = self._monotonic()
         try:
             async with asyncio.timeout(PLUGIN_TIMEOUT):

@@ -24,6 +24,14 @@ class Unreachable(Exception):
     """No answer: refused, reset, timed out, not TLS, or cut short."""
 
 
+class TooLarge(Unreachable):
+    """The body of a response has more bytes than its reader can take; `status` is the response's."""
+
+    def __init__(self, status: int, most: int) -> None:
+        super().__init__(f"the response has more than {most} bytes")
+        self.status = status
+
+
 class ApiError(Exception):
     """The API server's answer was not a success. `retry_after` in seconds, where it asked to wait."""
 

@@ -69,10 +69,12 @@ class LeaderElector:
         self._log.info("lease acquired")
 
     async def keep(self) -> None:
-        """Renew the lease; returns when it is lost."""
+        """Renew the lease; returns when it is lost. What a try took that failed counts as waiting."""
+        began = self._monotonic()
         while self._renewed_at is not None:
-            await asyncio.sleep(self._times.retry)
-            left = self._renewed_at + self._times.renew - self._monotonic()
+            await asyncio.sleep(max(0.0, began + self._times.retry - self._monotonic()))
+            began = self._monotonic()
+            left = self._renewed_at + self._times.renew - began
             if left <= 0:
                 break
             try:

@@ -1,4 +1,4 @@
-"""What we use of kubernetes-asyncio: its kubeconfig loader, its credential plugins and its connector.
+"""What we use of kubernetes-asyncio: its kubeconfig loader and its credential plugins.
 
 All imports of the library are here, because its packages import a thousand generated models, of which we use none:
 37 MiB, and most of the operator's start. So while its modules are imported, its two outer packages are stood in for by
@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
-    from kubernetes_asyncio.client.rest import RESTClientObject
     from kubernetes_asyncio.config import ConfigException, incluster_config, kube_config
     from kubernetes_asyncio.config.dateutil import parse_rfc3339
 
 __all__ = [
     "ConfigException",
     "Configuration",
-    "RESTClientObject",
     "incluster_config",
     "kube_config",
     "parse_rfc3339",
@@ -63,7 +61,6 @@ with _empty(_LIBRARY), _empty(_CLIENT) as _package:
         _package.ApiClient = _client  # type: ignore[attr-defined]
     if not TYPE_CHECKING:
         Configuration = _package.Configuration
-        RESTClientObject = importlib.import_module(f"{_CLIENT}.rest").RESTClientObject
         kube_config = importlib.import_module(f"{_LIBRARY}.config.kube_config")
         incluster_config = importlib.import_module(f"{_LIBRARY}.config.incluster_config")
         ConfigException = importlib.import_module(f"{_LIBRARY}.config.config_exception").ConfigException

@@ -20,6 +20,7 @@ import structlog
 from hvpa.api.objects import Meta
 from hvpa.kube.cache import ALL_NAMESPACES, Store
 from hvpa.kube.errors import ApiError, Unreachable, status_event_error
+from hvpa.kube.pages import Page, read_list
 from hvpa.kube.resources import Resource, T
 from hvpa.kube.salvage import without_wrong_times
 from hvpa.kube.transport import Transport
@@ -28,9 +29,6 @@ from hvpa.reconcile.queue import Backoff
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-PAGE = 500
-"""Objects per list request (client-go's default page size)."""
-LIST_TIMEOUT = 60.0
 WATCH_SECONDS = (300, 600)
 """The server ends a watch after a random time in this range, as with client-go's reflector (5 to 10 minutes)."""
 SILENCE = 130.0
@@ -52,16 +50,6 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 State = Literal["starting", "synced", "not served"]
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_token: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[msgspec.Raw] | None = None
-
-
 class _Event(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -71,7 +59,6 @@ class _Named(msgspec.Struct):
     metadata: Meta
 
 
-_decode_page = msgspec.json.Decoder(_Page).decode
 _decode_event = msgspec.json.Decoder(_Event).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
@@ -183,37 +170,28 @@ class Reflector(Generic[T]):
     async def _list(self) -> str:
         """Put all objects into the store, page by page; the list's resource version."""
         listed: set[Key] = set()
-        page = await self._page("")
-        resource_version = page.metadata.resource_version
-        if not resource_version:  # whatever it is, it says nothing about what there is
-            raise Unreachable(f"list of {self.resource.plural} can't be read: no resource version")
-        self._store.restart(self.scope, resource_version)
-        while True:
+        resource_version = ""
+
+        def take(page: Page) -> None:
+            nonlocal resource_version
+            if not resource_version:
+                resource_version = page.metadata.resource_version
+                if not resource_version:  # whatever it is, it says nothing about what there is
+                    raise Unreachable(f"list of {self.resource.plural} can't be read: no resource version")
+                self._store.restart(self.scope, resource_version)
             for item in page.items or ():
                 if (meta := self._put(item)) is not None:
                     listed.add(Key(meta.namespace, meta.name))
             self._last_step = time.monotonic()
-            if not page.metadata.continue_token:
-                break
-            page = await self._page(page.metadata.continue_token)
-        self._store.finish_list(self.scope, listed, resource_version)
-        return resource_version
 
-    async def _page(self, token: str) -> _Page:
-        """The first page of the list, or the one that `token` continues with."""
-        query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
         try:
-            body = await self._transport.request(
-                "GET", self._path(), query, timeout=LIST_TIMEOUT, verb="list"
-            )
+            await read_list(self._transport, self._path(), take)
         except ApiError as error:
             if error.status == 410:
                 raise _Expired from error
             raise
-        try:
-            return _decode_page(body)
-        except UNREADABLE as error:
-            raise Unreachable(f"list of {self.resource.plural} can't be read: {error}") from error
+        self._store.finish_list(self.scope, listed, resource_version)
+        return resource_version
 
     async def _watch(self, resource_version: str) -> None:
         """Follow the changes since `resource_version` until the server ends the watch."""

@@ -1,30 +1,44 @@
-"""One TLS identity's connections to the API server: by a client of our own (hvpa/kube/http.py), and through a proxy by
-aiohttp, over kubernetes-asyncio's connector."""
+"""Connections to the API server, by aiohttp: one way for all requests, also through a proxy (docs/decisions/0016)."""
 
 from __future__ import annotations
 
+import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 from yarl import URL
 
-from hvpa.kube.answers import Answer
 from hvpa.kube.config import Credentials
-from hvpa.kube.http import CONNECT_TIMEOUT, Connections
-from hvpa.kube.library import RESTClientObject
-from hvpa.kube.streams import keep_alive
+from hvpa.kube.errors import TooLarge
+from hvpa.kube.library import Configuration
 
+CONNECT_TIMEOUT = 5.0
+"""Seconds until a connection is there, TLS included."""
 READ_BUFFER = 2**18
-"""Bytes that a connection of aiohttp's reads ahead (its default: a quarter of it; the library's: eight times it)."""
+"""Bytes that a connection reads ahead (aiohttp's default: a quarter of it; kubernetes-asyncio's: eight times it)."""
+DEAD_AFTER = 15
+"""Seconds after which a connection ends whose peer acknowledges nothing: as long as a lease lasts by default."""
+_SOCKET_OPTIONS = (
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", DEAD_AFTER),  # an idle peer is probed after so many seconds,
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),  # again after so many,
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),  # and is gone after so many probes
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 1000 * DEAD_AFTER),  # of what was sent; in milliseconds
+)
+"""Level, name and value of what lets the system notice a peer that is gone without a word, also that of a watch, which
+may rightly be silent for a minute. Where a system lacks one of them, only that is lost."""
 
 BROKEN = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
-"""What is raised for a connection or an answer that is not as it should be."""
+"""What is raised for a connection or a response that is not as it should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +51,8 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request. `timeout` in seconds: of the whole (`Session.ask`), or of silence (`Session.open`)."""
+    """A request. `timeout` in seconds: of the whole, or of silence where the response is a stream. `most`: bytes that
+    the response's body may have."""
 
     method: str
     path: str
@@ -45,6 +60,7 @@ class Call:
     body: Body | None
     timeout: float
     verb: str
+    most: int
 
     @property
     def target(self) -> str:
@@ -58,150 +74,130 @@ def _encoded(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode(query)
 
 
-class Long(Protocol):
-    """An answer whose body is still to come."""
+class Response(NamedTuple):
+    """A whole response; `retry_after` is the header of this name."""
 
-    @property
-    def status(self) -> int:
-        """Its status."""
-        ...
-
-    def pieces(self) -> AsyncIterator[bytes]:
-        """The body, as it comes. Raises what is in BROKEN."""
-        ...
-
-    def end(self) -> object:
-        """Close the connection."""
-        ...
+    status: int
+    body: bytes
+    retry_after: str | None
 
 
-class _Response:
-    """aiohttp's."""
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What connections to the API server are made of, as of one generation of the credentials."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status = response.status
-        connection = response.connection
-        keep_alive(None if connection is None else connection.transport)
+    generation: int
+    url: str
+    tls: ssl.SSLContext
+    tls_name: str | None
+    """The name that the server's certificate must be for, where that is not the host of `url`."""
+    proxy: str | None
 
-    def pieces(self) -> AsyncIterator[bytes]:
-        return self._response.content.iter_any()
+    @classmethod
+    def of(cls, credentials: Credentials) -> Server:
+        """The server of these credentials. Raises OSError or ValueError for certificates that can't be loaded."""
+        configuration = credentials.configuration
+        url = str(configuration.host).rstrip("/")
+        proxy = configuration.proxy or _proxy_of_environment(url)
+        name = configuration.tls_server_name
+        return cls(credentials.generation, url, _tls(configuration), name or None, proxy)
 
-    def end(self) -> None:
-        self._response.close()
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # cluster CAs often lack what it asks for
+    return context
+
+
+class _Connector(aiohttp.TCPConnector):
+    """aiohttp's, which would take bytes that nobody requested, sent over a kept connection (as by a load balancer that
+    is about to close it), for the response to the next request."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        """A connection that is new, or of which nothing is left to be read."""
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            if connection.protocol is None or not connection.protocol.should_close:
+                return connection
+            connection.close()
 
 
 class Session:
-    """`active` requests are under way; closed when it was replaced (`retired`) and the last one is over.
+    """Connections to one server that are kept for the next request. `active` requests are under way; once the session
+    is `retired`, no other request begins, and it is closed when the last one has ended."""
 
-    aiohttp's connector, with its TLS settings, is the library's. The library's session is not used: with `trust_env` it
-    asks for proxies and .netrc in a thread before every request, and refuses a token for a host that .netrc names.
-    """
-
-    def __init__(self, credentials: Credentials, headers: Mapping[str, str]) -> None:
-        """`headers` are sent with every request. Raises OSError or ValueError for certificates that can't be loaded."""
-        configuration = credentials.configuration
-        self.generation = credentials.generation
-        self.base = str(configuration.host).rstrip("/")
+    def __init__(self, server: Server, headers: Mapping[str, str]) -> None:
+        """`headers` are sent with every request."""
+        self.server = server
         self.active = 0
         self.retired = False
-        self._headers = headers
-        address = URL(self.base)
-        self._prefix = address.raw_path.rstrip("/")
-        self._library = RESTClientObject(configuration)
-        connector = self._library.pool_manager.connector
-        assert isinstance(connector, aiohttp.TCPConnector)
-        self.session = aiohttp.ClientSession(
-            connector=connector, connector_owner=False, read_bufsize=READ_BUFFER
-        )
-        self._options: dict[str, Any] = {"allow_redirects": False}
-        proxy = self._library.proxy or _proxy_of_environment(self.base)
-        if proxy:
-            self._options["proxy"] = proxy
-        if self._library.server_hostname:
-            self._options["server_hostname"] = self._library.server_hostname
-        self.own = None if proxy else self._connections(address, connector._ssl)
-        """The client of our own; None where aiohttp has to do it."""
-
-    def _connections(self, address: URL, tls: object) -> Connections | None:
-        assert isinstance(tls, ssl.SSLContext)
-        host, port = address.raw_host, address.port
-        if (
-            address.scheme not in ("http", "https")
-            or host is None
-            or port is None
-            or address.user is not None
-        ):
-            return None
-        return Connections(
-            (host, port),
-            {"Host": address.host_port_subcomponent or host, **self._headers},
-            tls if address.scheme == "https" else None,
-            self._library.server_hostname,
+        # `trust_env` stays off: with it, aiohttp looks for proxies and .netrc in a thread before every request, and
+        # refuses a token for a host that .netrc names.
+        self._client = aiohttp.ClientSession(
+            connector=_Connector(ssl=server.tls, limit=0, socket_factory=_new_socket),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=READ_BUFFER,
         )
 
-    async def ask(self, call: Call, authorization: str | None) -> Answer:
-        """The whole answer, whatever its status. Raises what is in BROKEN."""
-        if self.own is None:
-            return await _whole(await self._send(call, authorization, _limits(call.timeout)))
-        body = call.body
-        return await self.own.ask(
-            call.method,
-            self._prefix + call.target,
-            call.timeout,
-            b"" if body is None else body.data,
-            None if body is None else body.content_type,
-            authorization,
-        )
+    @property
+    def closed(self) -> bool:
+        """Whether all connections have been closed."""
+        return self._client.closed
 
-    async def open(self, call: Call, authorization: str | None) -> Long | Answer:
-        """A success whose body is still to come, or the whole of another answer. Raises what is in BROKEN."""
-        if self.own is not None:
-            return await self.own.open(self._prefix + call.target, call.timeout, authorization)
+    async def request(self, call: Call, authorization: str | None) -> Response:
+        """The whole response, whatever its status. Raises what is in BROKEN, and TooLarge."""
+        return await _whole(await self._send(call, authorization, _limits(call.timeout)), call.most)
+
+    async def stream(self, call: Call, authorization: str | None) -> aiohttp.ClientResponse | Response:
+        """A success whose body is still to come, or the whole of another response. Raises as `request`."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=call.timeout)
         response = await self._send(call, authorization, limits)
-        return _Response(response) if 200 <= response.status < 300 else await _whole(response)
+        return response if 200 <= response.status < 300 else await _whole(response, call.most)
 
     async def _send(
         self, call: Call, authorization: str | None, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        headers = dict(self._headers)
+        headers = {}
         if call.body is not None:
             headers["Content-Type"] = call.body.content_type
         if authorization is not None:
             headers["Authorization"] = authorization
-        return await self.session.request(
+        return await self._client.request(
             call.method,
-            URL(self.base + call.target, encoded=True),
+            URL(self.server.url + call.target, encoded=True),
             data=None if call.body is None else call.body.data,
             headers=headers,
             timeout=limits,
-            **self._options,
+            allow_redirects=False,
+            proxy=self.server.proxy,
+            server_hostname=self.server.tls_name,
         )
 
-    async def leave(self) -> None:
-        """A request is over."""
-        self.active -= 1
-        await self.close_if_unused()
-
-    async def close_if_unused(self) -> None:
-        """Close it where nobody needs it any more."""
-        if self.retired and self.active == 0:
-            await self.close()
-
     async def close(self) -> None:
-        """Close all idle connections; requests under way are cut."""
-        if self.own is not None:
-            await self.own.close()
-        await self.session.close()
-        await self._library.close()
+        """Close all connections; requests under way are cut."""
+        await self._client.close()
 
 
-async def _whole(response: aiohttp.ClientResponse) -> Answer:
+async def _whole(response: aiohttp.ClientResponse, most: int) -> Response:
+    pieces, size = [], 0
     try:
-        return Answer(response.status, await response.read(), response.headers.get("Retry-After"))
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > most:
+                raise TooLarge(response.status, most)
+            pieces.append(piece)
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return Response(response.status, body, response.headers.get("Retry-After"))
     finally:
-        response.release()
+        response.release()  # closes the connection where something of the body is still to come
 
 
 @lru_cache
@@ -209,8 +205,17 @@ def _limits(timeout: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
 
 
+def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    for level, name, value in _SOCKET_OPTIONS:
+        with suppress(AttributeError, OSError):
+            made.setsockopt(level, getattr(socket, name), value)
+    return made
+
+
 def _proxy_of_environment(url: str) -> str | None:
-    """What HTTPS_PROXY and NO_PROXY say about a server; asked once per session."""
+    """What HTTPS_PROXY and NO_PROXY say about a server."""
     parts = urlsplit(url)
     if parts.hostname is None or proxy_bypass(parts.hostname):
         return None

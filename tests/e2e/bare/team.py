@@ -18,6 +18,7 @@ from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import Json, wait_for
 from tests.e2e.world.operator import REPOSITORY, Operator
 from tests.e2e.world.proxy import Proxy
+from tests.e2e.world.wire import Wire
 
 LEASES = REPOSITORY / "config" / "sharded" / "shards_role.yaml"
 GOVERNED = frozenset(
@@ -27,10 +28,12 @@ GOVERNED = frozenset(
 
 @dataclass
 class Replica:
-    """An operator, the proxy that only it uses, and the user that only it is."""
+    """An operator, the proxy and the line to it that only it uses, and the user that only it is."""
 
     operator: Operator
     proxy: Proxy
+    wire: Wire
+    """What lies between the two."""
     user: str
 
     @property
@@ -75,13 +78,16 @@ class Team:
         user = new_account(self.plane, self.namespace, name, *rights())
         bind_cluster_role(self.plane, "hvpa-operator", self.namespace, name)
         proxy = self._stack.enter_context(self.plane.proxy())
-        kubeconfig = proxy.kubeconfig_for(self.plane.service_account_token(self.namespace, name))
+        wire = self._stack.enter_context(Wire(proxy.address))
+        kubeconfig = wire.kubeconfig(
+            proxy.kubeconfig_for(self.plane.service_account_token(self.namespace, name))
+        )
         own = ("--namespace", self.namespace, "--lease-namespace", self.namespace)
         operator = Operator(
             self.plane, kubeconfig, *own, "--lease-duration", str(duration), *flags, name=name
         )
         operator.start(wait=False)
-        self.replicas.append(Replica(operator, proxy, user))
+        self.replicas.append(Replica(operator, proxy, wire, user))
         return self.replicas[-1]
 
     def await_shares(self, shards: int, *members: Replica, timeout: float = 120) -> None:

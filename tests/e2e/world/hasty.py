@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 
 from hvpa.cli.main import main
-from hvpa.kube import reflector
+from hvpa.kube import pages, reflector
 from hvpa.reconcile.queue import Backoff
 from tests.e2e.world.operator import Operator
 
@@ -26,14 +26,14 @@ def hasten(operator: Operator) -> Operator:
 
 def _shorten() -> None:
     limits = {
-        "SILENCE": SILENCE,
-        "PAGE": PAGE,
-        "RETRY": Backoff(base=0.02, cap=0.2),
-        "NOT_SERVED_RETRY": (0.5, 1.0),
+        (reflector, "SILENCE"): SILENCE,
+        (pages, "PAGE"): PAGE,
+        (reflector, "RETRY"): Backoff(base=0.02, cap=0.2),
+        (reflector, "NOT_SERVED_RETRY"): (0.5, 1.0),
     }
-    for name, value in limits.items():
-        assert hasattr(reflector, name), name
-        setattr(reflector, name, value)
+    for (module, name), value in limits.items():
+        assert hasattr(module, name), name
+        setattr(module, name, value)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """The line between a client and a server, byte for byte: TLS goes through it from end to end. A test can let it die:
-then no byte passes either way and nothing is closed, as when a machine on the way forgets its connections."""
+then no packet passes either way and nothing is closed, as when a machine on the way forgets its connections."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from tests.e2e.world.listening import stop_accepting
+from tests.e2e.world.packets import swallow
 from tests.e2e.world.process import free_port
 
 _CHUNK = 2**16
@@ -35,6 +36,11 @@ class _Connection:
                 await writer.drain()
         await self.passing.wait()
         self.close()
+
+    def die(self) -> None:
+        """Nothing that the client sends is acknowledged any more, and nothing is passed on."""
+        self.passing.clear()
+        swallow(self.writers[0].get_extra_info("socket"))
 
     def close(self) -> None:
         for writer in self.writers:
@@ -83,13 +89,18 @@ class Wire:
     @contextlib.contextmanager
     def dead(self) -> Iterator[None]:
         """For the time of the block, nothing passes on any connection; new ones are accepted, and nothing passes on
-        them either. What was open at its beginning, or was opened in it, stays dead afterwards, until its client closes
-        it; new connections work again."""
+        them either. What was open at its beginning, or was opened in it, stays dead afterwards; new connections work
+        again."""
         self._call(self._die())
         try:
             yield
         finally:
             self._dead = False
+
+    def lose_connections(self) -> None:
+        """What is open goes dead; new connections work."""
+        with self.dead():
+            pass
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
@@ -100,7 +111,7 @@ class Wire:
     async def _die(self) -> None:
         self._dead = True
         for connection in self._connections:
-            connection.passing.clear()
+            connection.die()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
@@ -109,6 +120,7 @@ class Wire:
         self._connections.add(connection)
         try:
             if self._dead:
+                connection.die()
                 await connection.passing.wait()
             connection.passing.set()
             try:

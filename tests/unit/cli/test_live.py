@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from hvpa.cli.live import PAGE
+from hvpa.kube.pages import PAGE
 from tests.unit.cli.support import NOW, Doc, Ran, Shell, changed, of_kind
 
 PLURALS = {
@@ -231,7 +231,7 @@ def test_an_invalid_hvpa_is_told_with_the_field(
         ("deployments", 403, 1, "answers 403: no deployments for you"),
         ("pods", 500, 3, "answers 500: no pods for you"),
         ("horizontalpodautoscalers", 503, 3, "answers 503: "),
-        ("pods", b"<html>", 3, "is no list: "),
+        ("pods", b"<html>", 3, "/pods can't be read: "),
         (
             "pods",
             b'{"items": [{"metadata": {"name": "odd", "labels": 3}}]}',

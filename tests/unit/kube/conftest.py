@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 import uvloop
 
-BOTH = {"test_http.py", "test_streams.py"}
+BOTH = {"test_connections.py"}
 
 
 def pytest_asyncio_loop_factories(

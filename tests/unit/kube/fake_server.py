@@ -16,6 +16,7 @@ from aiohttp import web
 from hvpa.kube.config import Credentials
 from hvpa.kube.transport import Transport
 from tests.e2e.world.listening import stop_accepting
+from tests.e2e.world.packets import swallow
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -53,12 +54,25 @@ class FakeServer:
         await runner.setup()
         listener = socket.create_server(("127.0.0.1", 0))
         await web.SockSite(runner, listener, ssl_context=tls).start()
+        self._runner = runner
         self.url = f"http{'' if tls is None else 's'}://127.0.0.1:{listener.getsockname()[1]}"
         try:
             yield self
         finally:
             await stop_accepting([listener])
             await runner.cleanup()
+
+    def connections(self) -> int:
+        """How many there are."""
+        assert self._runner.server is not None
+        return len(self._runner.server.connections)
+
+    def lose_connections(self) -> None:
+        """The connections that there are go dead: nothing arrives, and nobody is told. New ones work."""
+        assert self._runner.server is not None
+        for connection in self._runner.server.connections:
+            assert connection.transport is not None
+            swallow(connection.transport.get_extra_info("socket"))
 
     @asynccontextmanager
     async def transport(

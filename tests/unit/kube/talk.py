@@ -6,11 +6,13 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
-from hvpa.kube import http
-from hvpa.kube.http import Connections
+from hvpa.kube.config import Credentials
+from hvpa.kube.transport import Transport
 from tests.e2e.world.listening import stop_accepting
-from tests.unit.kube.fake_server import until
+from tests.unit.kube.fake_server import kubeconfig, until
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -23,10 +25,11 @@ class Server:
     def __init__(self, talk: Conversation | None = None, answer: bytes = OK) -> None:
         self.talk = talk or self.answer_all
         self.answer = answer
-        self.heads: list[list[str]] = []
-        self.bodies: list[bytes] = []
+        self.requests: list[str] = []
+        """Method and path of each."""
         self.connections = 0
         self.open = 0
+        self.scheme = "http"
         self.port = 0
 
     async def read(self, reader: asyncio.StreamReader) -> None:
@@ -34,8 +37,9 @@ class Server:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         lines = head.split("\r\n")[:-2]
         lengths = [line.split(": ")[1] for line in lines if line.startswith("Content-Length")]
-        self.bodies.append(await reader.readexactly(int(lengths[0])) if lengths else b"")
-        self.heads.append(lines)
+        if lengths:
+            await reader.readexactly(int(lengths[0]))
+        self.requests.append(lines[0].removesuffix(" HTTP/1.1"))
 
     async def answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -56,8 +60,9 @@ class Server:
     @asynccontextmanager
     async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
         """Listen on a free port."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=tls)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
         self.port = server.sockets[0].getsockname()[1]
+        self.scheme = "http" if tls is None else "https"
         async with server:
             try:
                 yield self
@@ -66,12 +71,13 @@ class Server:
         await until(lambda: self.open == 0)
 
     @asynccontextmanager
-    async def client(
-        self, tls: ssl.SSLContext | None = None, name: str | None = None, keep: float = http.KEEP
-    ) -> AsyncIterator[Connections]:
-        """A client of this server."""
-        connections = Connections(("127.0.0.1", self.port), {"Host": "here"}, tls, name, keep)
+    async def transport(
+        self, folder: Path, cluster: dict[str, Any] | None = None, token: str = "secret"
+    ) -> AsyncIterator[Transport]:
+        """A transport to this server."""
+        url = f"{self.scheme}://127.0.0.1:{self.port}"
+        transport = Transport(await Credentials.load(str(kubeconfig(folder, url, {"token": token}, cluster))))
         try:
-            yield connections
+            yield transport
         finally:
-            await connections.close()
+            await transport.close()

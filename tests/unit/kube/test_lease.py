@@ -90,6 +90,31 @@ def elector(transport: Transport, identity: str, times: LeaseTimes = PATIENT) ->
     return LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", identity, times))
 
 
+async def test_dead_connections_do_not_cost_the_lease_while_new_ones_get_through(tmp_path: Path) -> None:
+    """All connections that are kept are dead at once, as when a load balancer forgets them: many, should the lease's
+    transport have had other requests too."""
+    leases, many = Leases(), 16
+
+    async def together(request: web.Request) -> web.StreamResponse:
+        await until(lambda: len(leases.server.requests) >= many)
+        return web.Response(body=b"{}")
+
+    async with leases.running(tmp_path) as transport:
+        leases.server.handler = together
+        await asyncio.gather(*(transport.request("GET", "/") for _ in range(many)))
+        assert leases.server.connections() == many
+        leases.server.handler = leases._handle
+        one = elector(transport, "one", LeaseTimes(duration=12.0, renew=8.0, retry=0.2))
+        await one.acquire()
+        keeping = asyncio.create_task(one.keep())
+        leases.server.lose_connections()
+        known = leases.version
+        await until(lambda: leases.version > known or keeping.done())
+        assert one.holds()
+        assert not keeping.done()
+        keeping.cancel()
+
+
 async def test_the_first_gets_the_lease_and_gives_it_back(tmp_path: Path) -> None:
     leases = Leases()
     async with leases.running(tmp_path) as transport:

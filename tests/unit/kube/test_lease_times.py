@@ -128,6 +128,23 @@ def test_no_two_lead_whatever_is_lost_or_late(seed: int, losses: float, slow: fl
     assert play(story()) >= (1 if losses < 0.3 and slow < 0.5 else 0)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@given(seed=seeds)
+@settings(max_examples=10, deadline=None, derandomize=True)
+def test_after_a_request_over_a_dead_connection_a_second_one_may_be_lost(shared: bool, seed: int) -> None:
+    async def story() -> tuple[bool, bool]:
+        world = Candidates(seed, shared)
+        first = world.join("group")
+        await first.acquire()
+        keeping = asyncio.create_task(first.keep())
+        await asyncio.sleep(world.rng.uniform(0, 20))
+        world.lines[0].dead = 2
+        await asyncio.sleep(20)
+        return first.holds(), keeping.done()
+
+    assert play(story()) == (True, False)
+
+
 def test_an_answer_that_is_lost_does_not_cost_the_lease() -> None:
     async def story() -> tuple[bool, list[str]]:
         world = Candidates(1)

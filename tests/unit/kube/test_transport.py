@@ -259,7 +259,7 @@ async def test_new_client_certificates_lead_to_a_new_session(tmp_path: Path) -> 
         credentials.generation += 1
         await transport.request("GET", "/x")
         assert before is not None
-        assert before.session.closed
+        assert before.closed
         assert transport._session is not before
         await transport.close()
 
@@ -343,19 +343,18 @@ async def test_a_path_before_all_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "token", "message"),
+    ("url", "message"),
     [
-        ("http://127.0.0.1:1", "two\nlines", "Authorization has characters"),
-        ("http://127.0.0.1:99999", "secret", "ort"),
-        ("http://user:pw@127.0.0.1:1", "secret", "AUTHORIZATION"),
-        ("ftp://127.0.0.1:1", "secret", "ftp"),
+        ("http://127.0.0.1:99999", "ort"),
+        ("http://user:pw@127.0.0.1:1", "AUTHORIZATION"),
+        ("ftp://127.0.0.1:1", "ftp"),
     ],
 )
-async def test_what_can_t_be_asked_is_told(tmp_path: Path, url: str, token: str, message: str) -> None:
-    transport = Transport(await Credentials.load(str(kubeconfig(tmp_path, url, {"token": token}))))
+async def test_what_can_t_be_asked_is_told(tmp_path: Path, url: str, message: str) -> None:
+    transport = Transport(await Credentials.load(str(kubeconfig(tmp_path, url))))
     with pytest.raises(Unreachable, match=message) as caught:
         await transport.request("GET", "/x")
-    assert token not in str(caught.value)
+    assert "secret" not in str(caught.value)
     await transport.close()
 
 
@@ -382,7 +381,7 @@ async def test_a_request_under_way_ends_before_its_session_is_closed(tmp_path: P
         assert before.active == 1
         go_on.set()
         assert await slow == b"{}"
-        assert before.session.closed
+        assert before.closed
         await transport.close()
 
 

@@ -110,13 +110,14 @@ class LeaseServer:
 class Line:
     """One process's connection to the server; in place of a `Transport`. While it is `cut`, nothing gets through, and
     while it is `deaf`, no answer does; with `losses`, so large a part of the requests and of the answers is lost; with
-    `slow` seconds, each takes up to so long."""
+    `slow` seconds, each takes up to so long; the next `dead` requests are lost."""
 
     def __init__(self, server: LeaseServer, rng: random.Random, slow: float = 0.01) -> None:
         self._server = server
         self._rng = rng
         self.slow = slow
         self.losses = 0.0
+        self.dead = 0
         self.cut = False
         self.deaf = False
 
@@ -132,7 +133,9 @@ class Line:
         """As `Transport.request`. What was sent is carried out even when the caller doesn't wait for it any more."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        if not self._is_lost():
+        if self.dead > 0:
+            self.dead -= 1
+        elif not self._is_lost():
             sent = None if body is None else json.loads(body.data)
             name = path.partition("/leases")[2].removeprefix("/")
             loop.call_later(self._time(), self._arrive, (method, name, query, sent), answer)
