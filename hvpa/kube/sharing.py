@@ -42,7 +42,8 @@ class Table(Generic[K, V]):
 
     def __init__(self) -> None:
         self._values: dict[K, V] = {}
-        self._clean_at = SMALL
+        self._left = 0
+        """How many were left when it was last cleaned."""
 
     def __len__(self) -> int:
         return len(self._values)
@@ -53,7 +54,7 @@ class Table(Generic[K, V]):
 
     def put(self, key: K, value: V) -> V:
         """Have `value` found by `key` from now on."""
-        if len(self._values) >= self._clean_at:
+        if len(self._values) >= max(SMALL, 2 * self._left):
             self._clean()
         self._values[key] = value
         return value
@@ -62,7 +63,7 @@ class Table(Generic[K, V]):
         values = self._values
         for key in [key for key in values if sys.getrefcount(values[key]) <= _ALONE + 1]:
             del values[key]
-        self._clean_at = max(SMALL, 2 * len(values))
+        self._left = len(values)
 
 
 class Interner(Generic[V]):
