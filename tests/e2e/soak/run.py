@@ -40,8 +40,8 @@ USERS = frozenset({"wish", "target", "edit", "set", "workload", "hvpa"})
 """Acts that are no faults."""
 TICK, ROUND = 0.1, 0.5
 """Seconds between looks at faults and processes, and between rounds of the controllers."""
-SAME_WORK = 10.0
-"""Seconds that each round of the same work without faults takes."""
+SHARE_WITHOUT_FAULTS = 0.2
+"""How long the rounds of the same work without faults last together, measured by the time with faults."""
 SHARDED = REPOSITORY / "config" / "sharded"
 LAST_FAULTS = 40
 """How many faults are told where something is wrong."""
@@ -69,7 +69,7 @@ class Report:
         lines = [f"soak: seed {self.seed}, {self.minutes:g} min, {self.hvpas} Hvpas{divided}"]
         lines += [f"  {name}: {json.dumps(value)}" for name, value in self.facts.items()]
         if self.is_good:
-            return "\n".join([*lines, "  good"])
+            return "\n".join([*lines, "  all well"])
         lines += [f"  WRONG: {problem}" for problem in self.problems]
         return "\n".join([*lines, "  last faults:", *(f"    {one}" for one in self.last_faults)])
 
@@ -178,7 +178,7 @@ class Soak:
         try:
             wait_for(peaceful, seconds, interval=ROUND)
         except TimeoutError as error:
-            told = [f"{lease} is held by nobody who is alive" for lease in self._unheld()]
+            told = [f"no process that is alive holds the Lease {lease}" for lease in self._unheld()]
             told += [f"{role.namespace}/{role.name} ({role.axes}): {why}" for role, why in left.items()]
             self.report.problems += [
                 f"{when}, after {seconds:g} s: {one}" for one in told[:20] or [str(error)]
@@ -188,17 +188,15 @@ class Soak:
         return self.checker.turns.unheld({one.credential for one in self.replicas if one.is_alive})
 
     def _repeat(self) -> None:
-        """The same work again and again, without faults: each Hvpa gets new recommendations, each operator has to list
-        everything anew, or to do without its connections."""
+        """The same work again and again, without faults: each Hvpa gets new recommendations, and each operator has to
+        list everything anew."""
+        seconds = self.report.minutes * 60 * SHARE_WITHOUT_FAULTS / ROUNDS
         for number in range(ROUNDS):
             for act in recommendations_of(number, self.report.hvpas):
                 self.play.act(act)
             for one in self.replicas:
-                if number % 2:
-                    one.wire.lose_connections()
-                else:
-                    one.proxy.expire_watches()
-            end = time.monotonic() + SAME_WORK
+                one.proxy.expire_watches()
+            end = time.monotonic() + seconds
             while time.monotonic() < end:
                 self.play.round()
                 self._tick()
@@ -222,10 +220,10 @@ class Soak:
             }
             report.problems += [line for log in one.logs for line in _crashes(log)]
         report.facts["faults"] = dict(self.strikes.done)
-        report.facts["takeovers of Leases"] = checker.turns.takeovers
+        report.facts["Leases taken over"] = checker.turns.takeovers
         report.facts["writes"] = dict(sorted(checker.writes.items()))
-        report.facts["Events of former holders"] = checker.late_events
-        report.facts["writes that a stop delayed"] = checker.late_sends
+        report.facts["Events sent after the Lease was lost"] = checker.late_events
+        report.facts["writes sent late, after a SIGSTOP"] = checker.late_sends
         report.facts["requests"] = self.trail.requests
         report.last_faults = self.strikes.log[-LAST_FAULTS:]
 
