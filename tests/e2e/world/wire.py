@@ -133,6 +133,8 @@ class Wire:
                 return
             connection.writers.append(far_writer)
             await asyncio.gather(connection.carry(reader, far_writer), connection.carry(far_reader, writer))
+        except asyncio.CancelledError:
+            return  # the wire is closed; asyncio would complain of a handler that was cancelled
         finally:
             connection.close()
             self._connections.discard(connection)

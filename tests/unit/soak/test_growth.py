@@ -31,6 +31,7 @@ def test_a_leader_of_many_lives_is_not_measured_by_the_process_that_waited_at_th
     "figures",
     [
         (77, 84, 87, 94, 95, 95, 96, 96, 96),  # caches fill, and the C library keeps what a list took
+        (80, 80, 83, 83, 86, 86, 88, 89, 90),  # caches of a process that is still young, with 100 Hvpas
         (81, 99, 86, 101, 88, 103, 90, 104, 91),  # a list each other round
         (120, 118, 110, 96, 95, 94, 94, 94, 94),
     ],
@@ -40,8 +41,8 @@ def test_what_fills_or_comes_and_goes_is_no_leak(figures: tuple[float, ...]) -> 
 
 
 def test_who_goes_on_growing_is_found() -> None:
-    (problem,) = judged(*(80 + 2.2 * number for number in range(ROUNDS)))
-    assert "operator-0-15 goes on growing, in MB: 80, 82, 84" in problem
+    (problem,) = judged(*(80 + 3 * number for number in range(ROUNDS)))
+    assert "operator-0-15 goes on growing, in MB: 80, 83, 86" in problem
 
 
 def test_who_goes_on_opening_files_is_found() -> None:
