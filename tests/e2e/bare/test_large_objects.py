@@ -89,7 +89,7 @@ def has_listed(line: Proxy, times: int) -> bool:
 
 
 def test_lists_of_the_largest_objects_fit_into_the_memory_limit(plane: ControlPlane, line: Proxy) -> None:
-    """Into half of it: the caches of 10,000 Hvpas take the other half. Read at once and held twice, they took 430 MiB."""
+    """Into half of it: the caches of 10,000 Hvpas take the other. Read at once and held twice, lists took 430 MiB."""
     kubeconfig = line.kubeconfig_for(plane.service_account_token(NAMESPACE, SERVICE_ACCOUNT))
     with Operator(plane, kubeconfig) as operator:
         for lists in range(1, LISTS + 1):
