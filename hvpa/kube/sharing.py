@@ -4,6 +4,7 @@ again, and thousands of objects fit into the memory of few when each of these is
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections import OrderedDict
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
@@ -11,12 +12,15 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from pydantic import BaseModel
 
+K = TypeVar("K")
 V = TypeVar("V")
 
-INTERNED: Final = 32768
-"""How many distinct values a table holds at most; beyond that it starts afresh."""
 TEXTS: Final = 65536
 """How many texts are known for sure; the names and uids of 10,000 Hvpas with all that belongs to them."""
+MARKS: Final = 32768
+"""How many values are remembered to have come once; of more, it starts afresh."""
+SMALL: Final = 1024
+"""A table of up to so many values is not worth cleaning."""
 LARGEST: Final = 4096
 """Bytes of a value that is shared: what is larger is not kept longer than its object."""
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -28,6 +32,40 @@ _LONG: Final = 256
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _members = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _set = object.__setattr__
+_alone = {0: object()}
+_ALONE: Final = sys.getrefcount(_alone[0])
+"""What Python counts for a value that only a dict refers to."""
+
+
+class Table(Generic[K, V]):
+    """Values that may be shared, by key. What fewer than two objects still use is dropped, whenever the table has
+    doubled: so it grows with the cluster, and not with the time for which the operator runs. (Weak references would do
+    the same, but lists, dicts and times can't have any.)"""
+
+    def __init__(self) -> None:
+        self._values: dict[K, V] = {}
+        self._left = 0
+        """How many were left when it was last cleaned."""
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K) -> V | None:
+        """The value, where it is known."""
+        return self._values.get(key)
+
+    def put(self, key: K, value: V) -> V:
+        """Have `value` found by `key` from now on."""
+        if len(self._values) >= max(SMALL, 2 * self._left):
+            self._clean()
+        self._values[key] = value
+        return value
+
+    def _clean(self) -> None:
+        values = self._values
+        for key in [key for key in values if sys.getrefcount(values[key]) <= _ALONE + 1]:
+            del values[key]
+        self._left = len(values)
 
 
 class Interner(Generic[V]):
@@ -36,7 +74,7 @@ class Interner(Generic[V]):
 
     def __init__(self) -> None:
         self._once: set[int] = set()
-        self._known: dict[tuple[object, bytes], V] = {}
+        self._known: Table[tuple[object, bytes], V] = Table()
 
     def share(self, value: V, of: object = None) -> V:
         """A value seen before that equals this one, or this one. Lists of different things need to be told apart by
@@ -48,18 +86,14 @@ class Interner(Generic[V]):
         known = self._known.get(key)
         if known is not None:
             return known
-        if _came_before(self._once, hash(key)):
-            if len(self._known) >= INTERNED:
-                self._known.clear()
-            self._known[key] = value
-        return value
+        return self._known.put(key, value) if _came_before(self._once, hash(key)) else value
 
 
 def _came_before(once: set[int], mark: int) -> bool:
     """Whether a value came before, as far as that is remembered."""
     if mark in once:
         return True
-    if len(once) >= INTERNED:
+    if len(once) >= MARKS:
         once.clear()
     once.add(mark)
     return False
@@ -100,16 +134,14 @@ def text(value: str) -> str:
     return _texts.share(value)
 
 
-_instants: dict[dt.datetime, dt.datetime] = {}
+_instants: Table[tuple[dt.datetime], dt.datetime] = Table()
 
 
 def instant(value: dt.datetime | None) -> dt.datetime | None:
     """The one time that equals this one: most are whole seconds, and many objects are changed in the same one."""
     if value is None:
         return None
-    if len(_instants) >= INTERNED:
-        _instants.clear()
-    return _instants.setdefault(value, value)
+    return _instants.get((value,)) or _instants.put((value,), value)
 
 
 class ModelSharer:
@@ -118,7 +150,7 @@ class ModelSharer:
 
     def __init__(self) -> None:
         self._once: set[int] = set()
-        self._known: dict[tuple[object, ...], Any] = {}
+        self._known: Table[tuple[object, ...], Any] = Table()
         self._recent: OrderedDict[tuple[object, ...], Any] = OrderedDict()
         self._given: dict[frozenset[str], set[str]] = {}
         """Sets of names of fields that were given; there are few different ones, and a set per model would be more than
@@ -155,9 +187,7 @@ class ModelSharer:
         if raw is not None:
             value = self._inside(value, place, raw)
         if raw is None or _came_before(self._once, hash(key)):
-            if len(self._known) >= INTERNED:
-                self._known.clear()
-            self._known[key] = value
+            self._known.put(key, value)
         else:
             self._recent[key] = value
             if len(self._recent) > RECENT:

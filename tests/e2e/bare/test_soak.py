@@ -13,7 +13,7 @@ SEED = 11
 def test_a_short_soak_ends_well(shards: int) -> None:
     report = soak(SEED, minutes=0.25, hvpas=30, shards=shards)
     assert report.is_good, str(report)
-    faults, takeovers = report.facts["faults"], report.facts["takeovers of Leases"]
+    faults, takeovers = report.facts["faults"], report.facts["Leases taken over"]
     assert isinstance(faults, dict)
     assert len(faults) > 3, str(report)
     assert isinstance(takeovers, int)

@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20, help="how long faults strike (default 20)")
     parser.add_argument("--hvpas", type=int, default=500, help="how many Hvpas (default 500)")
-    parser.add_argument("--seed", type=int, help="of the schedule (default: a random one, which is told)")
+    parser.add_argument("--seed", type=int, help="of the schedule (default: a random one, which is printed)")
     parser.add_argument(
         "--shards", type=int, default=1, help="of the operators (default 1: one of them leads)"
     )

@@ -107,7 +107,7 @@ class Checker:
     def _fenced(self, write: Write) -> None:
         place = place_of(write.namespace, write.name)
         if place not in self.roles:
-            self.found.append(f"{write} is about none of the Hvpas")
+            self.found.append(f"{write} concerns none of the Hvpas")
             return
         problem = self.turns.problem(place, write)
         if problem is None:
@@ -121,17 +121,17 @@ class Checker:
             self.late_sends += 1
             return
         when = f"{dt.datetime.fromtimestamp(write.received, dt.UTC):%H:%M:%S.%f}"
-        lease, holder = problem.lease, self.operators.get(problem.holder, problem.holder or "nobody")
-        late = "never held it" if problem.late is None else f"held it until {problem.late:.3f} s before"
+        lease, holder = problem.lease, self.operators.get(problem.holder, problem.holder or "no process")
+        late = "never held it" if problem.late is None else f"had lost it {problem.late:.3f} s before"
         who = self.operators[write.credential]
-        self.found.append(f"{who} wrote {write} at {when}: {lease} is {holder}'s, and it {late}")
+        self.found.append(f"{who} sent {write} at {when}: {holder} held the Lease {lease}, {who} {late}")
 
     # --- steps -------------------------------------------------------------------------------------------------------
     def _step(self, place: Place, write: Write) -> None:
         body = write.body or {}
         annotation = body.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED)
         if annotation is None:
-            self.found.append(f"{write} without a record")
+            self.found.append(f"{write} without the annotation that says what it follows from")
             return
         record, spec = json.loads(annotation), body.get("spec", {})
         axes = self.roles[place].axes
@@ -148,17 +148,17 @@ class Checker:
         if not LEAST <= count <= MOST:
             self.found.append(f"{write}: {count} replicas")
         if self.play.said[place, "wish"].get(wish, write.answered) >= write.answered:
-            self.found.append(f"{write}: nobody wished {wish} replicas")
+            self.found.append(f"{write}: the HPA never wanted {wish} replicas")
         if axes == "horizontal" and count != wish:
-            self.found.append(f"{write}: {count} replicas for a wish of {wish}")
+            self.found.append(f"{write}: {count} replicas, but the HPA wants {wish}")
         self._once(place, "horizontal", write, str(wish), str(count), MEASURED_ANEW)
 
     def _request(self, place: Place, write: Write, request: str, spent: dict[str, Any], axes: Class) -> None:
         target = parse_cpu(spent["target"])
         if self.play.said[place, "target"].get(target, write.answered) >= write.answered:
-            self.found.append(f"{write}: nobody recommended {target}m")
+            self.found.append(f"{write}: the VPA never recommended {target}m")
         if axes == "vertical" and parse_cpu(request) != target:
-            self.found.append(f"{write}: {request} for a target of {target}m")
+            self.found.append(f"{write}: {request}, but the VPA recommends {target}m")
         self._once(place, "vertical", write, str(target), request, float("inf"))
 
     def _once(self, place: Place, axis: str, write: Write, told: str, result: str, within: float) -> None:
@@ -167,7 +167,7 @@ class Checker:
         if before is None or before.told != told or before.result == result:
             return
         if write.answered - before.at < within:
-            text = f"{write}: {axis} step to {result} for {told}, after one to {before.result} for the same"
+            text = f"{write}: {axis} step to {result} from {told}, after one to {before.result} from the same"
             self._suspects.append(_Suspect(place, before.at, write.answered, text))
 
 

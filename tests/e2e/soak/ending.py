@@ -42,10 +42,12 @@ def _loud(local: LocalCluster, role: Role) -> str:
     told = StatusPatch(objects.hvpa, decision.status).fields
     ready = next((one for one in objects.hvpa.status.conditions if one.type == "Ready"), None)
     if ready is None or ready.reason != "Reconciled":
-        return f"Ready is {ready.reason if ready else 'not told'}: {ready.message if ready else ''}"
+        return f"Ready is {ready.reason if ready else 'missing'}: {ready.message if ready else ''}"
     if is_quiet(decision) and not told:
         return ""
-    return f"not quiet: {decision.workload_patch}, {decision.mailbox}, {decision.owned}, status {told}"
+    return (
+        f"still to be written: {decision.workload_patch}, {decision.mailbox}, {decision.owned}, status {told}"
+    )
 
 
 def _elsewhere(workloads: dict[Place, Json], play: Play, role: Role) -> str:
@@ -58,7 +60,7 @@ def _elsewhere(workloads: dict[Place, Json], play: Play, role: Role) -> str:
         wanted, found = play.wishes.get(place, REPLICAS), int(workload["spec"]["replicas"])
     else:
         wanted, found = play.targets.get(place, CPU), _cpu(workload)
-    return "" if wanted == found else f"{found}, not {wanted}"
+    return "" if wanted == found else f"has {found}, should have {wanted}"
 
 
 def _cpu(workload: Json) -> int:

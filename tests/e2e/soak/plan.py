@@ -17,6 +17,8 @@ EDITED_EVERY = 150.0
 """Seconds between two things that users do to one Hvpa or its workload, on average."""
 LINE_EVERY, LINE_LASTS = 1.2, (0.2, 3.0)
 """Seconds between faults of the lines to the API server, and how long each lasts."""
+DEAD_EVERY = 20.0
+"""Seconds between times at which all connections of an operator (or of all) go dead without a word."""
 PROCESS_EVERY, FROZEN_FOR = 14.0, (0.5, 12.0)
 """Seconds between faults of an operator's process, and how long one is stopped."""
 SERVER_EVERY = 110.0
@@ -78,9 +80,17 @@ def replicas_of(shards: int) -> int:
 def schedule(seed: int, seconds: float, hvpas: int, shards: int = 1) -> list[Act]:
     """All acts in the order of their times."""
     size = _Size(seconds, hvpas, shards)
-    streams = (_recommendations, _users, _lines, _processes, _restarts)
+    streams = (_recommendations, _users, _lines, _dead_lines, _processes, _restarts)
     acts = [act for stream in streams for act in stream(random.Random(f"{seed}/{stream.__name__}"), size)]
     return sorted(acts, key=lambda act: act.at)
+
+
+def recommendations_of(number: int, hvpas: int) -> list[Act]:
+    """New recommendations for all Hvpas, in the round of this number: others than those of the round before, and
+    targets that no schedule has."""
+    wishes = [Act(0.0, "wish", who, LEAST + (who + 7 * number) % (MOST - LEAST)) for who in range(hvpas)]
+    targets = [Act(0.0, "target", who, 3001 + 100 * number + who % 99) for who in range(hvpas)]
+    return wishes + targets
 
 
 def delay_of(seed: int, what: str, longest: float) -> float:
@@ -149,6 +159,14 @@ def _lines(rng: random.Random, size: _Size) -> Iterator[Act]:
             )
         yield Act(at, kind, rng.randrange(size.replicas + 1), number, verb, lasts)
         at += lasts + rng.expovariate(1 / LINE_EVERY)
+
+
+def _dead_lines(rng: random.Random, size: _Size) -> Iterator[Act]:
+    """The line to an operator (or to all) swallows packets: what is connected goes dead, new connections work."""
+    at = QUIET_START + rng.expovariate(1 / DEAD_EVERY)
+    while at < size.seconds:
+        yield Act(at, "dead", rng.randrange(size.replicas + 1))
+        at += rng.expovariate(1 / DEAD_EVERY)
 
 
 def _processes(rng: random.Random, size: _Size) -> Iterator[Act]:

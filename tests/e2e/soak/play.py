@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -37,9 +37,6 @@ class Play:
         self._due: dict[str, float] = {}
         self._later: list[tuple[float, Callable[[], object]]] = []
         self._workers = ThreadPoolExecutor(CLIENTS)
-        self._lock = threading.Lock()
-        self.trouble = 0
-        """Requests that failed, the API server being away or somebody being quicker."""
 
     def close(self) -> None:
         """End the workers."""
@@ -115,26 +112,16 @@ class Play:
         """Whether nothing that users began is still to come."""
         return not self._later
 
-    def round(self) -> int:
-        """One look at everything; how much there was to do."""
+    def round(self) -> None:
+        """Look at everything, and do what there is to do. Where the API server is away, or somebody was quicker, the
+        next round does it."""
         ready = [work for at, work in self._later if at <= time.monotonic()]
         self._later = [(at, work) for at, work in self._later if at > time.monotonic()]
         for begun in ready:
             begun()
-        try:
+        with contextlib.suppress(ApiError, OSError):
             work = [*self._workloads(), *self._recommenders()]
-        except (ApiError, OSError):
-            self.trouble += 1
-            return 1
-        list(self._workers.map(self._attempt, work))
-        return len(work) + len(ready)
-
-    def _attempt(self, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except (ApiError, OSError):
-            with self._lock:
-                self.trouble += 1
+            list(self._workers.map(_attempt, work))
 
     def _is_due(self, what: str, longest: float) -> bool:
         """Whether its random delay is over; counted from when it is first asked for."""
@@ -175,6 +162,11 @@ class Play:
                     yield _status_writer(self._api, kind, meta["name"], meta["namespace"], told)
                 if kind == HPA and hvpas[uid]["spec"].get("replicas") != said[place]:
                     yield _scaler(self._api, place, said[place])
+
+
+def _attempt(work: Callable[[], object]) -> None:
+    with contextlib.suppress(ApiError, OSError):
+        work()
 
 
 def _container(fields: Json) -> Json:

@@ -1,4 +1,5 @@
-"""The operators of a soak, each behind a proxy of its own: started again whenever one ends, as a kubelet does.
+"""The operators of a soak, each behind a line and a proxy of its own, and started again whenever one ends, as by a
+kubelet.
 
 Each process has a token of its own, by which the audit log tells its requests from those of every other."""
 
@@ -7,14 +8,15 @@ from __future__ import annotations
 import base64
 import json
 import signal
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.e2e.soak.growth import Size
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import ApiError
 from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT, Operator
 from tests.e2e.world.proxy import Proxy
+from tests.e2e.world.wire import Wire
 
 LEASE = 5
 """Seconds of the Lease: its holder writes for two thirds of it after a renewal."""
@@ -34,6 +36,8 @@ class Replica:
     number: int
     plane: ControlPlane
     proxy: Proxy
+    wire: Wire
+    """Leads to the proxy, and the proxy to the API server."""
     shards: int = 1
     operator: Operator | None = None
     credential: str = ""
@@ -56,7 +60,8 @@ class Replica:
         self.lives[self.credential] = name
         part = ("--leader-elect",) if self.shards == 1 else ("--shards", str(self.shards))
         flags = (*part, "--lease-namespace", NAMESPACE, "--lease-duration", str(LEASE))
-        self.operator = Operator(self.plane, self.proxy.kubeconfig_for(token), *flags, name=name)
+        kubeconfig = self.wire.kubeconfig(self.proxy.kubeconfig_for(token))
+        self.operator = Operator(self.plane, kubeconfig, *flags, name=name)
         self.logs.append(self.operator.log)
         self._killed = self._told = False
         self.operator.start(wait=False)
@@ -117,21 +122,19 @@ class Replica:
         if self.operator is not None:
             self.operator.kill()
 
-    def size(self) -> tuple[float, int]:
-        """Megabytes of resident memory, and open file descriptors."""
-        assert self.operator is not None
+    @property
+    def process(self) -> str:
+        """The name of its present (or last) process."""
+        return self.lives[self.credential]
+
+    def size(self) -> Size | None:
+        """What its process needs; None where it has none at present."""
+        if self.operator is None:
+            return None
         folder = Path(f"/proc/{self.operator.process.pid}")
-        lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-        return int(lines["VmRSS"].split()[0]) * 1024 / 1e6, len(list((folder / "fd").iterdir()))
-
-
-def settled_sizes(replicas: list[Replica], seconds: float = 1.5) -> list[tuple[float, int]]:
-    """The sizes of all, each the smallest of several looks."""
-    looks: list[list[tuple[float, int]]] = []
-    for _ in range(4):
-        looks.append([one.size() for one in replicas])
-        time.sleep(seconds / 4)
-    return [
-        (min(look[index][0] for look in looks), min(look[index][1] for look in looks))
-        for index in range(len(replicas))
-    ]
+        try:
+            lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+            files = len(list((folder / "fd").iterdir()))
+            return Size(int(lines["VmRSS"].split()[0]) * 1024 / 1e6, files)
+        except (OSError, KeyError):  # it has ended
+            return None

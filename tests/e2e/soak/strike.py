@@ -57,6 +57,9 @@ class Strikes:
             self._signal(act, struck)
         else:
             for one in self._replicas if act.who == len(self._replicas) else [self._replicas[act.who]]:
+                if act.kind == "dead":
+                    one.wire.lose_connections()
+                    continue
                 self._end(partial(_is_on, one.proxy))  # one at a time on each line
                 fault = _Fault(time.monotonic() + act.lasts, one.proxy, contextlib.ExitStack())
                 self._faults.append(fault)

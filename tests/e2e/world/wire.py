@@ -45,6 +45,7 @@ class _Connection:
     def close(self) -> None:
         for writer in self.writers:
             writer.transport.abort()
+        self.passing.set()
 
 
 class Wire:
@@ -98,7 +99,7 @@ class Wire:
             self._dead = False
 
     def lose_connections(self) -> None:
-        """What is open goes dead; new connections work."""
+        """What is open goes dead, until the next time; new connections work."""
         with self.dead():
             pass
 
@@ -111,7 +112,10 @@ class Wire:
     async def _die(self) -> None:
         self._dead = True
         for connection in self._connections:
-            connection.die()
+            if connection.passing.is_set():
+                connection.die()
+            else:
+                connection.close()  # dead since the last time
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
@@ -129,6 +133,8 @@ class Wire:
                 return
             connection.writers.append(far_writer)
             await asyncio.gather(connection.carry(reader, far_writer), connection.carry(far_reader, writer))
+        except asyncio.CancelledError:
+            return  # the wire is closed; asyncio would complain of a handler that was cancelled
         finally:
             connection.close()
             self._connections.discard(connection)

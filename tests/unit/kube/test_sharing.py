@@ -64,17 +64,35 @@ def test_equal_times_are_one() -> None:
     assert instant(None) is None
 
 
-def test_tables_that_are_full_start_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "INTERNED", 3)
+def test_what_no_object_uses_any_more_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "SMALL", 4)
+    interner: Interner[list[str]] = Interner()
+    used = [[interner.share(["used", str(number)]) for _ in range(3)] for number in range(10)]
+    for number in range(100):
+        for _ in range(3):
+            assert interner.share([str(number)]) == [str(number)]
+    assert 10 <= len(interner._known) <= 2 * 10
+    for number, (_, second, third) in enumerate(used):
+        assert second is third
+        assert interner.share(["used", str(number)]) is third
+
+
+def test_values_that_came_once_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "MARKS", 3)
     interner: Interner[str] = Interner()
     for number in range(10):
-        assert interner.share(str(number)) == str(number)
-        assert interner.share(str(number)) == str(number)
+        interner.share(str(number))
         assert len(interner._once) <= 3
-        assert len(interner._known) <= 3
-        when = dt.datetime(2026, 11, 1 + number, tzinfo=dt.UTC)
-        assert instant(when) == when
-    assert len(sharing._instants) <= 3
+
+
+def test_times_of_objects_that_are_gone_are_let_go_of() -> None:
+    start = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
+    kept = [instant(start + dt.timedelta(seconds=number)) for number in range(10)]
+    for number in range(10_000):
+        instant(start + dt.timedelta(minutes=number))
+    assert len(sharing._instants) <= sharing.SMALL
+    for number, time in enumerate(kept):
+        assert instant(start + dt.timedelta(seconds=number)) is time
 
 
 def test_large_values_are_not_kept() -> None:
@@ -194,11 +212,20 @@ def test_what_is_no_object_is_left_as_it_is() -> None:
     assert status == HvpaStatus()
 
 
-def test_tables_of_parts_start_afresh_when_they_are_full() -> None:
+def test_parts_of_statuses_that_are_gone_are_let_go_of() -> None:
+    """The same few Hvpas change for a long time, and each status is read twice."""
     sharer = ModelSharer()
-    sharer._once = set(range(sharing.INTERNED))
-    sharer._known = {(number,): None for number in range(sharing.INTERNED)}
-    for _ in range(3):
-        shared_spec(sharer, spec_of("web"))
-    assert len(sharer._once) < sharing.INTERNED
-    assert len(sharer._known) < sharing.INTERNED
+    living: dict[int, HvpaStatus] = {}
+    for version in range(5_000):
+        conditions = [
+            {"type": kind, "status": "True", "reason": "Reconciled", "message": f"{version} replicas"}
+            for kind in ("Ready", "HpaActive")
+        ]
+        document = {"conditions": conditions, "lastScaling": {"hpaStatus": {"desiredReplicas": version}}}
+        for reader in range(2):
+            living[version % 5 * 2 + reader] = status = HvpaStatus.model_validate(
+                document, by_alias=True, by_name=False
+            )
+            sharer.share(status, json.dumps(document).encode())
+    assert len(sharer._known) <= sharing.SMALL
+    assert living[0].conditions is living[1].conditions

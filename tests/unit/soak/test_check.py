@@ -123,7 +123,7 @@ def test_steps_that_are_as_they_must_be_are_not_found_fault_with(checker: Checke
 def test_a_step_that_is_taken_twice_is_found(checker: Checker) -> None:
     for one in (horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 30)):
         checker.feed(one)
-    assert ["step to 8 for 10" in one for one in checker.violations()] == [True]
+    assert ["step to 8 from 10" in one for one in checker.violations()] == [True]
     for one in (vertical(BOTH, 600, 700, 31), vertical(BOTH, 650, 700, 500)):
         checker.feed(one)
     assert ["vertical step to 650m" in one for one in checker.violations()] == [False, True]
@@ -142,13 +142,13 @@ def test_after_somebody_elses_change_a_step_may_be_taken_again(checker: Checker,
 @pytest.mark.parametrize(
     ("step", "text"),
     [
-        (horizontal(BOTH, 6, 11, 2), "nobody wished 11"),
-        (horizontal(BOTH, 6, 10, -1), "nobody wished 10"),
+        (horizontal(BOTH, 6, 11, 2), "the HPA never wanted 11"),
+        (horizontal(BOTH, 6, 10, -1), "the HPA never wanted 10"),
         (horizontal(BOTH, 61, 10, 2), "61 replicas"),
-        (horizontal(HORIZONTAL, 9, 10, 2), "9 replicas for a wish of 10"),
-        (vertical(BOTH, 600, 701, 2), "nobody recommended 701m"),
-        (vertical(VERTICAL, 600, 700, 2), "600m for a target of 700m"),
-        (write(BOTH, {"spec": {"replicas": 10}}, 2), "without a record"),
+        (horizontal(HORIZONTAL, 9, 10, 2), "9 replicas, but the HPA wants 10"),
+        (vertical(BOTH, 600, 701, 2), "the VPA never recommended 701m"),
+        (vertical(VERTICAL, 600, 700, 2), "600m, but the VPA recommends 700m"),
+        (write(BOTH, {"spec": {"replicas": 10}}, 2), "without the annotation"),
     ],
 )
 def test_a_step_out_of_nothing_or_to_elsewhere_is_found(checker: Checker, step: Write, text: str) -> None:
@@ -167,7 +167,7 @@ def test_a_writer_without_the_lease_is_found_unless_it_was_in_time_or_tells_an_e
     assert checker.violations() == []
     assert checker.late_events == 1
     checker.feed(write(BOTH, {}, 10.5, resource="hvpas/status"))
-    assert ["operator-a wrote" in one and "operator-b" in one for one in checker.violations()] == [True]
+    assert ["operator-a sent" in one and "operator-b" in one for one in checker.violations()] == [True]
     assert checker.turns.takeovers == 2
 
 
@@ -190,10 +190,10 @@ def test_who_never_held_the_lease_or_has_given_it_back_writes_nothing(checker: C
     checker.feed(status(BOTH, "a", 9.9))
     checker.feed(status(BOTH, "a", 11))
     never, late = checker.violations()
-    assert "operator-b wrote" in never
-    assert "hvpa is operator-a's, and it never held it" in never
-    assert "operator-a wrote" in late
-    assert "hvpa is nobody's, and it held it until 0.990 s before" in late
+    assert "operator-b sent" in never
+    assert "operator-a held the Lease hvpa, operator-b never held it" in never
+    assert "operator-a sent" in late
+    assert "no process held the Lease hvpa, operator-a had lost it 0.990 s before" in late
     checker.feed(lease("a", 12))
     checker.feed(status(BOTH, "a", 13))
     assert len(checker.violations()) == 2
@@ -211,7 +211,7 @@ def test_each_shard_has_a_holder_of_its_own(sharded: Checker) -> None:
     for one in (status(VERTICAL, "a", 3), status(HORIZONTAL, "b", 3), status(BOTH, "a", 3)):
         sharded.feed(one)
     assert ["never held" in one for one in sharded.violations()] == [True] * 3
-    assert f"{shard(BOTH)} is nobody's" in sharded.violations()[-1]
+    assert f"no process held the Lease {shard(BOTH)}" in sharded.violations()[-1]
 
 
 def test_a_shard_that_moves_takes_its_hvpas_with_it_and_no_others(sharded: Checker) -> None:
@@ -243,4 +243,4 @@ def test_leases_of_members_and_of_their_group_say_nothing_about_an_hvpa(sharded:
 
 def test_a_write_that_is_about_no_hvpa_is_found(checker: Checker) -> None:
     checker.feed(replace(status(BOTH, "a", 2), name="other"))
-    assert ["about none of the Hvpas" in one for one in checker.violations()] == [True]
+    assert ["concerns none of the Hvpas" in one for one in checker.violations()] == [True]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from tests.e2e.soak.plan import LEAST, LINE_FAULTS, MOST, USERS_ACTS, delay_of, schedule
+from tests.e2e.soak.plan import LEAST, LINE_FAULTS, MOST, USERS_ACTS, delay_of, recommendations_of, schedule
 
 LONG = schedule(7, 1200, 50)
 
@@ -19,7 +19,7 @@ def test_the_seed_alone_decides() -> None:
 
 def test_a_long_soak_has_some_of_everything_in_order_of_time() -> None:
     kinds = Counter(act.kind for act in LONG)
-    assert set(kinds) == {*LINE_FAULTS, *USERS_ACTS, "wish", "target", "signal", "restart"}
+    assert set(kinds) == {*LINE_FAULTS, *USERS_ACTS, "wish", "target", "dead", "signal", "restart"}
     assert {act.text for act in LONG if act.kind == "signal"} == {"SIGKILL", "SIGSTOP", "SIGTERM"}
     assert {act.text for act in LONG if act.kind == "restart"} == {"in order", "killed"}
     assert all(one.at <= other.at for one, other in pairwise(LONG))
@@ -27,9 +27,9 @@ def test_a_long_soak_has_some_of_everything_in_order_of_time() -> None:
 
 def test_operators_that_share_the_work_are_struck_alike_and_all_else_stays() -> None:
     shared = schedule(7, 1200, 50, shards=8)
-    lines = {act.who for act in shared if act.kind in LINE_FAULTS}
-    assert lines == {0, 1, 2, 3}
-    assert {act.who for act in LONG if act.kind in LINE_FAULTS} == {0, 1, 2}
+    for kinds in (LINE_FAULTS, ("dead",)):
+        assert {act.who for act in shared if act.kind in kinds} == {0, 1, 2, 3}
+        assert {act.who for act in LONG if act.kind in kinds} == {0, 1, 2}
     assert {act.who for act in shared if act.kind == "signal"} == {0, 1, 2}
     assert {act.who for act in LONG if act.kind == "signal"} == {0}
     others = {*USERS_ACTS, "wish", "target", "restart"}
@@ -55,3 +55,14 @@ def test_no_recommendation_is_repeated_and_all_are_within_bounds() -> None:
 def test_what_is_governed_is_undone_once_at_most() -> None:
     undone = Counter(act.who for act in LONG if act.kind in ("set", "workload"))
     assert set(undone.values()) == {1}
+
+
+def test_rounds_of_the_same_work_repeat_no_recommendation() -> None:
+    scheduled = {act.number for act in LONG if act.kind == "target"}
+    rounds = [recommendations_of(number, 50) for number in range(10)]
+    for one, other in pairwise(rounds):
+        assert all(first.number != second.number for first, second in zip(one, other, strict=True))
+    for acts in rounds:
+        assert Counter(act.who for act in acts) == dict.fromkeys(range(50), 2)
+        assert all(LEAST <= act.number <= MOST for act in acts if act.kind == "wish")
+        assert scheduled.isdisjoint(act.number for act in acts if act.kind == "target")

@@ -1,0 +1,70 @@
+"""Whether an operator's process needs more and more memory or file descriptors the longer it works.
+
+A size alone does not show that. A process that leads holds more than one that waits, caches fill, and of what a list
+took for a moment the C library keeps some. So each process is compared only with itself, over rounds of the same work
+without faults: caches fill in the first third of the rounds, and the last third is held against the second."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+ROUNDS = 9
+ROOM_MB, ROOM_FILES = 8.0, 8
+"""How much more a process may need in the last third of the rounds than in the second: caches that no number of Hvpas
+bounds (marks of what came once, Events, quantities) take 14 MB within some 2,000 changes of Hvpas. A round changes each
+Hvpa, which takes about three writes: of 500 Hvpas, a leak of 1.8 KB for each write is found."""
+MOST_MB = 512 * 2**20 / 1e6
+"""The memory limit of `config/manager`: a process of any size above it would be killed."""
+
+
+class Size(NamedTuple):
+    """What a process needs: megabytes of resident memory, and file descriptors."""
+
+    megabytes: float
+    files: int
+
+
+class Growth:
+    """The sizes of all processes, by name."""
+
+    def __init__(self) -> None:
+        self.rounds: dict[str, list[Size]] = defaultdict(list)
+        """After each round of those that worked in it."""
+        self.largest: dict[str, float] = {}
+        """In megabytes, at any time."""
+
+    def look(self, process: str, size: Size) -> None:
+        """Note a size at any time."""
+        self.largest[process] = max(size.megabytes, self.largest.get(process, 0.0))
+
+    def after_round(self, process: str, size: Size) -> None:
+        """Note a size after a round."""
+        self.rounds[process].append(size)
+
+    def problems(self) -> list[str]:
+        """Who is too large, and who goes on growing."""
+        found = [
+            f"{process} needed {size:.0f} MB, its limit is {MOST_MB:.0f}"
+            for process, size in self.largest.items()
+            if size > MOST_MB
+        ]
+        for process, sizes in self.rounds.items():
+            if len(sizes) < ROUNDS:
+                found.append(f"{process} worked in {len(sizes)} of {ROUNDS} rounds without faults")
+            elif _grows([one.megabytes for one in sizes], ROOM_MB):
+                found.append(f"{process} goes on growing, in MB: {_listed([one.megabytes for one in sizes])}")
+            elif _grows([one.files for one in sizes], ROOM_FILES):
+                found.append(f"{process} goes on opening files: {_listed([one.files for one in sizes])}")
+        return found
+
+
+def _grows(figures: Sequence[float], room: float) -> bool:
+    """Whether even the smallest of the last third is more than `room` above the smallest of the second."""
+    third = len(figures) // 3
+    return min(figures[-third:]) > min(figures[third:-third]) + room
+
+
+def _listed(figures: Sequence[float]) -> str:
+    return ", ".join(f"{one:.0f}" for one in figures)
