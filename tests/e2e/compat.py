@@ -38,7 +38,7 @@ fits."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run and tell."""
+    """Run, and report."""
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.compat", description=__doc__)
     known = other_versions()
     parser.add_argument("minors", nargs="*", metavar="MINOR", help=f"of {', '.join(known)}; all by default")

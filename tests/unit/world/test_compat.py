@@ -47,7 +47,7 @@ def test_a_test_counts_once_in_the_column_that_it_belongs_to() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["failure", "error", "skipped"])
-def test_what_did_not_pass_is_told(wrong: str) -> None:
+def test_what_did_not_pass_is_reported(wrong: str) -> None:
     cells = compat.counted(report((POLICY, "test_a", ""), (POLICY, "test_b", wrong)))
     assert cells["policies of `config/policy`"] == "**1 of 2**"
 
@@ -65,7 +65,7 @@ def test_the_page_has_the_table_of_the_pinned_versions() -> None:
     assert f" {kubernetes_version().removeprefix('v')}," in page, "the version of all other tests"
 
 
-def test_a_row_tells_version_counts_and_day() -> None:
+def test_a_row_has_version_counts_and_day() -> None:
     cells = dict.fromkeys(compat.COLUMNS, "7")
     assert (
         compat.row("v1.30.14", cells, dt.date(2026, 11, 22))
