@@ -40,6 +40,11 @@ LONGEST_WINDOW = 3600
 """The longest that an HPA takes (`MaxStabilizationWindowSeconds` in pkg/apis/autoscaling/validation)."""
 
 
+TOLERANCE = "tolerance"
+"""Field of an HPA's `behavior` that API servers before 1.35 drop without a word (docs/compatibility.md): where it is
+missing, applying it again would not bring it back."""
+
+
 class Manifest(msgspec.Struct, frozen=True, gc=False):
     """What tells an owned object as it is applied from any other; the document itself is made again when it is needed
     (`document`). `template_hash` stands in its annotations, so that a changed template is noticed even where the
@@ -183,7 +188,7 @@ _vpa_covers = latest(_compared)(_covers)
 def _contains(have: object, asked: object) -> bool:
     if isinstance(asked, dict):
         return isinstance(have, dict) and all(
-            key in have and _contains(have[key], value) for key, value in asked.items()
+            _contains(have[key], value) if key in have else key == TOLERANCE for key, value in asked.items()
         )
     if isinstance(asked, list):
         return (

@@ -180,3 +180,15 @@ def test_a_vpa_is_compared_likewise() -> None:
     assert is_up_to_date(msgspec.json.decode(msgspec.json.encode(body), type=Vpa), owner, VPA)
     auto = msgspec.json.encode(build.merged(body, {"spec": {"updatePolicy": {"updateMode": "Auto"}}}))
     assert not is_up_to_date(msgspec.json.decode(auto, type=Vpa), owner, VPA)
+
+
+def test_a_tolerance_that_an_older_api_server_dropped_is_not_applied_for_ever() -> None:
+    rules = {"stabilizationWindowSeconds": 60, "tolerance": "0.05"}
+    owner = build.hvpa({"hpa": {"template": {"spec": {"behavior": {"scaleUp": rules}}}}})
+
+    def with_tolerance(value: str | None) -> Hpa:
+        change = {"spec": {"behavior": {"scaleUp": {"tolerance": value}}}}
+        return as_hpa(build.merged(body_of(owner), change))
+
+    for value, expected in (("0.05", True), ("50m", True), (None, True), ("0.1", False)):
+        assert is_up_to_date(with_tolerance(value), owner) is expected
