@@ -168,6 +168,10 @@ class Stage(View):
         status = {"conditions": [provided], "recommendation": {"containerRecommendations": told}}
         self.api.patch_status("VerticalPodAutoscaler", name or self.name, self.namespace, status)
 
+    def vpa_is_content(self) -> None:
+        """The VPA recommends what is requested: an axis that can't be used would not hold back the other."""
+        self.vpa_recommends(**self.requests)
+
     def rollout_completes(self) -> None:
         """The workload's controller: all pods are of the present template and available."""
         self.rollout(complete=True)

@@ -37,6 +37,7 @@ def test_what_is_set_back_twice_is_contested_and_the_other_axis_goes_on(
 ) -> None:
     stage = play(changes=weight(50))
     if axis == "horizontal":
+        stage.vpa_is_content()
         stage.hpa_wants(6)
     else:
         stage.vpa_recommends(cpu="1500m")
@@ -71,6 +72,7 @@ def test_deleting_the_hvpa_leaves_the_workload_as_it_is(
     plane: ControlPlane, play: Play, operator: Operator
 ) -> None:
     stage = play(changes=weight(50))
+    stage.vpa_is_content()
     stage.hpa_wants(6)
     stage.await_replicas(4)
     stage.rollout_completes()

@@ -136,6 +136,7 @@ def test_a_step_of_an_operator_that_died_with_a_wrong_clock_is_not_taken_again(
     clock.shows(offset)
     dying = start("--namespace", space, env={**clock.env, FAULT_POINT: "after-patch-deployments"}, wait=False)
     stage.await_owned()
+    stage.vpa_is_content()
     stage.hpa_wants(6)
     assert dying.process.wait(120) == -9
     assert "spent" not in stage.status.get("axes", {}).get("horizontal", {}), (
