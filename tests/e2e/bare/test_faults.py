@@ -59,6 +59,7 @@ def watching(line: Proxy) -> None:
 
 def test_a_change_between_read_and_write_is_kept_and_decided_upon_afresh(line: Proxy, play: Play) -> None:
     stage = play(changes=weight(50))
+    stage.vpa_is_content()
     hold = line.hold(verb="patch", path=f"/deployments/{stage.name}$")
     stage.hpa_wants(6)
     hold.wait()
@@ -88,7 +89,8 @@ def test_one_lost_patch_leads_to_one_step_and_to_no_error(
 ) -> None:
     """It is sent again at once. Where it had been carried out, that is a conflict, and what is read then says so."""
     stage = play(changes=weight(50))
-    stage.await_condition("Ready", "True", "Reconciled")
+    stage.vpa_is_content()
+    stage.await_condition("VpaActive", "True", "Recommending")
     failures = remote.metric("hvpa_write_failures_total", operation="PatchWorkload", outcome="failed")
     hold = line.hold(verb="patch", path=f"/deployments/{stage.name}$", answered=answered)
     stage.hpa_wants(6)
@@ -214,6 +216,8 @@ def test_the_api_server_is_restarted_in_the_middle_of_a_step(
     """One step has been taken before, of one the answer (or, in order, the request) is on its way. After a SIGKILL etcd
     has forgotten the past as well, so that no watch can go on where it was."""
     done, midway = play(changes=weight(50)), play(changes=weight(50))
+    for stage in (done, midway):
+        stage.vpa_is_content()
     done.hpa_wants(6)
     done.await_replicas(4)
     # The step is over when the status tells it: what comes after the mark would be a second one.

@@ -59,6 +59,7 @@ def soon_after(since: dt.datetime) -> dt.timedelta:
 
 def test_nothing_is_held_where_no_gate_blocks(play: Play, operator: Operator) -> None:
     stage = play(changes=weight(50))
+    stage.vpa_is_content()
     stage.hpa_wants(6)
     stage.await_replicas(4)  # halfway, 2 + (6 - 2) / 2
     stage.rollout_completes()

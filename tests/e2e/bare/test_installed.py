@@ -32,6 +32,7 @@ def test_an_overlay_is_accepted(plane: ControlPlane, overlay: str) -> None:
 
 def test_a_step_is_made_on_both_axes(play: Play, operator: Operator) -> None:
     stage = play(changes=weight(50))
+    stage.vpa_is_content()
     stage.hpa_wants(6)
     stage.await_replicas(4)  # halfway, 2 + (6 - 2) / 2
     stage.rollout_completes()

@@ -133,6 +133,7 @@ def test_a_leader_that_is_told_to_stop_ends_its_patch_gives_the_lease_back_and_e
 ) -> None:
     leader, other = pair.roles()
     stage = play(changes=weight(50))
+    stage.vpa_is_content()
     hold = leader.proxy.hold(verb="patch", path=f"/deployments/{stage.name}$")
     stage.hpa_wants(6)
     hold.wait()

@@ -114,7 +114,9 @@ def test_a_foreign_vpa_that_acts_switches_the_vertical_axis_off_and_one_that_is_
     stage.await_event("ForeignVpa", "acting")
     stage.vpa_recommends(cpu="1500m")
     stage.hpa_wants(6)
-    stage.await_replicas(4)
+    stage.await_replicas(
+        6
+    )  # all of the way: the weight of an axis that is off does not count for scaling out
     assert stage.requests["cpu"] == "500m"
     stage.rollout_completes()
     stage.api.delete(VPA, "acting", stage.namespace)

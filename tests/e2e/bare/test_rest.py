@@ -33,8 +33,8 @@ def settled(play: Play) -> list[Stage]:
     quiet, idle = play(), play(replicas=0)
     faulty = play(create=False, changes=merged(HORIZONTAL_ONLY, cron)).create(wait=False)
     for stage in (satisfied, waiting, paused):
-        stage.hpa_wants(4)
         stage.vpa_recommends(cpu="900m")
+        stage.hpa_wants(4)
     satisfied.await_replicas(3)
     waiting.await_replicas(4)
     waiting.hpa_wants(6)

@@ -65,8 +65,8 @@ def first_step_is_part_of_the_wish(world: World, name: str, part: float) -> None
 
 def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
     api, namespace = world.api, world.namespace
-    # Horizontal alone: 2 replicas, 390m each against 200m wanted -> the HPA asks for 4. Without a VPA the vertical weight
-    # of 50 counts as 0 for scaling out, so 4 are set; for scaling in it counts.
+    # Horizontal alone: 2 replicas, 390m each against 200m wanted -> the HPA asks for 4. Without a VPA the vertical
+    # weight of 50 counts as 0 for scaling out, so 4 are set; for scaling in it counts.
     api.create(play.deployment("out", namespace))
     api.create(
         play.hvpa("out", namespace, hpa=play.horizontal(), weightBasedScalingIntervals=[{"vpaWeight": 50}])
