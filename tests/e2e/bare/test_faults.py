@@ -90,7 +90,6 @@ def test_one_lost_patch_leads_to_one_step_and_to_no_error(
     """It is sent again at once. Where it had been carried out, that is a conflict, and what is read then says so."""
     stage = play(changes=weight(50))
     stage.vpa_is_content()
-    stage.await_condition("VpaActive", "True", "Recommending")
     failures = remote.metric("hvpa_write_failures_total", operation="PatchWorkload", outcome="failed")
     hold = line.hold(verb="patch", path=f"/deployments/{stage.name}$", answered=answered)
     stage.hpa_wants(6)

@@ -109,6 +109,7 @@ def test_weight_100_holds_the_horizontal_axis_until_the_intervals_change(
     play: Play, operator: Operator
 ) -> None:
     stage = play(changes=weight(100))
+    stage.vpa_is_content()
     with stage.held(operator, "Weight", "horizontal"):
         stage.hpa_wants(6)
     stage.change(weight(0))

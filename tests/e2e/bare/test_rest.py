@@ -34,6 +34,7 @@ def settled(play: Play) -> list[Stage]:
     faulty = play(create=False, changes=merged(HORIZONTAL_ONLY, cron)).create(wait=False)
     for stage in (satisfied, waiting, paused):
         stage.vpa_recommends(cpu="900m")
+        stage.await_condition("VpaActive", "True", "Recommending")
         stage.hpa_wants(4)
     satisfied.await_replicas(3)
     waiting.await_replicas(4)
