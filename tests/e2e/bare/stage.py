@@ -169,8 +169,8 @@ class Stage(View):
         self.api.patch_status("VerticalPodAutoscaler", name or self.name, self.namespace, status)
 
     def vpa_is_content(self) -> None:
-        """The VPA recommends what is requested, and the operator knows: an axis that can't be used would not hold back the
-        other."""
+        """The VPA recommends what is requested, and the operator knows: an axis that can't be used would not hold back
+        the other."""
         self.vpa_recommends(**self.requests)
         self.await_condition("VpaActive", "True", "Recommending")
 

@@ -66,6 +66,8 @@ def test_nothing_is_held_where_no_gate_blocks(play: Play, operator: Operator) ->
     stage.vpa_recommends(cpu="1500m", memory="1G")
     stage.await_requests(cpu="1", memory="750M")
     assert stage.resources()["limits"] == {"cpu": "2", "memory": "1500M"}
+    stage.hpa_wants(4)  # else the rest of the way waits for a measurement
+    stage.rollout_completes()
     stage.await_unblocked()
     for reason in ("ScaledOut", "ScaledUp"):
         stage.await_event(reason)
