@@ -98,13 +98,13 @@ def test_usage_pinned_by_its_node_is_not_held_below_min_change_for_ever(
     play: Play, operator: Operator
 ) -> None:
     """Case 4: no pod can use more than 500m beyond its request, and less than a core is no reason to change it. Each
-    raise goes through after `minChangeTimeout` (15 minutes), and so to where there is enough."""
+    raise goes through after `minChangeTimeout` (15 minutes, doubled each time), and so to where there is enough."""
     least = {"scaleUp": {"minChange": {"cpu": {"value": "1"}}}}
     stage = joint(play, hpa=None, vpa=least)
-    for size, seen in (("1", "1500m"), ("1500m", "2"), ("2", "2500m")):
+    for minutes, size, seen in ((15, "1", "1500m"), (30, "1500m", "2"), (60, "2", "2500m")):
         with stage.held(operator, "MinChange", "vertical"):
             stage.vpa_recommends(cpu=seen)
-        stage.later(minutes=14)
+        stage.later(minutes=minutes - 1)
         stage.await_blocked("MinChange", "vertical")
         assert stage.requests["cpu"] == size
         stage.later(minutes=2)

@@ -157,7 +157,7 @@ def test_a_policy_that_refuses_replicas_does_not_hold_up_requests(
         assert patches(plane, stage, mark) == [(BOTH, 422), (REPLICAS, 422), (REQUESTS, 200)]
         stage.rollout_completes()
         stage.vpa_recommends(cpu="2")
-        stage.await_requests(cpu="1500m")
+        stage.await_requests(cpu="1250m")  # 1 + (2 - 1.5) / 2
         assert patches(plane, stage, mark)[3:] == [(REQUESTS, 200)]
     stage.rollout_completes()
     stage.later(minutes=2)
