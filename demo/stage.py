@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+import textwrap
 import time
 import urllib.error
 import urllib.request
@@ -20,6 +21,7 @@ import yaml
 from demo.options import Mode, Options
 from demo.scenario import MIB, Scenario
 from demo.snapshot import Snapshot, snapshot
+from demo.table import WIDTH
 from demo.verdict import Evidence, State, Write, state_of
 from tests.e2e.world import keeper
 from tests.e2e.world.audit import Mark
@@ -211,7 +213,8 @@ def _install(plane: ControlPlane, tell: Tell) -> tuple[str, str]:
     # knows Hvpas at once.
     with plane.stopped("kube-controller-manager"):
         plane.apply_all(applied)
-    tell(f"config/default: {', '.join(sorted({document['kind'] for document in applied}))}")
+    kinds = ", ".join(sorted({document["kind"] for document in applied}))
+    tell(textwrap.fill(f"config/default: {kinds}", WIDTH, subsequent_indent="  "))
     account = next(document for document in documents if document["kind"] == "ServiceAccount")["metadata"]
     return account["namespace"], account["name"]
 
