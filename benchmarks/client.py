@@ -42,7 +42,7 @@ ROUND = 500
 """Requests that are timed together."""
 AT_ONCE = (1, 8)
 GOAL = 1.5
-"""What the Transport may cost at most, times the floor: more would be work of our own that nobody asked for."""
+"""What the Transport may cost at most, times the floor: more would be work of our own without need."""
 
 Send = Callable[[], Awaitable[object]]
 

@@ -89,7 +89,7 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: 
     assert seen.spec is not None and seen.workload is not None
     spec, current = seen.spec, seen.workload.spec.replicas
     resources = present_resources(seen.workload.spec.template.spec.containers)
-    if is_left_at_zero(seen, bounds):
+    if _is_left_at_zero(seen, bounds):
         return Judgement(wish=wish, containers=resources, recommended=resources, scaled_to_zero=True)
     moment = _moment(present, seen, spec)
     if (axis := without_past_goal(seen.horizontal, current, wish)) is not seen.horizontal:
@@ -109,7 +109,7 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: 
     return _joined(seen, wish, weight, horizontal, vertical, resources)
 
 
-def is_left_at_zero(seen: Scene, bounds: Bounds) -> bool:
+def _is_left_at_zero(seen: Scene, bounds: Bounds) -> bool:
     """Whether the target has 0 replicas that are none of our doing. Where the HPA may scale to 0 (minReplicas 0) and we
     followed it there, we follow it back as well."""
     assert seen.workload is not None
@@ -219,7 +219,7 @@ def _wish(seen: Observation) -> tuple[Wish, Bounds]:
     mailbox, corrected = seen.spec.replicas, seen.horizontal.mailbox
     if not seen.hpa.in_charge:
         return Wish(None, correction=corrected, problem=seen.hpa.problem), bounds
-    if seen.hpa.object is None or is_left_at_zero(seen, bounds):
+    if seen.hpa.object is None or _is_left_at_zero(seen, bounds):
         inside = put_inside(mailbox, seen.workload.spec.replicas, bounds)
         return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem), bounds
     return trusted_wish(seen.hpa.object, seen, bounds), bounds
