@@ -112,10 +112,10 @@ class Wire:
     async def _die(self) -> None:
         self._dead = True
         for connection in self._connections:
-            if connection.passing.is_set():
+            if connection.passing.is_set() and not connection.writers[0].is_closing():
                 connection.die()
             else:
-                connection.close()  # dead since the last time
+                connection.close()  # dead since the last time, or at its end: its socket may be closed already
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
