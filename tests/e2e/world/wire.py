@@ -32,6 +32,8 @@ class _Connection:
         with contextlib.suppress(OSError):
             while chunk := await reader.read(_CHUNK):
                 await self.passing.wait()
+                if writer.is_closing():
+                    break  # asyncio would warn of each further chunk
                 writer.write(chunk)
                 await writer.drain()
         await self.passing.wait()
