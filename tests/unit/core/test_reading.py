@@ -51,6 +51,9 @@ def hpa(
     return build.hpa(3, utilization, build.merged(base, change or {}))
 
 
+POINTED_AHEAD = {"apiVersion": build.OWNER["apiVersion"], "kind": "Hvpa", "name": "ahead"}
+
+
 def hpa_of(other: str, **metadata: Any) -> Hpa:
     """The HPA of an Hvpa."""
     owner = {**build.OWNER, "name": other, "uid": f"uid-of-{other}"}
@@ -209,6 +212,11 @@ def test_a_named_hpa_that_points_at_the_hvpa_asks_it_for_a_count() -> None:
     assert decision.replicas.hpa == 6
 
 
+def test_a_named_hpa_of_its_own_stays() -> None:
+    spec = {"hpa": {"deploy": False, "name": "web"}}
+    assert changes(decide(looking(spec), [build.hpa(), hpa("keda", **THEIRS)])) == []
+
+
 @pytest.mark.parametrize("kind", [HPA, VPA])
 def test_a_named_object_of_another_target_is_refused(kind: str) -> None:
     elsewhere = {**WORKLOAD, "name": "else"}
@@ -318,6 +326,14 @@ def test_the_hpa_of_another_hvpa_is_read(applies: bool) -> None:
     assert active(younger) == ("True", "ReadAsIs")
     unknown = decide(looking(), [hpa_of("unknown")], others=[other("behind", 20)])
     assert changes(unknown) == [("apply", "web")], "of an Hvpa with another target"
+
+
+def test_what_that_hpa_asks_the_other_hvpa_for_is_no_count_of_pods() -> None:
+    asks = {"status": {"currentReplicas": 2, "desiredReplicas": 2}}
+    less = hpa(utilization=20, change=build.merged({"spec": {"scaleTargetRef": POINTED_AHEAD}}, asks), **FREE)
+    decision = decide(looking(), [less], others=[other("ahead")], target=build.workload(4))
+    assert decision.replicas is not None
+    assert decision.replicas.hpa == 2, "4 pods at 40 percent of the target"
 
 
 def test_of_two_hpas_the_one_of_the_first_hvpa_stays() -> None:
