@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hvpa.api.objects import LabelSelectorRequirement, Meta, Pod, Selector
+from hvpa.core.model import OtherHvpa
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.indexes import PodIndex, SelectorIndex, selects
 from hvpa.kube.local import LocalCluster
@@ -189,14 +190,50 @@ def test_rivals_see_each_other_come_and_go() -> None:
     world = World()
     assert world.hvpa("one") == ["one"]
     assert world.hvpa("two") == ["one", "two"]
-    assert world.seen("one").rivals == ("two",)
-    assert world.seen("two").rivals == ("one",)
+    assert [one.name for one in world.seen("one").others] == ["two"]
+    assert [one.name for one in world.seen("two").others] == ["one"]
     assert world.hvpa("two", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}) == ["one", "two"]
-    assert world.seen("one").rivals == ()
+    assert world.seen("one").others == ()
     assert world.hvpa("three") == ["one", "three"]  # two has no say any more
     assert world.hvpa("three", target="other") == ["one", "three"]
-    assert world.seen("three").rivals == ()
+    assert world.seen("three").others == ()
     assert world.delete(HVPAS, "two") == ["two"]  # of which the other one has known since it began to go
+
+
+def looking(world: World, name: str, **spec: Any) -> list[str]:
+    return world.hvpa(name, spec={"mode": "Recommend", **spec})
+
+
+def test_those_that_look_see_what_the_others_of_their_target_have() -> None:
+    world = World()
+    world.workload()
+    assert looking(world, "b", hpa={"deploy": True}) == ["b"]
+    assert world.hvpa("a", spec={"vpa": {"deploy": True}}) == ["a", "b"]
+    assert world.seen("a").others == (OtherHvpa("b", False, True),)
+    assert world.seen("b").others == (OtherHvpa("a", True, False, True),)
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "a")) == ["a", "b"]
+    assert names(world.seen("b").hpas) == ["x"]
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "b")) == ["a", "b"]
+    assert names(world.seen("a").hpas) == ["x"]
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "nobody")) == ["a", "b"]
+    assert world.put(VPAS, "v", spec={"targetRef": {"kind": "Deployment", "name": "web"}}) == ["a", "b"]
+    assert world.workload(replicas=3) == ["a", "b"]
+    assert world.hvpa("a", spec={"vpa": {"deploy": True}, "replicas": 3}) == ["a"], (
+        "its HPA's count is no news"
+    )
+    assert world.hvpa("a", spec={"mode": "Paused"}) == ["a", "b"]
+    assert world.seen("b").others == (OtherHvpa("a", False),)
+
+
+def test_those_that_look_go_on_where_several_would_scale_and_none_does() -> None:
+    world = World()
+    world.workload()
+    looking(world, "looks")
+    world.hvpa("one")
+    assert world.hvpa("two") == ["looks", "one", "two"]
+    assert world.workload(replicas=2) == ["looks"]
+    assert world.delete(HVPAS, "two") == ["looks", "one", "two"]
+    assert world.workload(replicas=3) == ["looks", "one"]
 
 
 def test_a_workload_wakes_the_hvpas_that_target_it_when_it_matters() -> None:
@@ -311,7 +348,7 @@ def test_an_hvpa_whose_spec_is_nonsense_is_still_held() -> None:
     world.put(HVPAS, "bad", spec={"targetRef": 5, "hpa": "x"})
     seen = world.seen("bad")
     assert seen.hvpa.spec is None
-    assert seen.rivals == ()
+    assert seen.others == ()
 
 
 def test_big_manifests_in_annotations_are_not_kept() -> None:
