@@ -96,13 +96,13 @@ ZONE: Final = _compiled(ZONE_PATTERN)
 def schedule_fault(text: str) -> str | None:
     """What is wrong with the form of a cron expression; None where nothing is, or where only croniter can say.
 
-    Of `0 25 * * 1-5` it names the hour.
+    Of `0 25 * * 1-5` it names the hour and its value, 25.
     """
     if _PLAIN_TEXT.fullmatch(text) is None or _ALIAS_ONLY.fullmatch(text) is not None:
         return None
     if _FIVE.fullmatch(text) is None:
-        return COUNT_MESSAGE
+        return f"{COUNT_MESSAGE}; it is {text!r}"
     for field, pattern, found in zip(FIELDS, _IN_FORM, text.split(), strict=True):
         if pattern.fullmatch(found) is None:
-            return field.message
+            return f"{field.message}; it is {found!r}"
     return None

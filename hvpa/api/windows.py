@@ -109,7 +109,7 @@ class MaintenanceWindow(SpecModel):
     @classmethod
     def _zone_in_form(cls, name: str) -> str:
         if ZONE.fullmatch(name) is None:
-            raise ValueError(ZONE_MESSAGE)
+            raise ValueError(f"{ZONE_MESSAGE}; it is {name!r}")
         return name
 
 

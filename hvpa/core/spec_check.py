@@ -29,7 +29,7 @@ def spec_problems(spec: HvpaSpec) -> tuple[FieldError, ...]:
     for index, window in enumerate(spec.maintenance_windows):
         path = f"spec.maintenanceWindows[{index}]"
         if (problem := schedule_problem(window.schedule)) is not None:
-            problems.append(FieldError(f"{path}.schedule", f"{problem}; it is {window.schedule!r}"))
+            problems.append(FieldError(f"{path}.schedule", problem))
         if not is_time_zone(window.time_zone):
             problems.append(FieldError(f"{path}.timeZone", f"{ZONE_MESSAGE}; it is {window.time_zone!r}"))
     return tuple(problems)
@@ -44,17 +44,17 @@ def schedule_problem(text: str) -> str | None:
     """
     fields = text.split()
     if not text.startswith("@") and len(fields) != len(FIELDS):
-        return COUNT_MESSAGE
+        return f"{COUNT_MESSAGE}; it is {text!r}"
     if (fault := schedule_fault(text)) is not None:
         return fault
     if _RANDOM.search(text):
-        return "must be at the same time each time: R and H (a random and a hashed time) are not known here"
+        return f"must be the same time for all: R and H (a random and a hashed time) are not known; it is {text!r}"
     if not croniter.is_valid(text):
         return _wrong_field(fields)
     try:
         croniter(text, _SOME_DAY).get_next()
     except CroniterError:  # the 30th of February
-        return "must come true at some time: no month named by it has such a day"
+        return f"must come true at some time: {text!r} names a day that no month has"
     return None
 
 
@@ -69,8 +69,8 @@ def _wrong_field(fields: list[str]) -> str:
         alone = ["*"] * len(FIELDS)
         alone[index] = found
         if not croniter.is_valid(" ".join(alone)):
-            return field.message
-    return COUNT_MESSAGE
+            return f"{field.message}; it is {found!r}"
+    return f"{COUNT_MESSAGE}; it is {' '.join(fields)!r}"
 
 
 @lru_cache(maxsize=1024)

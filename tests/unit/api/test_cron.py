@@ -30,12 +30,12 @@ SOME_FIELD = st.lists(st.sampled_from(PARTS), min_size=1, max_size=5).map("".joi
     ],
 )
 def test_the_field_that_is_wrong_is_named(schedule: str, index: int) -> None:
-    assert schedule_fault(schedule) == FIELDS[index].message
+    assert schedule_fault(schedule) == f"{FIELDS[index].message}; it is {schedule.split()[index]!r}"
 
 
 @pytest.mark.parametrize("schedule", ["0 22 * *", "0 0 22 * * *", "", " ", "@never", "@daily 1", "@ 0 0 * *"])
 def test_what_has_not_five_fields_is_refused(schedule: str) -> None:
-    assert schedule_fault(schedule) == COUNT_MESSAGE
+    assert schedule_fault(schedule) == f"{COUNT_MESSAGE}; it is {schedule!r}"
 
 
 @pytest.mark.parametrize(
