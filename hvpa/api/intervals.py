@@ -89,14 +89,19 @@ def weights_in_ppm(intervals: Sequence[ScalingInterval]) -> tuple[int, ...]:
     )
 
 
-def overlap_warnings(intervals: Sequence[ScalingInterval]) -> list[str]:
-    """A sentence for each pair of neighbours that share more than a boundary (the first of them counts there)."""
-    warnings = []
-    for index, (before, after) in enumerate(pairwise(intervals)):
+OVERLAPS: Final = "overlaps the interval before it: the first that holds the number of replicas counts"
+
+
+def overlapping(intervals: Sequence[ScalingInterval]) -> list[int]:
+    """The index of each interval that shares more than a boundary with the one before it (which counts there)."""
+    found = []
+    for index, (before, after) in enumerate(pairwise(intervals), start=1):
         last, start = before.last_replica_count, after.start_replica_count
         if start is None or last is None or start < last:
-            warnings.append(
-                f"spec.weightBasedScalingIntervals[{index + 1}] overlaps the interval before it:"
-                " the first that holds the number of replicas counts"
-            )
-    return warnings
+            found.append(index)
+    return found
+
+
+def overlap_warnings(intervals: Sequence[ScalingInterval]) -> list[str]:
+    """A sentence for each interval of `overlapping`."""
+    return [f"spec.weightBasedScalingIntervals[{index}] {OVERLAPS}" for index in overlapping(intervals)]

@@ -13,6 +13,7 @@ from hvpa.api.base import (
     fault,
     rules,
 )
+from hvpa.api.cron import SCHEDULE_RULES, ZONE, ZONE_MESSAGE, ZONE_RULES, schedule_fault
 from hvpa.api.fields import PositiveDuration
 
 DAY_SECONDS: Final = 86_400
@@ -81,12 +82,35 @@ class MaintenanceTimeWindow(SpecModel):
 class MaintenanceWindow(SpecModel):
     """A window that opens by a cron expression and stays open for a while."""
 
-    schedule: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)]
+    schedule: Annotated[
+        str,
+        StringConstraints(strict=True, min_length=1, max_length=200),
+        Field(json_schema_extra={"x-kubernetes-validations": SCHEDULE_RULES}),
+    ]
     """Cron expression of five fields: when the window opens."""
     duration: PositiveDuration
     """How long it stays open (a Go duration, such as 2h)."""
-    time_zone: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100)] = "UTC"
+    time_zone: Annotated[
+        str,
+        StringConstraints(strict=True, min_length=1, max_length=100),
+        Field(json_schema_extra={"x-kubernetes-validations": ZONE_RULES}),
+    ] = "UTC"
     """IANA name of the time zone in which the schedule is read."""
+
+    @field_validator("schedule", mode="after")
+    @classmethod
+    def _schedule_in_form(cls, text: str) -> str:
+        fault_found = schedule_fault(text)
+        if fault_found is not None:
+            raise ValueError(fault_found)
+        return text
+
+    @field_validator("time_zone", mode="after")
+    @classmethod
+    def _zone_in_form(cls, name: str) -> str:
+        if ZONE.fullmatch(name) is None:
+            raise ValueError(f"{ZONE_MESSAGE}; it is {name!r}")
+        return name
 
 
 def _second_of_day(time: str) -> int:

@@ -61,9 +61,10 @@ def decoded(document: Document, content: Plain) -> Any:
             root = ""
         obj = RESOURCES[document.kind].read(msgspec.json.encode(content))
     except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as error:
-        raise CommandError(f"{document.label}: {_field_error(error, root)}") from None
+        fault = _field_error(error, root)
+        raise CommandError(f"{document.at(fault.path)}: {fault}") from None
     for fault in faults(obj):
-        raise CommandError(f"{document.label}: {fault}")
+        raise CommandError(f"{document.at(fault.path)}: {fault}")
     return obj
 
 

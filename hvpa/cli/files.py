@@ -1,7 +1,7 @@
 """From files to documents: YAML as kubectl reads it, several documents to a file, Lists taken apart.
 
 What belongs here: text and plain values (dicts, lists, strings, numbers, booleans). What a document means is
-found in `hvpa.cli.gather` and `hvpa.cli.validate`. Everything wrong is a `CommandError` that names the place.
+found in `hvpa.cli.gather` and `hvpa.cli.validate`. Everything wrong is a `FileError` that names the file and the line.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import msgspec
 import yaml
 
+from hvpa.api.positions import YamlError, check_depth, compose, line_of, yaml_error
 from hvpa.cli.errors import CommandError, one_line
 
 STANDARD_INPUT: Final = "-"
@@ -25,17 +27,63 @@ MAX_DEPTH: Final = 100
 MAX_NODES: Final = 5_000_000
 """Values in one file once its aliases are followed: far above any real one, few enough for memory."""
 
+MAX_PLACED: Final = 20_000_000
+"""Characters of a text up to which lines are looked for: beyond that it takes minutes."""
+
 Plain = Any
 """What JSON can say: dict, list, str, int, float, bool."""
 
 
+class FileError(CommandError):
+    """A file that does not hold objects: which file, where in it if that is known, and why."""
+
+    def __init__(self, file: str, reason: str, line: int | None = None, column: int | None = None) -> None:
+        at = ":".join(str(one) for one in (file, line, column) if one is not None)
+        self.file, self.reason = file, one_line(reason)
+        self.line, self.column = line, column
+        super().__init__(f"{at}: {self.reason}")
+
+
+class Text:
+    """A file's text, and where in it things stand. That is found out when it is asked for: most files are in order."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+
+    @cached_property
+    def _nodes(self) -> list[yaml.Node | None]:
+        if len(self.text) > MAX_PLACED:
+            return []
+        try:
+            return list(compose(self.text, _Base, MAX_DEPTH))
+        except ValueError:  # JSON that is no YAML
+            return []
+
+    def line(self, number: int, path: str) -> int:
+        """The line of a field in the document of this number (from 0); 1 where the text has no lines to speak of."""
+        nodes = self._nodes
+        node = nodes[number] if number < len(nodes) else None
+        return 1 if node is None else line_of(node, path)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a file. `place` tells where it stands: `web.yaml: document 2`."""
+    """One object of a file: the text it is from, its document in it (from 0), and its path there (`items[2]`)."""
 
-    file: str
-    place: str
+    source: Text
+    number: int
+    root: str
     content: dict[str, Plain]
+
+    @property
+    def file(self) -> str:
+        """The file's name, as messages call it."""
+        return self.source.file
+
+    def line(self, path: str = "") -> int:
+        """The line of the field at `path`, or of the nearest thing around it."""
+        return self.source.line(self.number, ".".join(part for part in (self.root, path) if part))
 
     @property
     def kind(self) -> str:
@@ -55,26 +103,42 @@ class Document:
         return metadata if isinstance(metadata, dict) else {}
 
     @property
-    def label(self) -> str:
-        """How messages call the object: `web.yaml: Deployment default/web`, or its place."""
+    def title(self) -> str:
+        """The object's kind and name: `Deployment default/web`, `Deployment web`, or `Deployment` alone."""
         name, namespace = self.metadata.get("name"), self.metadata.get("namespace")
         if not isinstance(name, str) or not name:
-            return f"{self.place}: {self.kind}"
-        return (
-            f"{self.file}: {self.kind} {namespace}/{name}"
-            if namespace
-            else f"{self.file}: {self.kind} {name}"
-        )
+            return self.kind
+        return f"{self.kind} {namespace}/{name}" if namespace else f"{self.kind} {name}"
+
+    @property
+    def label(self) -> str:
+        """How messages call the object: `web.yaml:3: Deployment default/web`."""
+        return self.at("")
+
+    def at(self, path: str) -> str:
+        """The same with the line of the field at `path`."""
+        return f"{self.file}:{self.line(path)}: {self.title}"
 
 
-def read_documents(path: str) -> list[Document]:
-    """All objects of the file at `path` (`-`: standard input). Raises CommandError."""
-    name = "standard input" if path == STANDARD_INPUT else path
+def read_documents(path: str, *, lenient: bool = False) -> list[Document]:
+    """All objects of the file at `path` (`-`: standard input); `lenient` leaves out what has neither `kind` nor
+    `apiVersion`. Raises FileError."""
+    source, contents = load(path)
     found: list[Document] = []
-    for number, content in enumerate(_load(name, _read(path, name)), start=1):
-        if content is not None:
-            found += _objects(name, f"{name}: document {number}", content)
+    for number, content in contents:
+        if lenient and not (isinstance(content, dict) and {"kind", "apiVersion"} & content.keys()):
+            continue
+        found += _objects(source, number, "", content)
     return found
+
+
+def load(path: str) -> tuple[Text, list[tuple[int, Plain]]]:
+    """The file's text, and its documents that are not empty as plain values, each with its number (from 0). Raises
+    FileError."""
+    name = "standard input" if path == STANDARD_INPUT else path
+    source = Text(name, _read(path, name))
+    found = [(number, _Plainer(source, number).plain(one)) for number, one in enumerate(_parse(source))]
+    return source, [(number, content) for number, content in found if content is not None]
 
 
 def _read(path: str, name: str) -> str:
@@ -82,30 +146,37 @@ def _read(path: str, name: str) -> str:
         raw = sys.stdin.buffer.read() if path == STANDARD_INPUT else Path(path).read_bytes()
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CommandError(f"{name}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise FileError(name, f"not UTF-8 text: {error.reason} at byte {error.start}", line) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise CommandError(f"{name}: can't be read: {reason}") from None
+        raise FileError(name, f"can't be read: {reason}") from None
 
 
-def _objects(file: str, place: str, content: Plain) -> Iterator[Document]:
-    """The object at `place`, or the items of the List that stands there."""
+def _objects(source: Text, number: int, root: str, content: Plain) -> Iterator[Document]:
+    """The object at `root`, or the items of the List that stands there."""
+
+    def fault(reason: str, at: str = "") -> FileError:
+        path = ".".join(part for part in (root, at) if part)
+        named = f"{path}: {reason}" if path else reason
+        return FileError(source.file, named, source.line(number, path))
+
     if not isinstance(content, dict):
-        raise CommandError(f"{place}: must be an object, is {_kind_of(content)}")
+        raise fault(f"must be an object of Kubernetes, is {_kind_of(content)}")
     kind = content.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise CommandError(f"{place}: kind: {'is required' if kind is None else 'must be a string'}")
+        raise fault("is required" if kind is None else "must be a string", "kind")
     if not kind.endswith("List"):
-        yield Document(file, place, content)
+        yield Document(source, number, root, content)
         return
     items = content.get("items", [])
     if not isinstance(items, list):
-        raise CommandError(f"{place}: items: must be a list, is {_kind_of(items)}")
+        raise fault(f"must be a list, is {_kind_of(items)}", "items")
     inherited = {"apiVersion": content.get("apiVersion"), "kind": kind.removesuffix("List")}
     inherited = {} if kind == "List" else {key: value for key, value in inherited.items() if value}
-    for number, item in enumerate(items, start=1):
+    for index, item in enumerate(items):
         entry = inherited | item if isinstance(item, dict) else item
-        yield from _objects(file, f"{place}, item {number}", entry)
+        yield from _objects(source, number, f"{root}.items[{index}]".removeprefix("."), entry)
 
 
 # --- YAML ---------------------------------------------------------------------------------------------------
@@ -156,54 +227,39 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _load(name: str, text: str) -> list[Plain]:
-    """The documents of a text as plain values, None for an empty one."""
-    return [
-        _Plainer(f"{name}: document {number}").plain(one)
-        for number, one in enumerate(_parse(name, text), start=1)
-    ]
-
-
-def _parse(name: str, text: str) -> list[Any]:
-    if text.lstrip()[:1] == "{":
+def _parse(source: Text) -> list[Any]:
+    if source.text.lstrip()[:1] == "{":
         try:
-            return [msgspec.json.decode(text)]  # exported with -o json, and a hundred times faster than YAML
+            return [
+                msgspec.json.decode(source.text)
+            ]  # exported with -o json, and a hundred times faster than YAML
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             pass
     try:
-        _check_depth(name, text)
-        return list(yaml.load_all(text, Loader=_Loader))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-        raise CommandError(f"{name}: {at}{one_line(error.problem or error.context)}") from None
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
-        raise CommandError(f"{name}: not YAML: {one_line(error)}") from None
-
-
-def _check_depth(name: str, text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise CommandError(f"{name}: nested more than {MAX_DEPTH} deep")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+        check_depth(source.text, _Loader, MAX_DEPTH)
+        return list(yaml.load_all(source.text, Loader=_Loader))
+    except yaml.YAMLError as error:
+        wrong = yaml_error(error)
+    except YamlError as error:
+        wrong = error
+    except (ValueError, OverflowError, RecursionError) as error:
+        wrong = YamlError(f"not YAML: {error}")
+    raise FileError(source.file, wrong.reason, wrong.line, wrong.column)
 
 
 class _Plainer:
     """Makes plain values of what a loader made: no nulls in mappings, keys are text, whole numbers ints."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, source: Text, number: int) -> None:
+        self._source = source
+        self._number = number
         self._nodes = 0
 
     def plain(self, value: Any, path: str = "", depth: int = 0) -> Plain:
-        """The plain value; raises CommandError where JSON has nothing for it."""
+        """The plain value; raises FileError where JSON has nothing for it."""
         self._nodes += 1
         if self._nodes > MAX_NODES or depth > MAX_DEPTH:
-            raise CommandError(f"{self._place}: too large once its aliases are followed")
+            raise self._fault("", "too large once its aliases are followed")
         if value is None or isinstance(value, str | bool | int):
             return value
         if isinstance(value, float):
@@ -229,8 +285,9 @@ class _Plainer:
                 found[name] = self.plain(entry, f"{path}.{name}" if path else name, depth + 1)
         return found
 
-    def _fault(self, path: str, message: str) -> CommandError:
-        return CommandError(f"{self._place}: {path}: {message}" if path else f"{self._place}: {message}")
+    def _fault(self, path: str, reason: str) -> FileError:
+        line = self._source.line(self._number, path)
+        return FileError(self._source.file, f"{path}: {reason}" if path else reason, line)
 
 
 def _kind_of(value: Plain) -> str:

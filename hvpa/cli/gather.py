@@ -122,7 +122,7 @@ class _Gathering:
         if _FORMER_GROUPS.get(document.group, document.group) != group:
             return False
         if found != wanted:
-            raise CommandError(f"{document.label}: apiVersion: must be {wanted}")
+            raise CommandError(f"{document.at('apiVersion')}: apiVersion: must be {wanted}")
         return bool(document.metadata.get("namespace", self.namespace) == self.namespace)
 
     def _uid(self) -> str:
@@ -147,7 +147,7 @@ class _Gathering:
         """The read-model of a document, with what a cluster would have filled in."""
         metadata = document.content.get("metadata")
         if not isinstance(metadata, dict):
-            raise CommandError(f"{document.label}: metadata: must be an object")
+            raise CommandError(f"{document.at('metadata')}: metadata: must be an object")
         name = _name(document)
         filled = {**metadata, "name": name, "namespace": self.namespace}
         if document is self.own:
@@ -219,7 +219,7 @@ def _name(document: Document) -> str:
     name = document.metadata.get("name")
     if not isinstance(name, str) or not name:
         raise CommandError(
-            f"{document.label}: metadata.name: {'must be a string' if name else 'is required'}"
+            f"{document.at('metadata.name')}: metadata.name: {'must be a string' if name else 'is required'}"
         )
     return name
 
@@ -234,4 +234,5 @@ def _list(value: Plain) -> list[Plain]:
 
 def _refuse(document: Document, problems: Sequence[FieldError]) -> None:
     if problems:
-        raise CommandError(f"{document.label}: {'; '.join(str(one) for one in problems)}")
+        told = "; ".join(str(one) for one in problems)
+        raise CommandError(f"{document.at(problems[0].path)}: {told}")

@@ -1,4 +1,4 @@
-"""YAML with the lines that its fields stand in: documents as plain values, and where each path is to be found.
+"""YAML with the lines that its fields stand in: documents as plain values, and the nodes they were read from.
 
 What belongs here: text to dicts, lists, strings, numbers and booleans. Scalars are read as kubectl reads them:
 timestamps and `12:30` stay text, `1e3` is a number. A key may stand only once in a mapping; anchors and aliases are
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 import yaml
 
 from hvpa.api.base import FieldError, path_of
+from hvpa.api.positions import YamlError, compose, line_of
 from hvpa.simulate.scenario_errors import ScenarioError, refusal
 
 MAX_DEPTH: Final = 50
@@ -50,18 +51,15 @@ for _kind, _pattern, _first in (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document: its file's name as messages call it, its content, and the line of each of its fields by path
-    (`policies[0].hpa.maxReplicas`; the empty path is the document)."""
+    """A document: its file's name as messages call it, its content, and the node that it was read from."""
 
     file: str
     content: Any
-    lines: dict[str, int]
+    node: yaml.Node
 
     def line(self, path: str) -> int:
         """The line of the field, or of the nearest thing around it where it is missing."""
-        while path and path not in self.lines:
-            path = path[: max(path.rfind("."), path.rfind("["), 0)]
-        return self.lines[path]
+        return line_of(self.node, path)
 
     def refuse(self, path: str, reason: str) -> ScenarioError:
         """The error for the field at `path`."""
@@ -71,56 +69,36 @@ class Source:
 def read_documents(file: str, text: str) -> list[Source]:
     """The documents of a YAML text that are not empty. Raises ScenarioError."""
     try:
-        _check_depth(file, text)
-        documents: list[yaml.Node] = list(yaml.compose_all(text, Loader=_Loader))
-    except ScenarioError:
-        raise
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = 1 if mark is None else mark.line + 1
-        raise ScenarioError(f"{file}:{line}: not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError) as error:
+        documents = compose(text, _Loader, MAX_DEPTH)
+    except YamlError as error:
+        raise ScenarioError(f"{file}:{error.line or 1}: {error.reason}") from None
+    except ValueError as error:
         raise ScenarioError(f"{file}:1: not YAML: {error}") from None
     return [_Reader(file, document).read() for document in documents]
 
 
-def _check_depth(file: str, text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                mark: Any = event.start_mark
-                raise ScenarioError(f"{file}:{mark.line + 1}: nested more than {MAX_DEPTH} deep")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-
-
 class _Reader:
-    """Makes plain values of one document's nodes and notes their lines."""
+    """Makes plain values of one document's nodes."""
 
     def __init__(self, file: str, node: yaml.Node) -> None:
         self._file = file
         self._node = node
-        self._lines: dict[str, int] = {}
         self._values = 0
 
     def read(self) -> Source:
-        self._lines[""] = self._node.start_mark.line + 1
-        return Source(self._file, self._value(self._node, ()), self._lines)
+        return Source(self._file, self._value(self._node, ()), self._node)
 
     def _value(self, node: yaml.Node, path: _Path) -> Any:
         self._values += 1
         if self._values > MAX_VALUES or len(path) > MAX_DEPTH:
             raise self._fault(node, (), "too large once its aliases are followed")
         if isinstance(node, yaml.MappingNode):
-            return {key: self._child(child, (*path, key), at) for key, child, at in self._entries(node, path)}
+            return {key: self._value(child, (*path, key)) for key, child in self._entries(node, path)}
         if isinstance(node, yaml.SequenceNode):
-            return [self._child(child, (*path, index), child) for index, child in enumerate(node.value)]
+            return [self._value(child, (*path, index)) for index, child in enumerate(node.value)]
         return self._scalar(node, path)
 
-    def _entries(self, node: yaml.MappingNode, path: _Path) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
-        """Key, value, and the node whose line counts for the field."""
+    def _entries(self, node: yaml.MappingNode, path: _Path) -> Iterator[tuple[str, yaml.Node]]:
         seen: set[str] = set()
         for key, child in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -128,11 +106,7 @@ class _Reader:
             if key.value in seen:
                 raise self._fault(key, (*path, key.value), "stands there twice")
             seen.add(key.value)
-            yield key.value, child, key
-
-    def _child(self, node: yaml.Node, path: _Path, at: yaml.Node) -> Any:
-        self._lines[path_of(path)] = at.start_mark.line + 1
-        return self._value(node, path)
+            yield key.value, child
 
     def _scalar(self, node: yaml.Node, path: _Path) -> Any:
         text: str = node.value

@@ -11,11 +11,11 @@ from tests.e2e.world.kube import Json
 from tests.e2e.world.operator import Operator
 
 FAULTY = {
-    "a cron expression": (
-        {"maintenanceWindows": [{"schedule": "61 3 * * *", "duration": "1h"}]},
+    "a cron expression that never comes true": (
+        {"maintenanceWindows": [{"schedule": "0 3 30 2 *", "duration": "1h"}]},
         "spec.maintenanceWindows[0].schedule",
     ),
-    "a time zone": (
+    "a time zone that the database lacks": (
         {"maintenanceWindows": [{"schedule": "0 3 * * *", "duration": "1h", "timeZone": "Mars/Utopia"}]},
         "spec.maintenanceWindows[0].timeZone",
     ),

@@ -32,7 +32,10 @@ def test_a_bad_manifest_is_refused_with_the_path_of_its_field(case: Case) -> Non
     paths = [error.path for error in errors]
     # An entry of a map is named `labels[a]` here and `labels.a` by the API server; the table names the map.
     assert case.path in paths or any(path.startswith(f"{case.path}[") for path in paths), paths
-    assert not case.message or FieldError(case.path, case.message) in errors
+    # Here a message may go on with the value, which the API server shows in its own way.
+    assert not case.message or any(
+        error.path == case.path and error.message.startswith(case.message) for error in errors
+    )
 
 
 @pytest.mark.parametrize("case", GOOD.values(), ids=GOOD.keys())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.core.spec_check import is_schedule, is_time_zone, spec_problems
+from hvpa.api.cron import FIELDS
+from hvpa.core.spec_check import is_schedule, is_time_zone, schedule_problem, spec_problems
 from tests.unit.core import build
 
 
@@ -48,16 +49,37 @@ def test_anything_else_is_no_time_zone(name: str) -> None:
     assert not is_time_zone(name)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "reason"),
+    [
+        ("0 25 * * 1-5", FIELDS[1].message),
+        ("0 0 1 MAI *", FIELDS[3].message),
+        ("0 0 \u0663 * *", FIELDS[2].message),
+        ("0 0 * * MON,FRI#2", FIELDS[4].message),
+        ("0 0 30 2 *", "must come true at some time"),
+        ("0 22 * *", "must be a cron expression of five fields"),
+        ("0\u00a00 * * *", "must be a cron expression of five fields"),
+        ("R 0 * * *", FIELDS[0].message),
+        ("0 0 R * *", "must be the same time for all"),
+    ],
+)
+def test_the_reason_names_the_field_that_is_wrong(schedule: str, reason: str) -> None:
+    problem = schedule_problem(schedule)
+    assert problem is not None
+    assert problem.startswith(reason)
+
+
 def test_problems_name_their_field() -> None:
     windows = [
         {"schedule": "0 22 * * *", "duration": "1h"},
-        {"schedule": "later", "duration": "1h", "timeZone": "Mars/Olympus"},
+        {"schedule": "0 0 1 MAI *", "duration": "1h", "timeZone": "Mars/Olympus"},
     ]
     spec = build.hvpa({"maintenanceWindows": windows}).spec
     assert spec is not None
-    assert [problem.path for problem in spec_problems(spec)] == [
-        "spec.maintenanceWindows[1].schedule",
-        "spec.maintenanceWindows[1].timeZone",
+    assert [str(problem) for problem in spec_problems(spec)] == [
+        f"spec.maintenanceWindows[1].schedule: {FIELDS[3].message}; it is 'MAI'",
+        "spec.maintenanceWindows[1].timeZone: must be the name of a time zone in the IANA database, such as"
+        " Europe/Berlin or UTC; it is 'Mars/Olympus'",
     ]
     good = build.hvpa().spec
     assert good is not None

@@ -1,0 +1,88 @@
+"""Where things stand in a YAML text: its documents as nodes, and the line of a field by its path.
+
+What belongs here: text to nodes. What nodes are as values is the business of who reads them. JSON is YAML, too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import yaml
+
+_INDEX: Final = re.compile(r"\[([0-9]{1,9})\]")
+
+
+class YamlError(ValueError):
+    """A text that is not YAML, or is nested too deep: the reason, and the place where it is known (from 1)."""
+
+    def __init__(self, reason: str, mark: Any = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line: int | None = None if mark is None else mark.line + 1
+        self.column: int | None = None if mark is None else mark.column + 1
+
+
+def compose(text: str, loader: Any, max_depth: int) -> list[yaml.Node]:
+    """The documents of a text that are not empty. Raises YamlError: libyaml overflows the stack where collections are
+    nested by the thousand, so more than `max_depth` is refused."""
+    try:
+        check_depth(text, loader, max_depth)
+        return list(yaml.compose_all(text, Loader=loader))
+    except yaml.YAMLError as error:
+        raise yaml_error(error) from None
+
+
+def check_depth(text: str, loader: Any, max_depth: int) -> None:
+    """Refuse collections that are nested deeper. Raises YamlError, and yaml.YAMLError for what is not YAML."""
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > max_depth:
+                raise YamlError(f"nested more than {max_depth} deep", event.start_mark)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def yaml_error(error: yaml.YAMLError) -> YamlError:
+    """PyYAML's error with the place where it was noticed."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        return YamlError(
+            f"not YAML: {error.problem or error.context}", error.problem_mark or error.context_mark
+        )
+    return YamlError(f"not YAML: {error}")
+
+
+def line_of(node: yaml.Node, path: str) -> int:
+    """The line of the field at `path` (`policies[0].hpa.maxReplicas`; the empty path is the document), or of the
+    nearest thing around it where it is missing."""
+    line: int = node.start_mark.line + 1
+    while path:
+        step = _step(node, path)
+        if step is None:
+            break
+        node, line, path = step
+    return line
+
+
+def _step(node: yaml.Node, path: str) -> tuple[yaml.Node, int, str] | None:
+    """The first part of a path taken: what stands there, its line, and the rest of the path."""
+    if isinstance(node, yaml.SequenceNode):
+        index = _INDEX.match(path)
+        if index is None or int(index[1]) >= len(node.value):
+            return None
+        child = node.value[int(index[1])]
+        return child, child.start_mark.line + 1, path[index.end() :].removeprefix(".")
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    found = [
+        (len(name), child, key.start_mark.line + 1)
+        for key, child in node.value
+        for name in (str(key.value), f"[{key.value}]")
+        if path.startswith(name) and path[len(name) : len(name) + 1] in ("", ".", "[")
+    ]
+    if not found:
+        return None
+    length, child, line = max(found, key=lambda entry: entry[0])
+    return child, line, path[length:].removeprefix(".")

@@ -1,0 +1,49 @@
+"""What may have been meant by a field that does not exist: the nearest name beside it, or where that name belongs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from hvpa.api.crd import model_schema
+from hvpa.api.spec import HvpaSpec
+
+_PART: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+_TOP: Final = ("apiVersion", "kind", "metadata", "spec")
+_MOST_PLACES: Final = 2
+"""Fields of the same name elsewhere that are listed; `value` is in more places than help."""
+
+
+def suggestion(path: str) -> str | None:
+    """What to write in place of the unknown field at `path`: `scaleUp` for `spec.hpa.scaleup`; for `spec.maxReplicas`
+    that it belongs into `spec.hpa.template.spec`. None where no name is near."""
+    *parents, name = _PART.findall(path) or [""]
+    schema = _spec_schema()
+    for part in parents[1:]:
+        schema = (
+            schema.get("items", {}) if part.startswith("[") else schema.get("properties", {}).get(part, {})
+        )
+    known = tuple(schema.get("properties", ())) if parents[:1] == ["spec"] else () if parents else _TOP
+    by_lower = {one.lower(): one for one in known}
+    places = [where for where, field in _fields(_spec_schema(), "spec") if field == name]
+    if 0 < len(places) <= _MOST_PLACES and name.lower() not in by_lower:
+        return f"it belongs into {' or '.join(places)}"
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"did you mean {by_lower[near[0]]}?" if near else None
+
+
+@cache
+def _spec_schema() -> dict[str, Any]:
+    return model_schema(HvpaSpec)
+
+
+def _fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    """All fields of a schema: where, and the name."""
+    for name, below in schema.get("properties", {}).items():
+        yield path, name
+        yield from _fields(below, f"{path}.{name}")
+    if "items" in schema:
+        yield from _fields(schema["items"], f"{path}[]")
