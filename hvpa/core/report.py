@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 from hvpa.api.hvpa import ScaleType
 from hvpa.api.objects import Selector
@@ -143,7 +142,6 @@ def selector_text(selector: Selector) -> str:
     return ",".join(parts)
 
 
-@lru_cache(maxsize=2048)
 def _blocked(entry: Blocked) -> BlockedScaling:
     horizontal = entry.axis == "horizontal"
     recommendation = None
