@@ -146,7 +146,7 @@ def _read(path: str, name: str) -> str:
         raw = sys.stdin.buffer.read() if path == STANDARD_INPUT else Path(path).read_bytes()
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise FileError(name, f"not UTF-8 text: {error.reason} at byte {error.start}", line) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error

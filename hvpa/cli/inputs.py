@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from os.path import exists, isdir, isfile
 from pathlib import Path
 from typing import Final
 
@@ -63,10 +64,14 @@ def from_names(names: Sequence[str], recursive: bool) -> Inputs:
     """What `-f` names: files, `-`, and folders."""
     found = Inputs()
     for name in names:
-        if name != STANDARD_INPUT and _is_folder(name):
+        if name != STANDARD_INPUT and isdir(name):
             before = len(found.files)
-            for path in _files_of(Path(name), recursive):
-                _add(found, str(path), named=False)
+            try:
+                for path in _files_of(Path(name), recursive):
+                    _add(found, str(path), named=False)
+            except OSError as error:
+                found.findings.append(Finding("error", name, None, f"can't be read: {error.strerror}"))
+                continue
             if len(found.files) == before:
                 hint = "" if recursive else "; -R looks into its folders"
                 found.findings.append(Finding("error", name, None, f"no YAML or JSON file in it{hint}"))
@@ -84,16 +89,9 @@ def from_kustomizations(folders: Sequence[str]) -> Inputs:
     return found
 
 
-def _is_folder(name: str) -> bool:
-    try:
-        return Path(name).is_dir()
-    except ValueError:  # a null character in the name
-        return False
-
-
 def _files_of(folder: Path, recursive: bool) -> Iterator[Path]:
     paths = folder.rglob("*") if recursive else folder.iterdir()
-    return (path for path in sorted(paths) if path.suffix in SUFFIXES and path.is_file())
+    return (path for path in sorted(paths) if path.suffix in SUFFIXES and isfile(path))
 
 
 def _add(found: Inputs, path: str, named: bool) -> None:
@@ -110,7 +108,7 @@ def _follow(folder: Path, found: Inputs, seen: set[Path]) -> None:
     if place in seen:
         return
     seen.add(place)
-    path = next((folder / name for name in KUSTOMIZATIONS if (folder / name).is_file()), None)
+    path = next((folder / name for name in KUSTOMIZATIONS if isfile(folder / name)), None)
     if path is None:
         found.findings.append(Finding("error", str(folder), None, "no kustomization.yaml in it"))
         return
@@ -131,8 +129,8 @@ def _follow(folder: Path, found: Inputs, seen: set[Path]) -> None:
             line = source.line(number, changing[0])
             found.findings.append(Finding("note", str(path), line, reason, remedy))
         for name, entry, at in _entries(content):
-            place = Finding("error", str(path), source.line(number, at), f"{name}: {entry} does not exist")
-            _resource(folder / entry, place, found, seen)
+            missing = Finding("error", str(path), source.line(number, at), f"{name}: {entry} does not exist")
+            _resource(folder / entry, missing, found, seen)
 
 
 def _entries(content: dict[str, Plain]) -> Iterator[tuple[str, str, str]]:
@@ -146,11 +144,11 @@ def _entries(content: dict[str, Plain]) -> Iterator[tuple[str, str, str]]:
 def _resource(target: Path, missing: Finding, found: Inputs, seen: set[Path]) -> None:
     """Read what a kustomization names; `missing` is what to say where it is not there."""
     entry = missing.reason.removesuffix(" does not exist")
-    if "\0" in entry or not target.exists():
+    if not exists(target):
         remote = any(sign in entry for sign in _REMOTE)
         reason = f"{entry} is not on this machine: not checked"
         found.findings.append(replace(missing, severity="note", reason=reason) if remote else missing)
-    elif target.is_dir():
+    elif isdir(target):
         _follow(target, found, seen)
     else:
         found.add(str(target), named=False)

@@ -68,9 +68,10 @@ kind: PodList
     found = read(tmp_path, text)
     assert [one.kind for one in found] == ["A", "B", "C", "Deployment", "E"]
     assert found[3].content["apiVersion"] == "apps/v1"
-    assert found[1].label.endswith("case.yaml: B n/b")
-    assert found[2].label.endswith("case.yaml: document 3, item 2, item 1: C")
-    assert found[3].label.endswith("case.yaml: Deployment d")
+    assert found[1].label.endswith("case.yaml:7: B n/b")
+    assert found[2].label.endswith("case.yaml:9: C")
+    assert found[3].label.endswith("case.yaml:11: Deployment d")
+    assert found[1].line("metadata.name") == 7
 
 
 def test_json_is_read_by_a_faster_way(tmp_path: Path) -> None:
@@ -107,49 +108,49 @@ BOMB = "kind: A\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("a tab", "kind: A\n\tx: 1\n", "line 2, column 1: found "),
-        ("an open bracket", "kind: [\n", "line 2, column 1: did not find expected node content"),
-        ("an unknown alias", "kind: *x\n", "line 1, column 7: found undefined alias"),
-        ("a key twice", "kind: A\nx: 1\nx: 2\n", "line 3, column 1: key 'x' stands there twice"),
+        ("a tab", "kind: A\n\tx: 1\n", ":2:1: not YAML: found "),
+        ("an open bracket", "kind: [\n", ":2:1: not YAML: did not find expected node content"),
+        ("an unknown alias", "kind: *x\n", ":1:7: not YAML: found undefined alias"),
+        ("a key twice", "kind: A\nx: 1\nx: 2\n", ":3:1: not YAML: key 'x' stands there twice"),
         (
             "a custom tag",
             "kind: !foo x\n",
-            "line 1, column 7: could not determine a constructor for the tag '!foo'",
+            ":1:7: not YAML: could not determine a constructor for the tag '!foo'",
         ),
         ("a control character", b"kind: \x01\n", "not YAML: "),
-        ("bytes", b"kind: \xff\n", "not UTF-8 text: invalid start byte at byte 6"),
+        ("bytes", b"kind: \xff\n", ":1: not UTF-8 text: invalid start byte at byte 6"),
         ("an endless number", f"kind: A\nx: {'9' * 5000}\n", "not YAML: "),
         (
             "not a number",
             "kind: A\nspec: {x: [.nan]}\n",
-            "document 1: spec.x[0]: nan is not a number that JSON knows",
+            ":2: spec.x[0]: nan is not a number that JSON knows",
         ),
-        ("binary", "kind: A\nx: !!binary aGk=\n", "document 1: x: a YAML bytes is nothing that JSON knows"),
+        ("binary", "kind: A\nx: !!binary aGk=\n", ":2: x: a YAML bytes is nothing that JSON knows"),
         ("a list as a key", "kind: A\n? [a]\n: b\n", "found unhashable key"),
-        ("null as a key", "kind: A\nx: {~: b}\n", "document 1: x: None can't be a key"),
-        ("text", "hello\n", "document 1: must be an object, is text"),
-        ("a list", "- kind: A\n", "document 1: must be an object, is a list"),
-        ("no kind", "kind: A\n---\nmetadata: {}\n", "document 2: kind: is required"),
-        ("a kind that is a number", "kind: 3\n", "document 1: kind: must be a string"),
-        ("items that are none", "kind: List\nitems: 3\n", "document 1: items: must be a list, is a number"),
+        ("null as a key", "kind: A\nx: {~: b}\n", ":2: x: None can't be a key"),
+        ("text", "hello\n", ":1: must be an object of Kubernetes, is text"),
+        ("a list", "- kind: A\n", ":1: must be an object of Kubernetes, is a list"),
+        ("no kind", "kind: A\n---\nmetadata: {}\n", ":3: kind: is required"),
+        ("a kind that is a number", "kind: 3\n", ":1: kind: must be a string"),
+        ("items that are none", "kind: List\nitems: 3\n", ":2: items: must be a list, is a number"),
         (
             "an item that is none",
             "kind: List\nitems: [3]\n",
-            "document 1, item 1: must be an object, is a number",
+            ":2: items[0]: must be an object of Kubernetes, is a number",
         ),
         (
             "an item that is null",
             "kind: List\nitems: [~]\n",
-            "document 1, item 1: must be an object, is nothing",
+            ":2: items[0]: must be an object of Kubernetes, is nothing",
         ),
         ("deep nesting", "[" * 5000, "nested more than 100 deep"),
         ("deep JSON", '{"kind":' + "[" * 5000, "nested more than 100 deep"),
         (
             "a document in itself",
             "kind: A\nx: &x [*x]\n",
-            "document 1: too large once its aliases are followed",
+            ":1: too large once its aliases are followed",
         ),
-        ("a billion aliases", BOMB, "document 1: too large once its aliases are followed"),
+        ("a billion aliases", BOMB, ":1: too large once its aliases are followed"),
     ],
 )
 def test_a_fault_is_told_with_its_place(
@@ -163,9 +164,20 @@ def test_a_fault_is_told_with_its_place(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", ["missing.yaml", ".", "nul\0l"])
+@pytest.mark.parametrize("path", ["missing.yaml", "nul\0l"])
 def test_a_file_that_can_not_be_read_is_named(shell: Shell, path: str) -> None:
     ran = shell.run("validate", "-f", str(shell.folder / path))
     assert ran.code == 1
     assert "can't be read" in ran.err
-    assert len(ran.err.splitlines()) == 1
+    assert len(ran.err.splitlines()) == 2  # and the summary
+
+
+def test_json_that_yaml_can_not_read_has_no_lines(tmp_path: Path) -> None:
+    (document,) = read(tmp_path, '{"kind": "A",\n"x": "\\ud83d\\ude00"}')
+    assert document.line("x") in (1, 2)
+
+
+def test_lines_of_a_huge_text_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_PLACED", 5)
+    (document,) = read(tmp_path, "kind: A\nx: 1\n")
+    assert document.line("x") == 1

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hvpa.api.hvpa import parse_spec
 from hvpa.cli.main import main
+from hvpa.core.spec_check import spec_problems
 from tests.unit.cli.support import NOW, Doc, load, of_kind
 
 KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")
@@ -74,6 +76,8 @@ def ends_well(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> None:
     assert "Traceback" not in told
     assert "internal error" not in told
     assert (code == 0) == bool(out.getvalue())
+    if argv[0] == "validate" and code == 0:
+        assert all(": warning: " in line or ": note: " in line for line in told.splitlines())
     if argv[0] == "explain":
         assert len(told.splitlines()) == (code != 0)
 
@@ -131,6 +135,33 @@ def test_any_value_in_any_place(
     where[last] = value
     stream = json.dumps({"kind": "List", "items": documents})
     ends_well(monkeypatch, stream.encode(), "explain", "--now", NOW, "-o", output)
+
+
+@settings(FUZZ, max_examples=150)
+@given(place=st.sampled_from([path for number, path in PLACES if number == 0]), value=values)
+def test_what_has_no_error_is_accepted_by_the_models(
+    monkeypatch: pytest.MonkeyPatch, place: tuple[str | int, ...], value: Any
+) -> None:
+    document = copy.deepcopy(of_kind(GARDENER, "Hvpa"))
+    where: Any = document
+    *parents, last = place
+    try:
+        for part in parents:
+            where = where[part]
+        where[last] = value
+    except (KeyError, TypeError, IndexError):  # a place of another document
+        return
+    stdin = io.TextIOWrapper(io.BytesIO(json.dumps(document).encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(["validate", "-o", "json", "-f", "-"])
+    errors = json.loads(out.getvalue())["errors"]
+    assert (code == 0) == (errors == 0)
+    if errors == 0:
+        spec, problems = parse_spec(json.loads(json.dumps(document))["spec"])
+        assert spec is not None, problems
+        assert spec_problems(spec) == ()
 
 
 def test_places_are_all_over_the_documents() -> None:

@@ -22,7 +22,8 @@ def changed(values: Doc) -> Doc:
 def test_good_manifests_are_accepted(shell: Shell, case: Case) -> None:
     ran = shell.run("validate", "-f", shell.file(json.dumps(case.manifest)))
     assert ran.code == 0, ran.err
-    assert ran.out == "1 Hvpa in 1 file: valid\n"
+    assert ran.out.startswith("1 Hvpa in 1 file: valid")
+    assert all(": warning: Hvpa " in line for line in ran.err.splitlines())
 
 
 @pytest.mark.parametrize("case", manifests.bad(), ids=lambda case: case.name)
@@ -30,64 +31,116 @@ def test_bad_manifests_are_refused_with_the_path(shell: Shell, case: Case) -> No
     path = shell.file(json.dumps(case.manifest))
     ran = shell.run("validate", "-f", path)
     assert (ran.code, ran.out) == (1, "")
-    assert all(line.startswith(f"{path}: ") for line in ran.err.splitlines())
-    assert any(f": {case.path}" in line for line in ran.err.splitlines()), ran.err
+    *findings, summary = ran.err.splitlines()
+    assert all(line.startswith(f"{path}:1: error: ") for line in findings)
+    assert any(f": {case.path}" in line for line in findings), ran.err
+    assert summary.startswith("1 Hvpa in 1 file: ")
 
 
 def test_files_with_all_kinds_of_objects_are_checked(shell: Shell) -> None:
-    ran = shell.run("validate", "-f", str(DATA / "gardener.yaml"), "-f", shell.file(manifests.base()))
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out == "2 Hvpas in 2 files: valid\n"
+    other = changed({"metadata.namespace": "other"})
+    ran = shell.run("validate", "-f", str(DATA / "gardener.yaml"), "-f", shell.file(other))
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("2 Hvpas in 2 files: valid, ")
 
 
 def test_standard_input_is_a_file_too(shell: Shell) -> None:
-    ran = shell.run("validate", "-f", "-", stdin=json.dumps(manifests.base()))
-    assert (ran.code, ran.out) == (0, "1 Hvpa in 1 file: valid\n")
+    ran = shell.run("validate", "-f", "-", stdin=json.dumps(changed(QUIET)))
+    assert (ran.code, ran.out, ran.err) == (0, "1 Hvpa in 1 file: valid\n", "")
 
 
-def test_all_faults_of_all_files_are_told(shell: Shell) -> None:
+def test_all_faults_of_all_files_are_told_with_their_lines(shell: Shell) -> None:
     broken = changed({"metadata.name": "b", "metadata.namespace": "shop", "spec.mode": "Stop"})
-    nameless = changed({"metadata": {}})
-    first = shell.file([broken, nameless, manifests.base()], "first.yaml")
+    first = shell.file([changed({"metadata": {}}), broken], "first.yaml")
     second = shell.file("kind: [\n", "second.yaml")
     third = shell.file({"kind": "Pod"}, "third.yaml")
     ran = shell.run("validate", "-f", first, second, third)
     assert (ran.code, ran.out) == (1, "")
     lines = ran.err.splitlines()
-    assert lines[0].startswith(f"{first}: Hvpa shop/b: spec.mode: must be 'Apply', 'Recommend' or 'Paused'")
-    assert lines[1].startswith(f"{first}: document 2: Hvpa: metadata.name: ")
-    assert lines[2].startswith(f"{second}: line 2, column 1: ")
-    assert lines[3] == f"{third}: no Hvpa in it"
+    assert lines[0].startswith(f"{first}:3: error: Hvpa: metadata.name: is required")
+    number = (shell.folder / "first.yaml").read_text().splitlines().index("  mode: Stop") + 1
+    assert lines[1].startswith(
+        f"{first}:{number}: error: Hvpa shop/b: spec.mode: must be 'Apply', 'Recommend' or"
+    )
+    assert lines[2].startswith(f"{second}:2:1: error: not YAML: ")
+    assert lines[3] == "2 Hvpas in 3 files: 3 errors"
     assert len(lines) == 4
 
 
+def test_an_hvpa_must_be_there(shell: Shell) -> None:
+    path = shell.file({"kind": "Pod"})
+    ran = shell.run("validate", "-f", path)
+    assert (ran.code, ran.err.splitlines()[0]) == (1, f"{path}: error: no Hvpa in it")
+
+
 def test_what_the_api_server_can_not_check_is_checked(shell: Shell) -> None:
-    windows = [{"schedule": "61 * * * *", "duration": "1h", "timeZone": "Mars/Base"}]
+    windows = [{"schedule": "0 0 30 2 *", "duration": "1h", "timeZone": "Mars/Base"}]
     ran = shell.run("validate", "-f", shell.file(changed({"spec.maintenanceWindows": windows})))
     assert ran.code == 1
-    assert f"Hvpa default/case: {CRON}: " in ran.err
+    assert f"Hvpa default/case: {CRON}: must come true" in ran.err
     assert "Hvpa default/case: spec.maintenanceWindows[0].timeZone: " in ran.err
 
 
-def test_a_warning_does_not_fail(shell: Shell) -> None:
-    intervals = [
-        {"vpaWeight": 20, "startReplicaCount": 1, "lastReplicaCount": 6},
-        {"vpaWeight": 40, "startReplicaCount": 3, "lastReplicaCount": 10},
-    ]
-    overlapping = changed({"spec.weightBasedScalingIntervals": intervals})
-    ran = shell.run("validate", "-f", shell.file(overlapping))
-    assert (ran.code, ran.out) == (0, "1 Hvpa in 1 file: valid\n")
-    assert "Hvpa default/case: warning: " in ran.err
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"spec.maintenanceWindows": [{"schedule": "0 25 * * 1-5", "duration": "1h"}]},
+            "the hour (field 2) must be 0 to 23, or a list, a range or steps of these, such as 1,3 or 1-5 or */2;"
+            " it is '25'",
+        ),
+        ({"kind": "HVPA"}, "kind: there is no kind HVPA; did you mean Hvpa?"),
+        ({"kind": "Hpva"}, "kind: there is no kind Hpva; did you mean Hvpa?"),
+        ({"apiVersion": "v1"}, "apiVersion: must be autoscaling.k8s.io/v1alpha1; it is 'v1'"),
+        ({"apiVersion": None}, "apiVersion: must be autoscaling.k8s.io/v1alpha1; it is missing"),
+        ({"spec.hpa.scaleup": {}}, "spec.hpa.scaleup: unknown field; did you mean scaleUp?"),
+        ({"spec.minReplicas": 1}, "spec.minReplicas: unknown field; it belongs into spec.hpa.template.spec"),
+        ({"spec.hpa.scaleUp.updatePolicy.updateMode": False}, "or 'MaintenanceWindow'; write it in quotes"),
+    ],
+)
+def test_an_error_says_what_may_have_been_meant(shell: Shell, changes: Doc, told: str) -> None:
+    ran = shell.run("validate", "-f", shell.file(changed(changes)))
+    assert ran.code == 1
+    assert told in ran.err
 
 
-def test_an_hvpa_of_another_version_is_refused(shell: Shell) -> None:
-    ran = shell.run("validate", "-f", shell.file(changed({"apiVersion": "v1"})))
-    assert (ran.code, "apiVersion: must be autoscaling.k8s.io/v1alpha1" in ran.err) == (1, True)
+HOLE = [{"vpaWeight": 20, "startReplicaCount": 1, "lastReplicaCount": 6}]
+QUIET: Doc = {
+    "spec.hpa.template.spec.metrics": [
+        {"type": "Resource", "resource": {"name": "cpu", "targetAverageValue": "300m"}}
+    ],
+    "spec.weightBasedScalingIntervals": [{"vpaWeight": 50}],
+}
+
+
+def test_a_warning_fails_only_where_it_is_to(shell: Shell) -> None:
+    path = shell.file(changed({**QUIET, "spec.weightBasedScalingIntervals": HOLE}))
+    ran = shell.run("validate", "-f", path)
+    assert (ran.code, ran.out) == (0, "1 Hvpa in 1 file: valid, 1 warning\n")
+    assert (
+        ": warning: Hvpa default/case: spec.weightBasedScalingIntervals: no interval holds 7 to 10" in ran.err
+    )
+    strict = shell.run("validate", "--strict", "-f", path)
+    assert (strict.code, strict.out) == (1, "")
+
+
+def test_json_is_for_programs(shell: Shell) -> None:
+    path = shell.file(changed({**QUIET, "spec.weightBasedScalingIntervals": HOLE}))
+    told = shell.run("validate", "-o", "json", "-f", path).json
+    assert (told["files"], told["hvpas"], told["errors"], told["warnings"]) == (1, 1, 0, 1)
+    (finding,) = told["findings"]
+    assert (
+        finding["line"]
+        == (shell.folder / "case.yaml").read_text().splitlines().index("  weightBasedScalingIntervals:") + 1
+    )
+    assert (finding["severity"], finding["file"], finding["object"]) == ("warning", path, "Hvpa default/case")
+    assert finding["field"] == "spec.weightBasedScalingIntervals"
+    assert finding["reason"]
+    assert finding["remedy"]
+    assert finding["column"] is None
 
 
 def test_files_are_needed(shell: Shell) -> None:
     ran = shell.run("validate")
     assert ran.code == 2
-    assert ran.err == (
-        "hvpa validate: error: the following arguments are required: -f/--filename (see hvpa validate --help)\n"
-    )
+    assert "one of the arguments -f/--filename -k/--kustomize is required" in ran.err

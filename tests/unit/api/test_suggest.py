@@ -1,0 +1,29 @@
+"""What may have been meant by an unknown field."""
+
+from __future__ import annotations
+
+import pytest
+
+from hvpa.api.suggest import suggestion
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("spec.hpa.scaleup", "did you mean scaleUp?"),
+        ("spec.weightBasedScalingIntervals[0].vpaweight", "did you mean vpaWeight?"),
+        ("spec.vpa.template.spec.resourcePolicy.containerPolicies[1].minAllow", "did you mean minAllowed?"),
+        ("spec.maxReplica", "did you mean replicas?"),
+        ("spec.maxReplicas", "it belongs into spec.trajectory.intervals[] or spec.hpa.template.spec"),
+        ("spec.minReplicas", "it belongs into spec.hpa.template.spec"),
+        ("spec.hpa.percentage", None),
+        ("spec.xyzzy", None),
+        ("spec.xyzzy.unknown.deep", None),
+        ("sepc", "did you mean spec?"),
+        ("metadata.nmae", None),
+        ("", None),
+    ],
+)
+def test_a_name_that_is_near_or_elsewhere_is_suggested(path: str, told: str | None) -> None:
+    found = suggestion(path)
+    assert sorted((found or "").split()) == sorted((told or "").split())
