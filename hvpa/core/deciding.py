@@ -106,7 +106,8 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: 
     if usable:
         wants_out = wish.beyond_max and bounds.upper is not None and current >= bounds.upper
         vertical = scale_vertically(seen, moment, weight, wants_out)
-    return _joined(seen, wish, weight, horizontal, vertical, resources)
+    judged = _joined(seen, wish, weight, horizontal, vertical, resources)
+    return structs.replace(judged, upper=bounds.upper)
 
 
 def _is_left_at_zero(seen: Scene, bounds: Bounds) -> bool:

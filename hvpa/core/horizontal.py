@@ -11,7 +11,16 @@ from hvpa.api.status import HorizontalAxis, SpentWish
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
-from hvpa.core.gates import CONTESTED, OUTSIDE_BOUNDS, STABILIZATION_WINDOW, Change, Hold, Moment, first_hold
+from hvpa.core.gates import (
+    CONTESTED,
+    MAX_STEP,
+    OUTSIDE_BOUNDS,
+    STABILIZATION_WINDOW,
+    Change,
+    Hold,
+    Moment,
+    first_hold,
+)
 from hvpa.core.model import Blocked, Direction, Scene
 from hvpa.core.present import Present, after
 from hvpa.core.refusals import refused_until
@@ -73,6 +82,8 @@ def _go(
     full = way.step
     note = way.told(current, wish)
     nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), (note,))
+    if full == current and way.next_at is not None:
+        return _held(structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at))
     reported = full
     if way.weight_now == 100 and wish.replicas is not None and full == current:
         reported = wish.replicas
@@ -248,7 +259,7 @@ def _change(
     return Change(
         policy=policy,
         last_scale_time=seen.horizontal.last_scale_time,
-        contested_until=contest.until,
+        contested_until=contest.until(up=reported > current),
         refused_until=refused_until(seen.horizontal.refused, moment.present, current, reported),
         weightless=weightless,
         unmeasured=way.measurement.is_awaited,

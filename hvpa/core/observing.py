@@ -67,6 +67,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
         status=scene.status,
         problem=scene.problem,
         workload=scene.workload,
+        target=scene.target,
         horizontal=scene.horizontal,
         vertical=scene.vertical,
         legacy_override=scene.legacy_override,
@@ -131,6 +132,7 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
         status=status,
         problem=problem,
         workload=workload,
+        target=workload or _standing(objects.workload),
         horizontal=horizontal,
         vertical=vertical,
         legacy_override=legacy,
@@ -168,6 +170,12 @@ def _problem(objects: Objects) -> Finding | None:
     if objects.workload is None or objects.workload.metadata.deletion_timestamp is not None:
         return Finding("TargetNotFound", f"{target.kind} {target.name} does not exist")
     return _too_large(objects.workload)
+
+
+def _standing(workload: Workload | None) -> Workload | None:
+    """The target where it is not scaled, so far as it can be reported."""
+    is_there = workload is not None and workload.metadata.deletion_timestamp is None
+    return workload if workload is not None and is_there and _too_large(workload) is None else None
 
 
 def _rivals_told(rivals: tuple[str, ...]) -> str:

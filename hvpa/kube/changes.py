@@ -59,8 +59,8 @@ def _targets(vpa: Vpa) -> list[tuple[object, ...]]:
 
 
 def pod_changed(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed. A pod that waits to be
-    scheduled or started is as good as none."""
+    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed, or why it can't be
+    scheduled or started. One that waits for that as usual is as good as none."""
     return _pod(old) != _pod(new)
 
 
@@ -69,11 +69,14 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         return None
     status = pod.status
     ended = [
-        (container.name, container.state.terminated, container.last_state.terminated)
-        for container in status.container_statuses
-        if container.state.terminated is not None or container.last_state.terminated is not None
+        (container.name, container.state, container.last_state)
+        for container in (*status.container_statuses, *status.init_container_statuses)
+        if container.state.terminated is not None
+        or container.last_state.terminated is not None
+        or container.state.waiting is not None
     ]
-    if status.phase in ("", "Pending") and not ended:
+    unscheduled = [one for one in status.conditions if one.type == "PodScheduled" and one.status == "False"]
+    if status.phase in ("", "Pending") and not ended and not unscheduled:
         return None
     ready: Condition | None = condition(status.conditions, "Ready")
     return (
@@ -85,5 +88,6 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         status.message,
         None if ready is None else (ready.status, ready.last_transition_time),
         ended,
+        unscheduled,
         pod.spec,
     )
