@@ -11,6 +11,7 @@ from hvpa.api.status import HorizontalAxis, SpentWish
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
+from hvpa.core.estimate import SETTLING as SETTLING
 from hvpa.core.gates import (
     CONTESTED,
     MAX_STEP,
@@ -28,9 +29,6 @@ from hvpa.core.state import step_time
 from hvpa.core.weights import Bounds, Weight
 from hvpa.core.wish import Wish
 
-SETTLING = dt.timedelta(seconds=60)
-"""After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
-and an HPA period (15 s)."""
 STEP_PERIOD = dt.timedelta(seconds=15)
 """Where `maxStep` limits a step out, the next one follows at the earliest after this: the period of the HPA and of
 Postmates' controller. Without it, steps would follow one another as fast as the workload can be written."""

@@ -45,6 +45,9 @@ class Settings:
 
     hpa_tolerance_ppm: int = 100_000
     in_place: bool = False
+    vpa_period: dt.timedelta = dt.timedelta(minutes=1)
+    """How often the VPA's recommender writes: its `--recommender-interval` (1 minute by default), or how long one of
+    its rounds takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Final
+
 from hvpa.api.objects import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
 from hvpa.kube.parsed import StoredHvpa
+
+SILENCE: Final = dt.timedelta(minutes=2)
+"""A recommender writes every minute: after a longer pause, its recommendation may have been reported as stale."""
 
 
 def _meta(meta: Meta) -> tuple[object, ...]:
@@ -43,13 +49,20 @@ def hpa_changed(old: Hpa, new: Hpa) -> bool:
 
 
 def vpa_changed(old: Vpa, new: Vpa) -> bool:
-    """Whether spec, targets, conditions, labels or owners changed; bounds move all the time and aren't read."""
+    """Whether spec, targets, conditions, labels or owners changed, or the recommender is back after a silence; bounds
+    move all the time and aren't read."""
     return (
-        _targets(old) != _targets(new)
+        _was_silent(old, new)
+        or _targets(old) != _targets(new)
         or old.status.conditions != new.status.conditions
         or bytes(old.raw_spec) != bytes(new.raw_spec)
         or _meta(old.metadata) != _meta(new.metadata)
     )
+
+
+def _was_silent(old: Vpa, new: Vpa) -> bool:
+    before, now = old.metadata.written_at(), new.metadata.written_at()
+    return before is not None and now is not None and now - before > SILENCE
 
 
 def _targets(vpa: Vpa) -> list[tuple[object, ...]]:

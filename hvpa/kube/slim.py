@@ -23,6 +23,7 @@ from hvpa.api.objects import (
     PodSpec,
     PodStatus,
     ResourceList,
+    StatusWrite,
     Vpa,
     VpaSpecRead,
     VpaStatusRead,
@@ -152,8 +153,11 @@ def slim_hpa(hpa: Hpa) -> StoredHpa:
 
 
 def slim_vpa(vpa: Vpa) -> StoredVpa:
-    """Of a VPA, drop the bounds of its recommendation, and share texts. Raises as `slim_hpa`."""
+    """Of a VPA, drop the bounds of its recommendation but that of memory upwards, and all writes but the latest one of
+    its status, and share texts. Raises as `slim_hpa`."""
     slim_meta(vpa.metadata, is_kept)
+    written = vpa.metadata.written_at()
+    _set(vpa.metadata, "managed_fields", [] if written is None else [StatusWrite("status", written)])
     spec = msgspec.structs.replace(vpa.spec)
     _set(spec, "target_ref", slim_reference(spec.target_ref))
     _set(spec, "update_policy", _parts.share(spec.update_policy))
@@ -231,7 +235,8 @@ def _slim_container(one: ContainerStatus) -> ContainerStatus:
 def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendation:
     target = _slim_amounts(one.target)
     uncapped = target if one.uncapped_target == one.target else _slim_amounts(one.uncapped_target)
-    return ContainerRecommendation(text(one.container_name), target, _NO_AMOUNTS, _NO_AMOUNTS, uncapped)
+    upper = {name: value for name, value in one.upper_bound.items() if name == "memory"} or _NO_AMOUNTS
+    return ContainerRecommendation(text(one.container_name), target, _NO_AMOUNTS, upper, uncapped)
 
 
 def _slim_amounts(amounts: ResourceList) -> ResourceList:
