@@ -457,7 +457,11 @@ MOST = {"resourcePolicy": {"containerPolicies": [{"containerName": "*", "maxAllo
         pytest.param(
             build.merged(spoken(9999), {"metadata": {"creationTimestamp": None}}), False, id="of unknown age"
         ),
-        pytest.param({"status": {"recommendation": None}}, False, id="without a recommendation"),
+        pytest.param(
+            build.merged(spoken(9999), {"status": {"recommendation": None}}),
+            False,
+            id="without a recommendation",
+        ),
     ],
 )
 def test_a_recommendation_is_stale_once_its_recommender_is_silent(
