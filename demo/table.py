@@ -29,6 +29,10 @@ _SHORT = {
     "UpdatePolicy": "mode Off",
     "MinChange": "too small",
     "Rollout": "rollout",
+    "SustainedDemand": "5 min of demand",
+    "OutOfMemory": "OOM lately",
+    "MinHistory": "history",
+    "MaxStep": "max step",
     "Weight": "weight 0",
 }
 

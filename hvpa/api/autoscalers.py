@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from functools import lru_cache
 from typing import Any
 
@@ -207,10 +208,30 @@ def _vpa_spec(raw: bytes) -> VpaSpecRead:
 _large_vpa_spec = lru_cache(maxsize=16)(_vpa_spec.__wrapped__)
 
 
+class StatusWrite(ReadModel, frozen=True):
+    """A `metadata.managedFields` entry, reduced to when it was made and whether it is one of the status."""
+
+    subresource: str = ""
+    time: Instant | None = None
+
+
+class VpaMeta(Meta, frozen=True):
+    """`metadata` of a VPA, with when its status was written."""
+
+    managed_fields: list[StatusWrite] = []
+
+    def written_at(self) -> dt.datetime | None:
+        """When the status was last changed; None where nobody says."""
+        found = [
+            one.time for one in self.managed_fields if one.subresource == "status" and one.time is not None
+        ]
+        return max(found, default=None)
+
+
 class Vpa(ReadModel, frozen=True):
     """A VerticalPodAutoscaler; the spec is kept as bytes, as the HPA's."""
 
-    metadata: Meta
+    metadata: VpaMeta
     raw_spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="spec")
     status: VpaStatusRead = VpaStatusRead()
 

@@ -84,22 +84,32 @@ def _version() -> Schema:
         },
         "additionalPrinterColumns": [
             _column("Target", "string", ".spec.targetRef.name", "Workload that is scaled."),
-            _column("Replicas", "integer", ".status.replicas", "Present number of replicas."),
-            _column("HPA", "number", ".status.hpaWeight", "Present horizontal weight in percent."),
-            _column("VPA", "number", ".status.vpaWeight", "Present vertical weight in percent."),
             _column(
-                "Blocked",
-                "string",
-                '.status.conditions[?(@.type=="ScalingBlocked")].reason',
-                "What holds scaling back.",
+                "Ready", "string", _condition("Ready", "status"), "Whether the workload is as it should be."
             ),
+            _column("Mode", "string", ".spec.mode", "Apply, Recommend or Paused."),
+            _column("Current", "integer", ".status.replicas", "Present number of replicas."),
+            _column(
+                "Desired", "integer", ".status.recommended.replicas", "Replicas if nothing were held back."
+            ),
+            _column("Blocked", "string", _condition("ScalingBlocked", "reason"), "What holds scaling back."),
+            _column("Reason", "string", _condition("Ready", "reason"), "Why Ready is what it is.", wide=True),
+            _column("HPA-Weight", "number", ".status.hpaWeight", "Horizontal weight in percent.", wide=True),
+            _column("VPA-Weight", "number", ".status.vpaWeight", "Vertical weight in percent.", wide=True),
             _column("Age", "date", ".metadata.creationTimestamp", "Time since the Hvpa was made."),
         ],
     }
 
 
-def _column(name: str, kind: str, path: str, description: str) -> Schema:
-    return {"name": name, "type": kind, "jsonPath": path, "description": description}
+def _column(name: str, kind: str, path: str, description: str, *, wide: bool = False) -> Schema:
+    """A column of `kubectl get`; a `wide` one is shown with `-o wide` only."""
+    column: Schema = {"name": name, "type": kind, "jsonPath": path, "description": description}
+    return column | {"priority": 1} if wide else column
+
+
+def _condition(kind: str, field: str) -> str:
+    """The path of a condition's field."""
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'
 
 
 def _root_schema() -> Schema:

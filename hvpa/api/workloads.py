@@ -80,7 +80,8 @@ class WorkloadSpec(ReadModel, frozen=True):
 
 
 class Progress(Condition, frozen=True):
-    """A condition of a workload. Of those of a Deployment, `Progressing` says when the rollout last went on."""
+    """A condition of a workload. Of those of a Deployment, `Progressing` says when the rollout last went on, and
+    `ReplicaFailure` why no pods can be created."""
 
     last_update_time: Instant | None = None
 
@@ -169,9 +170,17 @@ class Terminated(ReadModel, frozen=True):
     finished_at: Instant | None = None
 
 
-class ContainerState(ReadModel, frozen=True):
-    """The part of a container's state that tells of its end."""
+class Waiting(ReadModel, frozen=True):
+    """Why a container does not run yet, or not any more."""
 
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(ReadModel, frozen=True):
+    """The parts of a container's state that say why it does not run."""
+
+    waiting: Waiting | None = None
     terminated: Terminated | None = None
 
 
@@ -181,6 +190,7 @@ class ContainerStatus(ReadModel, frozen=True):
     name: str
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
+    restart_count: Count = 0
 
 
 class PodStatus(ReadModel, frozen=True):
@@ -192,6 +202,7 @@ class PodStatus(ReadModel, frozen=True):
     start_time: Instant | None = None
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
 
 
 class Pod(ReadModel, frozen=True):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from hvpa.api.duration import DurationError, parse_duration
 from hvpa.api.timestamp import TimestampError, parse_timestamp
 
 DEFAULT_TOLERANCE_PPM = 100_000
@@ -29,6 +30,17 @@ def tolerance(text: str) -> int:
     if not value.is_finite() or not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a fraction from 0 to below 1")
     return int(value * 1_000_000)
+
+
+def period(text: str) -> dt.timedelta:
+    """`--vpa-recommender-interval`: a duration of a second to a day."""
+    try:
+        found = parse_duration(text)
+    except DurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not dt.timedelta(seconds=1) <= found <= dt.timedelta(days=1):
+        raise argparse.ArgumentTypeError(f"{text}: only durations from 1s to 24h are recommenders' intervals")
+    return found
 
 
 def instant(text: str) -> dt.datetime:

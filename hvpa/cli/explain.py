@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.timestamp import format_timestamp
-from hvpa.cli.arguments import DEFAULT_TOLERANCE_PPM, instant, svg_file, tolerance
+from hvpa.cli.arguments import DEFAULT_TOLERANCE_PPM, instant, period, svg_file, tolerance
 from hvpa.cli.contract import to_json
 from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
@@ -59,6 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FRACTION",
         help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
     )
+    add(
+        "--vpa-recommender-interval",
+        type=period,
+        default=dt.timedelta(minutes=1),
+        metavar="DURATION",
+        help="how often the VPA's recommender writes: after three times that, what it said is stale (default 1m)",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -68,7 +76,11 @@ def main(args: argparse.Namespace) -> int:
     gathered = _gathered(args)
     _refuse_invalid(gathered.objects.hvpa)
     now = args.now if args.now is not None else SystemClock().now()
-    seen = observe(gathered.objects, now, Settings(hpa_tolerance_ppm=args.hpa_tolerance))
+    seen = observe(
+        gathered.objects,
+        now,
+        Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval),
+    )
     decision = decide(seen)
     if args.plot is not None:
         write_drawing(args.plot, _drawn(seen, decision))

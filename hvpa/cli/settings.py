@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import re
 import socket
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hvpa.cli.arguments import tolerance
+from hvpa.cli.arguments import period, tolerance
 from hvpa.core.model import Settings
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.config import own_namespace
@@ -82,6 +83,13 @@ def _add_cluster(add: Add) -> None:
         default=100_000,
         metavar="FRACTION",
         help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
+    )
+    add(
+        "--vpa-recommender-interval",
+        type=period,
+        default=dt.timedelta(minutes=1),
+        metavar="DURATION",
+        help="how often the VPA's recommender writes: after three times that, what it said is stale (default 1m)",
     )
 
 
@@ -158,7 +166,7 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
     """The settings that the parsed flags and the environment mean."""
     duration = float(args.lease_duration)
     return RunSettings(
-        decisions=Settings(hpa_tolerance_ppm=args.hpa_tolerance),
+        decisions=Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval),
         kubeconfig=args.kubeconfig,
         context=args.context,
         scopes=tuple(dict.fromkeys(args.namespace)) or (ALL_NAMESPACES,),

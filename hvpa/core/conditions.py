@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from hvpa.api import text
-from hvpa.api.status import Refusal, StatusCondition
+from hvpa.api.status import StatusCondition
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.contest import manager_of
-from hvpa.core.gates import CONTESTED, REFUSED
-from hvpa.core.judgement import Judgement, blocked_text, saturation
+from hvpa.core.gates import CONTESTED
+from hvpa.core.judgement import Judgement, blocked_text
 from hvpa.core.model import Axis, Finding, Scene
 from hvpa.core.pod_level import cut_short
 from hvpa.core.present import Present
+from hvpa.core.readiness import ready, refusal_text, refusals
 from hvpa.core.slots import recommendations
 from hvpa.core.vertical import governed, recommended
 
@@ -21,13 +22,15 @@ _FIRST = 1024
 def conditions(seen: Scene, present: Present, judged: Judgement) -> tuple[StatusCondition, ...]:
     """All conditions, always in the same order."""
     before = {entry.type: entry for entry in seen.status.conditions}
+    hpa, vpa, contested = _hpa_active(seen, judged), _vpa_active(seen, judged), _contested(seen, judged)
+    is_ready, why = ready(seen, present, judged, hpa, vpa, contested)
     findings = (
-        ("Ready", *_ready(seen, judged)),
-        ("HpaActive", *_hpa_active(seen, judged)),
-        ("VpaActive", *_vpa_active(seen, judged)),
+        ("Ready", is_ready, _with_warnings(seen, why)),
+        ("HpaActive", *hpa),
+        ("VpaActive", *vpa),
         ("ScalingBlocked", *_scaling_blocked(seen, judged)),
         ("Paused", *_paused(seen)),
-        ("Contested", *_contested(seen, judged)),
+        ("Contested", *contested),
     )
     return tuple(
         [_condition(seen, present, before.get(kind), kind, holds, why) for kind, holds, why in findings]
@@ -54,23 +57,11 @@ def _condition(
     )
 
 
-def _ready(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
-    if seen.problem is not None or seen.spec is None:
-        return False, seen.problem or Finding("InvalidSpec", "the spec can't be read")
-    holds, reason, why = True, "Reconciled", "the workload follows its recommendations"
-    if not seen.hpa.configured and not seen.vpa.configured:
-        holds, reason = False, "NoRecommender"
-        why = "neither spec.hpa nor spec.vpa is to be deployed or names an object"
-    elif judged.scaled_to_zero:
-        reason, why = "ScaledToZero", "the target has 0 replicas and is left alone"
-    elif seen.spec.mode != "Apply":
-        reason = seen.spec.mode
-        why = f"mode {reason}: nothing is changed; status.recommended has what mode Apply would set"
-    elif refused := refusals(seen, judged):
-        holds, reason, why = False, REFUSED, _refused_text(refused, judged)
-    elif judged.joint is not None and (saturated := saturation(judged.joint)):
-        reason, why = "Saturated", "; ".join(saturated)
-    return holds, Finding(reason, "; ".join((text.told(why, _FIRST), *seen.spec.warnings)))
+def _with_warnings(seen: Scene, finding: Finding) -> Finding:
+    """The finding with the warnings about the spec after it."""
+    if seen.problem is not None or seen.spec is None or not seen.spec.warnings:
+        return finding
+    return Finding(finding.reason, "; ".join((text.told(finding.message, _FIRST), *seen.spec.warnings)))
 
 
 def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
@@ -83,7 +74,7 @@ def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
         if judged.scaled_to_zero and problem is None:
             return False, Finding("NoPods", "the target has 0 replicas")
         return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
-    return True, problem or seen.hpa.read_as_is or Finding("Recommending", "the HPA's recommendation counts")
+    return True, problem or seen.hpa.read_as_is or Finding("Recommending", "using the HPA's recommendation")
 
 
 def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
@@ -108,36 +99,15 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if judged.young_until is not None:
         until = f"until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")
-    return True, seen.vpa.read_as_is or Finding("Recommending", "the VPA's recommendation counts")
+    return True, seen.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
 
 
 def _scaling_blocked(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if not judged.blocked:
         return False, Finding("NotBlocked", "nothing is held back")
     told = [blocked_text(entry) for entry in judged.blocked]
-    told += [_refusal_text(axis, record) for axis, record in refusals(seen, judged)]
+    told += [refusal_text(axis, record) for axis, record in refusals(seen, judged)]
     return True, Finding(judged.blocked[0].reason, "; ".join(told))
-
-
-def refusals(seen: Scene, judged: Judgement) -> tuple[tuple[Axis, Refusal], ...]:
-    """The axes on which a change is held back because the API server refused it, and what it said."""
-    held = {entry.axis for entry in judged.blocked if entry.reason == REFUSED}
-    records: tuple[tuple[Axis, Refusal | None], ...] = (
-        ("horizontal", seen.horizontal.refused),
-        ("vertical", seen.vertical.refused),
-    )
-    return tuple([(axis, record) for axis, record in records if axis in held and record is not None])
-
-
-def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], judged: Judgement) -> str:
-    told = [_refusal_text(axis, record) for axis, record in refused]
-    retries = [entry.until for entry in judged.blocked if entry.reason == REFUSED and entry.until is not None]
-    return "; ".join([*told, *(f"tried again at {format_timestamp(when)}" for when in sorted({*retries}))])
-
-
-def _refusal_text(axis: Axis, record: Refusal) -> str:
-    what = "replicas" if axis == "horizontal" else "requests"
-    return f"the API server refused to change {what}: {record.message}"
 
 
 def _paused(seen: Scene) -> tuple[bool, Finding]:
@@ -149,13 +119,16 @@ def _paused(seen: Scene) -> tuple[bool, Finding]:
 def _contested(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     held = [entry for entry in judged.blocked if entry.reason == CONTESTED]
     if not held or seen.workload is None:
-        return False, Finding("NotContested", "nobody else keeps changing what this Hvpa sets")
+        return False, Finding("NotContested", "no other client is reverting changes")
     axes: list[Axis] = sorted({entry.axis for entry in held})
-    told = [
-        f"{'replicas' if axis == 'horizontal' else 'resources'} keep being set back by "
-        f"{manager_of(seen.workload, axis)}"
-        for axis in axes
-    ]
-    until = max((entry.until for entry in held if entry.until is not None), default=None)
+    parts = [_reverted(manager_of(seen.workload, axis), axis) for axis in axes]
+    until = min((entry.until for entry in held if entry.until is not None), default=None)
     retry = "" if until is None else f"; tried again at {format_timestamp(until)}"
-    return True, Finding("SetBack", "; ".join(told) + retry)
+    return True, Finding("SetBack", "; ".join(parts) + retry)
+
+
+def _reverted(manager: str, axis: Axis) -> str:
+    """Who reverts what, and what helps."""
+    if axis == "horizontal":
+        return f"{manager} keeps reverting replicas: remove spec.replicas from what it applies"
+    return f"{manager} keeps reverting requests: remove the containers' resources from what it applies"

@@ -22,6 +22,9 @@ from hvpa.core.state import INSTANT
 HOUR = dt.timedelta(hours=1)
 """What is undone again within this time is contested (DESIGN 8)."""
 FIRST_WAIT = dt.timedelta(minutes=5)
+FIRST_WAIT_UP = dt.timedelta(minutes=1)
+"""For more replicas and larger requests: they serve demand that is there, and two deploys within an hour that reset
+them are no rival controller (docs/decisions/0024)."""
 LONGEST_WAIT = HOUR
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -29,14 +32,18 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 class Contest(msgspec.Struct, frozen=True, gc=False):
     """How one axis stands with somebody else who sets its fields.
 
-    `until` is when the wait ends (None: there is none), `record` what is to be remembered while it lasts,
+    `since` is when the wait began (None: there is none), `record` what is to be remembered while it lasts,
     `count` how often the change has been undone, this time included.
     """
 
     undone: bool = False
-    until: dt.datetime | None = None
+    since: dt.datetime | None = None
     record: SetBack | None = None
     count: int = 0
+
+    def until(self, *, up: bool) -> dt.datetime | None:
+        """When a change in this direction is made again; None where it need not wait. The instant may have passed."""
+        return None if self.since is None else self.since + wait_of(self.count, up=up)
 
     def after_step(self, when: dt.datetime) -> SetBack | None:
         """The record once the axis has made a step, whose recorded time is `when`."""
@@ -54,18 +61,18 @@ def judge_contest(
     if record is None or last_scale_time is None or present.is_ahead(last_scale_time):
         return Contest(undone=True, count=1)
     if record.time > last_scale_time:
-        until = record.time + wait_of(record.count)
-        return Contest(True, None if present.is_past(until) else until, record, record.count)
+        return Contest(True, record.time, record, record.count)
     if present.is_past(record.time + HOUR):
         return Contest(undone=True, count=1)
     found = SetBack(count=record.count + 1, time=max(present.stamp(), last_scale_time + INSTANT))
-    return Contest(True, found.time + wait_of(found.count), found, found.count)
+    return Contest(True, found.time, found, found.count)
 
 
-def wait_of(count: int) -> dt.timedelta:
-    """How long the axis waits when its change was undone for the `count`-th time (from the second on): 5 minutes,
-    doubling, an hour at most."""
-    return min(LONGEST_WAIT, FIRST_WAIT * (1 << min(max(count - 2, 0), 10)))
+def wait_of(count: int, *, up: bool) -> dt.timedelta:
+    """How long the axis waits when its change was undone for the `count`-th time (from the second on): 1 minute on the
+    way up and 5 minutes on the way down, doubling, an hour at most. Undone for the third time: 2 and 10 minutes."""
+    first = FIRST_WAIT_UP if up else FIRST_WAIT
+    return min(LONGEST_WAIT, first * (1 << min(max(count - 2, 0), 10)))
 
 
 def manager_of(workload: Workload, axis: Axis) -> str:

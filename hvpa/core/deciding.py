@@ -50,7 +50,7 @@ def decide(seen: Observation) -> Decision:
     if seen.metadata.deletion_timestamp is not None:
         return Decision(status=seen.status)
     present = Present(seen.now, seen.changes_at)
-    decision = _decided(present, seen, *_wish(seen), seen.settings.in_place)
+    decision = _decided(present, seen, *_wish(seen, present), seen.settings.in_place)
     if present.changes_at is None:
         return decision
     return structs.replace(decision, recheck_after=present.changes_at - seen.now)
@@ -106,7 +106,8 @@ def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: 
     if usable:
         wants_out = wish.beyond_max and bounds.upper is not None and current >= bounds.upper
         vertical = scale_vertically(seen, moment, weight, wants_out)
-    return _joined(seen, wish, weight, horizontal, vertical, resources)
+    judged = _joined(seen, wish, weight, horizontal, vertical, resources)
+    return structs.replace(judged, upper=bounds.upper)
 
 
 def _is_left_at_zero(seen: Scene, bounds: Bounds) -> bool:
@@ -210,7 +211,7 @@ def _bounds(seen: Observation) -> Bounds:
     return Bounds(template.min_replicas or 1, template.max_replicas)
 
 
-def _wish(seen: Observation) -> tuple[Wish, Bounds]:
+def _wish(seen: Observation, present: Present) -> tuple[Wish, Bounds]:
     """The HPA's wish and its bounds. Where there is no HPA yet, or the target has no replicas, only what the mailbox
     must hold."""
     if seen.problem is not None or seen.spec is None or seen.workload is None:
@@ -224,7 +225,7 @@ def _wish(seen: Observation) -> tuple[Wish, Bounds]:
     if seen.hpa.object is None or _is_left_at_zero(seen, bounds):
         inside = put_inside(mailbox, seen.workload.spec.replicas, bounds)
         return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem), bounds
-    return trusted_wish(seen.hpa.object, seen, bounds), bounds
+    return trusted_wish(seen.hpa.object, seen, bounds, present), bounds
 
 
 def _owned_changes(seen: Scene) -> tuple[OwnedChange, ...]:

@@ -32,6 +32,9 @@ _NO_SOURCE = MetricSource()
 MEASURED_AFTER = dt.timedelta(seconds=30)
 """From a pod's readiness until the HPA counts what it uses: a metric window (`groupPods` in podautoscaler's
 replica_calculator.go)."""
+SETTLING = dt.timedelta(seconds=60)
+"""After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
+and an HPA period (15 s)."""
 MICRO = 1_000_000
 """Fractions of pods are told in millionths."""
 MOST_PODS = 2**31 * MICRO

@@ -6,13 +6,25 @@ from collections.abc import Iterable, Mapping
 
 from hvpa.api import text
 from hvpa.api.status import HvpaStatus
-from hvpa.core.gates import MEASUREMENT
+from hvpa.core.gates import MAX_STEP, MEASUREMENT
 from hvpa.core.judgement import Judgement, blocked_text, wire
 from hvpa.core.model import Axis, Direction, Event, Scene
 
 _EXPECTED = frozenset(
-    {"NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "HpaAwaited", "VpaAwaited", "NoMetrics"}
-    | {"NoRecommendation", "NoPods"}
+    {
+        "NotConfigured",
+        "NotReady",
+        "HpaCreated",
+        "VpaCreated",
+        "HpaAwaited",
+        "VpaAwaited",
+        "NoMetrics",
+        "NoRecommendation",
+        "NoPods",
+        "HpaInactive",
+        "VpaInactive",
+        "Contested",
+    }
 )
 """Reasons for an inactive axis that are part of a normal start, or told by another condition: no event."""
 _TOLD = frozenset(
@@ -28,6 +40,8 @@ _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
     ("vertical", "down"): "ScaledDown",
 }
 
+_PASSING = frozenset({MEASUREMENT, MAX_STEP})
+"""Gates that follow a step, for a minute at most: no event."""
 _COMPARED = 2048
 """Characters of warnings by which it is told whether they stand in a condition's message, which has an end."""
 
@@ -62,11 +76,11 @@ def _block_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
         (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
     }
     for entry in judged.blocked:
-        if entry.reason == MEASUREMENT:
-            continue  # what follows each step, for a minute
+        if entry.reason in _PASSING:
+            continue
         if (entry.reason, entry.axis, entry.direction, entry.container, entry.resource) not in known:
             yield Event("Normal", "ScalingBlocked", blocked_text(entry))
-    if any(reason != MEASUREMENT for reason, *_ in known) and not judged.blocked:
+    if any(reason not in _PASSING for reason, *_ in known) and not judged.blocked:
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
 
 

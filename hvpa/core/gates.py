@@ -27,16 +27,24 @@ UPDATE_POLICY = "UpdatePolicy"
 """The direction's update mode is Off."""
 REFUSED = "Refused"
 """The API server refused this change; it is tried again later."""
+MIN_HISTORY = "MinHistory"
+"""The VPA's history is too young to lower a request."""
+OUT_OF_MEMORY = "OutOfMemory"
+"""The container ran out of memory not long ago: its memory is not lowered."""
 STABILIZATION_WINDOW = "StabilizationWindow"
 """The axis was scaled less than the direction's stabilization duration ago."""
 MAINTENANCE_WINDOW = "MaintenanceWindow"
 """The direction's update mode is MaintenanceWindow and no window is open."""
 ROLLOUT = "Rollout"
-"""The workload's last rollout is not complete, or another one is not yet worth it."""
+"""The workload's last rollout is not complete."""
+SUSTAINED_DEMAND = "SustainedDemand"
+"""Demand has to last for some minutes before pods are replaced for it (`Trajectory`)."""
 MEASUREMENT = "Measurement"
 """The HPA has yet to measure what the last step made of the workload."""
 MIN_CHANGE = "MinChange"
 """The change is smaller than the direction's threshold."""
+MAX_STEP = "MaxStep"
+"""`hpa.scaleUp.maxStep` divides the way into steps, and the next one is due at a later time."""
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
@@ -84,7 +92,9 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     the API server refused is tried again, `weightless` whether the interval gives it no weight, `disruptive` whether it
     restarts pods, `too_small` whether it is below the threshold and `small_until` when that stops to matter,
     `unmeasured` whether it has to wait for a new measurement and `measured_at` until when at the latest. `wait` is the
-    stabilization duration where it is not the policy's, `worth_at` from when on pods are replaced for it.
+    stabilization duration where it is not the policy's, `worth_at` from when on pods are replaced for it. `kept_until`
+    is when a container that ran out of memory may have less of it (`is_kept` alone: no clock ends that), `young_until`
+    when the VPA's history is old enough.
     """
 
     policy: ScaleType
@@ -99,6 +109,9 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     measured_at: dt.datetime | None = None
     wait: dt.timedelta | None = None
     worth_at: dt.datetime | None = None
+    is_kept: bool = False
+    kept_until: dt.datetime | None = None
+    young_until: dt.datetime | None = None
 
 
 def _paused(change: Change, moment: Moment) -> Hold | None:
@@ -123,6 +136,18 @@ def _refused(change: Change, moment: Moment) -> Hold | None:
     return None if until is None or moment.present.is_past(until) else Hold(REFUSED, until)
 
 
+def _min_history(change: Change, moment: Moment) -> Hold | None:
+    until = change.young_until
+    return None if until is None or moment.present.is_past(until) else Hold(MIN_HISTORY, until)
+
+
+def _out_of_memory(change: Change, moment: Moment) -> Hold | None:
+    if not change.is_kept:
+        return None
+    until = change.kept_until
+    return None if until is not None and moment.present.is_past(until) else Hold(OUT_OF_MEMORY, until)
+
+
 def _stabilization(change: Change, moment: Moment) -> Hold | None:
     wait = change.policy.stabilization_duration if change.wait is None else change.wait
     until = moment.present.held_until(change.last_scale_time, wait)
@@ -137,12 +162,12 @@ def _maintenance(change: Change, moment: Moment) -> Hold | None:
 
 
 def _rollout(change: Change, moment: Moment) -> Hold | None:
-    if not change.disruptive:
-        return None
-    if not moment.is_settled:
-        return Hold(ROLLOUT, moment.settles_at)
-    early = change.worth_at is not None and not moment.present.is_past(change.worth_at)
-    return Hold(ROLLOUT, change.worth_at) if early else None
+    return Hold(ROLLOUT, moment.settles_at) if change.disruptive and not moment.is_settled else None
+
+
+def _sustained_demand(change: Change, moment: Moment) -> Hold | None:
+    until = change.worth_at
+    return None if until is None or moment.present.is_past(until) else Hold(SUSTAINED_DEMAND, until)
 
 
 def _measurement(change: Change, moment: Moment) -> Hold | None:
@@ -168,9 +193,12 @@ GATES: tuple[tuple[str, Gate], ...] = (
     (WEIGHT, _weight),
     (UPDATE_POLICY, _update_policy),
     (REFUSED, _refused),
+    (MIN_HISTORY, _min_history),
+    (OUT_OF_MEMORY, _out_of_memory),
     (STABILIZATION_WINDOW, _stabilization),
     (MAINTENANCE_WINDOW, _maintenance),
     (ROLLOUT, _rollout),
+    (SUSTAINED_DEMAND, _sustained_demand),
     (MEASUREMENT, _measurement),
     (MIN_CHANGE, _min_change),
 )

@@ -11,7 +11,17 @@ from hvpa.api.status import HorizontalAxis, SpentWish
 from hvpa.api.timestamp import format_timestamp
 from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
-from hvpa.core.gates import CONTESTED, OUTSIDE_BOUNDS, STABILIZATION_WINDOW, Change, Hold, Moment, first_hold
+from hvpa.core.estimate import SETTLING as SETTLING
+from hvpa.core.gates import (
+    CONTESTED,
+    MAX_STEP,
+    OUTSIDE_BOUNDS,
+    STABILIZATION_WINDOW,
+    Change,
+    Hold,
+    Moment,
+    first_hold,
+)
 from hvpa.core.model import Blocked, Direction, Scene
 from hvpa.core.present import Present, after
 from hvpa.core.refusals import refused_until
@@ -19,9 +29,6 @@ from hvpa.core.state import step_time
 from hvpa.core.weights import Bounds, Weight
 from hvpa.core.wish import Wish
 
-SETTLING = dt.timedelta(seconds=60)
-"""After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
-and an HPA period (15 s)."""
 STEP_PERIOD = dt.timedelta(seconds=15)
 """Where `maxStep` limits a step out, the next one follows at the earliest after this: the period of the HPA and of
 Postmates' controller. Without it, steps would follow one another as fast as the workload can be written."""
@@ -73,6 +80,8 @@ def _go(
     full = way.step
     note = way.told(current, wish)
     nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), (note,))
+    if full == current and way.next_at is not None:
+        return _held(structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at))
     reported = full
     if way.weight_now == 100 and wish.replicas is not None and full == current:
         reported = wish.replicas
@@ -248,7 +257,7 @@ def _change(
     return Change(
         policy=policy,
         last_scale_time=seen.horizontal.last_scale_time,
-        contested_until=contest.until,
+        contested_until=contest.until(up=reported > current),
         refused_until=refused_until(seen.horizontal.refused, moment.present, current, reported),
         weightless=weightless,
         unmeasured=way.measurement.is_awaited,

@@ -299,7 +299,8 @@ class JointVertical(VerticalScaling):
         change = step.change
         raised_at = self._raised_at(slot)
         if step.direction == "down" and raised_at is not None:
-            change = structs.replace(change, last_scale_time=raised_at, wait=HALF_LIFE)
+            until = None if change.is_kept else after(raised_at, HALF_LIFE)
+            change = structs.replace(change, is_kept=True, kept_until=until)
         elif step.direction == "down":
             wait = self.spec.scale_down.stabilization_duration or SHRINKS_AFTER
             change = structs.replace(change, wait=wait)

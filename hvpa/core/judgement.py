@@ -35,6 +35,8 @@ class Judgement(msgspec.Struct, frozen=True, gc=False):
     young_until: dt.datetime | None = None
     without_request: tuple[str, ...] = ()
     joint: JointView | None = None
+    upper: int | None = None
+    """maxReplicas, where there is an HPA."""
 
 
 def amount(entry: Blocked, value: int) -> str:
@@ -64,8 +66,8 @@ def saturation(view: JointView) -> tuple[str, ...]:
             format_resource(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
         ]
         told.append(
-            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas of {each} serve "
-            f"{together}, which is all that there may be"
+            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas (maxReplicas) of {each} "
+            f"(the largest size allowed) serve {together}"
         )
     return tuple(told)
 

@@ -46,6 +46,9 @@ class Settings:
 
     hpa_tolerance_ppm: int = 100_000
     in_place: bool = False
+    vpa_period: dt.timedelta = dt.timedelta(minutes=1)
+    """How often the VPA's recommender writes: its `--recommender-interval` (1 minute by default), or how long one of
+    its rounds takes."""
 
 
 class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
@@ -137,6 +140,18 @@ class PodTotal(msgspec.Struct, frozen=True, gc=False):
     is_whole: bool = False
 
 
+class StuckPods(msgspec.Struct, frozen=True, gc=False):
+    """Pods that can't run for one and the same reason: the name of the first of them and its message, and how many
+    there are. Reported from `since` to before `until` (None: without such a limit)."""
+
+    reason: str
+    pod: str
+    message: str = ""
+    count: int = 1
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+
+
 class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """What a decision needs of the pods: counts by state, who starves, and when the last one became ready."""
 
@@ -147,6 +162,10 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """Names of pods that are not ready (ten at most)."""
     newest_unready: dt.datetime | None = None
     """When the last one of those that are not ready was created; None where all are."""
+    terminating: int = 0
+    """How many are being deleted."""
+    stuck: tuple[StuckPods, ...] = ()
+    """Those that can't be scheduled or started, by reason."""
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
     and when that was last seen."""
@@ -198,6 +217,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     problem: Finding | None
     """Why nothing can be scaled at all (invalid spec, no target, two Hvpas on one target); None when all is well."""
     workload: Workload | None
+    """The target; None where nothing can be scaled."""
+    target: Workload | None
+    """The target as far as there is one, be it scaled or not."""
     horizontal: HorizontalAxis
     vertical: VerticalAxis
     legacy_override: bool

@@ -4,7 +4,7 @@ operator, `explain -f` and the simulator alike."""
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
@@ -19,6 +19,7 @@ from hvpa.api.objects import (
     Workload,
     condition,
 )
+from hvpa.api.timestamp import format_timestamp
 from hvpa.core.memo import Basis, remembered, remembered_while
 from hvpa.core.model import (
     LAST_APPLIED,
@@ -37,6 +38,7 @@ from hvpa.core.report import selector_text
 from hvpa.core.rollout import see_pods
 from hvpa.core.slots import RESOURCES, recommendations
 from hvpa.core.spec_check import spec_problems
+from hvpa.core.stale import silent_since
 from hvpa.core.state import recorded_axes
 
 SUPPORTED_KINDS = ("Deployment", "StatefulSet")
@@ -46,6 +48,8 @@ MOST_PROBLEMS = 20
 """Faults of a spec that are told at once."""
 MOST_SELECTOR = 32_768
 """Characters of a workload's selector, which the status repeats for the HPA."""
+Silent = tuple[tuple[str, dt.datetime | None], ...]
+"""VPAs by name that their recommender has not written for too long, and when it last did."""
 _NO_AMOUNTS: ResourceList = {}
 _NO_HPA: Recommender[Hpa] = Recommender(False)
 
@@ -55,7 +59,9 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     now = now.astimezone(dt.UTC)
     present = Present(now)
     uncapped = objects.hvpa.spec is not None and objects.hvpa.spec.joint
-    scene = _scene(present, objects, tuple([_said(one, uncapped) for one in objects.vpas]))
+    silent = [(one.metadata.name, silent_since(one, present, settings.vpa_period)) for one in objects.vpas]
+    vpas = tuple([_said(one, uncapped) for one in objects.vpas])
+    scene = _scene(present, objects, vpas, tuple([one for one in silent if one[1] is not None]))
     hpa = _NO_HPA
     if scene.spec is not None and scene.workload is not None:
         hpa = resolve_hpa(scene.metadata, scene.spec, objects.hpas, objects.others)
@@ -68,6 +74,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
         status=scene.status,
         problem=scene.problem,
         workload=scene.workload,
+        target=scene.target,
         horizontal=scene.horizontal,
         vertical=scene.vertical,
         legacy_override=scene.legacy_override,
@@ -98,18 +105,18 @@ def _said(vpa: Vpa, uncapped: bool) -> Vpa:
     return structs.replace(vpa, status=status)
 
 
-def _basis(objects: Objects, vpas: tuple[Vpa, ...]) -> Basis:
+def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
     """All of them but the HPAs. Lists are made anew for each decision, their members are not."""
     hvpa = objects.hvpa
     return Basis(
         (hvpa.metadata.namespace, hvpa.metadata.name),
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload),
-        (objects.pods, vpas, objects.vpa_served, objects.others, hvpa.problems),
+        (objects.pods, vpas, silent, objects.vpa_served, objects.others, hvpa.problems),
     )
 
 
 @remembered_while(_basis, of_status=True)
-def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
+def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Scene:
     """The scene without its HPA."""
     hvpa = objects.hvpa
     spec, status = hvpa.spec, hvpa.status
@@ -121,7 +128,7 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas, objects.others), objects)
+        vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas, objects.others), objects, dict(silent))
         since = vertical.last_scale_up_time
         if since is not None and present.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then
@@ -132,6 +139,7 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
         status=status,
         problem=problem,
         workload=workload,
+        target=workload or _standing(objects.workload),
         horizontal=horizontal,
         vertical=vertical,
         legacy_override=legacy,
@@ -172,6 +180,12 @@ def _problem(objects: Objects) -> Finding | None:
     return _too_large(objects.workload)
 
 
+def _standing(workload: Workload | None) -> Workload | None:
+    """The target where it is not scaled, so far as it can be reported."""
+    is_there = workload is not None and workload.metadata.deletion_timestamp is None
+    return workload if workload is not None and is_there and _too_large(workload) is None else None
+
+
 def _rivals_named(rivals: Sequence[str]) -> str:
     """Who they are. Of many no name is told, nor how many they are: else each one more would be news to all others."""
     if len(rivals) > MOST_RIVALS:
@@ -199,7 +213,9 @@ def _lacks_requests(workload: Workload) -> bool:
     )
 
 
-def _usable_vpa(found: Recommender[Vpa], objects: Objects) -> Recommender[Vpa]:
+def _usable_vpa(
+    found: Recommender[Vpa], objects: Objects, silent: Mapping[str, dt.datetime | None]
+) -> Recommender[Vpa]:
     """Add why a VPA's recommendation does not count (yet)."""
     if not found.configured:
         return found
@@ -218,4 +234,10 @@ def _usable_vpa(found: Recommender[Vpa], objects: Objects) -> Recommender[Vpa]:
         message = provided.message if provided is not None else ""
         text = message or f"VerticalPodAutoscaler {found.object.metadata.name} has no recommendation yet"
         return structs.replace(found, problem=Finding("NoRecommendation", text))
+    since = silent.get(found.object.metadata.name)
+    if since is not None and objects.workload is not None and objects.workload.spec.replicas > 0:
+        name, when = found.object.metadata.name, format_timestamp(since)
+        why = f"the status of VerticalPodAutoscaler {name} was last updated at {when}"
+        text = f"{why}: is its recommender running, does it get metrics?"
+        return structs.replace(found, problem=Finding("RecommendationStale", text))
     return found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
+from hvpa.api import text
 from hvpa.api.hvpa import ScaleType
 from hvpa.api.objects import Selector
 from hvpa.api.status import (
@@ -24,12 +26,18 @@ from hvpa.api.status import (
     VpaRecommendationStatus,
     VpaScalingStatus,
 )
-from hvpa.core.conditions import conditions, refusals
+from hvpa.core.conditions import conditions
 from hvpa.core.judgement import Judgement, amount, wire
 from hvpa.core.memo import remembered
-from hvpa.core.model import Blocked, ContainerResources, Scene
+from hvpa.core.model import Axis, Blocked, ContainerResources, Scene
 from hvpa.core.present import Present
+from hvpa.core.readiness import refusals
 from hvpa.core.weights import FULL, percent
+
+WRITE_FAILED: Final = "WriteFailed"
+"""A write got no answer, or an error."""
+CRASHED: Final = "DecisionFailed"
+"""The decision itself raised an error: a defect of the operator."""
 
 
 def next_status(seen: Scene, present: Present, judged: Judgement) -> HvpaStatus:
@@ -37,7 +45,7 @@ def next_status(seen: Scene, present: Present, judged: Judgement) -> HvpaStatus:
     before, spec, workload = seen.status, seen.spec, seen.workload
     told = conditions(seen, present, judged)
     if spec is None or workload is None:
-        return _updated(before, {"conditions": told, "last_blocked_scaling": (), "last_error": None})
+        return _updated(before, {"conditions": told, "last_error": None, **_not_scaled(seen)})
     weight = judged.weight.vertical_ppm if judged.weight is not None else None
     hpa, vpa = spec.hpa, spec.vpa
     fields: dict[str, object] = {
@@ -60,6 +68,20 @@ def next_status(seen: Scene, present: Present, judged: Judgement) -> HvpaStatus:
     return _updated(before, fields)
 
 
+def _not_scaled(seen: Scene) -> dict[str, object]:
+    """The fields of a target that is not scaled: nothing is recommended for it, and of one that is gone no number is
+    left."""
+    target = seen.target
+    return {
+        "replicas": None if target is None else target.status.replicas,
+        "target_selector": None if target is None else selector_text(target.spec.selector),
+        "hpa_weight": None,
+        "vpa_weight": None,
+        "last_blocked_scaling": (),
+        "recommended": None,
+    }
+
+
 def _updated(before: HvpaStatus, fields: Mapping[str, object]) -> HvpaStatus:
     """The status with these fields; the very same one where they are what they were."""
     changed = {}
@@ -78,28 +100,44 @@ def _axes(before: Axes | None, horizontal: HorizontalAxis, vertical: VerticalAxi
     return Axes(horizontal=horizontal, vertical=vertical)
 
 
-def failed_status(status: HvpaStatus, operation: str, error: str, now: dt.datetime) -> HvpaStatus:
-    """The old status with the error of a write that failed, also as `Ready=False/WriteFailed`; the same error again
-    keeps its first time."""
-    last = status.last_error
-    if last is not None and (last.description, last.last_operation) == (error, operation):
-        return status
-    when = now.replace(microsecond=0)
-    old = next((one for one in status.conditions if one.type == "Ready"), None)
+def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis]) -> HvpaStatus:
+    """The status that was decided on, where the change of the workload on these axes was not written: all but what
+    would be remembered of that change."""
+    if not axes:
+        return decided
+    known, then = before.axes or Axes(), decided.axes or Axes()
+    kept = Axes(
+        horizontal=known.horizontal if "horizontal" in axes else then.horizontal,
+        vertical=known.vertical if "vertical" in axes else then.vertical,
+    )
+    fields = {"axes": None if kept == Axes() else kept, "last_scaling": before.last_scaling}
+    return _updated(decided, fields)
+
+
+def failed_status(
+    before: HvpaStatus, status: HvpaStatus, operation: str, error: str, now: dt.datetime
+) -> HvpaStatus:
+    """The status with the error of a write that failed on top: `lastError`, and `Ready=False`. The error that stands in
+    the status `before` keeps its first time."""
+    when, last = now.replace(microsecond=0), before.last_error
+    if last is None or (last.description, last.last_operation) != (error, operation):
+        last = LastError(description=error, last_update_time=when, last_operation=operation)
+    known, old = _ready(status), _ready(before)
+    is_old = old is not None and old.status == "False"
     ready = StatusCondition(
         type="Ready",
         status="False",
-        reason="WriteFailed",
-        message=f"{operation}: {error}",
-        last_transition_time=old.last_transition_time if old is not None and old.status == "False" else when,
-        observed_generation=old.observed_generation if old is not None else None,
+        reason=CRASHED if operation == "Decide" else WRITE_FAILED,
+        message=text.told(f"{operation}: {error}"),
+        last_transition_time=old.last_transition_time if old is not None and is_old else when,
+        observed_generation=None if known is None else known.observed_generation,
     )
-    return status.model_copy(
-        update={
-            "last_error": LastError(description=error, last_update_time=when, last_operation=operation),
-            "conditions": (ready, *(one for one in status.conditions if one.type != "Ready")),
-        }
-    )
+    others = tuple([one for one in status.conditions if one.type != "Ready"])
+    return _updated(status, {"last_error": last, "conditions": (ready, *others)})
+
+
+def _ready(status: HvpaStatus) -> StatusCondition | None:
+    return next((one for one in status.conditions if one.type == "Ready"), None)
 
 
 def _refused(seen: Scene, judged: Judgement) -> LastError | None:
@@ -113,10 +151,10 @@ def _refused(seen: Scene, judged: Judgement) -> LastError | None:
 
 
 def still_failing(status: HvpaStatus, before: HvpaStatus) -> HvpaStatus:
-    """The next status while writes are to come that failed before: the error and `Ready` stay as they were told."""
-    ready = {one.type: one for one in before.conditions if one.type == "Ready"}
-    told = tuple(ready.get(one.type, one) for one in status.conditions)
-    return status.model_copy(update={"last_error": before.last_error, "conditions": told})
+    """The next status while writes are to come that failed before: the error and `Ready` stay as they are reported."""
+    ready = _ready(before)
+    reported = tuple([ready if ready and one.type == "Ready" else one for one in status.conditions])
+    return _updated(status, {"last_error": before.last_error, "conditions": reported})
 
 
 def _policy(before: StatusUpdatePolicy | None, direction: ScaleType) -> StatusUpdatePolicy:
@@ -132,13 +170,13 @@ def selector_text(selector: Selector) -> str:
     parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
     for entry in sorted(selector.match_expressions or [], key=lambda one: one.key):
         values = ",".join(sorted(entry.values or []))
-        text = {
+        expression = {
             "In": f"{entry.key} in ({values})",
             "NotIn": f"{entry.key} notin ({values})",
             "Exists": entry.key,
             "DoesNotExist": f"!{entry.key}",
         }
-        parts.append(text.get(entry.operator, entry.key))
+        parts.append(expression.get(entry.operator, entry.key))
     return ",".join(parts)
 
 

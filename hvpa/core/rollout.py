@@ -18,6 +18,7 @@ from hvpa.core.model import PodSize, PodsSeen, PodTotal, Scene
 from hvpa.core.path import SlotKey
 from hvpa.core.present import after
 from hvpa.core.slots import RESOURCES, amount
+from hvpa.core.stuck import stuck_pods
 from hvpa.recommend.hpa_inputs import MetricsError
 from hvpa.recommend.hpa_requests import request_of, sidecars
 
@@ -29,6 +30,8 @@ is taken for StatefulSets as well, which have no such field."""
 PROGRESSING = "Progressing"
 """A Deployment's condition whose `lastUpdateTime` is that of the last progress (`syncRolloutStatus` in
 pkg/controller/deployment/progress.go)."""
+REPLICA_FAILURE = "ReplicaFailure"
+"""A Deployment's condition that is True while its pods can't be created (pkg/controller/deployment/sync.go)."""
 MOST_NAMED = 10
 """Pods that are not ready and named in an explanation."""
 NO_DEADLINE = 2**31 - 1
@@ -112,13 +115,14 @@ def see_pods(
     """Count the pods of `hvpa` by state and find the containers that starved for memory after `since`, the last
     vertical step; and what they request, where they are to be `sized`."""
     template = {container.name: container for container in workload.spec.template.spec.containers}
-    ready = running = 0
+    ready = running = terminating = 0
     last_ready = _NEVER
     unready: list[Pod] = []
     ready_since: list[dt.datetime] = []
     starving: dict[str, dt.datetime] = {}
     for pod in pods:
         if pod.metadata.deletion_timestamp is not None:
+            terminating += 1
             continue
         running += pod.status.phase == "Running"
         is_ready = condition(pod.status.conditions, "Ready")
@@ -139,6 +143,8 @@ def see_pods(
         unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
         newest_unready=reduce(_latest, [pod.metadata.creation_timestamp for pod in unready], _NEVER),
         starving=starving or _NOTHING,
+        terminating=terminating,
+        stuck=stuck_pods(pods),
     )
     if not sized:
         return seen

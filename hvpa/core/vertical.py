@@ -151,14 +151,14 @@ class VerticalScaling:
         ppm, measured_at = self._weight_of(slot)
         wanted = self._blended(slot, ppm)
         up = wanted > slot.current
-        if wanted == slot.current or (not up and (starves or self._too_young())):
+        if wanted == slot.current:
             return None
         least = self.least_change(slot, up)
         pending = self._pending(slot) if up and ppm > 0 and self._may_pass(slot, wanted, least) else None
         change = Change(
             policy=self.spec.scale_up if up else self.spec.scale_down,
             last_scale_time=self.seen.vertical.last_scale_time,
-            contested_until=self.contest.until,
+            contested_until=self.contest.until(up=up),
             refused_until=self._refused_until(slot, wanted),
             weightless=ppm == 0,
             disruptive=self.disruptive,
@@ -166,6 +166,8 @@ class VerticalScaling:
             small_until=None if pending is None else after(pending.since, self._timeout(slot)),
             unmeasured=measured_at is not None,
             measured_at=measured_at,
+            is_kept=starves and not up,
+            young_until=None if up else self._young_until(),
         )
         relieved = self.starving and up and not starves
         return Step(slot, wanted, ppm, change, RELIEVED if relieved else frozenset(), pending=pending)
@@ -235,11 +237,9 @@ class VerticalScaling:
             timeout = min(2 * timeout, LONGEST_TIMEOUT)
         return timeout
 
-    def _too_young(self) -> bool:
-        if self.young_until is None:
-            return False
-        self.is_young = True
-        return True
+    def _young_until(self) -> dt.datetime | None:
+        self.is_young = self.is_young or self.young_until is not None
+        return self.young_until
 
     def least_change(self, slot: Slot, up: bool) -> int:
         """The smallest change of a request that is made (DESIGN 6.3)."""
@@ -271,7 +271,7 @@ class VerticalScaling:
         change = Change(
             self.spec.scale_up,
             self.seen.vertical.last_scale_time,
-            contested_until=self.contest.until,
+            contested_until=self.contest.until(up=True),
             refused_until=self._refused_until(slot, wanted),
             disruptive=self.disruptive,
         )

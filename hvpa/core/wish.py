@@ -14,8 +14,16 @@ from msgspec import Struct, structs
 from hvpa.api import text
 from hvpa.api.objects import Hpa, condition
 from hvpa.api.status import MailboxCorrection
-from hvpa.core.estimate import MICRO, MetricDemand, estimate_replicas, is_never_stale, metric_demands
+from hvpa.core.estimate import (
+    MICRO,
+    SETTLING,
+    MetricDemand,
+    estimate_replicas,
+    is_never_stale,
+    metric_demands,
+)
 from hvpa.core.model import Finding, Observation
+from hvpa.core.present import Present
 from hvpa.core.weights import Bounds
 
 MAX_CORRECTIONS = 2
@@ -51,12 +59,12 @@ class Wish(Struct, frozen=True):
     """Since when the HPA has no metrics, where it says so."""
 
 
-def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
+def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) -> Wish:
     """The wish of an HPA that only recommends, given the mailbox's content and its last correction."""
     assert seen.spec is not None
     problem = _unusable(hpa)
     estimate = None if problem else estimate_replicas(seen, hpa)
-    wish = _whole_wish(hpa, seen, bounds, problem, estimate)
+    wish = _whole_wish(hpa, seen, bounds, problem, estimate, present)
     if wish.replicas is None or not seen.spec.joint:
         return wish
     measured, unmeasured = metric_demands(seen, hpa)
@@ -100,7 +108,12 @@ def _as_wished(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDema
 
 
 def _whole_wish(
-    hpa: Hpa, seen: Observation, bounds: Bounds, problem: Finding | None, reckoned: int | None
+    hpa: Hpa,
+    seen: Observation,
+    bounds: Bounds,
+    problem: Finding | None,
+    reckoned: int | None,
+    instant: Present,
 ) -> Wish:
     """The wish without what its metrics call for. `reckoned` is the operator's own estimate."""
     assert seen.spec is not None and seen.workload is not None
@@ -134,7 +147,17 @@ def _whole_wish(
     if inside is not None:
         return believed
     # Where the mailbox holds another count than the HPA's status, the HPA has yet to see or to tell of it.
-    return believed if mailbox != said else _corrected(believed, said, estimate)
+    if mailbox != said or (seen.spec.joint and _is_measuring(seen, instant)):
+        return believed
+    return _corrected(believed, said, estimate)
+
+
+def _is_measuring(seen: Observation, instant: Present) -> bool:
+    """Whether pods became ready, or the count changed, so lately that the HPA may count other pods than the operator:
+    it counts a pod once a metric window has passed since, which is between 10 and 60 seconds. What it asks for then is
+    no contradiction to its own metrics (docs/decisions/0024)."""
+    changes = (seen.pods.last_ready_at, seen.horizontal.last_scale_time)
+    return any([instant.held_until(when, SETTLING) is not None for when in changes])
 
 
 def put_inside(mailbox: int | None, count: int, bounds: Bounds) -> int | None:

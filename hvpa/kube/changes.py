@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Final
+
 from hvpa.api.objects import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
 from hvpa.kube.parsed import StoredHvpa
+
+SILENCE: Final = dt.timedelta(minutes=2)
+"""A recommender writes every minute: after a longer pause, its recommendation may have been reported as stale."""
 
 
 def _meta(meta: Meta) -> tuple[object, ...]:
@@ -43,13 +49,20 @@ def hpa_changed(old: Hpa, new: Hpa) -> bool:
 
 
 def vpa_changed(old: Vpa, new: Vpa) -> bool:
-    """Whether spec, targets, conditions, labels or owners changed; bounds move all the time and aren't read."""
+    """Whether spec, targets, conditions, labels or owners changed, or the recommender is back after a silence; bounds
+    move all the time and aren't read."""
     return (
-        _targets(old) != _targets(new)
+        _was_silent(old, new)
+        or _targets(old) != _targets(new)
         or old.status.conditions != new.status.conditions
         or bytes(old.raw_spec) != bytes(new.raw_spec)
         or _meta(old.metadata) != _meta(new.metadata)
     )
+
+
+def _was_silent(old: Vpa, new: Vpa) -> bool:
+    before, now = old.metadata.written_at(), new.metadata.written_at()
+    return before is not None and now is not None and now - before > SILENCE
 
 
 def _targets(vpa: Vpa) -> list[tuple[object, ...]]:
@@ -59,8 +72,8 @@ def _targets(vpa: Vpa) -> list[tuple[object, ...]]:
 
 
 def pod_changed(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed. A pod that waits to be
-    scheduled or started is as good as none."""
+    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed, or why it can't be
+    scheduled or started. One that waits for that as usual is as good as none."""
     return _pod(old) != _pod(new)
 
 
@@ -69,11 +82,14 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         return None
     status = pod.status
     ended = [
-        (container.name, container.state.terminated, container.last_state.terminated)
-        for container in status.container_statuses
-        if container.state.terminated is not None or container.last_state.terminated is not None
+        (container.name, container.state, container.last_state)
+        for container in (*status.container_statuses, *status.init_container_statuses)
+        if container.state.terminated is not None
+        or container.last_state.terminated is not None
+        or container.state.waiting is not None
     ]
-    if status.phase in ("", "Pending") and not ended:
+    unscheduled = [one for one in status.conditions if one.type == "PodScheduled" and one.status == "False"]
+    if status.phase in ("", "Pending") and not ended and not unscheduled:
         return None
     ready: Condition | None = condition(status.conditions, "Ready")
     return (
@@ -85,5 +101,6 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         status.message,
         None if ready is None else (ready.status, ready.last_transition_time),
         ended,
+        unscheduled,
         pod.spec,
     )

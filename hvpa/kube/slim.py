@@ -9,7 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from hvpa.api.objects import (
+    Condition,
     ContainerRecommendation,
+    ContainerState,
     ContainerStatus,
     Hpa,
     HpaSpecRead,
@@ -21,13 +23,17 @@ from hvpa.api.objects import (
     PodSpec,
     PodStatus,
     ResourceList,
+    StatusWrite,
     Vpa,
     VpaSpecRead,
     VpaStatusRead,
+    Waiting,
     Workload,
     WorkloadStatus,
 )
-from hvpa.core.rollout import PROGRESSING
+from hvpa.api.text import told
+from hvpa.core.rollout import PROGRESSING, REPLICA_FAILURE
+from hvpa.core.stuck import LONGEST, is_starting
 from hvpa.kube.sharing import Interner, instant, text
 
 OWN_ANNOTATIONS: Final = "hvpa.autoscaling.k8s.io/"
@@ -94,7 +100,7 @@ def slim_workload(workload: Workload) -> Workload:
         _set(spec.selector, "match_labels", _labels.share(labels))
     _set(spec, "selector", _parts.share(spec.selector))
     _set(spec.template, "spec", slim_pod_spec(spec.template.spec))
-    kept = [found for found in workload.status.conditions if found.type == PROGRESSING]
+    kept = [found for found in workload.status.conditions if _is_read(found)]
     for entry in kept:
         _set(entry, "last_update_time", instant(entry.last_update_time))
     _set(workload.status, "conditions", kept)
@@ -109,19 +115,26 @@ def slim_pod_spec(spec: PodSpec) -> PodSpec:
 
 
 def slim_pod(pod: Pod) -> Pod:
-    """Of a pod, keep when it became ready and which containers ended. Of a failed one all times count: they tell when
-    it ended."""
+    """Of a pod, keep when it became ready, which containers ended or can't start, and why it can't be scheduled. Of a
+    failed one all times count: they tell when it ended."""
     _set(pod.metadata, "owner_references", _NOBODY)
     slim_meta(pod.metadata, _is_none)
     _set(pod, "spec", slim_pod_spec(pod.spec))
     status = pod.status
     if status.phase != "Failed":
-        _set(status, "conditions", [entry for entry in status.conditions if entry.type == "Ready"])
+        kept = [one for one in status.conditions if one.type == "Ready" or _is_unscheduled(one)]
+        _set(status, "conditions", kept)
     _slim_conditions(status)
     _share_texts(status, "phase")
     _set(status, "start_time", instant(status.start_time))
     containers = [_slim_container(one) for one in status.container_statuses]
     _set(status, "container_statuses", _parts.share(containers, "containers"))
+    first = [_slim_container(one) for one in status.init_container_statuses]
+    _set(
+        status,
+        "init_container_statuses",
+        _parts.share([one for one in first if _is_telling(one)], "containers"),
+    )
     return pod
 
 
@@ -140,8 +153,11 @@ def slim_hpa(hpa: Hpa) -> StoredHpa:
 
 
 def slim_vpa(vpa: Vpa) -> StoredVpa:
-    """Of a VPA, drop the bounds of its recommendation, and share texts. Raises as `slim_hpa`."""
+    """Of a VPA, drop the bounds of its recommendation but that of memory upwards, and all writes but the latest one of
+    its status, and share texts. Raises as `slim_hpa`."""
     slim_meta(vpa.metadata, is_kept)
+    written = vpa.metadata.written_at()
+    _set(vpa.metadata, "managed_fields", [] if written is None else [StatusWrite("status", written)])
     spec = msgspec.structs.replace(vpa.spec)
     _set(spec, "target_ref", slim_reference(spec.target_ref))
     _set(spec, "update_policy", _parts.share(spec.update_policy))
@@ -187,7 +203,29 @@ def _share_texts(part: msgspec.Struct, *fields: str) -> None:
         _set(part, field, text(getattr(part, field)))
 
 
+def _is_read(one: Condition) -> bool:
+    """Whether a workload's condition is read."""
+    return one.type == PROGRESSING or (one.type == REPLICA_FAILURE and one.status == "True")
+
+
+def _is_unscheduled(one: Condition) -> bool:
+    return one.type == "PodScheduled" and one.status == "False"
+
+
+def _is_telling(one: ContainerStatus) -> bool:
+    """Whether an init container's status says why the pod does not run."""
+    return one.state.waiting is not None or one.restart_count > 0
+
+
 def _slim_container(one: ContainerStatus) -> ContainerStatus:
+    waiting = one.state.waiting
+    if waiting is not None:
+        kept = (
+            None
+            if is_starting(waiting.reason)
+            else Waiting(text(waiting.reason), told(waiting.message, LONGEST))
+        )
+        _set(one, "state", ContainerState(kept, one.state.terminated))
     if one.state.terminated is not None or one.last_state.terminated is not None:
         return one
     shared: ContainerStatus = _parts.share(one)
@@ -197,7 +235,8 @@ def _slim_container(one: ContainerStatus) -> ContainerStatus:
 def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendation:
     target = _slim_amounts(one.target)
     uncapped = target if one.uncapped_target == one.target else _slim_amounts(one.uncapped_target)
-    return ContainerRecommendation(text(one.container_name), target, _NO_AMOUNTS, _NO_AMOUNTS, uncapped)
+    upper = {name: value for name, value in one.upper_bound.items() if name == "memory"} or _NO_AMOUNTS
+    return ContainerRecommendation(text(one.container_name), target, _NO_AMOUNTS, upper, uncapped)
 
 
 def _slim_amounts(amounts: ResourceList) -> ResourceList:

@@ -22,7 +22,7 @@ from hvpa.core import decide, observe
 from hvpa.core.memo import forget, forget_decision
 from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
 from hvpa.core.refusals import with_refusal
-from hvpa.core.report import failed_status, still_failing
+from hvpa.core.report import failed_status, still_failing, unapplied_status
 from hvpa.core.slots import amount
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, Unavailable, WriteError
@@ -51,12 +51,13 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Failed(Exception):
-    """A write failed, and which one."""
+    """A write failed, and which one. `decision` is what it was a part of, where its status is not written yet."""
 
-    def __init__(self, operation: Operation, error: WriteError) -> None:
+    def __init__(self, operation: Operation, error: WriteError, decision: Decision | None = None) -> None:
         super().__init__(str(error))
         self.operation = operation
         self.error = error
+        self.decision = decision
 
 
 class Reconciler:
@@ -124,7 +125,7 @@ class Reconciler:
             decision = decide(without)
             self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
-        raise _Failed("PatchWorkload", refused)
+        raise _Failed("PatchWorkload", refused, decision)
 
     async def _patch_workload(self, key: Key, objects: Objects, decision: Decision) -> Refused | None:
         """Patch the workload; what the cluster refused, if it did."""
@@ -136,7 +137,7 @@ class Reconciler:
             self._telemetry.write_failed(key, "PatchWorkload", "failed")
             return error
         except WriteError as error:
-            raise _Failed("PatchWorkload", error) from error
+            raise _Failed("PatchWorkload", error, decision) from error
         self._tell_applied(key, objects.workload, decision)
         return None
 
@@ -191,13 +192,14 @@ class Reconciler:
 
     async def _after_failure(self, key: Key, failure: Exception) -> Result:
         if isinstance(failure, _Failed):
-            return await self._after_failed_write(key, failure.operation, failure.error)
+            return await self._after_failed_write(key, failure)
         log.exception("reconcile crashed")
         self._telemetry.write_failed(key, "Decide", "crashed")
         await self._tell_error(key, "Decide", f"internal error: {type(failure).__name__}: {failure}")
         return Result("crashed")
 
-    async def _after_failed_write(self, key: Key, operation: Operation, error: WriteError) -> Result:
+    async def _after_failed_write(self, key: Key, failed: _Failed) -> Result:
+        operation, error = failed.operation, failed.error
         if isinstance(error, Conflict):
             log.debug("conflict", operation=operation, error=str(error))
             self._telemetry.write_failed(key, operation, "conflict")
@@ -212,23 +214,29 @@ class Reconciler:
             self._failures[key] = self._failures.get(key, 0) + 1
         is_passing = isinstance(error, Unavailable) and self._failures[key] < REPORTED_AFTER
         if operation != "PatchStatus" and not is_passing:
-            await self._tell_error(key, operation, str(error))
+            await self._tell_error(key, operation, str(error), failed.decision)
         return Result("failed")
 
-    async def _tell_error(self, key: Key, operation: Operation, description: str) -> None:
-        """Write `status.lastError` on top of what the status is now; an error that stands there already is left."""
+    async def _tell_error(
+        self, key: Key, operation: Operation, description: str, decision: Decision | None = None
+    ) -> None:
+        """Write the error on top of the status that was decided on, which says how everything else is now; without a
+        decision, on top of the status as it is. An error that is reported already is no event."""
         description = told(description, MAX_DESCRIPTION)
         try:
             objects = self._cluster.objects(key)
             if objects is None:
                 return
-            status = failed_status(objects.hvpa.status, operation, description, self._clock.now())
-            if status is not objects.hvpa.status:
-                await self._write_status(objects.hvpa, status)
+            before = status = objects.hvpa.status
+            if decision is not None:
+                status = unapplied_status(before, decision.status, {axis for axis, _ in decision.applied})
+            failed = failed_status(before, status, operation, description, self._clock.now())
+            await self._write_status(objects.hvpa, failed)
+            if failed.last_error != before.last_error:
                 event = Event("Warning", "WriteFailed", f"{operation}: {description}")
                 await self._cluster.record_event(objects.hvpa.metadata, event)
-        except _Failed as failed:
-            log.debug("error not told in the status", error=str(failed))
+        except _Failed as again:
+            log.debug("error not told in the status", error=str(again))
         except Exception:
             log.exception("error not told in the status")
 

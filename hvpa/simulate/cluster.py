@@ -13,7 +13,7 @@ from typing import Final, cast
 import msgspec
 
 from hvpa.api.hvpa import HvpaObject, HvpaSpec
-from hvpa.api.objects import Hpa, HpaStatusRead, Meta, Vpa, VpaStatusRead
+from hvpa.api.objects import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.quantity import Resource, parse_resource
 from hvpa.api.status import HvpaStatus
 from hvpa.core.model import ContainerResources, Event, Objects, OwnedChange, WorkloadPatch
@@ -168,10 +168,10 @@ class SimulatedCluster:
         self._hvpa = None
 
 
-def owned_meta(manifest: Mapping[str, object], created: dt.datetime) -> Meta:
+def owned_meta(manifest: Mapping[str, object], created: dt.datetime) -> VpaMeta:
     """Metadata of an applied manifest, as the API server would store it."""
     document = msgspec.json.encode(manifest.get("metadata", {}))
-    metadata = msgspec.json.decode(document, type=Meta)
+    metadata = msgspec.json.decode(document, type=VpaMeta)
     return msgspec.structs.replace(
         metadata,
         uid=f"{manifest.get('kind')}-{metadata.name}",

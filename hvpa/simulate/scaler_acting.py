@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.objects import Hpa, HpaStatusRead, Meta, Vpa, condition
+from hvpa.api.objects import Hpa, HpaStatusRead, Vpa, VpaMeta, condition
 from hvpa.core.model import ContainerResources
 from hvpa.recommend.hpa import Scale
 from hvpa.simulate.admission import admitted, update_mode
@@ -151,8 +151,8 @@ def _target(scenario: Scenario) -> Mapping[str, str]:
     return {"apiVersion": "apps/v1", "kind": scenario.workload.kind, "name": scenario.workload.name}
 
 
-def _metadata(scenario: Scenario) -> Meta:
-    return Meta(
+def _metadata(scenario: Scenario) -> VpaMeta:
+    return VpaMeta(
         name=scenario.workload.name,
         namespace=scenario.workload.namespace,
         uid="recommender",

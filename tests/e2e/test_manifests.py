@@ -87,7 +87,7 @@ def test_every_field_is_explained(server: ControlPlane) -> None:
         assert field in recursive
 
 
-def test_the_list_shows_target_replicas_weights_and_what_blocks(server: ControlPlane) -> None:
+def test_the_list_shows_target_readiness_mode_replicas_and_what_blocks(server: ControlPlane) -> None:
     name = "printed"
     manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
     server.kubectl("apply", "-f", "-", input=json.dumps(manifest))
@@ -96,8 +96,10 @@ def test_the_list_shows_target_replicas_weights_and_what_blocks(server: ControlP
             "replicas": 3,
             "hpaWeight": 40,
             "vpaWeight": 60,
+            "recommended": {"replicas": 5},
             "conditions": [
-                {"type": "ScalingBlocked", "status": "True", "reason": "MinChange", "message": ""}
+                {"type": "Ready", "status": "True", "reason": "HeldBack", "message": ""},
+                {"type": "ScalingBlocked", "status": "True", "reason": "MinChange", "message": ""},
             ],
         }
         patch = json.dumps({"status": status})
@@ -105,8 +107,13 @@ def test_the_list_shows_target_replicas_weights_and_what_blocks(server: ControlP
             "patch", "hvpa", name, "-n", "default", "--subresource=status", "--type=merge", "-p", patch
         )
         header, row = server.kubectl("get", "hvpa", name, "-n", "default").stdout.splitlines()
-        assert header.split() == ["NAME", "TARGET", "REPLICAS", "HPA", "VPA", "BLOCKED", "AGE"]
-        assert row.split()[:-1] == [name, "app", "3", "40", "60", "MinChange"]
+        assert header.split() == [
+            "NAME", "TARGET", "READY", "MODE", "CURRENT", "DESIRED", "BLOCKED", "AGE"
+        ]  # fmt: skip
+        assert row.split()[:-1] == [name, "app", "True", "Apply", "3", "5", "MinChange"]
+        wide = server.kubectl("get", "hvpa", name, "-n", "default", "-o", "wide").stdout.splitlines()
+        assert wide[0].split()[-3:] == ["REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
+        assert wide[1].split()[-3:] == ["HeldBack", "40", "60"]
     finally:
         server.kubectl("delete", "hvpa", name, "-n", "default")
 

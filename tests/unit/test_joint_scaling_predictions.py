@@ -161,7 +161,11 @@ def test_who_follows_the_steps_is_right(replicas: int) -> None:
             reader = Reader(there, used * 2, known, (target, of_memory))
             answer, case = reader.answer(), (there, now, known, target, of_memory)
             assert wanted(decision) == answer, case
-            told = [one.until for one in decision.blocked if (one.reason, one.direction) == ("Rollout", "up")]
+            told = [
+                one.until
+                for one in decision.blocked
+                if (one.reason, one.direction) == ("SustainedDemand", "up")
+            ]
             small = answer[1] - cpu < 200  # less than minChange: it may not come at all, or wait for that
             assert told in ([[], [SOON]] if reader.waits and small else [[SOON]] if reader.waits else [[]]), (
                 case

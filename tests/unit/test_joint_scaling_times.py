@@ -31,7 +31,7 @@ OVER = read_pods("3 × 1500m"), 1500, Usually(3000, 3), PLAIN
 
 def test_the_page_tells_the_times() -> None:
     assert dt.timedelta(minutes=5) == NOT_WORTH_REPLACING
-    assert "CPU must have been short for 5 minutes (held by `Rollout`, with the time)" in ONE_LINE
+    assert "CPU must have been short for 5 minutes (held by `SustainedDemand`, with the time)" in ONE_LINE
     assert "since replacing pods takes as long; then at once" in ONE_LINE
     assert "One that is shorter than 5 minutes is not served whole" in ONE_LINE
     assert dt.timedelta(hours=6) == SHRINKS_AFTER
@@ -49,7 +49,7 @@ def test_cpu_that_is_needed_now_waits_at_max_replicas(minutes: int, expected: st
     decision = decided(*SPIKE, None, short_for(minutes))
     assert result(decision) == read_pods(expected)
     told = [(one.reason, one.resource, one.until) for one in decision.blocked]
-    assert told == ([("Rollout", "cpu", build.at(minutes=5 - minutes))] if minutes < 5 else [])
+    assert told == ([("SustainedDemand", "cpu", build.at(minutes=5 - minutes))] if minutes < 5 else [])
 
 
 @pytest.mark.parametrize("minutes", [0, 5])

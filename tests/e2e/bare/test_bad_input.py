@@ -48,7 +48,7 @@ def test_what_no_schema_can_catch_is_told_and_a_valid_hvpa_beside_it_is_scaled(
     goes_on(valid)
     assert plane.api.find("HorizontalPodAutoscaler", faulty.name, faulty.namespace) is None
     faulty.change({"maintenanceWindows": [{"schedule": "0 3 * * *", "duration": "1h"}]})
-    faulty.await_condition("Ready", "True", "Reconciled")
+    faulty.await_reason_gone("InvalidSpec")
     faulty.await_owned()
     goes_on(faulty)
 
@@ -90,7 +90,7 @@ def test_a_target_of_two_hvpas_is_scaled_by_neither_and_both_say_so(
     goes_on(bystander)
     assert untouched(plane, first)
     second.delete()
-    first.await_condition("Ready", "True", "Reconciled")
+    first.await_reason_gone("TargetShared")
     first.await_replicas(6)
 
 

@@ -180,8 +180,8 @@ def ready_to_step(stage: Stage) -> bool:
 def has_ended(stage: Stage) -> bool:
     """All that is done to a stage is done: the step is told, what was found is tidy, what was taken is let go."""
     if stage.manifest["spec"]["mode"] == "Paused":
-        conditions = stage.condition("Ready").get("reason") == "Reconciled"
-        return conditions and spent(stage.status["axes"]) == spent(stage.record) != [None, None]
+        is_ready = stage.condition("Ready").get("status") == "True"
+        return is_ready and spent(stage.status["axes"]) == spent(stage.record) != [None, None]
     owned = [one["metadata"] for kind in (HPA, VPA) for one in stage.api.list(kind, stage.namespace)]
     names = {one["name"] for one in owned}
     if "a" in names:

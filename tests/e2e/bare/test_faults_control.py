@@ -82,7 +82,7 @@ def test_a_field_that_only_a_newer_crd_knows_is_told_and_only_its_hvpa_waits(
     assert stage.replicas == 4
     stage.change({FIELD: None})
     stage.await_replicas(8)
-    stage.await_condition("Ready", "True", "Reconciled")
+    stage.await_reason_gone("InvalidSpec")
     assert operator.metric("hvpa_undecodable_objects_total") == 0
 
 

@@ -143,7 +143,7 @@ def owners_in_a_circle(play: Play) -> Stage:
         ]
         change = {"metadata": {"ownerReferences": references}}
         stage.api.patch(kind, made[one]["metadata"]["name"], stage.namespace, change)
-    stage.await_condition("Ready", "True", "Reconciled")
+    stage.await_condition("Ready", "False", "HpaInactive")  # nobody plays the HPA controller
     return stage
 
 

@@ -254,4 +254,4 @@ def test_the_blend_may_be_switched_from_additive_to_trajectory_and_back(
     stage.await_replicas(4)  # half the way from 3 to 5
     stage.change({"blend": "Trajectory"})
     stage.arrives(5, 1667, 8000)
-    stage.await_condition("Ready", "True", "Reconciled")
+    stage.await_ready()

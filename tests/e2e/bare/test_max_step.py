@@ -84,9 +84,8 @@ def test_the_rest_of_a_step_follows_a_period_later_though_the_hpa_says_nothing_n
     status = stage.status
     assert status["axes"]["horizontal"] == stage.record["horizontal"]
     assert status["axes"]["horizontal"]["spent"]["goal"] == WISH
-    assert "lastBlockedScaling" not in status, "the period is no gate"
-    stage.await_condition("ScalingBlocked", "False", "NotBlocked")
-    stage.await_condition("Ready", "True", "Reconciled")
+    assert stage.await_blocked("MaxStep", "horizontal")["wanted"] == str(WISH)
+    stage.await_condition("Ready", "True", "HeldBack")
     assert (stage.replicas, stage.hvpa["spec"]["replicas"]) == (FIRST, WISH)
     assert the_rest(stage, plane, said) - begun >= PERIOD
 

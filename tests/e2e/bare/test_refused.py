@@ -134,7 +134,7 @@ def test_a_policy_that_refuses_requests_does_not_hold_up_replicas(
     stage.later(minutes=2)
     stage.await_requests(cpu="1")
     stage.rollout_completes()
-    stage.await_condition("Ready", "True", "Reconciled")
+    stage.await_ready()
     assert "lastError" not in stage.status
     assert "refused" not in stage.status["axes"]["vertical"]
     assert [code for _, code in patches(plane, stage, mark)] == [422, 200, 200, 422, 200]
@@ -163,7 +163,7 @@ def test_a_policy_that_refuses_replicas_does_not_hold_up_requests(
     stage.later(minutes=2)
     stage.await_replicas(4)
     stage.rollout_completes()
-    stage.await_condition("Ready", "True", "Reconciled")
+    stage.await_ready()
 
 
 def test_what_is_refused_is_not_tried_again_by_a_new_operator(

@@ -160,6 +160,19 @@ class View:
 
         return self.soon(told, f"condition {kind}={status}/{reason}", timeout) or {}
 
+    def await_ready(self) -> Json:
+        """Wait until `Ready` is True, whatever the reason."""
+
+        def found() -> Json | None:
+            now = self.condition("Ready")
+            return now if now.get("status") == "True" else None
+
+        return self.soon(found, "condition Ready=True") or {}
+
+    def await_reason_gone(self, reason: str) -> None:
+        """Wait until `Ready` has another reason."""
+        self.soon(lambda: self.condition("Ready").get("reason", reason) != reason, f"Ready without {reason}")
+
     def await_event(self, reason: str, text: str = "", timeout: float = PATIENCE) -> Json:
         """Wait for an Event on the Hvpa whose message holds a text."""
         found = self.soon(

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.autoscalers import Vpa, VpaStatusRead
-from hvpa.api.meta import Meta
+from hvpa.api.autoscalers import Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.quantity import parse_quantity
 from hvpa.recommend.vpa import VerticalRecommender, VpaSettings
 from tests.e2e.models.replay import START, Json, instant
@@ -59,7 +58,7 @@ class Player:
         self._settings = settings(scenario["flags"])
         self._model = VerticalRecommender(self._settings)
         self._steps = iter(scenario["steps"])
-        self._meta = msgspec.convert(scenario["vpa"]["metadata"], Meta)
+        self._meta = msgspec.convert(scenario["vpa"]["metadata"], VpaMeta)
         self._spec = msgspec.json.encode(scenario["vpa"]["spec"])
         self._status = VpaStatusRead()
 

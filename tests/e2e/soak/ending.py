@@ -19,6 +19,9 @@ from tests.e2e.soak.cast import CPU, REPLICAS, Place, Role
 from tests.e2e.soak.play import Play
 from tests.e2e.world.kube import Json, KubeApi
 
+SETTLED = frozenset({"Reconciled", "HeldBack", "HpaInactive", "VpaInactive"})
+"""Reasons of `Ready` at the end: for some, neither HPA nor VPA was ever played."""
+
 
 def unsettled(api: KubeApi, play: Play, roles: list[Role]) -> dict[Role, str]:
     """What is not yet as it must be in the end, and why. Raises ApiError and OSError."""
@@ -41,7 +44,7 @@ def _loud(local: LocalCluster, role: Role) -> str:
     decision = decide(observe(objects, dt.datetime.now(dt.UTC), Settings()))
     told = StatusPatch(objects.hvpa, decision.status).fields
     ready = next((one for one in objects.hvpa.status.conditions if one.type == "Ready"), None)
-    if ready is None or ready.reason != "Reconciled":
+    if ready is None or ready.reason not in SETTLED:
         return f"Ready is {ready.reason if ready else 'missing'}: {ready.message if ready else ''}"
     if is_quiet(decision) and not told:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import datetime as dt
 import json
 import os
 import subprocess
@@ -41,6 +42,8 @@ def test_flags() -> None:
     settings = parsed("--namespace", "a", "--namespace", "b", "--namespace", "a", "--hpa-tolerance", "0.05")
     assert settings.scopes == ("a", "b")
     assert settings.decisions.hpa_tolerance_ppm == 50_000
+    assert settings.decisions.vpa_period == dt.timedelta(minutes=1)
+    assert parsed("--vpa-recommender-interval", "5m").decisions.vpa_period == dt.timedelta(minutes=5)
     limited = parsed("--max-in-flight", "4", "--qps", "2.5")
     assert (limited.workers, limited.max_in_flight, limited.qps) == (4, 4, 2.5)
     assert parsed("--workers", "2").workers == 2
@@ -63,6 +66,8 @@ def test_sharing_the_work_takes_leases() -> None:
         ["--qps", "nan"],
         ["--hpa-tolerance", "1"],
         ["--hpa-tolerance", "NaN"],
+        ["--vpa-recommender-interval", "soon"],
+        ["--vpa-recommender-interval", "0s"],
         ["--hpa-tolerance", "-0.1"],
         ["--metrics-bind-address", "9569"],
         ["--log-format", "xml"],

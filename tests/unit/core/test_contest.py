@@ -19,7 +19,7 @@ def minutes(count: int) -> dt.timedelta:
 
 def test_what_stands_is_not_contested() -> None:
     contest = judge_contest(False, None, at(minutes=-1), Present(NOW))
-    assert contest.until is None
+    assert contest.until(up=True) is None
     assert contest.after_step(NOW) is None
     before = SetBack(count=1, time=at(minutes=-1))
     assert judge_contest(False, before, at(minutes=-1), Present(NOW)).after_step(NOW) == before
@@ -27,7 +27,7 @@ def test_what_stands_is_not_contested() -> None:
 
 def test_the_first_time_it_is_made_again_at_once() -> None:
     contest = judge_contest(True, None, at(minutes=-1), Present(NOW))
-    assert contest.until is None
+    assert contest.since is None
     assert contest.after_step(NOW) == SetBack(count=1, time=NOW)
 
 
@@ -35,9 +35,10 @@ def test_the_first_time_it_is_made_again_at_once() -> None:
 def test_a_second_time_within_an_hour_the_axis_waits(later: int) -> None:
     made_again = at(minutes=-later)
     contest = judge_contest(True, SetBack(count=1, time=made_again), made_again, Present(NOW))
-    assert contest.until is not None
-    assert contest.until - NOW <= minutes(5) + dt.timedelta(milliseconds=1)
-    assert contest.until > NOW
+    for up, wait in ((True, 1), (False, 5)):
+        until = contest.until(up=up)
+        assert until is not None
+        assert NOW < until <= at(minutes=wait, milliseconds=1)
     assert contest.record is not None
     assert contest.record.count == 2
 
@@ -45,7 +46,7 @@ def test_a_second_time_within_an_hour_the_axis_waits(later: int) -> None:
 def test_after_an_hour_it_is_a_first_time_again() -> None:
     made_again = at(hours=-1)
     contest = judge_contest(True, SetBack(count=3, time=made_again), made_again, Present(NOW))
-    assert contest.until is None
+    assert contest.since is None
     assert contest.after_step(NOW) == SetBack(count=1, time=NOW)
 
 
@@ -53,27 +54,30 @@ def test_the_wait_goes_on_to_its_end_and_then_the_change_is_made_again() -> None
     made_again = at(minutes=-10)
     found = SetBack(count=2, time=at(minutes=-4))
     waiting = judge_contest(True, found, made_again, Present(NOW))
-    assert waiting.until == at(minutes=1)
+    assert (waiting.until(up=True), waiting.until(up=False)) == (at(minutes=-3), at(minutes=1))
     assert waiting.record == found
     over = judge_contest(True, found, made_again, Present(at(minutes=1)))
-    assert over.until is None
     assert over.after_step(at(minutes=1)) == SetBack(count=2, time=at(minutes=1))
 
 
 def test_it_goes_on_when_the_field_stays() -> None:
     found = SetBack(count=2, time=at(minutes=-1))
-    assert judge_contest(False, found, at(minutes=-3), Present(NOW)).until is None
+    assert judge_contest(False, found, at(minutes=-3), Present(NOW)).since is None
 
 
 def test_waits_grow_to_an_hour() -> None:
-    assert [wait_of(count) for count in (2, 3, 4, 5, 6, 7, 99)] == [
-        minutes(wait) for wait in (5, 10, 20, 40, 60, 60, 60)
+    counts = (2, 3, 4, 5, 6, 7, 8, 99)
+    assert [wait_of(count, up=False) for count in counts] == [
+        minutes(wait) for wait in (5, 10, 20, 40, 60, 60, 60, 60)
+    ]
+    assert [wait_of(count, up=True) for count in counts] == [
+        minutes(wait) for wait in (1, 2, 4, 8, 16, 32, 60, 60)
     ]
 
 
 def test_a_record_of_a_wrong_clock_counts_as_none() -> None:
     contest = judge_contest(True, SetBack(count=4, time=at(hours=2)), at(minutes=-1), Present(NOW))
-    assert contest.until is None
+    assert contest.since is None
     assert contest.count == 1
 
 
@@ -83,7 +87,7 @@ def test_found_at_the_instant_of_the_step_it_is_still_told_apart() -> None:
     assert first.record.count == 2
     again = judge_contest(True, first.record, NOW, Present(NOW))
     assert again.record == first.record
-    assert again.until == first.until
+    assert again.since == first.since
 
 
 def test_the_manager_that_set_the_field_last_is_named() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from hvpa.core import Objects, Settings, observe
 from hvpa.core.estimate import MICRO, MetricDemand, is_never_stale, metric_demands
+from hvpa.core.present import Present
 from hvpa.core.weights import Bounds
 from hvpa.core.wish import Wish, trusted_wish
 from tests.unit.core import build
@@ -30,7 +31,7 @@ def demand(reading: Reading, replicas: int = 4, **rest: Any) -> MetricDemand:
 
 def wish(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> Wish:
     seen = scene(replicas, readings=readings, **rest)
-    return trusted_wish(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10))
+    return trusted_wish(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Present(NOW))
 
 
 def test_an_average_value_is_absolute_and_tells_what_a_pod_is_meant_to_use() -> None:
@@ -182,5 +183,5 @@ def test_a_silent_hpa_demands_nothing() -> None:
 
 def test_an_additive_decision_asks_for_no_demands() -> None:
     seen = scene(4, [app("1")], [MEASURED], spec={"blend": "Additive"})
-    found = trusted_wish(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10))
+    found = trusted_wish(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Present(NOW))
     assert (found.replicas, found.demands, found.measured) == (8, (), ())

@@ -117,10 +117,29 @@ IN_WINDOW = {"maintenanceTimeWindow": {"begin": "093000+0000", "end": "103000+00
         pytest.param(
             replace(FREE, disruptive=True, worth_at=at(minutes=1)),
             moment(),
-            Hold("Rollout", at(minutes=1)),
-            id="another rollout is not yet worth it",
+            Hold("SustainedDemand", at(minutes=1)),
+            id="demand has not lasted yet",
         ),
-        pytest.param(replace(FREE, disruptive=True, worth_at=NOW), moment(), None, id="now it is worth it"),
+        pytest.param(replace(FREE, disruptive=True, worth_at=NOW), moment(), None, id="demand has lasted"),
+        pytest.param(
+            replace(FREE, young_until=at(hours=1)),
+            moment(),
+            Hold("MinHistory", at(hours=1)),
+            id="the VPA's history is young",
+        ),
+        pytest.param(replace(FREE, young_until=NOW), moment(), None, id="the VPA's history is old enough"),
+        pytest.param(
+            replace(FREE, is_kept=True), moment(), Hold("OutOfMemory"), id="it ran out of memory just now"
+        ),
+        pytest.param(
+            replace(FREE, is_kept=True, kept_until=at(hours=1)),
+            moment(),
+            Hold("OutOfMemory", at(hours=1)),
+            id="it ran out of memory lately",
+        ),
+        pytest.param(
+            replace(FREE, is_kept=True, kept_until=NOW), moment(), None, id="it ran out of memory long ago"
+        ),
         pytest.param(
             Change(policy(stabilization="3m"), at(minutes=-4), wait=dt.timedelta(minutes=6)),
             moment(),
@@ -159,9 +178,12 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "Weight",
         "UpdatePolicy",
         "Refused",
+        "MinHistory",
+        "OutOfMemory",
         "StabilizationWindow",
         "MaintenanceWindow",
         "Rollout",
+        "SustainedDemand",
         "Measurement",
         "MinChange",
     ]

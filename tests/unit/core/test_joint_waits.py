@@ -41,18 +41,18 @@ def test_what_is_beyond_the_last_count_is_demand_only_once_the_settled_workload_
     busy = build.decided(spike(60, workload=BUSY))
     assert held(busy) == [("up", "cpu", "Measurement")]
     assert busy.blocked[0].until is None, "no clock ends a rollout of which nothing is known"
-    assert held(build.decided(spike(60))) == [("up", "cpu", "Rollout")]
+    assert held(build.decided(spike(60))) == [("up", "cpu", "SustainedDemand")]
 
 
 def test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes() -> None:
     seen = spike()
     first = build.decided(seen)
-    assert (outcome(first), held(first)) == ((10, 1000), [("up", "cpu", "Rollout")])
+    assert (outcome(first), held(first)) == ((10, 1000), [("up", "cpu", "SustainedDemand")])
     assert first.blocked[0].until == at(minutes=5)
     assert first.recheck_after == dt.timedelta(minutes=5)
     waiting = replace(build.apply(seen, first), pods=seen.pods)
     almost = build.decided(waiting, at(seconds=299))
-    assert (outcome(almost), held(almost)) == ((10, 1000), [("up", "cpu", "Rollout")])
+    assert (outcome(almost), held(almost)) == ((10, 1000), [("up", "cpu", "SustainedDemand")])
     assert almost.recheck_after == dt.timedelta(seconds=1)
     late = build.decided(waiting, at(minutes=5))
     assert (outcome(late), held(late)) == ((10, 3000), [])

@@ -128,7 +128,11 @@ def test_the_next_step_waits_for_its_turn_and_is_told() -> None:
         waiting = build.decided(after, when)
         assert waiting.workload_patch is None
         assert waiting.recheck_after == at(seconds=15) - when
-        assert waiting.blocked == ()
+        (held,) = waiting.blocked
+        assert (held.reason, held.current, held.wanted, held.until) == ("MaxStep", 8, 40, at(seconds=15))
+        assert waiting.status.recommended is not None
+        assert waiting.status.recommended.replicas == 40
+        assert waiting.events == ()
         assert "the next step of maxStep at 2026-11-21T10:00:15Z" in waiting.steps[1]
     assert target(build.decided(after, at(seconds=15))) == 16
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from hvpa.api.objects import LabelSelectorRequirement, Selector
 from hvpa.api.status import HvpaStatus
 from hvpa.core import Objects
-from hvpa.core.report import failed_status, selector_text, still_failing
+from hvpa.core.report import failed_status, selector_text, still_failing, unapplied_status
 from tests.unit.core import build
 from tests.unit.core.build import NOW, at
 
@@ -151,30 +152,78 @@ def test_a_step_is_one_event_whatever_it_changes() -> None:
     assert decision.events[0].message.startswith("replicas 5 to 3; app: cpu ")
 
 
-def test_a_failed_write_is_told_on_top_of_the_old_status_and_once() -> None:
+def condition_of(status: HvpaStatus, kind: str) -> tuple[str, str]:
+    found = next(one for one in status.conditions if one.type == kind)
+    return found.status, found.reason
+
+
+def test_a_failed_write_is_on_top_of_what_was_decided_and_reported_once() -> None:
     before = build.decided(usual()).status
-    told = failed_status(before, "PatchWorkload", "no", NOW)
-    assert told.last_error is not None
-    assert (told.last_error.description, told.last_error.last_operation) == ("no", "PatchWorkload")
-    assert told.last_error.last_update_time == NOW
-    ready = told.conditions[0]
+    failed = failed_status(before, before, "PatchWorkload", "no", NOW)
+    assert failed.last_error is not None
+    assert (failed.last_error.description, failed.last_error.last_operation) == ("no", "PatchWorkload")
+    assert failed.last_error.last_update_time == NOW
+    ready = failed.conditions[0]
     assert (ready.type, ready.status, ready.reason) == ("Ready", "False", "WriteFailed")
     assert (ready.message, ready.last_transition_time) == ("PatchWorkload: no", NOW)
-    assert told.conditions[1:] == before.conditions[1:]
-    again = failed_status(told, "ChangeOwned", "no", at(hours=1))
+    assert failed.conditions[1:] == before.conditions[1:]
+    again = failed_status(failed, failed, "ChangeOwned", "no", at(hours=1))
     assert again.conditions[0].last_transition_time == NOW
-    assert failed_status(told, "PatchWorkload", "no", at(hours=1)) is told
-    assert failed_status(told, "PatchWorkload", "never", at(hours=1)) != told
-    assert build.decided(usual(status=told)).status.last_error is None
-    [ready] = failed_status(HvpaStatus(), "Decide", "no", NOW).conditions  # nothing was ever told of it
-    assert (ready.status, ready.observed_generation) == ("False", None)
+    assert failed_status(failed, failed, "PatchWorkload", "no", at(hours=1)) == failed
+    assert failed_status(failed, failed, "PatchWorkload", "never", at(hours=1)) != failed
+    assert build.decided(usual(status=failed)).status.last_error is None
+    [ready] = failed_status(HvpaStatus(), HvpaStatus(), "Decide", "no", NOW).conditions
+    assert (ready.status, ready.reason, ready.observed_generation) == ("False", "DecisionFailed", None)
+
+
+def test_what_was_not_applied_is_not_remembered_and_all_else_is_as_decided() -> None:
+    silent = {
+        "status": {"conditions": [{"type": "ScalingActive", "status": "False", "reason": "FailedGetX"}]}
+    }
+    first = build.decided(build.objects(build.hvpa(), None, build.hpa(3, None, silent), build.vpa(TARGETS)))
+    before = failed_status(first.status, first.status, "PatchWorkload", "no", NOW)
+    assert condition_of(before, "HpaActive") == ("False", "FailedGetX")
+    decision = build.decided(usual(status=before), at(minutes=1))
+    assert {axis for axis, _ in decision.applied} == {"horizontal", "vertical"}
+    axes = {axis for axis, _ in decision.applied}
+    kept = unapplied_status(before, decision.status, axes)
+    failed = failed_status(before, kept, "PatchWorkload", "no", at(minutes=1))
+    assert condition_of(failed, "HpaActive") == ("True", "Recommending")
+    assert condition_of(failed, "Ready") == ("False", "WriteFailed")
+    assert (failed.axes, failed.last_scaling) == (before.axes, before.last_scaling)
+    assert failed.last_error == before.last_error
+    assert failed.conditions[0].last_transition_time == before.conditions[0].last_transition_time
+    assert unapplied_status(before, decision.status, ()) is decision.status
+    (horizontal,) = [
+        unapplied_status(before, decision.status, {"vertical"}).axes,
+    ]
+    assert horizontal is not None
+    assert decision.status.axes is not None
+    assert horizontal.horizontal == decision.status.axes.horizontal
+    assert unapplied_status(HvpaStatus(), decision.status, axes).axes is None
 
 
 def test_while_a_failed_write_is_tried_again_the_status_says_so_still() -> None:
-    before = failed_status(build.decided(usual()).status, "ChangeOwned", "no", NOW)
+    first = build.decided(usual()).status
+    before = failed_status(first, first, "ChangeOwned", "no", NOW)
     then = build.decided(usual(status=before)).status
     assert then.last_error is None
-    assert then.conditions[0].status == "True"
-    told = still_failing(then, before)
-    assert told.last_error == before.last_error
-    assert told.conditions == (before.conditions[0], *then.conditions[1:])
+    reported = still_failing(then, before)
+    assert reported.last_error == before.last_error
+    assert reported.conditions == (before.conditions[0], *then.conditions[1:])
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_of_a_target_that_is_gone_no_number_is_left(gone: bool) -> None:
+    before = build.decided(usual()).status
+    seen = usual(status=before)
+    if gone:
+        seen = replace(seen, workload=None)
+    else:
+        change = {"status": {"replicas": 7}}
+        seen = replace(seen, workload=build.workload(7, change=change), rivals=("other",))
+    status = build.decided(seen).status
+    assert status.replicas == (None if gone else 7), "of a target that is shared, the count is still reported"
+    assert status.target_selector == (None if gone else "app=web")
+    assert (status.recommended, status.hpa_weight, status.vpa_weight) == (None, None, None)
+    assert status.axes == before.axes

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hvpa.core import Decision, Objects
+from hvpa.core.judgement import saturation
 from tests.unit.core import build
 
 TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}}
@@ -44,7 +45,9 @@ def warned(decision: Decision) -> list[str]:
 
 def test_it_is_ready_and_names_what_is_needed_and_what_there_may_be() -> None:
     decision = build.decided(busy())
-    message = "app cpu: about 43 needed, and 10 replicas of 1 serve 10, which is all that there may be"
+    message = (
+        "app cpu: about 43 needed, and 10 replicas (maxReplicas) of 1 (the largest size allowed) serve 10"
+    )
     assert ready(decision) == ("True", "Saturated", message)
     assert warned(decision) == [message]
 
@@ -84,13 +87,16 @@ def test_it_is_saturated_only_where_both_ends_are_reached(
 
 def test_base_usage_is_not_capacity() -> None:
     base = {"baseResourcesPerReplica": {"cpu": {"value": "500m"}}}
-    assert " and 10 replicas of 1 serve 5, " in ready(build.decided(busy(trajectory=base)))[2]
+    assert " (the largest size allowed) serve 5" in ready(build.decided(busy(trajectory=base)))[2]
 
 
 def test_without_an_hpa_the_usual_demand_counts() -> None:
     decision = build.decided(busy(hpa=None, weightBasedScalingIntervals=None))
-    message = "app cpu: about 20 needed, and 10 replicas of 1 serve 10, which is all that there may be"
-    assert ready(decision) == ("True", "Saturated", message)
+    assert decision.joint is not None
+    message = (
+        "app cpu: about 20 needed, and 10 replicas (maxReplicas) of 1 (the largest size allowed) serve 10"
+    )
+    assert saturation(decision.joint) == (message,)
 
 
 def test_what_there_is_is_no_need() -> None:
@@ -99,12 +105,16 @@ def test_what_there_is_is_no_need() -> None:
     seen = busy(None)
     pods = build.workload(10, [build.container(requests={"cpu": "3", "memory": "1Gi"})])
     seen = build.objects(seen.hvpa, pods, build.hpa(10, None, replicas=10), build.vpa({"app": small}))
-    assert ready(build.decided(seen))[1] == "Reconciled"
+    decision = build.decided(seen)
+    assert decision.joint is not None
+    assert saturation(decision.joint) == ()
 
 
 def test_a_mode_that_changes_nothing_says_so_instead() -> None:
     assert ready(build.decided(busy(mode="Recommend")))[1] == "Recommend"
 
 
-def test_additive_knows_no_path() -> None:
-    assert ready(build.decided(busy(blend="Additive")))[1] == "Reconciled"
+def test_additive_knows_no_path_and_names_the_bound_of_the_size() -> None:
+    found = ready(build.decided(busy(blend="Additive")))
+    assert found[:2] == ("True", "Saturated")
+    assert found[2].startswith("app cpu: the VPA's target is not below maxAllowed, 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from hvpa.api.objects import Hpa, Pod, Vpa, Workload
+from hvpa.kube.changes import pod_changed, vpa_changed
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource
 from hvpa.kube.slim import StoredHpa, StoredVpa, carry_over
 
@@ -72,6 +74,79 @@ def test_of_a_pod_its_readiness_and_ended_containers_are_kept() -> None:
     assert one.metadata.owner_references == []
     failed = pod(phase="Failed", conditions=[{"type": "Ready"}, {"type": "DisruptionTarget"}])
     assert [entry.type for entry in failed.status.conditions] == ["Ready", "DisruptionTarget"]
+
+
+def test_of_a_pod_it_is_kept_why_it_can_t_be_scheduled_or_started() -> None:
+    stuck = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
+    waiting = {
+        "name": "app",
+        "state": {"waiting": {"reason": "CreateContainerConfigError", "message": "x" * 9999}},
+    }
+    starting = {"name": "side", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    one = pod(
+        phase="Pending",
+        conditions=[stuck],
+        containerStatuses=[waiting, starting],
+        initContainerStatuses=[waiting, starting],
+    )
+    assert [entry.message for entry in one.status.conditions] == ["no node"]
+    first, second = one.status.container_statuses
+    assert first.state.waiting is not None
+    assert len(first.state.waiting.message) == 512
+    assert second.state.waiting is None
+    assert [entry.name for entry in one.status.init_container_statuses] == ["app"]
+    scheduled = pod(phase="Pending", conditions=[{"type": "PodScheduled", "status": "True"}])
+    assert scheduled.status.conditions == []
+
+
+def test_a_pod_that_can_t_be_scheduled_or_started_is_worth_a_look() -> None:
+    stuck = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting = {"name": "app", "state": {"waiting": {"reason": "ErrImagePull"}}}
+    starting = {"name": "app", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    assert not pod_changed(None, pod(phase="Pending", containerStatuses=[starting]))
+    assert pod_changed(None, pod(phase="Pending", conditions=[stuck]))
+    assert pod_changed(None, pod(phase="Pending", containerStatuses=[waiting]))
+    assert pod_changed(None, pod(phase="Pending", initContainerStatuses=[waiting]))
+
+
+def test_of_a_workloads_conditions_its_progress_and_its_failure_are_kept() -> None:
+    found = [{"type": "ReplicaFailure", "status": status} for status in ("True", "False")]
+    conditions = [*found, {"type": "Progressing"}, {"type": "Available"}]
+    one: Workload = decoded(DEPLOYMENTS, status={"conditions": conditions})
+    assert [(entry.type, entry.status) for entry in one.status.conditions] == [
+        ("ReplicaFailure", "True"),
+        ("Progressing", "Unknown"),
+    ]
+
+
+def spoken(at: str, upper: str = "2Gi") -> Vpa:
+    """A VPA whose status was last written at a minute of the hour."""
+    written = {"manager": "recommender", "subresource": "status", "time": f"2026-11-21T10:{at}:00Z"}
+    older = written | {"time": "2026-11-21T09:00:00Z"}
+    entry = {"containerName": "app", "target": {}, "upperBound": {"cpu": "1", "memory": upper}}
+    found: Vpa = decoded(
+        VPAS,
+        metadata={"managedFields": [older, written, {"manager": "kubectl"}]},
+        status={"recommendation": {"containerRecommendations": [entry]}},
+    )
+    return found
+
+
+def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound_of_memory() -> None:
+    one = spoken("07")
+    assert one.metadata.written_at() == dt.datetime(2026, 11, 21, 10, 7, tzinfo=dt.UTC)
+    assert len(one.metadata.managed_fields) == 1
+    recommendation = one.status.recommendation
+    assert recommendation is not None
+    assert recommendation.container_recommendations is not None
+    assert recommendation.container_recommendations[0].upper_bound == {"memory": "2Gi"}
+    silent: Vpa = decoded(VPAS)
+    assert (silent.metadata.written_at(), silent.metadata.managed_fields) == (None, [])
+
+
+def test_bounds_wake_nobody_but_after_a_silence() -> None:
+    assert not vpa_changed(spoken("07"), spoken("09", "3Gi"))
+    assert vpa_changed(spoken("07"), spoken("10", "3Gi"))
 
 
 def test_what_a_pod_requests_is_kept_once_for_all_pods_of_one_kind() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.objects import ContainerRecommendation, Meta, Vpa, VpaStatusRead
+from hvpa.api.objects import ContainerRecommendation, Vpa, VpaMeta, VpaStatusRead
 
 NOW = dt.datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=dt.UTC)
 LATER = NOW + dt.timedelta(minutes=1)
@@ -20,7 +20,7 @@ def vpa(
 ) -> Vpa:
     """A VPA with these container policies."""
     spec = {"resourcePolicy": {"containerPolicies": list(policies)}}
-    return Vpa(metadata=Meta(name="app"), raw_spec=msgspec.Raw(msgspec.json.encode(spec)), status=status)
+    return Vpa(metadata=VpaMeta(name="app"), raw_spec=msgspec.Raw(msgspec.json.encode(spec)), status=status)
 
 
 def found(status: VpaStatusRead) -> dict[str, ContainerRecommendation]:

@@ -55,6 +55,7 @@ class FakeCluster:
     one: Objects | None
     failures: dict[str, Exception] = field(default_factory=dict)
     writes: list[tuple[str, Any]] = field(default_factory=list)
+    statuses: list[tuple[Meta, HvpaStatus]] = field(default_factory=list)
 
     def objects(self, key: Key) -> Objects | None:
         if "objects" in self.failures:
@@ -67,6 +68,7 @@ class FakeCluster:
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         assert self.one is not None
         assert patched(to_wire(self.one.hvpa.status), patch) == to_wire(status)
+        self.statuses.append((hvpa, status))
         self._note("status", patch)
 
     async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:

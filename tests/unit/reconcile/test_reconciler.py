@@ -144,18 +144,34 @@ def test_a_refused_write_is_told_in_the_status_once() -> None:
         "lastOperation": "PatchWorkload",
         "lastUpdateTime": "2026-11-21T10:00:00Z",
     }
-    [ready] = patch["conditions"]
+    ready, *others = patch["conditions"]
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "WriteFailed")
+    assert {one["type"]: one["reason"] for one in others}["HpaActive"] == "Recommending"
+    assert not {"lastScaling", "axes"} & patch.keys(), "nothing was scaled"
     [event] = world.written("event")
     assert (event.type, event.reason) == ("Warning", "WriteFailed")
-    told = LastError(
-        description="denied by webhook", last_operation="PatchWorkload", last_update_time=world.clock.time
-    )
-    world.cluster.status_is(one.hvpa.status.model_copy(update={"last_error": told}))
+    [(_, status)] = world.cluster.statuses
+    world.cluster.status_is(status)
     world.clock.time += dt.timedelta(minutes=1)
     world.cluster.writes.clear()
     assert world.reconcile() == Result("failed")
     assert world.cluster.names() == []
+
+
+def test_conditions_go_on_while_a_write_keeps_failing() -> None:
+    world = World(scaling_out(), workload=WriteError("denied"))
+    world.reconcile()
+    [(_, status)] = world.cluster.statuses
+    world.cluster.status_is(status)
+    assert world.cluster.one is not None
+    silent = [{"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}]
+    hpa = build.hpa(desired=6, utilization=None, change={"status": {"conditions": silent}})
+    taller = build.vpa({"app": {"cpu": "3"}})
+    world.cluster.one = replace(world.cluster.one, hpas=(hpa,), vpas=(taller,))
+    assert world.reconcile() == Result("failed")
+    found = {one.type: (one.status, one.reason) for one in world.cluster.statuses[-1][1].conditions}
+    assert found["HpaActive"] == ("False", "FailedGetResourceMetric")
+    assert found["Ready"] == ("False", "WriteFailed")
 
 
 def test_a_write_without_an_answer_is_reported_after_three_failures_in_a_row() -> None:

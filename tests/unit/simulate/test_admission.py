@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hvpa.api.objects import ContainerRecommendation, Meta, Recommendation, Vpa, VpaStatusRead
+from hvpa.api.objects import ContainerRecommendation, Recommendation, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.quantity import Resource
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.admission import admitted, proportional_limit, recommended, update_mode
@@ -23,7 +23,7 @@ def vpa(*found: ContainerRecommendation, mode: str | None = "Recreate", **policy
         spec["updatePolicy"] = {"updateMode": mode}
     recommendation = Recommendation(container_recommendations=list(found)) if found else None
     return Vpa(
-        metadata=Meta(name="app"),
+        metadata=VpaMeta(name="app"),
         raw_spec=msgspec.Raw(msgspec.json.encode(spec)),
         status=VpaStatusRead(recommendation=recommendation),
     )

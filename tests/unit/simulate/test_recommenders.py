@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hvpa.api.objects import Meta, Vpa
+from hvpa.api.objects import Vpa, VpaMeta
 from hvpa.recommend.vpa import VerticalRecommender
 from hvpa.simulate.metrics_server import MetricsServer
 from hvpa.simulate.model import Controllers, MetricsModel, NodeModel
@@ -17,7 +17,7 @@ from hvpa.simulate.recommenders import VpaController
 from tests.unit.simulate import build
 
 MIB = build.MIB
-VPA = Vpa(metadata=Meta(name="web"))
+VPA = Vpa(metadata=VpaMeta(name="web"))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hvpa.api.objects import ContainerRecommendation, Meta, Recommendation, Vpa, VpaStatusRead
+from hvpa.api.objects import ContainerRecommendation, Recommendation, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.quantity import Resource, parse_resource
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.admission import Amounts, Recommended
@@ -70,7 +70,7 @@ def vpa(
         upper_bound={"cpu": upper} if upper else {},
     )
     return Vpa(
-        metadata=Meta(name="app"),
+        metadata=VpaMeta(name="app"),
         raw_spec=msgspec.Raw(msgspec.json.encode(spec)),
         status=VpaStatusRead(recommendation=Recommendation(container_recommendations=[one])),
     )
