@@ -14,7 +14,6 @@ from hvpa.cli.files import Document, FileError, read_documents
 from hvpa.cli.findings import Finding, of_file, of_problem, of_remark
 from hvpa.cli.inputs import Inputs, from_kustomizations, from_names
 from hvpa.cli.review_set import Read, review_set
-from hvpa.core.model import GROUP
 from hvpa.core.review import review
 from hvpa.core.review_amounts import review_amounts
 from hvpa.core.spec_check import spec_problems
@@ -130,7 +129,7 @@ def is_hvpa(document: Document) -> bool:
     """Whether this is an Hvpa, or was meant to be one: the kind in another spelling, or another one of our group."""
     if document.kind.lower() in (KIND.lower(), f"{KIND.lower()}s"):
         return True
-    return document.content.get("apiVersion") == API_VERSION and document.group == GROUP
+    return bool(document.content.get("apiVersion") == API_VERSION)
 
 
 def problems_of(document: Document) -> list[FieldError]:

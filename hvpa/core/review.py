@@ -14,10 +14,9 @@ from typing import Final
 from hvpa.api.duration import format_duration
 from hvpa.api.hvpa import HpaTemplateSpec, HvpaSpec, VpaSpec
 from hvpa.api.intervals import OVERLAPS, overlapping
+from hvpa.core.observing import SUPPORTED_KINDS
 from hvpa.core.weights import FULL
 
-SUPPORTED_KINDS: Final = ("Deployment", "StatefulSet")
-"""Kinds of targets that are scaled."""
 LONG_WAIT: Final = dt.timedelta(hours=1)
 """A wait before each scaling out that no load can be meant to see: the HPA itself allows an hour at most."""
 _INTERVALS: Final = "spec.weightBasedScalingIntervals"
