@@ -16,8 +16,8 @@ from hvpa.api.objects import Hpa, Vpa
 from hvpa.core import Decision
 from hvpa.core.model import Objects, OtherHvpa, OwnedChange
 from tests.unit.core import build
-from tests.unit.core.test_ownership import FREE, HPA, THEIRS
-from tests.unit.core.test_reading import active, hpa
+from tests.unit.core.test_ownership import FREE, HPA, THEIRS, active
+from tests.unit.core.test_reading import hpa
 
 NAMES = ("a", "b", "c")
 MODES = ("Apply", "Recommend", "Paused")
