@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.bare.conftest import USER, Play
-from tests.e2e.bare.manifests import merged, weight
+from tests.e2e.bare.manifests import weight
 from tests.e2e.bare.stage import Stage
 from tests.e2e.bare.test_explain import agrees_with_status, explained
 from tests.e2e.world import samples
@@ -64,6 +64,16 @@ def recommended(stage: Stage, replicas: int, cpu: str) -> None:
     stage.soon(lambda: found() == (replicas, cpu), f"{replicas} x {cpu}")
 
 
+def has_a_count(stage: Stage) -> None:
+    """Wait until an Hvpa recommends a count."""
+    stage.soon(lambda: stage.status["recommended"]["replicas"], "its count")
+
+
+def reads_hpa_of(stage: Stage, hvpa: str) -> None:
+    """Wait until an Hvpa reads the HPA of another one."""
+    stage.soon(lambda: f"of Hvpa {hvpa}" in stage.condition("HpaActive")["message"], f"the HPA of {hvpa}")
+
+
 def writes(plane: ControlPlane, stage: Stage, since: Mark) -> set[str]:
     """What the operator wrote to in a stage's namespace."""
     found = plane.audit.requests(since, user=USER, writes=True, namespace=stage.namespace)
@@ -122,7 +132,7 @@ def test_one_that_applies_goes_on_scaling_while_others_look_and_another_one_take
         told = one.await_condition("HpaActive", "True", "ReadAsIs")
         assert told["message"] == f"reading {HPA} {stage.name} of Hvpa {stage.name}"
         one.await_condition("VpaActive", "True", "ReadAsIs")
-        one.soon(lambda one=one: one.status["recommended"]["replicas"], "its count")  # type: ignore[misc]
+        has_a_count(one)
         assert "replicas" not in one.hvpa["spec"]
     stage.await_condition("Ready", "True", "Reconciled")
     assert [one["metadata"]["name"] for one in stage.api.list(HPA, stage.namespace)] == [stage.name]
@@ -133,20 +143,16 @@ def test_one_that_applies_goes_on_scaling_while_others_look_and_another_one_take
     lookers[0].change({"mode": "Apply"})
     lookers[0].soon(lambda: stage.api.find(HPA, "a", stage.namespace), "its own HPA")
     stage.soon(lambda: stage.api.find(HPA, stage.name, stage.namespace) is None, "the end of the first HPA")
-    for one in (stage, lookers[1]):
-        told = one.soon(lambda one=one: one.condition("HpaActive"), "HpaActive")  # type: ignore[misc]
-        assert told["reason"] != "ForeignHpa"
     count = stage.replicas
     lookers[0].vpa_recommends(cpu=stage.requests["cpu"])
     stage.rollout_completes()
-    status = merged(stage.hpa_status(10), {})
     stage.api.patch(
         "Hvpa", "a", stage.namespace, {"spec": {"replicas": 10}}, subresource="scale", manager="hpa"
     )
-    stage.api.patch_status(HPA, "a", stage.namespace, status)
+    stage.api.patch_status(HPA, "a", stage.namespace, stage.hpa_status(10))
     stage.soon(lambda: stage.replicas > count, "the other one's step")
     for one in (stage, lookers[1]):
-        one.soon(lambda one=one: "of Hvpa a" in one.condition("HpaActive")["message"], "the other HPA")  # type: ignore[misc]
+        reads_hpa_of(one, "a")
 
 
 def test_its_own_hpa_goes_where_somebody_has_the_workload_scaled(
