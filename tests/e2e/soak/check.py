@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hvpa.api.quantity import parse_cpu
+from hvpa.api.timestamp import parse_timestamp
 from hvpa.core.model import LAST_APPLIED
 from tests.e2e.soak.cast import Class, Place, Role, place_of
 from tests.e2e.soak.plan import LEAST, MOST
@@ -26,9 +27,10 @@ from tests.e2e.soak.play import Play
 from tests.e2e.soak.trail import Write
 from tests.e2e.soak.turns import Turns
 
-MEASURED_ANEW = 55.0
-"""Seconds after which a wish on a settled workload speaks of the count that stands: 60 from the decision to the next,
-and a write may arrive a little after its decision."""
+MEASURED_ANEW = 60.0
+"""Seconds from one decision to the next, by the records of both steps, after which the same wish on a settled workload
+speaks of the count that stands (DESIGN 5.2). A write may arrive long after its decision: one that is lost is sent
+again."""
 WORKLOADS = ("deployments", "statefulsets")
 THAWING = 5.0
 """Seconds after a process goes on in which what it was about to send arrives."""
@@ -38,10 +40,12 @@ CLOSE = 2.0
 
 @dataclass(slots=True)
 class _Step:
-    """What an axis was last set to, from which recommendation, and when."""
+    """What an axis was last set to, from which recommendation, when that was decided, and when it was answered (both in
+    seconds of the epoch)."""
 
     told: str
     result: str
+    decided: float
     at: float
 
 
@@ -136,22 +140,25 @@ class Checker:
         record, spec = json.loads(annotation), body.get("spec", {})
         axes = self.roles[place].axes
         if "replicas" in spec:
-            self._replicas(place, write, int(spec["replicas"]), record["horizontal"].get("spent") or {}, axes)
+            self._replicas(place, write, int(spec["replicas"]), record["horizontal"], axes)
         for container in spec.get("template", {}).get("spec", {}).get("containers", []):
             requests = container.get("resources", {}).get("requests", {})
             for spent in record["vertical"].get("spent", []):
                 if spent["resource"] in requests:
                     self._request(place, write, requests[spent["resource"]], spent, axes)
 
-    def _replicas(self, place: Place, write: Write, count: int, spent: dict[str, Any], axes: Class) -> None:
-        wish = int(spent.get("wish", 0))
+    def _replicas(self, place: Place, write: Write, count: int, record: dict[str, Any], axes: Class) -> None:
+        wish = int((record.get("spent") or {}).get("wish", 0))
+        decided = parse_timestamp(record["lastScaleTime"]).timestamp()
         if not LEAST <= count <= MOST:
             self.found.append(f"{write}: {count} replicas")
         if self.play.said[place, "wish"].get(wish, write.answered) >= write.answered:
             self.found.append(f"{write}: the HPA never wanted {wish} replicas")
         if axes == "horizontal" and count != wish:
             self.found.append(f"{write}: {count} replicas, but the HPA wants {wish}")
-        self._once(place, "horizontal", write, str(wish), str(count), MEASURED_ANEW)
+        self._once(
+            place, "horizontal", write, _Step(str(wish), str(count), decided, write.answered), MEASURED_ANEW
+        )
 
     def _request(self, place: Place, write: Write, request: str, spent: dict[str, Any], axes: Class) -> None:
         target = parse_cpu(spent["target"])
@@ -159,16 +166,19 @@ class Checker:
             self.found.append(f"{write}: the VPA never recommended {target}m")
         if axes == "vertical" and parse_cpu(request) != target:
             self.found.append(f"{write}: {request}, but the VPA recommends {target}m")
-        self._once(place, "vertical", write, str(target), request, float("inf"))
+        step = _Step(str(target), request, write.answered, write.answered)
+        self._once(place, "vertical", write, step, float("inf"))
 
-    def _once(self, place: Place, axis: str, write: Write, told: str, result: str, within: float) -> None:
+    def _once(self, place: Place, axis: str, write: Write, step: _Step, within: float) -> None:
         before = self._steps.get((place, axis))
-        self._steps[place, axis] = _Step(told, result, write.answered)
-        if before is None or before.told != told or before.result == result:
+        self._steps[place, axis] = step
+        if before is None or before.told != step.told or before.result == step.result:
             return
-        if write.answered - before.at < within:
-            text = f"{write}: {axis} step to {result} from {told}, after one to {before.result} from the same"
-            self._suspects.append(_Suspect(place, before.at, write.answered, text))
+        if step.decided - before.decided < within:
+            text = (
+                f"{axis} step to {step.result} from {step.told}, after one to {before.result} from the same"
+            )
+            self._suspects.append(_Suspect(place, before.at, step.at, f"{write}: {text}"))
 
 
 def _is_conditional(write: Write) -> bool:

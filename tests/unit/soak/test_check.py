@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from dataclasses import replace
 from typing import Any
@@ -77,9 +78,12 @@ def status(role: Role, by: str, at: float) -> Write:
     return write(role, {"status": {}}, at, by, "hvpas/status")
 
 
-def horizontal(role: Role, count: int, wish: int, at: float, by: str = "a") -> Write:
+def horizontal(role: Role, count: int, wish: int, at: float, by: str = "a", late: float = 0.0) -> Write:
+    """A step that was decided so many seconds after the start, and that arrived `late` after that."""
     spent = {"replicas": count, "wish": wish, "weight": 0}
-    return write(role, body({"replicas": count}, {"spent": spent}, {}), at, by)
+    decided = dt.datetime.fromtimestamp(START + at, dt.UTC)
+    axis = {"spent": spent, "lastScaleTime": f"{decided:%Y-%m-%dT%H:%M:%S.%fZ}"}
+    return write(role, body({"replicas": count}, axis, {}), at + late, by)
 
 
 def vertical(role: Role, request: int, target: int, at: float) -> Write:
@@ -108,11 +112,11 @@ def test_steps_that_are_as_they_must_be_are_not_found_fault_with(checker: Checke
         horizontal(HORIZONTAL, 12, 12, 3),
         horizontal(HORIZONTAL, 10, 10, 4),
         vertical(VERTICAL, 700, 700, 5),
-        horizontal(BOTH, 6, 10, 6),
+        horizontal(BOTH, 6, 10, 6, late=20),  # a write that was lost, and sent again
         vertical(BOTH, 600, 700, 7),
         vertical(BOTH, 600, 700, 8),  # no other result
         vertical(BOTH, 750, 900, 9),
-        horizontal(BOTH, 8, 10, 70),  # measured anew
+        horizontal(BOTH, 8, 10, 66),  # measured anew
         write(BOTH, {"status": {}}, 71, resource="hvpas/status"),
     ):
         checker.feed(one)
@@ -121,7 +125,7 @@ def test_steps_that_are_as_they_must_be_are_not_found_fault_with(checker: Checke
 
 
 def test_a_step_that_is_taken_twice_is_found(checker: Checker) -> None:
-    for one in (horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 30)):
+    for one in (horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 61)):
         checker.feed(one)
     assert ["step to 8 from 10" in one for one in checker.violations()] == [True]
     for one in (vertical(BOTH, 600, 700, 31), vertical(BOTH, 650, 700, 500)):
