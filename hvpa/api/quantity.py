@@ -20,8 +20,8 @@ MAX_LENGTH: Final = 64
 
 _TOO_LONG: Final = 10**MAX_LENGTH
 
-CACHED: Final = 8192
-"""Quantities that each function here remembers: those in use; measured values are new all the time."""
+CACHED: Final = 1024
+"""Quantities that each function here remembers: most are of few different sizes, and measured values always new."""
 
 DECIMAL_SUFFIXES: Final = {
     "n": Fraction(1, 10**9),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 from typing import Final
 
 from hvpa.api import text
@@ -181,7 +180,6 @@ def selector_text(selector: Selector) -> str:
     return ",".join(parts)
 
 
-@lru_cache(maxsize=2048)
 def _blocked(entry: Blocked) -> BlockedScaling:
     horizontal = entry.axis == "horizontal"
     recommendation = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 
 import msgspec
 
@@ -20,8 +19,6 @@ from hvpa.core.present import Present
 
 INSTANT = dt.timedelta(microseconds=1)
 """The shortest time that is told apart."""
-KEPT = 32_768
-"""Characters of the longest annotation that is kept as it was read."""
 _NO_AXES = Axes()
 
 
@@ -48,15 +45,6 @@ def recorded_axes(
 def _read(annotation: str | None) -> Axes | None:
     if not annotation:
         return None
-    return _known(annotation) if len(annotation) <= KEPT else _fresh(annotation)
-
-
-@lru_cache(maxsize=1024)  # each step makes another key; it is read where something else has changed, too
-def _known(annotation: str) -> Axes | None:
-    return _fresh(annotation)
-
-
-def _fresh(annotation: str) -> Axes | None:
     try:
         return read_json(Axes, annotation.encode())
     except (ValueError, msgspec.MsgspecError, RecursionError):

@@ -32,6 +32,8 @@ class _Connection:
         with contextlib.suppress(OSError):
             while chunk := await reader.read(_CHUNK):
                 await self.passing.wait()
+                if writer.is_closing():
+                    break  # asyncio would warn of each further chunk
                 writer.write(chunk)
                 await writer.drain()
         await self.passing.wait()
@@ -112,10 +114,10 @@ class Wire:
     async def _die(self) -> None:
         self._dead = True
         for connection in self._connections:
-            if connection.passing.is_set():
+            if connection.passing.is_set() and not connection.writers[0].is_closing():
                 connection.die()
             else:
-                connection.close()  # dead since the last time
+                connection.close()  # dead since the last time, or at its end: its socket may be closed already
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1

@@ -107,7 +107,6 @@ class Shop:
 def test_an_hvpa_that_changes_all_the_time_leaves_no_objects_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     for where, name in ((sharing, "MARKS"), (sharing, "SMALL"), (memo, "REMEMBERED")):
         monkeypatch.setattr(where, name, SMALL)
-    monkeypatch.setattr(sharing, "_texts", sharing.Texts(SMALL))
     shop = Shop()
     for number in range(FIRST):
         shop.change(number)

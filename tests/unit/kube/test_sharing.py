@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import weakref
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from hvpa.api.hvpa import HvpaSpec, read_spec
 from hvpa.api.status import HvpaStatus, read_status, to_wire
 from hvpa.kube import sharing
-from hvpa.kube.sharing import Interner, ModelSharer, Texts, instant, text
+from hvpa.kube.sharing import Interner, ModelSharer, Table, instant, text
 
 
 def spec_of(name: str, percent: int = 50) -> dict[str, Any]:
@@ -109,26 +108,15 @@ def test_short_texts_are_one() -> None:
     assert text(long) is long
 
 
-def test_texts_that_are_used_stay_one_and_the_table_does_not_grow_with_texts_that_are_not() -> None:
-    texts = Texts(10)
-    used = texts.share("".join(["us", "ed"]))
-    for number in range(1000):
-        texts.share(f"name-{number}")
-        assert len(texts) <= 20
-        if number % 9 == 0:
-            assert texts.share("".join(["u", "sed"])) is used
-
-
-def test_a_text_that_nobody_uses_any_more_is_let_go() -> None:
-    class Name(str):
-        """Like any text, but it can be seen to go."""
-
-    texts = Texts(10)
-    gone = weakref.ref(texts.share(Name("a")))
-    assert gone() is not None
-    for number in range(30):
-        texts.share(f"name-{number}")
-    assert gone() is None
+def test_texts_that_are_used_stay_one_and_the_table_does_not_grow_with_texts_that_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sharing, "_texts", Table())
+    used = text("".join(["us", "ed"]))
+    for number in range(100 * sharing.SMALL):
+        text(f"name-{number}")
+    assert len(sharing._texts) <= sharing.SMALL
+    assert text("".join(["u", "sed"])) is used
 
 
 def test_parts_that_come_again_are_held_once_and_what_differs_is_not() -> None:
