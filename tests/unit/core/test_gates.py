@@ -197,11 +197,20 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         disruptive=True,
         too_small=True,
     )
-    late = Change(policy("MaintenanceWindow", "1h"), NOW, disruptive=True, unmeasured=True, too_small=True)
+    late = Change(
+        policy("MaintenanceWindow", "1h"),
+        NOW,
+        disruptive=True,
+        unmeasured=True,
+        too_small=True,
+        worth_at=at(hours=1),
+        is_kept=True,
+        young_until=at(hours=1),
+    )
     paused, running = moment({"mode": "Paused"}, is_settled=False), moment(is_settled=False)
     passed: set[str] = set()
     reported = []
-    for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 5]:
+    for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 8]:
         hold = first_hold(change, now, frozenset(passed))
         assert hold is not None
         reported.append(hold.reason)

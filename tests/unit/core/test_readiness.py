@@ -438,6 +438,12 @@ def spoken(seconds: float, upper: str = "2Gi", **spec: Any) -> dict[str, Any]:
     }
 
 
+def without(part: str, field: str) -> dict[str, Any]:
+    """One that is silent for long, and lacks a field."""
+    silent = spoken(9999)
+    return {**silent, part: {**silent[part], field: None}}
+
+
 MOST = {"resourcePolicy": {"containerPolicies": [{"containerName": "*", "maxAllowed": {"memory": "2Gi"}}]}}
 
 
@@ -454,11 +460,9 @@ MOST = {"resourcePolicy": {"containerPolicies": [{"containerName": "*", "maxAllo
             False,
             id="so old that its bounds hardly move",
         ),
+        pytest.param(without("metadata", "creationTimestamp"), False, id="of unknown age"),
         pytest.param(
-            build.merged(spoken(9999), {"metadata": {"creationTimestamp": None}}), False, id="of unknown age"
-        ),
-        pytest.param(
-            build.merged(spoken(9999), {"status": {"recommendation": None}}),
+            without("status", "recommendation"),
             False,
             id="without a recommendation",
         ),
