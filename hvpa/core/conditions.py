@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hvpa.api import text
 from hvpa.api.status import Refusal, StatusCondition
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.timestamp import readable_timestamp
 from hvpa.core.contest import manager_of
 from hvpa.core.gates import CONTESTED, REFUSED
 from hvpa.core.judgement import Judgement, blocked_text, saturation
@@ -82,7 +82,7 @@ def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
         if judged.scaled_to_zero and problem is None:
             return False, Finding("NoPods", "the target has 0 replicas")
         return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
-    return True, problem or Finding("Recommending", "the HPA's recommendation counts")
+    return True, problem or Finding("Recommending", "using the HPA's recommendation")
 
 
 def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
@@ -105,9 +105,9 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
         why = "the pod template's own resources (spec.template.spec.resources) leave less: "
         return True, Finding("PodLevelResources", why + ", ".join(short))
     if judged.young_until is not None:
-        until = f"until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
+        until = f"until {readable_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")
-    return True, Finding("Recommending", "the VPA's recommendation counts")
+    return True, Finding("Recommending", "using the VPA's recommendation")
 
 
 def _scaling_blocked(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
@@ -131,7 +131,7 @@ def refusals(seen: Scene, judged: Judgement) -> tuple[tuple[Axis, Refusal], ...]
 def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], judged: Judgement) -> str:
     told = [_refusal_text(axis, record) for axis, record in refused]
     retries = [entry.until for entry in judged.blocked if entry.reason == REFUSED and entry.until is not None]
-    return "; ".join([*told, *(f"tried again at {format_timestamp(when)}" for when in sorted({*retries}))])
+    return "; ".join([*told, *(f"retrying at {readable_timestamp(when)}" for when in sorted({*retries}))])
 
 
 def _refusal_text(axis: Axis, record: Refusal) -> str:
@@ -148,13 +148,12 @@ def _paused(seen: Scene) -> tuple[bool, Finding]:
 def _contested(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     held = [entry for entry in judged.blocked if entry.reason == CONTESTED]
     if not held or seen.workload is None:
-        return False, Finding("NotContested", "nobody else keeps changing what this Hvpa sets")
+        return False, Finding("NotContested", "no other client is reverting changes")
     axes: list[Axis] = sorted({entry.axis for entry in held})
     told = [
-        f"{'replicas' if axis == 'horizontal' else 'resources'} keep being set back by "
-        f"{manager_of(seen.workload, axis)}"
+        f"{manager_of(seen.workload, axis)} keeps reverting {'replicas' if axis == 'horizontal' else 'resources'}"
         for axis in axes
     ]
     until = max((entry.until for entry in held if entry.until is not None), default=None)
-    retry = "" if until is None else f"; tried again at {format_timestamp(until)}"
+    retry = "" if until is None else f"; retrying at {readable_timestamp(until)}"
     return True, Finding("SetBack", "; ".join(told) + retry)

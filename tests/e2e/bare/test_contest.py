@@ -47,7 +47,7 @@ def test_what_is_set_back_twice_is_contested_and_the_other_axis_goes_on(
     with stage.held(operator, "Contested", axis, idle=False):
         set_back(stage, axis)
     told = stage.await_condition("Contested", "True", "SetBack")
-    assert "set back by gitops" in told["message"]
+    assert "gitops keeps reverting" in told["message"]
     stage.await_event("SetBack", "gitops")
     held = stage.blocked("Contested")
     assert held
