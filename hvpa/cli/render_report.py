@@ -11,13 +11,12 @@ from typing import NamedTuple
 from hvpa.api.status import StatusCondition
 from hvpa.api.timestamp import readable_timestamp
 from hvpa.cli.words import refused
+from hvpa.core.gates import REFUSED
 from hvpa.core.model import Decision, Observation
 from hvpa.core.remedies import needs_action, remedy
 
 _NEVER = "nothing yet: is the operator running, and does it watch this namespace?"
-_WRITES = (
-    "a write of the operator failed; this decision assumes that writes succeed, and nothing is written here"
-)
+_WRITES = "a write of the operator failed; whether it still would, the next try shows, as nothing is written here"
 _UNSEEN = "the operator has not looked at the newest spec yet"
 _DUE = "the operator has the writes above still to do"
 _CHANGED = "something has changed since the operator looked last; if this stays so, it is not running"
@@ -78,7 +77,7 @@ def differences(seen: Observation, decision: Decision) -> Iterable[str]:
 
 
 def _why(seen: Observation, decision: Decision, was: StatusCondition) -> str:
-    if was.type == "Ready" and was.reason == "WriteFailed":
+    if was.type == "Ready" and was.reason in ("WriteFailed", REFUSED):
         return _WRITES
     if was.observed_generation is not None and was.observed_generation < seen.metadata.generation:
         return _UNSEEN

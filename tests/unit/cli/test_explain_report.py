@@ -49,8 +49,8 @@ def test_a_write_that_failed_stands_beside_what_is_decided_now(shell: Shell, gar
         f"last error: PatchWorkload at {EARLIER}: denied by policy small",
     ]
     assert section(text, "Where the operator's report differs") == [
-        "Ready was reported False WriteFailed and is now True Reconciled: a write of the operator failed; this "
-        "decision assumes that writes succeed, and nothing is written here",
+        "Ready was reported False WriteFailed and is now True Reconciled: a write of the operator failed; "
+        "whether it still would, the next try shows, as nothing is written here",
         f"  to do: {REMEDIES['WriteFailed']}.",
     ]
     told = shell.explain(documents)
