@@ -16,7 +16,9 @@ from hvpa.core.model import Decision, Observation
 from hvpa.core.remedies import needs_action, remedy
 
 _NEVER = "nothing yet: is the operator running, and does it watch this namespace?"
-_WRITES = "a write of the operator failed; whether it still would, the next try shows, as nothing is written here"
+_WRITES = (
+    "a write of the operator failed; whether it still would, the next try shows, as nothing is written here"
+)
 _UNSEEN = "the operator has not looked at the newest spec yet"
 _DUE = "the operator has the writes above still to do"
 _CHANGED = "something has changed since the operator looked last; if this stays so, it is not running"

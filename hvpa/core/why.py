@@ -86,11 +86,14 @@ def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Itera
     if not bounds.contains(view.current):
         last = "" if bounds.upper is None else f" and maxReplicas {bounds.upper}"
         yield f"{view.current} is outside of minReplicas {bounds.lower}{last}"
-    if hpa is not None and view.hpa is not None:
-        leading = leading_metric(seen, hpa)
-        measured = "" if leading is None else f"{leading[0]} at {leading[1]} % of its target, "
-        yield f"HPA: {measured}using {view.hpa}"
-    elif decision.joint is not None:
+    causes = []
+    if hpa is not None and view.hpa is not None and (leading := leading_metric(seen, hpa)) is not None:
+        causes.append(f"{leading[0]} at {leading[1]} % of its target")
+    if decision.joint is None and view.hpa is not None:
+        causes.append(f"using {view.hpa}")
+    if causes:
+        yield f"HPA: {', '.join(causes)}"
+    if decision.joint is not None:
         yield decision.joint.because
 
 

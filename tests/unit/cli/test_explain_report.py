@@ -196,7 +196,6 @@ def test_a_recommendation_that_is_not_used_is_not_shown_as_one_that_is(
         ({"name": "memory", "current": {"averageValue": "380258472"}}, "Resource memory: 363Mi per pod"),
         ({"name": "memory", "current": {"averageValue": "-1"}}, "Resource memory: -1 per pod"),
         ({"name": "cpu", "current": {"averageValue": "324m"}}, "Resource cpu: 324m per pod"),
-        ({"name": "cpu", "current": {"averageValue": "?"}}, "Resource cpu: ? per pod"),
     ],
 )
 def test_measured_values_are_for_people(shell: Shell, gardener: list[Doc], metric: Doc, shown: str) -> None:

@@ -57,7 +57,7 @@ def test_a_step_of_requests_alone_says_nothing_of_the_hpa() -> None:
 def test_a_request_that_was_missing_was_none() -> None:
     target = build.workload(3, [build.container(requests={"memory": "1Gi"})])
     seen = usual(target=target, hpa=build.hpa(3, 50), spec={"replicas": 3})
-    assert step(build.decided(seen)).startswith("cpu none -> 1 of app; ")
+    assert step(build.decided(seen)).startswith("cpu none -> 1500m of app; "), "the pods had 1"
 
 
 def test_a_count_outside_of_its_bounds_is_the_cause() -> None:
@@ -82,20 +82,27 @@ def test_memory_that_ran_out_is_the_cause() -> None:
     assert "; out of memory: app; VPA: memory 2Gi of app; " in step(build.decided(seen))
 
 
-def test_a_joint_step_names_the_metric_and_the_usual_demand() -> None:
-    seen = jointly.scene(
-        2, [jointly.app("1")], [jointly.utilization("cpu", 50, 90, "900m")], {"app": {"cpu": "1200m"}}
-    )
-    message = step(build.decided(seen))
-    assert message.startswith("replicas 2 -> ")
-    assert "; HPA: cpu at 180 % of its target, using 4" in message
-    assert "; usual demand of all pods: cpu " in message
-    assert "vpaWeight" not in message
+def test_a_joint_step_names_the_metric_what_it_takes_and_the_usual_demand() -> None:
+    load = [jointly.utilization("cpu", 50, 90, "900m")]
+    message = step(build.decided(jointly.scene(2, [jointly.app("1")], load, {"app": {"cpu": "1500m"}})))
+    assert message == (
+        "replicas 2 -> 3, cpu 1 -> 1500m of app; HPA: cpu at 180 % of its target; cpu asks for 3 replicas; "
+        "usual demand of all pods: cpu 3 of app"
+    ), "3.6 cores at 1.5 each, with the HPA's tolerance"
 
 
 def test_a_joint_step_without_a_vpa_s_recommendation_is_of_replicas_alone() -> None:
     seen = jointly.scene(2, [jointly.app("1")], [jointly.utilization("cpu", 50, 90, "900m")])
-    assert step(build.decided(seen)) == "replicas 2 -> 4; HPA: cpu at 180 % of its target, using 4"
+    message = "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu asks for 4 replicas"
+    assert step(build.decided(seen)) == message
+
+
+def test_a_joint_step_without_metrics_says_so() -> None:
+    message = step(build.decided(jointly.scene(12, [jointly.app("1")])))
+    assert message == (
+        "replicas 12 -> 10; 12 is outside of minReplicas 1 and maxReplicas 10; "
+        "the HPA has no metrics: nothing shrinks"
+    )
 
 
 def test_two_amounts_that_read_alike_are_exact() -> None:

@@ -79,5 +79,5 @@ def test_a_step_is_logged_with_what_changed_and_why() -> None:
     with capture_logs() as logs:
         world.reconcile()
     [step] = [one for one in logs if one["event"] == "scaled"]
-    assert step["step"].startswith("replicas 3 -> 5; HPA: cpu at 200 % of its target")
+    assert step["step"].startswith("replicas 3 -> 6; HPA: cpu at 200 % of its target, using 6")
     assert build.decided(scaling_out()).events[0].message == step["step"]
