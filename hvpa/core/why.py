@@ -26,9 +26,8 @@ Changed = tuple[str, Resource, int | None, int]
 
 
 def step_events(seen: Observation, decision: Decision, bounds: Bounds) -> tuple[Event, ...]:
-    """The events of a decision's step, on the Hvpa and on its workload; none where it makes no step."""
-    if seen.workload is None or not decision.applied:
-        return ()
+    """The events of a decision that makes a step: on the Hvpa, and on its workload."""
+    assert seen.workload is not None
     reason = _STEP_REASON[decision.applied[0]] if len(decision.applied) == 1 else SCALED
     message = text.told("; ".join((changes_text(seen, decision), *_causes(seen, decision, bounds))))
     workload = seen.workload
@@ -86,13 +85,10 @@ def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Itera
     if not bounds.contains(view.current):
         last = "" if bounds.upper is None else f" and maxReplicas {bounds.upper}"
         yield f"{view.current} is outside of minReplicas {bounds.lower}{last}"
-    causes = []
-    if hpa is not None and view.hpa is not None and (leading := leading_metric(seen, hpa)) is not None:
-        causes.append(f"{leading[0]} at {leading[1]} % of its target")
-    if decision.joint is None and view.hpa is not None:
-        causes.append(f"using {view.hpa}")
-    if causes:
-        yield f"HPA: {', '.join(causes)}"
+    if hpa is not None and view.hpa is not None:
+        metric, value = leading_metric(seen, hpa)
+        used = "" if decision.joint is not None else f", using {view.hpa}"
+        yield f"HPA: {metric} at {value} % of its target{used}"
     if decision.joint is not None:
         yield decision.joint.because
 
@@ -111,8 +107,7 @@ def _of_requests(seen: Observation, decision: Decision) -> Iterable[str]:
             for name, resource, *_ in changed
             if (need := usual.get(SlotKey(name, resource))) is not None
         ]
-        if needs:
-            yield f"usual demand of all pods: {', '.join(needs)}"
+        yield f"usual demand of all pods: {', '.join(needs)}"
         return
     found = recommendations(seen.vpa.object) if seen.vpa.object is not None else {}
     targets = [
@@ -120,5 +115,4 @@ def _of_requests(seen: Observation, decision: Decision) -> Iterable[str]:
         for name, resource, *_ in changed
         if name in found and (target := amount(found[name].target, resource)) is not None
     ]
-    if targets:
-        yield f"VPA: {', '.join(targets)}"
+    yield f"VPA: {', '.join(targets)}"
