@@ -13,7 +13,10 @@ from hvpa.api import text
 from hvpa.api.status import HvpaStatus, StatusCondition
 
 EXPECTED: Final = frozenset(
-    {"NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "NoMetrics", "NoRecommendation", "NoPods"}
+    {
+        *("NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "HpaAwaited", "VpaAwaited"),
+        *("NoMetrics", "NoRecommendation", "NoPods", "HpaInactive", "VpaInactive", "Contested"),
+    }
 )
 """Reasons for an inactive axis that are part of a normal start, or reported by another condition."""
 NOTEWORTHY: Final = frozenset(
@@ -31,6 +34,13 @@ REMEDIES: Final[Mapping[str, str]] = {
     "Saturated": "Raise maxReplicas or maxAllowed, or reduce the load",
     "Refused": "Change the policy, webhook or quota that refuses it, or lower maxReplicas and maxAllowed",
     "WriteFailed": "Remove the cause that the API server's message names; the write is tried again by itself",
+    "DecisionFailed": "Report it, with the line of the operator's log that has the traceback",
+    "ReplicaFailure": "Raise the quota, or change the webhook or LimitRange that refuses the pods",
+    "PodsNotCreated": "See the StatefulSet's Events (`kubectl describe statefulset`) for what refuses its pods",
+    "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on one",
+    "PodsNotStarting": "See `kubectl describe pod` of the pod that the message names",
+    "DeploymentPaused": "Resume it: `kubectl rollout resume`",
+    "ProgressDeadlineExceeded": "See `kubectl rollout status`, and the pods that are not ready",
     # HpaActive
     "HpaNotFound": "Create the HorizontalPodAutoscaler, or correct spec.hpa.name",
     "ForeignHpa": "Delete the other HorizontalPodAutoscaler (or its ScaledObject), or let spec.hpa.selector match its "
@@ -54,12 +64,14 @@ REMEDIES: Final[Mapping[str, str]] = {
     "ConfigUnsupported": "Correct the VPA; see `kubectl describe vpa`",
     "ConfigDeprecated": "Correct the VPA; see `kubectl describe vpa`",
     "LowConfidence": "Wait until the VPA has more history; see `kubectl describe vpa`",
+    "RecommendationStale": "Check that the VPA's recommender runs and gets metrics (`kubectl top pods`)",
     "UnknownContainer": "Nothing, if the container was removed; else correct the VPA's container policies",
     "MissingRequest": "Set requests in the pod template, or leave it to the first recommendation",
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
     # Paused, Contested
     "Paused": "Set spec.mode to Apply when the incident is over",
-    "SetBack": "Remove spec.replicas and the containers' resources from what that client applies",
+    "SetBack": "Remove spec.replicas and the containers' resources from what that client applies (Argo CD: "
+    "ignoreDifferences with RespectIgnoreDifferences=true)",
 }
 """What to do, by reason: sentences without their full stop."""
 _METRICS: Final = (
