@@ -9,9 +9,9 @@ from hvpa.api.status import HvpaStatus
 from hvpa.core.gates import MEASUREMENT
 from hvpa.core.judgement import Judgement, blocked_text
 from hvpa.core.model import Event, Scene
-from hvpa.core.remedies import advised, entered, needs_action
+from hvpa.core.remedies import advised, entered
 
-_ACTIVE = ("HpaActive", "VpaActive")
+_SCALING = ("Ready", "HpaActive", "VpaActive")
 _COMPARED = 2048
 """Characters of warnings by which it is told whether they stand in a condition's message, which has an end."""
 
@@ -42,15 +42,13 @@ def _block_events(seen: Scene, judged: Judgement, status: HvpaStatus) -> Iterabl
 
 def _scales(seen: Scene, status: HvpaStatus) -> bool:
     """Whether both axes are scaled as before: what is no longer wanted since scaling has stopped was not unblocked."""
-    if not any(
-        one.type == "Ready" and one.status == "True" and not needs_action(one) for one in status.conditions
-    ):
+    if list(entered(seen.status, status)):
         return False
     before = {one.type: one.status for one in seen.status.conditions}
     return all(
         one.status == "True" or before.get(one.type) != "True"
         for one in status.conditions
-        if one.type in _ACTIVE
+        if one.type in _SCALING
     )
 
 
