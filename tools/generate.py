@@ -13,6 +13,7 @@ GENERATED = {
     "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
     "docs/explain.schema.json": ("-m", "hvpa.cli.contract"),
     "docs/simulate.schema.json": ("-m", "hvpa.simulate.wire"),
+    "docs/remedies.md": ("-m", "tools.remedies"),
 }
 """File, and the arguments of the Python that prints it."""
 

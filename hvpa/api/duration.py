@@ -67,3 +67,15 @@ def format_duration(duration: dt.timedelta) -> str:
         fraction = f".{microseconds:06d}".rstrip("0") if microseconds else ""
         text += f"{seconds}{fraction}s"
     return text
+
+
+def readable_duration(duration: dt.timedelta) -> str:
+    """A duration for people: whole seconds, rounded up, in its two largest units: `14m 7s`, `2h 5m`, `3d`, `0s`."""
+    seconds = -(-duration // dt.timedelta(seconds=1)) if duration > dt.timedelta(0) else 0
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        parts.append((count, unit))
+    first = next((index for index, (count, _) in enumerate(parts) if count), len(parts) - 1)
+    shown = [f"{count}{unit}" for count, unit in parts[first : first + 2] if count]
+    return " ".join(shown) or "0s"

@@ -127,6 +127,28 @@ def format_resource(resource: Resource, amount: int) -> str:
     return format_cpu(amount) if resource == CPU else format_memory(amount)
 
 
+def readable_resource(resource: Resource, amount: int) -> str:
+    """Millicores or bytes as text for people: of memory what is exact in three digits or fewer (`2Gi`, `200M`), else
+    rounded to the largest binary unit of which there are at least ten, with one decimal below 100: 380,258,472 bytes
+    are `363Mi`, 13,421,772,800 are `12.5Gi`. Nothing reads such a text back; what is written is `format_resource`."""
+    exact = format_resource(resource, amount)
+    if resource == CPU or len(exact.rstrip("KMGTPEik")) <= _READABLE_DIGITS:
+        return exact
+    for suffix, factor in reversed(BINARY_SUFFIXES.items()):
+        if amount >= 10 * factor:
+            return f"{float(round(amount / factor, 0 if amount >= 100 * factor else 1)):.12g}{suffix}"
+    return exact
+
+
+def readable_change(resource: Resource, before: int, after: int) -> tuple[str, str]:
+    """Both amounts as `readable_resource` has them; exact where two different ones would read the same."""
+    texts = readable_resource(resource, before), readable_resource(resource, after)
+    if texts[0] == texts[1] and before != after:
+        return format_resource(resource, before), format_resource(resource, after)
+    return texts
+
+
+_READABLE_DIGITS: Final = 3
 _WHOLE_DECIMALS: Final = {suffix: factor for suffix, factor in DECIMAL_SUFFIXES.items() if factor > 1}
 
 

@@ -159,11 +159,12 @@ class HvpaSpec(SpecModel):
     """Further windows, by cron expressions."""
     mode: Mode = "Apply"
     """Apply scales the workload; Recommend reads the HPA and VPA of the workload as they are, shows in the status what
-    Apply would do, and changes nothing; Paused is like Recommend, reported as an incident stop."""
+    Apply would do, and changes nothing; Paused is like Recommend, but sets the condition Paused: use it to stop scaling
+    in an incident."""
     blend: Blend | None = None
     """How two recommendations become one change. Additive: each axis takes its share of its recommender's step.
-    Trajectory: total demand has one place on a path of replicas and requests. Where it is missing: Trajectory if
-    trajectory is set, else Additive."""
+    Trajectory: every level of demand maps to one fixed combination of replica count and pod size. Where it is
+    missing: Trajectory if trajectory is set, else Additive."""
     trajectory: Trajectory | None = None
     """The path that both axes are scaled along together."""
 

@@ -10,6 +10,7 @@ _TIMESTAMP: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
 
+_SECOND: Final = dt.timedelta(seconds=1)
 _FIRST: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 _LAST: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
 
@@ -44,3 +45,11 @@ def format_timestamp(instant: dt.datetime) -> str:
     except OverflowError:  # before year 1 or after year 9999 in UTC
         utc = _LAST if instant.year > 1 else _FIRST
     return utc.isoformat().replace("+00:00", "Z")
+
+
+def readable_timestamp(instant: dt.datetime) -> str:
+    """The instant for people: as `format_timestamp`, rounded up to whole seconds, so that what waits until then no
+    longer waits at it. Raises `ValueError` for a naive one."""
+    if instant.tzinfo is not None and instant.microsecond and instant < _LAST - _SECOND:
+        instant = instant.replace(microsecond=0) + _SECOND
+    return format_timestamp(instant)

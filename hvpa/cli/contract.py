@@ -17,7 +17,15 @@ from hvpa.api.status import to_wire
 from hvpa.api.text import printable_json
 from hvpa.api.timestamp import format_timestamp
 from hvpa.cli.contract_path import Count, Part, PathView, Quantities, path_view
-from hvpa.core.model import Blocked, ContainerResources, Decision
+from hvpa.cli.contract_report import (
+    Condition,
+    Report,
+    ReportDifference,
+    condition_view,
+    report,
+    report_differences,
+)
+from hvpa.core.model import Blocked, ContainerResources, Decision, Observation
 from hvpa.core.weights import FULL, percent
 
 Percent = Annotated[int, Meta(ge=0, le=100)] | Annotated[float, Meta(ge=0, le=100)]
@@ -29,7 +37,8 @@ class Replicas(Part, frozen=True):
 
     current: Annotated[Count, Meta(description="What the workload has now.")]
     hpa: Annotated[
-        Count | None, Meta(description="The HPA's wish as far as it is trusted; null where it has no say.")
+        Count | None,
+        Meta(description="The HPA's desired replicas as they are used; null where they are not."),
     ]
     target: Annotated[Count, Meta(description="What the workload is set to after this decision.")]
 
@@ -85,13 +94,14 @@ class BlockedChange(Part, frozen=True):
     ]
 
 
-class Condition(Part, frozen=True):
-    """A condition of the Hvpa's status after this decision."""
+class InModeApply(Part, frozen=True):
+    """What mode Apply would do now."""
 
-    type: str
-    status: Literal["True", "False", "Unknown"]
-    reason: str
-    message: str
+    replicas: Annotated[Count | None, Meta(description="null where nothing can be decided.")]
+    containers: Containers
+    changes: Annotated[bool, Meta(description="Whether the workload would be changed.")]
+    blocked: list[BlockedChange]
+    ready: Annotated[Condition | None, Meta(description="The condition Ready that the Hvpa would have.")]
 
 
 class Explanation(Part, frozen=True):
@@ -138,10 +148,16 @@ class Explanation(Part, frozen=True):
             "it stays as it is."
         ),
     ]
+    reported: Report
+    differences: Annotated[
+        list[ReportDifference],
+        Meta(description="Conditions that the operator last reported otherwise than they are decided now."),
+    ]
+    in_mode_apply: Annotated[InModeApply | None, Meta(description="null where spec.mode is Apply.")]
 
 
-def explanation(decision: Decision) -> Explanation:
-    """The decision in the contract's form."""
+def explanation(seen: Observation, decision: Decision, applied: Decision | None = None) -> Explanation:
+    """The decision in the contract's form; `applied` is the one that mode Apply would make, in another mode."""
     view, weight, wait = decision.replicas, decision.weight_ppm, decision.recheck_after
     judged = view is not None
     return Explanation(
@@ -154,17 +170,26 @@ def explanation(decision: Decision) -> Explanation:
         ),
         changes=decision.workload_patch is not None,
         blocked=[_blocked(one) for one in decision.blocked],
-        conditions=[
-            Condition(
-                type=one.type, status=_condition_status(one.status), reason=one.reason, message=one.message
-            )
-            for one in decision.status.conditions
-        ],
+        conditions=[condition_view(one) for one in decision.status.conditions],
         recheck_after_seconds=None if wait is None else wait.total_seconds(),
         path=None if decision.joint is None else path_view(decision.joint),
         patch=patch_body(decision),
         next_status=to_wire(decision.status),
         scale_replicas=decision.mailbox,
+        reported=report(seen),
+        differences=report_differences(seen, decision),
+        in_mode_apply=None if applied is None else _in_mode_apply(applied),
+    )
+
+
+def _in_mode_apply(decision: Decision) -> InModeApply:
+    view = decision.replicas
+    return InModeApply(
+        replicas=None if view is None else view.target,
+        containers=_containers(decision.containers),
+        changes=decision.workload_patch is not None,
+        blocked=[_blocked(one) for one in decision.blocked],
+        ready=next((condition_view(one) for one in decision.status.conditions if one.type == "Ready"), None),
     )
 
 
@@ -179,9 +204,10 @@ def patch_body(decision: Decision) -> dict[str, Any] | None:
     return body
 
 
-def to_json(decision: Decision) -> str:
+def to_json(seen: Observation, decision: Decision, applied: Decision | None = None) -> str:
     """The decision as indented JSON, without a line break at the end."""
-    return printable_json(msgspec.json.format(msgspec.json.encode(explanation(decision)), indent=2).decode())
+    encoded = msgspec.json.encode(explanation(seen, decision, applied))
+    return printable_json(msgspec.json.format(encoded, indent=2).decode())
 
 
 def _containers(containers: Mapping[str, ContainerResources]) -> Containers:
@@ -205,15 +231,6 @@ def _blocked(entry: Blocked) -> BlockedChange:
         wanted=entry.wanted if entry.resource is None else format_resource(entry.resource, entry.wanted),
         until=None if entry.until is None else format_timestamp(entry.until),
     )
-
-
-def _condition_status(status: str) -> Literal["True", "False", "Unknown"]:
-    match status:
-        case "True":
-            return "True"
-        case "False":
-            return "False"
-    return "Unknown"
 
 
 def schema() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+from dataclasses import replace
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.timestamp import format_timestamp
@@ -14,11 +15,13 @@ from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.gather import Gathered, gather, invalid
 from hvpa.cli.render import to_text
 from hvpa.core import Decision, Settings, decide, observe
-from hvpa.core.model import Observation
+from hvpa.core.model import Objects, Observation
 from hvpa.kube.clock import SystemClock
 
 NAME = "explain"
-HELP = "show what is decided about an Hvpa, step by step, and write nothing"
+HELP = (
+    "show what the operator last reported about an Hvpa and what is decided now, step by step; write nothing"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +87,11 @@ def main(args: argparse.Namespace) -> int:
     decision = decide(seen)
     if args.plot is not None:
         write_drawing(args.plot, _drawn(seen, decision))
-    print(to_json(decision) if args.output == "json" else to_text(seen, decision, gathered.notes))
+    applied = _in_mode_apply(gathered.objects, seen)
+    if args.output == "json":
+        print(to_json(seen, decision, applied))
+    else:
+        print(to_text(seen, decision, gathered.notes, applied))
     return DONE
 
 
@@ -100,6 +107,15 @@ def _gathered(args: argparse.Namespace) -> Gathered:
     from hvpa.cli.live import fetch  # its client takes longer to import than all the rest
 
     return Gathered(fetch(args.name, args.namespace, args.kubeconfig, args.context, debug=args.debug))
+
+
+def _in_mode_apply(objects: Objects, seen: Observation) -> Decision | None:
+    """The decision if `spec.mode` were Apply; None where it is."""
+    spec = objects.hvpa.spec
+    if spec is None or spec.mode == "Apply":
+        return None
+    hvpa = replace(objects.hvpa, spec=spec.model_copy(update={"mode": "Apply"}))
+    return decide(observe(replace(objects, hvpa=hvpa), seen.now, seen.settings))
 
 
 def _drawn(seen: Observation, decision: Decision) -> bytes:

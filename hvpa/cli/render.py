@@ -12,16 +12,18 @@ import yaml
 
 from hvpa.api.duration import format_duration
 from hvpa.api.hvpa import ScaleType
-from hvpa.api.objects import Hpa, MetricSource, MetricValue, ResourceList, Vpa, condition
-from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.objects import ResourceList
+from hvpa.api.quantity import Resource, format_resource, readable_resource
 from hvpa.api.text import printable
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.timestamp import readable_timestamp
 from hvpa.cli.contract import patch_body
+from hvpa.cli.render_demand import demand
 from hvpa.cli.render_joint import path_lines
-from hvpa.cli.render_waits import applied_from, measurement, rollout
-from hvpa.cli.words import held, refused, when
-from hvpa.core.estimate import estimate_replicas
-from hvpa.core.model import Decision, Observation, Recommender
+from hvpa.cli.render_report import conditions, differences, reported
+from hvpa.cli.render_waits import applied_from, had_their_step, measurement, rollout
+from hvpa.cli.words import held, when
+from hvpa.core.model import Decision, Observation
+from hvpa.core.remedies import needs_action
 from hvpa.core.slots import amount as quantity_of
 from hvpa.core.state import held_until
 from hvpa.core.vertical import DEFAULT_MIN_CHANGE
@@ -30,30 +32,34 @@ from hvpa.core.windows import window_state
 
 RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
 NOTHING = "(nothing)"
+_LEFT_OUT = ("Where the operator's report differs",)
+"""Sections that are not shown where they have no line."""
 
 
-def to_text(seen: Observation, decision: Decision, notes: Sequence[str] = ()) -> str:
+def to_text(
+    seen: Observation, decision: Decision, notes: Sequence[str] = (), applied: Decision | None = None
+) -> str:
     """The whole explanation, without a line break at the end. What others wrote can't break a line of it, nor move
-    the terminal's cursor."""
+    the terminal's cursor. `applied` is the decision that mode Apply would make, for an Hvpa in another mode."""
     sections = [
         ("", [_title(seen), *(f"Note: {note}" for note in notes)]),
-        ("Demand", _demand(seen, decision)),
+        ("Reported by the operator", reported(seen)),
+        ("Demand", demand(seen, decision)),
         _solution(seen, decision),
         ("Gates", _gates(seen, decision)),
         ("Applied from", applied_from(seen)),
         ("Held back", [held(entry, seen.now) for entry in decision.blocked]),
-        ("Result", _result(seen, decision)),
-        ("Patch of the workload", _patch(decision)),
+        *_results(seen, decision, applied),
         ("Other writes", _other_writes(decision)),
-        (
-            "Conditions",
-            [f"{one.type} {one.status} {one.reason}: {one.message}" for one in decision.status.conditions],
-        ),
+        ("Conditions", conditions(decision)),
+        ("Where the operator's report differs", differences(seen, decision)),
         ("Looks again", [_next_look(seen, decision)]),
     ]
     blocks = []
     for heading, lines in sections:
         body = [printable(line) for line in lines]
+        if heading in _LEFT_OUT and not body:
+            continue
         if heading:
             body = [heading, *(f"  {line}" for line in body or [NOTHING])]
         blocks.append("\n".join(body))
@@ -66,107 +72,23 @@ def _title(seen: Observation) -> str:
         f", target {seen.spec.target_ref.kind} {seen.spec.target_ref.name}" if seen.spec is not None else ""
     )
     mode = f", mode {seen.spec.mode}" if seen.spec is not None else ""
-    return f"Hvpa {meta.namespace}/{meta.name}{target}{mode}, at {format_timestamp(seen.now)}"
+    return f"Hvpa {meta.namespace}/{meta.name}{target}{mode}, at {readable_timestamp(seen.now)}"
 
 
-# --- demand and blend ---------------------------------------------------------------------------------------
-def _demand(seen: Observation, decision: Decision) -> Iterable[str]:
-    if seen.metadata.deletion_timestamp is not None:
-        yield "the Hvpa is being deleted: its workload is left as it is"
-        return
-    if seen.problem is not None or seen.workload is None:
-        yield seen.problem.message if seen.problem is not None else "there is no workload"
-        return
-    yield f"{seen.workload.kind} {seen.workload.metadata.name}: {seen.workload.spec.replicas} replicas"
-    for one in seen.workload.spec.template.spec.containers:
-        resources = one.resources
-        yield f"container {one.name}: requests {_told(resources.requests)}; limits {_told(resources.limits)}"
-    yield from _hpa(seen, decision)
-    yield from _vpa(seen.vpa)
-    starving = seen.pods.starving
-    for name in sorted(starving):
-        when = format_timestamp(starving[name])
-        yield f"container {name} ran out of memory at {when}: scaling up does not wait"
-    if seen.legacy_override:
-        yield "status.overrideScaleUpStabilization is set: scaling up does not wait"
-
-
-def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
-    found = seen.hpa
-    if not found.configured:
-        yield "HPA: none is configured"
-        return
-    active = next((one for one in decision.status.conditions if one.type == "HpaActive"), None)
-    if active is not None and active.status != "True":
-        yield f"HPA: not used, {active.reason}: {active.message}"
-    if found.object is None or seen.workload is None or not found.object.status.desired_replicas:
-        return
-    hpa = found.object
-    yield f"HPA {hpa.metadata.name}: wants {hpa.status.desired_replicas} replicas"
-    for line in _metrics(hpa):
-        yield f"  {line}"
-    estimate = estimate_replicas(seen, hpa)
-    trusted = decision.replicas.hpa if decision.replicas is not None else None
-    measured = "these metrics tell nothing" if estimate is None else f"these metrics call for {estimate}"
-    wish = "no wish is trusted" if trusted is None else f"the trusted wish is {trusted}"
-    yield f"  {measured}; {wish}"
-
-
-def _metrics(hpa: Hpa) -> Iterable[str]:
-    asked = [other for one in reversed(hpa.spec.metrics) if (other := one.source())]
-    targets = {_named(one): one.target for one in asked}
-    for metric in hpa.status.current_metrics or ():
-        source = metric.source()
-        if source is None:
-            continue
-        wanted = targets.get(_named(source))
-        name = source.name or source.metric.name or metric.type
-        container = f" of container {source.container}" if source.container else ""
-        target = f", target {_value(wanted)}" if wanted is not None else ""
-        yield f"{metric.type} {name}{container}: {_value(source.current)}{target}"
-
-
-def _named(one: MetricSource) -> tuple[str, str, str]:
-    return one.name, one.container, one.metric.name
-
-
-def _value(value: MetricValue) -> str:
-    if value.average_utilization is not None:
-        return f"{value.average_utilization} %"
-    if value.average_value is not None:
-        return f"{value.average_value} per pod"
-    return "no value" if value.value is None else str(value.value)
-
-
-def _vpa(found: Recommender[Vpa]) -> Iterable[str]:
-    if not found.configured:
-        yield "VPA: none is configured"
-        return
-    if found.problem is not None:
-        yield f"VPA: not used, {found.problem.reason}: {found.problem.message}"
-    if found.object is None:
-        return
-    provided = condition(found.object.status.conditions, "RecommendationProvided")
-    since = provided.last_transition_time if provided is not None else None
-    told = f" since {format_timestamp(since)}" if since is not None else ""
-    yield f"VPA {found.object.metadata.name}: recommends{told}"
-    recommendation = found.object.status.recommendation
-    for one in (recommendation.container_recommendations or ()) if recommendation is not None else ():
-        yield f"  container {one.container_name}: {_told(one.target)}"
-
-
+# --- blend --------------------------------------------------------------------------------------------------
 def _solution(seen: Observation, decision: Decision) -> tuple[str, Iterable[str]]:
     """How demand became replicas and requests: heading and lines."""
     if decision.joint is None:
-        return "Blend", _blend(decision)
+        return "Blend", _blend(seen, decision)
     return "Path", path_lines(seen, decision, decision.joint)
 
 
-def _blend(decision: Decision) -> Iterable[str]:
+def _blend(seen: Observation, decision: Decision) -> Iterable[str]:
     if decision.weight_ppm is not None:
         vertical, horizontal = percent(decision.weight_ppm), percent(FULL - decision.weight_ppm)
         yield f"weights: horizontal {horizontal} percent, vertical {vertical} percent"
     yield from decision.steps
+    yield from had_their_step(seen, decision)
 
 
 # --- gates --------------------------------------------------------------------------------------------------
@@ -183,9 +105,6 @@ def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
     yield "vpa.scaleDown: " + _gate(seen, vpa.scale_down, vertical) + _least_resources(vpa.scale_down)
     yield from rollout(seen)
     yield from measurement(seen, decision)
-    for record in (seen.horizontal.refused, seen.vertical.refused):
-        if record is not None:
-            yield refused(record)
 
 
 def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str:
@@ -195,7 +114,7 @@ def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str
         window = window_state(seen.spec, seen.now)
         opens = "never opens" if window.opens_at is None else f"opens at {when(window.opens_at, seen.now)}"
         parts = [f"{mode} ({'open' if window.open else opens})"]
-    parts.append("last step " + ("unknown" if last is None else format_timestamp(last)))
+    parts.append("last step " + ("never" if last is None else readable_timestamp(last)))
     if duration:
         until = held_until(last, duration, seen.now)
         over = "over" if until is None else f"until {when(until, seen.now)}"
@@ -227,6 +146,24 @@ def _least(value: str | None, percentage: int | None) -> str:
 
 
 # --- what is written ----------------------------------------------------------------------------------------
+def _results(
+    seen: Observation, decision: Decision, applied: Decision | None
+) -> Iterable[tuple[str, Iterable[str]]]:
+    """What is set, and in another mode than Apply what that would set."""
+    if applied is None:
+        return (("Result", _result(seen, decision)), ("Patch of the workload", _patch(decision)))
+    assert seen.spec is not None
+    left = f"mode {seen.spec.mode}: the workload is left as it is"
+    lines = [f"{one.reason}: {one.message}" for one in applied.status.conditions if needs_action(one)]
+    lines += _result(seen, applied)
+    lines += [f"held back: {held(entry, seen.now)}" for entry in applied.blocked]
+    return (
+        ("Result", [left]),
+        ("What mode Apply would do now", lines),
+        ("Patch of the workload", _patch(decision)),
+    )
+
+
 def _result(seen: Observation, decision: Decision) -> Iterable[str]:
     view = decision.replicas
     if view is None or seen.workload is None:
@@ -255,18 +192,17 @@ def _entry(
     best: Mapping[Resource, int],
 ) -> Iterable[str]:
     """The line of one request or limit; none where there is none and never was."""
-    old = quantity_of(before, resource)
-    told = [
-        "none" if amount is None else format_resource(resource, amount)
-        for amount in (old, after.get(resource), best.get(resource))
-    ]
-    if set(told) != {"none"}:
-        yield _change(what, *told)
+    amounts = quantity_of(before, resource), after.get(resource), best.get(resource)
+    texts = ["none" if one is None else readable_resource(resource, one) for one in amounts]
+    if len(set(texts)) < len(set(amounts)):
+        texts = ["none" if one is None else format_resource(resource, one) for one in amounts]
+    if set(texts) != {"none"}:
+        yield _change(what, *texts)
 
 
-def _change(what: str, old: str, new: str, unblocked: str) -> str:
+def _change(what: str, old: str, new: str, recommended: str) -> str:
     text = f"{what}: {old} (no change)" if old == new else f"{what}: {old} -> {new}"
-    return text if unblocked == new else f"{text}, {unblocked} if nothing were held back"
+    return text if recommended == new else f"{text}; recommended: {recommended}"
 
 
 def _patch(decision: Decision) -> Sequence[str]:
@@ -279,11 +215,12 @@ def _patch(decision: Decision) -> Sequence[str]:
 
 def _other_writes(decision: Decision) -> Iterable[str]:
     if decision.mailbox is not None:
-        yield f"mailbox: spec.replicas of the Hvpa is set to {decision.mailbox}"
+        yield f"spec.replicas of the Hvpa, which the HPA reads, is set to {decision.mailbox}"
     for change in decision.owned:
         yield f"{change.action} {change.kind} {change.name}"
     for event in decision.events:
-        yield f"event {event.type} {event.reason}: {event.message}"
+        on = "" if event.involved is None else f" on {event.involved.kind} {event.involved.name}"
+        yield f"event {event.type} {event.reason}{on}: {event.message}"
 
 
 def _next_look(seen: Observation, decision: Decision) -> str:
@@ -291,7 +228,3 @@ def _next_look(seen: Observation, decision: Decision) -> str:
     if wait is None:
         return "when something changes"
     return f"at {when(seen.now + wait, seen.now)}, or when something changes"
-
-
-def _told(amounts: ResourceList) -> str:
-    return ", ".join(f"{name} {amounts[name]}" for name in RESOURCES if name in amounts) or "none"

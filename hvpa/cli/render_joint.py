@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hvpa.api.quantity import format_resource
+from hvpa.api.quantity import readable_resource
 from hvpa.cli.words import counted, held, pods
 from hvpa.core.judgement import saturation
 from hvpa.core.model import Decision, JointSlot, JointView, Observation
@@ -28,7 +28,7 @@ def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterab
     for slot in view.slots:
         yield from _slot(view, slot)
     if not view.slots:
-        yield "no request is scaled: no recommendation of a VPA counts"
+        yield "no request is scaled: there is no VPA recommendation to use"
     if view.usual is not None:
         yield f"usual demand is served by: {pods(view.usual.replicas, view.usual.sizes)}"
     yield f"wanted: {pods(view.wanted.replicas, view.wanted.sizes)}"
@@ -62,7 +62,7 @@ def _slot(view: JointView, slot: JointSlot) -> Iterable[str]:
         fits = "" if slot.usual_replicas is None else f": {counted(slot.usual_replicas)} on the path"
         yield f"  usually {_told(key, slot.usual)} ({slot.usual_from}){fits}"
     if slot.present is None:
-        yield "  now: no metric of the HPA tells"
+        yield "  now: no metric of the HPA measures it"
         return
     takes = "" if slot.present_replicas is None else f": {counted(slot.present_replicas)} of {wanted}"
     yield f"  now {_told(key, slot.present)} ({slot.present_from}){takes}"
@@ -100,4 +100,4 @@ def _instead(seen: Observation, decision: Decision, view: JointView) -> Iterable
 
 
 def _told(key: SlotKey, amount: int) -> str:
-    return format_resource(key.resource, amount)
+    return readable_resource(key.resource, amount)

@@ -6,13 +6,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 
+from hvpa.api.quantity import Resource, readable_resource
 from hvpa.api.text import names
-from hvpa.api.timestamp import format_timestamp
-from hvpa.cli.words import when
+from hvpa.api.timestamp import readable_timestamp
+from hvpa.cli.words import readable, when
 from hvpa.core.gates import MEASUREMENT
 from hvpa.core.horizontal import SETTLING
 from hvpa.core.model import Decision, Observation
 from hvpa.core.rollout import progress_deadline, rollout_gaps
+from hvpa.core.slots import amount, present_resources, recommendations
 from hvpa.core.state import held_until
 
 
@@ -32,7 +34,7 @@ def rollout(seen: Observation) -> Iterable[str]:
     elif deadline > seen.now:
         yield f"  waited for until its progress deadline {when(deadline, seen.now)}"
     else:
-        yield f"  no longer waited for: its progress deadline was {format_timestamp(deadline)}"
+        yield f"  no longer waited for: its progress deadline was {readable_timestamp(deadline)}"
 
 
 def measurement(seen: Observation, decision: Decision) -> Iterable[str]:
@@ -47,7 +49,7 @@ def measurement(seen: Observation, decision: Decision) -> Iterable[str]:
         ("the rollout passed its progress deadline", deadline if deadline and deadline <= seen.now else None),
     )
     found = [
-        f"{what} at {format_timestamp(at)}"
+        f"{what} at {readable_timestamp(at)}"
         for what, at in causes
         if at is not None and held_until(at, SETTLING, seen.now) is not None
     ]
@@ -62,16 +64,39 @@ def applied_from(seen: Observation) -> Iterable[str]:
     if replicas is not None:
         rest = "" if replicas.goal is None else f", on the way to {replicas.goal}"
         yield (
-            f"replicas: {replicas.replicas} applied from {replicas.wish} desired at weight {replicas.weight:g}"
-            f"{_at(seen.horizontal.last_scale_time)}{rest}"
+            f"replicas: {replicas.replicas} applied when the HPA asked for {replicas.wish}, at weight "
+            f"{replicas.weight:g}{_at(seen.horizontal.last_scale_time)}{rest}"
         )
     for one in seen.vertical.spent:
         small = "" if not one.small_steps else f", small step {one.small_steps} in a row"
+        resource: Resource = "cpu" if one.resource == "cpu" else "memory"
+        request, target = readable(resource, one.request), readable(resource, one.target)
         yield (
-            f"{one.container} {one.resource}: {one.request} applied from target {one.target} at weight "
-            f"{one.weight:g}{small}"
+            f"{one.container} {one.resource}: {request} applied from target {target} at weight {one.weight:g}{small}"
+        )
+
+
+def had_their_step(seen: Observation, decision: Decision) -> Iterable[str]:
+    """Requests whose recommendation has had its step, so that they stay although they differ from it (`Additive`)."""
+    if seen.workload is None or seen.vpa.object is None or seen.vpa.problem is not None:
+        return
+    moving = {(one.container, one.resource) for one in decision.blocked}
+    present = present_resources(seen.workload.spec.template.spec.containers)
+    targets = recommendations(seen.vpa.object)
+    for one in seen.vertical.spent:
+        resource: Resource = "cpu" if one.resource == "cpu" else "memory"
+        now = present[one.container].requests.get(resource) if one.container in present else None
+        after = decision.containers.get(one.container)
+        target = amount(targets[one.container].target, resource) if one.container in targets else None
+        stays = after is not None and after.requests.get(resource) == now
+        if now is None or target in (None, now) or not stays or (one.container, resource) in moving:
+            continue
+        yield (
+            f"{one.container} {resource}: {readable_resource(resource, now)} now, "
+            f"{readable_resource(resource, target)} recommended; this recommendation had its step at weight "
+            f"{one.weight:g}{_at(seen.vertical.last_scale_time)}, the next one is due when it moves by minChange"
         )
 
 
 def _at(instant: dt.datetime | None) -> str:
-    return "" if instant is None else f", {format_timestamp(instant)}"
+    return "" if instant is None else f", {readable_timestamp(instant)}"

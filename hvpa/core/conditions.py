@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hvpa.api import text
 from hvpa.api.status import StatusCondition
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.timestamp import readable_timestamp
 from hvpa.core.contest import manager_of
 from hvpa.core.gates import CONTESTED
 from hvpa.core.judgement import Judgement, blocked_text
@@ -97,7 +97,7 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
         why = "the pod template's own resources (spec.template.spec.resources) leave less: "
         return True, Finding("PodLevelResources", why + ", ".join(short))
     if judged.young_until is not None:
-        until = f"until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
+        until = f"until {readable_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")
     return True, seen.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
 
@@ -123,7 +123,7 @@ def _contested(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     axes: list[Axis] = sorted({entry.axis for entry in held})
     parts = [_reverted(manager_of(seen.workload, axis), axis) for axis in axes]
     until = min((entry.until for entry in held if entry.until is not None), default=None)
-    retry = "" if until is None else f"; tried again at {format_timestamp(until)}"
+    retry = "" if until is None else f"; retrying at {readable_timestamp(until)}"
     return True, Finding("SetBack", "; ".join(parts) + retry)
 
 

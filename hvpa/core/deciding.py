@@ -36,6 +36,7 @@ from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.steps import VerticalOutcome
 from hvpa.core.vertical import scale_vertically
 from hvpa.core.weights import Axes, Bounds, Weight, weight_at
+from hvpa.core.why import step_events
 from hvpa.core.wish import Wish, measured_wish, put_inside, trusted_wish
 
 _STANDING = ("configured", "problem", "changes", "in_charge", "read_as_is")
@@ -50,7 +51,11 @@ def decide(seen: Observation) -> Decision:
     if seen.metadata.deletion_timestamp is not None:
         return Decision(status=seen.status)
     present = Present(seen.now, seen.changes_at)
-    decision = _decided(present, seen, *_wish(seen, present), seen.settings.in_place)
+    wish, bounds = _wish(seen, present)
+    decision = _decided(present, seen, wish, bounds, seen.settings.in_place)
+    if decision.applied:
+        events = (*step_events(seen, decision, bounds), *decision.events)
+        decision = structs.replace(decision, events=events)
     if present.changes_at is None:
         return decision
     return structs.replace(decision, recheck_after=present.changes_at - seen.now)

@@ -131,6 +131,14 @@ def estimate_replicas(seen: Observation, hpa: Hpa) -> int | None:
     return max(*proposals, seen.workload.spec.replicas) if None in readings else max(proposals)
 
 
+def leading_metric(seen: Observation, hpa: Hpa) -> tuple[str, int]:
+    """The metric that calls for the largest count, in words, and its value in percent of its target: 91 % of a target
+    of 50 % are 182. One must have a value (`estimate_replicas` is not None)."""
+    readings = [one for one in _readings(seen, hpa) if one is not None]
+    one = max(readings, key=lambda reading: (_proposal(reading, seen, hpa), reading.have / reading.wanted))
+    return _label(one.asked.metric, one.asked.source), ceil_div(one.have * 100, one.wanted)
+
+
 def is_never_stale(seen: Observation, hpa: Hpa) -> bool:
     """Whether each metric calls for a count of its own: measured, absolute, and outside its tolerance, inside of which
     a metric stands by whatever it finds (DESIGN 4)."""

@@ -1,77 +1,35 @@
-"""The events that a decision is worth: its steps, a change of what blocks, a new reason of a bad condition."""
+"""A decision's events beside those of its step: a change of what blocks, a condition that needs somebody to act."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from hvpa.api import text
 from hvpa.api.status import HvpaStatus
 from hvpa.core.gates import MAX_STEP, MEASUREMENT
-from hvpa.core.judgement import Judgement, blocked_text, wire
-from hvpa.core.model import Axis, Direction, Event, Scene
-
-_EXPECTED = frozenset(
-    {
-        "NotConfigured",
-        "NotReady",
-        "HpaCreated",
-        "VpaCreated",
-        "HpaAwaited",
-        "VpaAwaited",
-        "NoMetrics",
-        "NoRecommendation",
-        "NoPods",
-        "HpaInactive",
-        "VpaInactive",
-        "Contested",
-    }
-)
-"""Reasons for an inactive axis that are part of a normal start, or told by another condition: no event."""
-_TOLD = frozenset(
-    {"StaleWish", "UnknownContainer", "MissingRequest", "PodLevelResources", "ScaledToZero", "Saturated"}
-)
-"""Reasons that are worth an event although the condition is as it should be."""
-SCALED = "Scaled"
-"""The reason of a step in more than one direction: on both axes, or up and down."""
-_STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
-    ("horizontal", "up"): "ScaledOut",
-    ("horizontal", "down"): "ScaledIn",
-    ("vertical", "up"): "ScaledUp",
-    ("vertical", "down"): "ScaledDown",
-}
+from hvpa.core.judgement import Judgement, blocked_text
+from hvpa.core.model import Event, Scene
+from hvpa.core.remedies import advised, entered
 
 _PASSING = frozenset({MEASUREMENT, MAX_STEP})
 """Gates that follow a step, for a minute at most: no event."""
+_SCALING = ("Ready", "HpaActive", "VpaActive")
 _COMPARED = 2048
 """Characters of warnings by which it is told whether they stand in a condition's message, which has an end."""
 
 
 def events_of(seen: Scene, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
-    """One event for a step, for each change of what blocks, and for each new reason of a bad condition."""
+    """An event for each change of what blocks, and for each condition that begins to need somebody to act. (Steps have
+    theirs in `hvpa.core.why`.)"""
     if status is seen.status:
         return ()
-    events = [*_step_events(seen, judged), *_block_events(seen, judged)]
+    events = list(_block_events(seen, judged, status))
     if status.conditions is not seen.status.conditions:
         events += _condition_events(seen, status)
     return tuple(events)
 
 
-def _step_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
-    """One event for one patch."""
-    if seen.workload is None or not judged.applied:
-        return
-    reason = _STEP_REASON[judged.applied[0]] if len(judged.applied) == 1 else SCALED
-    changes = [f"{name}: {_requests(judged, name)}" for name in sorted(judged.changed)]
-    if judged.target != seen.workload.spec.replicas:
-        changes.insert(0, f"replicas {seen.workload.spec.replicas} to {judged.target}")
-    yield Event("Normal", reason, text.told("; ".join(changes)))
-
-
-def _requests(judged: Judgement, container: str) -> str:
-    return ", ".join(f"{name} {value}" for name, value in wire(judged.containers[container].requests).items())
-
-
-def _block_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
+def _block_events(seen: Scene, judged: Judgement, status: HvpaStatus) -> Iterable[Event]:
     known = {
         (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
     }
@@ -80,18 +38,26 @@ def _block_events(seen: Scene, judged: Judgement) -> Iterable[Event]:
             continue
         if (entry.reason, entry.axis, entry.direction, entry.container, entry.resource) not in known:
             yield Event("Normal", "ScalingBlocked", blocked_text(entry))
-    if any(reason not in _PASSING for reason, *_ in known) and not judged.blocked:
+    passed = any(reason not in _PASSING for reason, *_ in known) and not judged.blocked
+    if passed and _scales(seen, status):
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
 
 
+def _scales(seen: Scene, status: HvpaStatus) -> bool:
+    """Whether both axes are scaled as before: what is no longer wanted since scaling has stopped was not unblocked."""
+    if list(entered(seen.status, status)):
+        return False
+    before = {one.type: one.status for one in seen.status.conditions}
+    return all(
+        one.status == "True" or before.get(one.type) != "True"
+        for one in status.conditions
+        if one.type in _SCALING
+    )
+
+
 def _condition_events(seen: Scene, status: HvpaStatus) -> Iterable[Event]:
-    before = {entry.type: entry.reason for entry in seen.status.conditions}
-    for entry in status.conditions:
-        bad = entry.status == ("True" if entry.type in ("Contested", "Paused") else "False")
-        if entry.type == "ScalingBlocked" or before.get(entry.type) == entry.reason:
-            continue
-        if (bad and entry.reason not in _EXPECTED) or entry.reason in _TOLD:
-            yield Event("Warning", entry.reason, entry.message)
+    for entry in entered(seen.status, status):
+        yield Event("Warning", entry.reason, advised(entry.reason, entry.message))
     told = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
     ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
     if told and text.told(told, _COMPARED).removesuffix("…") not in ready_before:

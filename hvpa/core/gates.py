@@ -13,7 +13,7 @@ from functools import cached_property
 import msgspec
 
 from hvpa.api.hvpa import HvpaSpec, ScaleType
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.timestamp import readable_timestamp
 from hvpa.core.present import Present
 from hvpa.core.windows import WindowState, window_state
 
@@ -55,7 +55,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
     def told(self) -> str:
         """The hold in words."""
-        return self.reason if self.until is None else f"{self.reason} until {format_timestamp(self.until)}"
+        return self.reason if self.until is None else f"{self.reason} until {readable_timestamp(self.until)}"
 
 
 class Moment(msgspec.Struct, frozen=True, dict=True):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct, structs
 
 from hvpa.api.status import HorizontalAxis, SpentWish
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.timestamp import readable_timestamp
 from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
 from hvpa.core.estimate import SETTLING as SETTLING
@@ -65,7 +65,7 @@ def scale_to(
     """Decide on the replica count where it is known which one serves the demand: `goal`."""
     assert seen.workload is not None
     is_begun = begun(seen.horizontal, seen.workload.spec.replicas)
-    way = _Way(goal, goal, 0, 0, is_begun, how="needed")
+    way = _Way(goal, goal, 0, 0, is_begun, how="needed by the demand")
     return _go(seen, moment, wish, way, bounds, starving)
 
 
@@ -191,17 +191,25 @@ class _Way(Struct, frozen=True):
     weight_now: float
     begun: bool = False
     next_at: dt.datetime | None = None
-    how: str = "blended"
+    how: str = "after weighting"
     measurement: Settling = _MEASURED
 
     def told(self, current: int, wish: Wish) -> str:
         """The way in words."""
-        wished = "no say" if wish.replicas is None else str(wish.replicas)
-        text = f"replicas: {current} now, {wished} wished, {self.goal} {self.how}"
+        asked = (
+            "the HPA has no recommendation" if wish.replicas is None else f"the HPA asks for {wish.replicas}"
+        )
+        text = f"replicas: {current} now, {asked}; {self.goal} {self.how}"
+        if self.measurement.is_awaited:
+            until = self.measurement.until
+            due = "when the rollout is complete" if until is None else f"at {readable_timestamp(until)}"
+            return f"{text}; this recommendation had its step, the next one is due {due}"
+        if self.step == self.goal == current and self.weight_now == 100:
+            return f"{text}, as vpaWeight is 100"
         if self.step == self.goal:
             return text
         if self.step == current and self.next_at is not None:
-            return f"{text}, the next step of maxStep at {format_timestamp(self.next_at)}"
+            return f"{text}, the next step of maxStep at {readable_timestamp(self.next_at)}"
         return f"{text}, {self.step} by maxStep, the rest later"
 
 

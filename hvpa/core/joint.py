@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.quantity import Resource, readable_resource
 from hvpa.api.text import names
 from hvpa.core.blend import ceil_div
 from hvpa.core.demand import Claim, Requests, Usual, by_sizes, by_targets, pods_needed
@@ -283,7 +283,7 @@ class Joint:
         )
 
     def _usual_from(self, slot: Slot) -> str:
-        told = f"VPA: {format_resource(slot.resource, slot.target)} each of {self.mean:.2f} pods"
+        told = f"VPA: {readable_resource(slot.resource, slot.target)} each of {self.mean:.2f} pods"
         measured = slot.key in self.means.measured
         return "HPA: mean of what it measured" if measured and slot.resource == "cpu" else told
 

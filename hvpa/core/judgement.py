@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.quantity import Resource, format_resource, readable_change, readable_resource
 from hvpa.api.status import HorizontalAxis, VerticalAxis
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.timestamp import readable_timestamp
 from hvpa.core.blend import ceil_div
 from hvpa.core.model import Axis, Blocked, ContainerResources, Direction, JointView
 from hvpa.core.weights import Weight
@@ -40,15 +40,22 @@ class Judgement(msgspec.Struct, frozen=True, gc=False):
 
 
 def amount(entry: Blocked, value: int) -> str:
-    """A blocked change's value as text: replicas, or a quantity."""
+    """A blocked change's value as it is written: replicas, or a quantity."""
     return str(value) if entry.resource is None else format_resource(entry.resource, value)
 
 
 def blocked_text(entry: Blocked) -> str:
     """A blocked change in words."""
     what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
-    until = "" if entry.until is None else f" until {format_timestamp(entry.until)}"
-    return f"{what} {amount(entry, entry.current)} to {amount(entry, entry.wanted)} held by {entry.reason}{until}"
+    until = "" if entry.until is None else f" until {readable_timestamp(entry.until)}"
+    return f"{what} {' -> '.join(change(entry))} held by {entry.reason}{until}"
+
+
+def change(entry: Blocked) -> tuple[str, str]:
+    """A blocked change's two values for people: from and to."""
+    if entry.resource is None:
+        return str(entry.current), str(entry.wanted)
+    return readable_change(entry.resource, entry.current, entry.wanted)
 
 
 def saturation(view: JointView) -> tuple[str, ...]:
@@ -63,7 +70,7 @@ def saturation(view: JointView) -> tuple[str, ...]:
         most = replicas * extent.reserve.work(size)
         needed = slot.present if (slot.present or 0) > most else slot.usual
         about, each, together = [
-            format_resource(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
+            readable_resource(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
         ]
         told.append(
             f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas (maxReplicas) of {each} "

@@ -248,12 +248,23 @@ class WorkloadPatch(msgspec.Struct, frozen=True, gc=False):
     body: Mapping[str, object]
 
 
+class Involved(msgspec.Struct, frozen=True, gc=False):
+    """The object that an Event is about, in the Hvpa's namespace."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    resource_version: str
+
+
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """A Kubernetes Event on the Hvpa."""
+    """A Kubernetes Event: on `involved`, or on the Hvpa where that is None."""
 
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+    involved: Involved | None = None
 
 
 class Blocked(msgspec.Struct, frozen=True, gc=False):

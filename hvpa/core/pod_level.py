@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import structs
 
 from hvpa.api.objects import PodSpec
-from hvpa.api.quantity import Resource, format_resource
+from hvpa.api.quantity import Resource, readable_resource
 from hvpa.core.slots import RESOURCES, Slot, amount
 from hvpa.core.weights import FULL
 
@@ -46,7 +46,7 @@ def cut_short(slots: Iterable[Slot], within: Iterable[Slot]) -> list[str]:
     for free, slot in zip(slots, within, strict=True):
         wanted, most = free.blended(FULL), slot.blended(FULL)
         if most < wanted:
-            texts = [format_resource(slot.resource, one) for one in (wanted, most)]
+            texts = [readable_resource(slot.resource, one) for one in (wanted, most)]
             told.append(f"{slot.container} {slot.resource}: {texts[0]} recommended, {texts[1]} at most")
     return told
 

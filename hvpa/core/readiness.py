@@ -8,7 +8,7 @@ from typing import Final
 
 from hvpa.api.quantity import format_resource
 from hvpa.api.status import Refusal
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.timestamp import readable_timestamp
 from hvpa.core.failures import failures
 from hvpa.core.gates import CONTESTED, REFUSED
 from hvpa.core.judgement import Judgement, blocked_text, saturation
@@ -130,4 +130,4 @@ def refusal_text(axis: Axis, record: Refusal) -> str:
 def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], judged: Judgement) -> str:
     parts = [refusal_text(axis, record) for axis, record in refused]
     retries = [entry.until for entry in judged.blocked if entry.reason == REFUSED and entry.until is not None]
-    return "; ".join([*parts, *(f"tried again at {format_timestamp(when)}" for when in sorted({*retries}))])
+    return "; ".join([*parts, *(f"retrying at {readable_timestamp(when)}" for when in sorted({*retries}))])

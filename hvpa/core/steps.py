@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from hvpa.api.quantity import format_resource
+from hvpa.api.quantity import readable_change, readable_resource
 from hvpa.api.status import Pending, VerticalAxis
 from hvpa.core.gates import Change, Hold
 from hvpa.core.model import Blocked, ContainerResources, Direction
@@ -66,9 +66,8 @@ def blocked(step: Step, hold: Hold) -> Blocked:
 def note(step: Step, hold: Hold | None) -> str:
     """The step in words."""
     slot = step.slot
-    now, target, wanted = (
-        format_resource(slot.resource, one) for one in (slot.current, slot.target, step.request)
-    )
+    now, wanted = readable_change(slot.resource, slot.current, step.request)
+    target = readable_resource(slot.resource, slot.target)
     shown = percent(step.weight_ppm)
     text = f"{slot.container} {slot.resource}: {now} now, {target} recommended, {wanted} at weight {shown}"
     if step.override:

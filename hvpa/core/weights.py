@@ -81,9 +81,11 @@ def weight_at(spec: HvpaSpec, replicas: int, wish: int | None, bounds: Bounds, a
             side = range(index - 1, -1, -1) if wish < replicas else range(index + 1, len(intervals))
             for neighbour in side:
                 if weights[neighbour] < FULL:
-                    why = f"interval {index} has weight 100 and the HPA wants {wish}: interval {neighbour} counts"
+                    why = f"interval {index + 1} has weight 100, the HPA wants {wish}: using interval {neighbour + 1}"
                     return Weight(weights[neighbour], neighbour, why)
-        return Weight(weights[index], index, f"interval {index} contains {replicas} replicas")
+        return Weight(
+            weights[index], index, f"interval {index + 1} of {len(intervals)} contains {replicas} replicas"
+        )
     return Weight(0, None, f"no interval contains {replicas} replicas: all horizontal")
 
 

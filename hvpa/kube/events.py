@@ -1,4 +1,4 @@
-"""Kubernetes Events on Hvpas: written in the background, repeated ones as a count, never too many."""
+"""Kubernetes Events on Hvpas and their workloads: written in the background, repetitions as a count, never too many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import structlog
 
 from hvpa.api.objects import Meta
 from hvpa.api.text import told
-from hvpa.core.model import API_VERSION, Event
+from hvpa.core.model import API_VERSION, Event, Involved
 from hvpa.kube.errors import ApiError, Unreachable
 from hvpa.kube.limits import Limiter, Priority, asks_all
 from hvpa.kube.transport import MERGE_PATCH, Body, Transport
@@ -27,7 +27,7 @@ REMEMBERED = 4096
 """Events that are remembered for counting (client-go's cache size)."""
 BURST = 25
 REFILL = dt.timedelta(seconds=30)
-"""Each Hvpa may send BURST Events, and one more per REFILL (client-go's spam filter: 25 and 5 minutes)."""
+"""Each object may have BURST Events, and one more per REFILL (client-go's spam filter: 25 and 5 minutes)."""
 BACKLOG = 10_000
 """Events that wait to be written, half a kilobyte each; further ones are dropped."""
 TRIES = 3
@@ -66,8 +66,8 @@ class EventRecorder:
         self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
 
     def record(self, hvpa: Meta, event: Event) -> None:
-        """Note an Event on `hvpa`. Dropped where there are too many."""
-        if not self._allowed(hvpa.uid):
+        """Note an Event on `hvpa`, or on the object that the Event names. Dropped where that object has too many."""
+        if not self._allowed(_involved_in(hvpa, event).uid):
             return
         try:
             self._queue.put_nowait((hvpa, event, self._clock.now()))
@@ -115,20 +115,21 @@ class EventRecorder:
     async def _write(self, hvpa: Meta, event: Event, now: dt.datetime, unique: str) -> None:
         """Write an Event that was noted at `now`; its name ends in `unique`."""
         message = told(event.message, MESSAGE_LENGTH)
-        identity = (hvpa.uid, event.type, event.reason, message)
+        involved = _involved_in(hvpa, event)
+        identity = (involved.uid, event.type, event.reason, message)
         known = self._written.get(identity)
         if known is not None and now - known.last < SAME_WITHIN and await self._count(hvpa, known, now):
             return
-        name = f"{hvpa.name[:200].rstrip('-.')}.{unique}"
+        name = f"{involved.name[:200].rstrip('-.')}.{unique}"
         body = {
             "metadata": {"name": name, "namespace": hvpa.namespace},
             "involvedObject": {
-                "apiVersion": API_VERSION,
-                "kind": "Hvpa",
+                "apiVersion": involved.api_version,
+                "kind": involved.kind,
                 "namespace": hvpa.namespace,
-                "name": hvpa.name,
-                "uid": hvpa.uid,
-                "resourceVersion": hvpa.resource_version,
+                "name": involved.name,
+                "uid": involved.uid,
+                "resourceVersion": involved.resource_version,
             },
             "type": event.type,
             "reason": event.reason,
@@ -176,6 +177,11 @@ class EventRecorder:
             return False
         allowance.left -= 1.0
         return True
+
+
+def _involved_in(hvpa: Meta, event: Event) -> Involved:
+    """The object that an Event is about: the one that it names, else the Hvpa."""
+    return event.involved or Involved(API_VERSION, "Hvpa", hvpa.name, hvpa.uid, hvpa.resource_version)
 
 
 def _seconds(now: dt.datetime) -> str:

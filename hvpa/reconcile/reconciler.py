@@ -7,7 +7,7 @@ event loop.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+import logging
 
 import msgspec
 import structlog
@@ -15,15 +15,15 @@ from structlog.contextvars import bound_contextvars
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.objects import Workload
-from hvpa.api.quantity import format_resource
 from hvpa.api.status import HvpaStatus
 from hvpa.api.text import told
 from hvpa.core import decide, observe
 from hvpa.core.memo import forget, forget_decision
 from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
 from hvpa.core.refusals import with_refusal
+from hvpa.core.remedies import advised
 from hvpa.core.report import failed_status, still_failing, unapplied_status
-from hvpa.core.slots import amount
+from hvpa.reconcile.journal import log_transitions
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
@@ -133,7 +133,7 @@ class Reconciler:
         try:
             await self._cluster.patch_workload(objects.hvpa.metadata, decision.workload_patch)
         except Refused as error:
-            log.warning("write refused", operation="PatchWorkload", error=str(error))
+            log.info("write refused", operation="PatchWorkload", error=str(error))
             self._telemetry.write_failed(key, "PatchWorkload", "failed")
             return error
         except WriteError as error:
@@ -145,11 +145,11 @@ class Reconciler:
         """What is written after the workload, in DESIGN's order: status, mailbox, owned objects, events."""
         try:
             await self._write_rest(key, hvpa, decision)
-        except _Failed:
-            if decision.workload_patch is not None:
+        except _Failed as failed:
+            if decision.workload_patch is not None or failed.operation != "PatchStatus":
                 await self._record_events(
                     hvpa, decision
-                )  # the next decision won't know of this step any more
+                )  # the next decision starts from what is written by now
             raise
         await self._record_events(hvpa, decision)
 
@@ -184,6 +184,7 @@ class Reconciler:
             await self._cluster.patch_status(hvpa.metadata, patch, status)
         except WriteError as error:
             raise _Failed("PatchStatus", error) from error
+        log_transitions(hvpa.status, status)
         forget_decision((hvpa.metadata.namespace, hvpa.metadata.name))
 
     async def _record_events(self, hvpa: HvpaObject, decision: Decision) -> None:
@@ -208,7 +209,9 @@ class Reconciler:
             log.debug("API server is overloaded", operation=operation, retry_after=error.retry_after)
             self._telemetry.write_failed(key, operation, "overloaded")
             return Result("overloaded", error.retry_after)
-        log.warning("write failed", operation=operation, error=str(error))
+        # What is reported in the status is logged when it is (`log_transitions`), and not at each try.
+        level = logging.WARNING if operation == "PatchStatus" else logging.INFO
+        log.log(level, "write failed", operation=operation, error=str(error))
         self._telemetry.write_failed(key, operation, "failed")
         if isinstance(error, Unavailable):
             self._failures[key] = self._failures.get(key, 0) + 1
@@ -233,7 +236,7 @@ class Reconciler:
             failed = failed_status(before, status, operation, description, self._clock.now())
             await self._write_status(objects.hvpa, failed)
             if failed.last_error != before.last_error:
-                event = Event("Warning", "WriteFailed", f"{operation}: {description}")
+                event = Event("Warning", "WriteFailed", advised("WriteFailed", f"{operation}: {description}"))
                 await self._cluster.record_event(objects.hvpa.metadata, event)
         except _Failed as again:
             log.debug("error not told in the status", error=str(again))
@@ -254,10 +257,9 @@ class Reconciler:
     def _tell_applied(self, key: Key, workload: Workload | None, decision: Decision) -> None:
         for axis, direction in decision.applied:
             self._telemetry.applied(key, axis, direction)
-        if decision.applied:
-            kind = workload.kind if workload is not None else None
-            target = workload.metadata.name if workload is not None else None
-            log.info("scaled", kind=kind, target=target, **scaling_steps(workload, decision))
+        if workload is not None and decision.applied:
+            step = next(one.message for one in decision.events if one.involved is None)
+            log.info("scaled", kind=workload.kind, target=workload.metadata.name, step=step)
 
 
 def is_quiet(decision: Decision) -> bool:
@@ -267,24 +269,3 @@ def is_quiet(decision: Decision) -> bool:
         and decision.mailbox is None
         and not (decision.owned or decision.events)
     )
-
-
-def scaling_steps(workload: Workload | None, decision: Decision) -> dict[str, object]:
-    """What a decision changes, for the log: `replicas` and per container `requests`, each as "from -> to"."""
-    steps: dict[str, object] = {}
-    view = decision.replicas
-    if view is not None and view.current != view.target:
-        steps["replicas"] = f"{view.current} -> {view.target}"
-    containers: dict[str, Mapping[str, str]] = {}
-    for container in workload.spec.template.spec.containers if workload is not None else ():
-        after = decision.containers.get(container.name)
-        changed: dict[str, str] = {}
-        for resource, wanted in after.requests.items() if after is not None else ():
-            raw = container.resources.requests.get(resource)
-            if amount(container.resources.requests, resource) != wanted:
-                changed[resource] = f"{'none' if raw is None else raw} -> {format_resource(resource, wanted)}"
-        if changed:
-            containers[container.name] = changed
-    if containers:
-        steps["requests"] = containers
-    return steps

@@ -147,8 +147,9 @@ class SimulatedCluster:
         self.awake = True
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
-        """See the port."""
-        self._tell(event)
+        """See the port. Those on the workload repeat the Hvpa's."""
+        if event.involved is None:
+            self._tell(event)
 
     # ----------------------------------------------------------------------------------------------------------------
     def _set_mailbox(self, replicas: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.duration import DurationError, format_duration, parse_duration
+from hvpa.api.duration import DurationError, format_duration, parse_duration, readable_duration
 
 LONGEST_MICROSECONDS = (2**63 - 1) // 1000
 
@@ -94,3 +94,22 @@ def test_a_duration_survives_being_written_and_read(duration: dt.timedelta) -> N
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(DurationError):
         assert parse_duration(text) >= dt.timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (-5.0, "0s"),
+        (0.0, "0s"),
+        (0.2, "1s"),
+        (59.9, "1m"),
+        (846.73632, "14m 7s"),
+        (3600.0, "1h"),
+        (7500.0, "2h 5m"),
+        (7509.0, "2h 5m"),
+        (3605.0, "1h"),
+        (3 * 86400.0 + 7205, "3d 2h"),
+    ],
+)
+def test_a_duration_for_people_has_two_units_at_most(seconds: float, expected: str) -> None:
+    assert readable_duration(dt.timedelta(seconds=seconds)) == expected

@@ -21,6 +21,8 @@ from hvpa.api.quantity import (
     parse_memory,
     parse_quantity,
     parse_resource,
+    readable_change,
+    readable_resource,
 )
 
 Parse = Callable[[str | int | float], int]
@@ -195,3 +197,39 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except QuantityError:
         return
     assert value.denominator <= 10 ** (99 + MAX_LENGTH)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (9221, "9221"),
+        (380258472, "363Mi"),
+        (324347000, "309Mi"),
+        (1717987000, "1638Mi"),
+        (2**30, "1Gi"),
+        (200 * 10**6, "200M"),
+        (1100 * 2**20, "1100Mi"),
+        (13421772800, "12.5Gi"),
+        (10 * 2**20 + 1, "10Mi"),
+        (2**80, "1048576Ei"),
+    ],
+)
+def test_memory_for_people_is_rounded_where_it_is_not_short(size: int, expected: str) -> None:
+    assert readable_resource("memory", size) == expected
+
+
+def test_cpu_for_people_is_exact() -> None:
+    assert [readable_resource("cpu", one) for one in (1, 1500, 2000, 12345)] == ["1m", "1500m", "2", "12345m"]
+
+
+@given(st.integers(10 * 2**10, 2**60))
+def test_memory_for_people_is_off_by_a_half_percent_at_most(size: int) -> None:
+    assert abs(parse_memory(readable_resource("memory", size)) - size) <= size / 200
+
+
+def test_a_change_for_people_is_never_from_a_value_to_the_same() -> None:
+    assert readable_change("memory", 2**30, 1717987000) == ("1Gi", "1638Mi")
+    assert readable_change("memory", 1717987000, 1717987001) == ("1717987k", "1717987001")
+    assert readable_change("memory", 1717987000, 1717987000) == ("1638Mi", "1638Mi")

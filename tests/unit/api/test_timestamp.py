@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.timestamp import TimestampError, format_timestamp, parse_timestamp
+from hvpa.api.timestamp import TimestampError, format_timestamp, parse_timestamp, readable_timestamp
 
 NOON = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 
@@ -76,3 +76,20 @@ def test_an_instant_survives_being_written_and_read(instant: dt.datetime) -> Non
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(TimestampError):
         assert parse_timestamp(text).tzinfo is dt.UTC
+
+
+@pytest.mark.parametrize(
+    ("instant", "expected"),
+    [
+        (dt.datetime(2026, 11, 21, 10, 0, tzinfo=dt.UTC), "2026-11-21T10:00:00Z"),
+        (dt.datetime(2026, 11, 21, 9, 59, 59, 1, tzinfo=dt.UTC), "2026-11-21T10:00:00Z"),
+        (dt.datetime.max.replace(tzinfo=dt.UTC), "9999-12-31T23:59:59.999999Z"),
+    ],
+)
+def test_an_instant_for_people_is_rounded_up_to_whole_seconds(instant: dt.datetime, expected: str) -> None:
+    assert readable_timestamp(instant) == expected
+
+
+def test_an_instant_for_people_needs_its_zone() -> None:
+    with pytest.raises(ValueError, match="has no time zone"):
+        readable_timestamp(NOON.replace(tzinfo=None, microsecond=5))

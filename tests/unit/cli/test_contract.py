@@ -12,8 +12,10 @@ import pytest
 
 from hvpa.api.status import HvpaStatus, StatusCondition
 from hvpa.cli import contract
+from hvpa.core import Settings, observe
 from hvpa.core.model import Blocked, ContainerResources, Decision, ReplicaView, WorkloadPatch
 from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load
+from tests.unit.core import build
 
 SCHEMA_FILE = Path(__file__).parents[3] / "docs" / "explain.schema.json"
 
@@ -153,7 +155,8 @@ def test_a_decision_is_told_field_by_field() -> None:
             Blocked("vertical", "down", "Rollout", 2000, 500, container="app", resource="cpu", until=now),
         ),
     )
-    told = json.loads(contract.to_json(decision))
+    seen = observe(build.objects(build.hvpa()), now, Settings())
+    told = json.loads(contract.to_json(seen, decision))
     check(told)
     assert told == {
         "replicas": {"current": 3, "hpa": 6, "target": 4},
@@ -192,4 +195,7 @@ def test_a_decision_is_told_field_by_field() -> None:
         "patch": {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 4}},
         "nextStatus": {"conditions": [{"type": "Ready", "status": "odd", "reason": "R", "message": "M"}]},
         "scaleReplicas": 6,
+        "reported": {"conditions": [], "lastError": None, "refused": []},
+        "differences": [],
+        "inModeApply": None,
     }

@@ -60,6 +60,9 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell) -> None:
         "recheckAfterSeconds": None,
         "path": None,
         "scaleReplicas": 6,
+        "reported": {"conditions": [], "lastError": None, "refused": []},
+        "differences": [],
+        "inModeApply": None,
     }
 
 
@@ -77,6 +80,9 @@ def test_keys_stand_in_the_order_of_the_contract(shell: Shell, gardener: list[Do
         "patch",
         "nextStatus",
         "scaleReplicas",
+        "reported",
+        "differences",
+        "inModeApply",
     ]
 
 
@@ -415,16 +421,16 @@ def test_all_of_it_is_told_in_words(shell: Shell) -> None:
     assert (ran.code, ran.err) == (0, "")
     for line in (
         "Hvpa default/hvpa-sample, target Deployment resource-consumer, mode Apply, at 2026-11-21T10:00:00Z",
-        "  HPA hvpa-sample: wants 6 replicas",
+        "  HPA hvpa-sample: asks for 6 replicas",
         "    Resource cpu: 100 %, target 50 %",
-        "    these metrics call for 6; the trusted wish is 6",
+        "    these metrics call for 6; using 6",
         "    container resource-consumer: cpu 1500m, memory 2Gi",
         "  weights: horizontal 40 percent, vertical 60 percent",
         "  hpa.scaleUp: Auto, last step 2026-11-21T09:59:00Z, stabilization 2m (until 2026-11-21T10:01:00Z (in 1m)), "
         "minChange none",
         "  replicas 3 -> 5: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m)",
         "  resource-consumer cpu 500m -> 1100m: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m)",
-        "  replicas: 3 (no change), 5 if nothing were held back",
+        "  replicas: 3 (no change); recommended: 5",
         "  no change",
         "  at 2026-11-21T10:01:00Z (in 1m), or when something changes",
     ):
@@ -434,7 +440,7 @@ def test_all_of_it_is_told_in_words(shell: Shell) -> None:
 def test_the_patch_is_shown_as_yaml(shell: Shell, gardener: list[Doc]) -> None:
     ran = shell.run("explain", "-f", shell.file(gardener), "--now", NOW)
     assert "\n            requests:\n              cpu: 1100m\n              memory: 1717987k\n" in ran.out
-    assert "\n  mailbox: spec.replicas of the Hvpa is set to 6\n" in ran.out
+    assert "\n  spec.replicas of the Hvpa, which the HPA reads, is set to 6\n" in ran.out
     assert "\n  apply HorizontalPodAutoscaler hvpa-sample\n" in ran.out
 
 
@@ -475,7 +481,7 @@ def test_the_patch_is_shown_as_yaml(shell: Shell, gardener: list[Doc]) -> None:
                     },
                 ],
             },
-            "    Pods rps: 500m per pod, target 10 per pod",
+            "    Pods rps: 0.5 per pod, target 10 per pod",
         ),
         ({"Hvpa__metadata__deletionTimestamp": NOW}, "  the Hvpa is being deleted: "),
         (
@@ -517,6 +523,6 @@ def test_what_the_api_server_refused_earlier_is_shown_with_its_message(
     assert message in next(one["message"] for one in explained["conditions"] if one["type"] == "Ready")
     assert explained["patch"]["spec"] == {"replicas": 5}
     text = shell.run("explain", "-f", shell.file(documents), "--now", NOW).out
-    requests_line = f"{APP} cpu 500m -> 1100m, {APP} memory 1Gi -> 1717987k: {message}"
+    requests_line = f"{APP} cpu 500m -> 1100m, {APP} memory 1Gi -> 1638Mi: {message}"
     assert f"refused at {JUST_NOW}, 2 times in a row: {requests_line}" in text
     assert f"refused at {JUST_NOW}: replicas 3 -> 5: no" in text

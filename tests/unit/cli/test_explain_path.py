@@ -48,13 +48,13 @@ def test_demand_by_resource_and_source_and_both_points_are_told(shell: Shell, sh
         "app cpu: request 1 now, 800m wanted",
         "  usually 2400m (HPA: mean of what it measured): 3 replicas on the path",
         "  now 3600m (HPA: cpu): 5 replicas of 800m",
-        "app memory: request 1Gi now, 1258292k wanted",
+        "app memory: request 1Gi now, 1200Mi wanted",
         "  usually 3600Mi (VPA: 1800Mi each of 2.00 pods): 3 replicas on the path",
-        "  now: no metric of the HPA tells",
-        "usual demand is served by: 3 replicas of app cpu 800m, memory 1258292k",
-        "wanted: 5 replicas of app cpu 800m, memory 1258292k",
+        "  now: no metric of the HPA measures it",
+        "usual demand is served by: 3 replicas of app cpu 800m, memory 1200Mi",
+        "wanted: 5 replicas of app cpu 800m, memory 1200Mi",
         "because: cpu asks for 5 replicas",
-        "replicas: 2 now, 4 wished, 5 needed",
+        "replicas: 2 now, the HPA asks for 4; 5 needed by the demand",
     ]
 
 
@@ -66,10 +66,10 @@ def test_there_is_no_section_of_a_blend_beside_it(shell: Shell, shop: list[Doc])
 def test_what_is_held_and_what_is_done_instead_is_told(shell: Shell, shop: list[Doc]) -> None:
     # Pods must not change: more of those that are there serve what is needed.
     told = path_told(shell, shop, Hvpa__spec__vpa__scaleUp=OFF, Hvpa__spec__vpa__scaleDown=OFF)
-    assert "wanted: 5 replicas of app cpu 800m, memory 1258292k" in told
+    assert "wanted: 5 replicas of app cpu 800m, memory 1200Mi" in told
     assert told[-3:] == [
         "held back: app cpu 1 -> 800m: UpdatePolicy",
-        "held back: app memory 1Gi -> 1258292k: UpdatePolicy",
+        "held back: app memory 1Gi -> 1200Mi: UpdatePolicy",
         "for now: 4 replicas of app cpu 1, memory 1Gi",
     ]
 
@@ -87,13 +87,13 @@ def test_the_gate_of_a_held_count_is_told_with_its_time(shell: Shell, shop: list
 
 def test_what_a_mode_does_not_apply_is_not_told_as_done(shell: Shell, shop: list[Doc]) -> None:
     told = path_told(shell, shop, Hvpa__spec__mode="Recommend")
-    assert "wanted: 5 replicas of app cpu 800m, memory 1258292k" in told
+    assert "wanted: 5 replicas of app cpu 800m, memory 1200Mi" in told
     assert not any(line.startswith("for now") for line in told)
 
 
 def test_a_request_that_is_near_enough_stays_and_says_so(shell: Shell, shop: list[Doc]) -> None:
     request = "Deployment__spec__template__spec__containers__0__resources__requests"
-    told = path_told(shell, shop, **{request: {"cpu": "850m", "memory": "1200Mi"}})
+    told = path_told(shell, shop, **{request: {"cpu": "850m", "memory": "1258292k"}})
     assert any(line.startswith("app cpu: request 850m, which stays (near enough to ") for line in told)
 
 
@@ -113,7 +113,7 @@ def test_saturation_is_told(shell: Shell, shop: list[Doc]) -> None:
 
 def test_without_a_vpa_only_replicas_are_told(shell: Shell, shop: list[Doc]) -> None:
     told = path_told(shell, shop, Hvpa__spec__vpa={})
-    assert "no request is scaled: no recommendation of a VPA counts" in told
+    assert "no request is scaled: there is no VPA recommendation to use" in told
     assert "wanted: 4 replicas" in told
 
 

@@ -31,7 +31,9 @@ def test_the_count_goes_all_the_way_to_what_is_needed() -> None:
     for replicas, used, expected in ((2, "2500m", 5), (5, "300m", 2), (3, "1", 3)):
         decision = decided(replicas, used)
         assert count(decision) == expected
-        assert decision.steps[1] == (f"replicas: {replicas} now, {expected} wished, {expected} needed")
+        assert decision.steps[1] == (
+            f"replicas: {replicas} now, the HPA asks for {expected}; {expected} needed by the demand"
+        )
 
 
 def test_the_same_count_is_needed_again_without_waiting_for_another_wish() -> None:

@@ -76,9 +76,9 @@ def test_both_axes_go_in_one_patch() -> None:
     assert spec["template"]["spec"]["containers"] == [
         {"name": "app", "resources": {"requests": {"cpu": "1667m"}}}
     ]
-    assert [(one.reason, one.message) for one in decision.events] == [
-        ("Scaled", "replicas 1 to 3; app: cpu 1667m")
-    ]
+    [event] = [one for one in decision.events if one.involved is None]
+    assert event.reason == "Scaled"
+    assert event.message.startswith("replicas 1 -> 3, cpu 1 -> 1667m of app; HPA: ")
     assert decision.weight_ppm == 500_000
 
 

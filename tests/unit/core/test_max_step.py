@@ -162,7 +162,9 @@ def test_measured_anew_the_wish_is_blended_anew() -> None:
     before = seen(44, 4, PLAIN, 50)  # to 24, by 8 and 16
     after = build.apply(before, build.decided(before))
     later = build.decided(after, at(seconds=60))
-    assert later.steps[1].startswith("replicas: 8 now, 44 wished, 26 blended, 16 by maxStep")
+    assert later.steps[1].startswith(
+        "replicas: 8 now, the HPA asks for 44; 26 after weighting, 16 by maxStep"
+    )
 
 
 def test_while_a_rollout_goes_on_the_rest_follows() -> None:

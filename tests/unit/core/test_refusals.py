@@ -147,11 +147,11 @@ def test_the_conditions_say_what_was_refused_and_by_whom_and_when_it_is_tried_ag
     assert condition(decision, "Ready") == (
         "False",
         "Refused",
-        f"{said}; tried again at 2026-11-21T10:01:00Z",
+        f"{said}; retrying at 2026-11-21T10:01:00Z",
     )
     status, reason, message = condition(decision, "ScalingBlocked")
     assert (status, reason) == ("True", "Refused")
-    assert message == f"app cpu 1 to 1500m held by Refused until 2026-11-21T10:01:00Z; {said}"
+    assert message == f"app cpu 1 -> 1500m held by Refused until 2026-11-21T10:01:00Z; {said}"
     [held] = decision.status.last_blocked_scaling
     assert (held.reason, held.axis, held.resource, held.wanted) == ("Refused", "vertical", "cpu", "1500m")
     error = decision.status.last_error

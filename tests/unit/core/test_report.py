@@ -125,12 +125,47 @@ def test_what_begins_to_block_and_that_nothing_blocks_any_more_are_events() -> N
     reasons = [(event.type, event.reason) for event in first.events]
     assert reasons == [("Normal", "ScalingBlocked"), ("Normal", "ScalingBlocked")]
     assert [event.message for event in first.events] == [
-        "replicas 3 to 6 held by UpdatePolicy",
-        "app cpu 1 to 2 held by Weight",
+        "replicas 3 -> 6 held by UpdatePolicy",
+        "app cpu 1 -> 2 held by Weight",
     ]
     assert build.decided(usual(spec, first.status)).events == ()
-    free = build.objects(build.with_status(build.hvpa({"replicas": 3}), first.status), None, build.hpa())
+    free = build.objects(
+        build.with_status(build.hvpa({"replicas": 3}), first.status),
+        None,
+        build.hpa(),
+        build.vpa({"app": {"cpu": "1"}}),
+    )
     assert [event.reason for event in build.decided(free).events] == ["ScalingUnblocked"]
+
+
+FOREIGN_HPA = build.hpa(
+    change={
+        "metadata": {"name": "other", "ownerReferences": None, "labels": None},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "reasons"),
+    [
+        ({"rivals": ("other",)}, ["TargetShared"]),
+        ({"workload": None}, ["TargetNotFound"]),
+        ({"hpas": (FOREIGN_HPA,), "vpas": (build.vpa({"app": {"cpu": "1"}}),)}, ["ForeignHpa"]),
+        ({"vpas": (), "hpas": (build.hpa(),)}, []),
+        ({"workload": build.workload(0)}, ["ScaledToZero"]),
+    ],
+)
+def test_where_scaling_stops_that_is_reported_and_not_that_nothing_is_held_back(
+    change: dict[str, Any], reasons: list[str]
+) -> None:
+    spec = {"hpa": {"scaleUp": OFF}, "weightBasedScalingIntervals": None}
+    held = build.decided(usual(spec))
+    assert held.blocked
+    one = build.with_status(build.hvpa({"replicas": 3}), held.status)
+    decision = build.decided(replace(usual(), hvpa=one, **change))
+    assert not decision.blocked
+    assert [event.reason for event in decision.events if event.involved is None] == reasons
 
 
 def test_an_event_tells_until_when_something_is_held() -> None:
@@ -139,7 +174,7 @@ def test_an_event_tells_until_when_something_is_held() -> None:
     seen = build.objects(build.hvpa(spec, status), None, build.hpa(6, 100))
     decision = build.decided(seen)
     assert decision.events[0].message == (
-        "replicas 3 to 6 held by StabilizationWindow until 2026-11-21T10:05:00Z"
+        "replicas 3 -> 6 held by StabilizationWindow until 2026-11-21T10:05:00Z"
     )
 
 
@@ -148,8 +183,9 @@ def test_a_step_is_one_event_whatever_it_changes() -> None:
     decision = build.decided(
         build.objects(build.hvpa({"replicas": 1}), build.workload(5), build.hpa(1, 10, replicas=5), vpa)
     )
-    assert [event.reason for event in decision.events] == ["Scaled"]
-    assert decision.events[0].message.startswith("replicas 5 to 3; app: cpu ")
+    found = [(event.reason, event.involved is None) for event in decision.events]
+    assert found == [("Scaled", True), ("Scaled", False)], "one on the Hvpa, one on its workload"
+    assert decision.events[0].message.startswith("replicas 5 -> 3, cpu 1 -> ")
 
 
 def condition_of(status: HvpaStatus, kind: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from hvpa.core import Decision, Objects
 from hvpa.core.judgement import saturation
+from hvpa.core.remedies import REMEDIES
 from tests.unit.core import build
 
 TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}}
@@ -40,7 +41,8 @@ def ready(decision: Decision) -> tuple[str, str, str]:
 
 def warned(decision: Decision) -> list[str]:
     """Warning events about saturation."""
-    return [one.message for one in decision.events if (one.type, one.reason) == ("Warning", "Saturated")]
+    found = [one.message for one in decision.events if (one.type, one.reason) == ("Warning", "Saturated")]
+    return [message.removesuffix(f". {REMEDIES['Saturated']}.") for message in found]
 
 
 def test_it_is_ready_and_names_what_is_needed_and_what_there_may_be() -> None:

@@ -106,9 +106,11 @@ def test_the_patch_holds_what_changes_and_the_record() -> None:
         "spent": [{"container": "app", "resource": "cpu", "target": "2", "weight": 50.0, "request": "1500m"}],
     }
     assert decision.applied == (("vertical", "up"),)
-    assert [(event.reason, event.message) for event in decision.events] == [
-        ("ScaledUp", "app: cpu 1500m, memory 1Gi")
-    ]
+    [event] = [one for one in decision.events if one.involved is None]
+    assert (event.reason, event.message) == (
+        "ScaledUp",
+        "cpu 1 -> 1500m of app; VPA: cpu 2 of app; vpaWeight 50",
+    ), "memory did not change"
 
 
 def test_both_directions_at_once_are_one_patch() -> None:
@@ -786,7 +788,7 @@ def test_what_somebody_sets_back_twice_is_contested() -> None:
     third = build.decided(back, at(minutes=2))
     assert (only(third).reason, only(third).until) == ("Contested", at(minutes=7))
     contested = next(one for one in third.status.conditions if one.type == "Contested")
-    assert "resources keep being set back by helm" in contested.message
+    assert "helm keeps reverting resources" in contested.message
     assert "SetBack" in {event.reason for event in third.events}
     rest = build.decided(build.apply(back, third), at(minutes=3))
     assert rest.status == third.status

@@ -130,7 +130,7 @@ def is_explained(seen: Objects, clock: FakeClock) -> None:
     for settings in (Settings(), Settings(in_place=True)):
         observation = observe(seen, clock.now(), settings)
         decision = decide(observation)
-        for text in (to_text(observation, decision), to_json(decision)):
+        for text in (to_text(observation, decision), to_json(observation, decision)):
             assert all(line.isprintable() for line in text.split("\n"))
 
 

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from hvpa.api.objects import Meta
-from hvpa.core.model import Event
+from hvpa.core.model import Event, Involved
 from hvpa.kube.events import BURST, EventRecorder
 from hvpa.kube.limits import Limiter
 from tests.unit.kube.fake_server import LONG, FakeServer, status
@@ -89,6 +89,30 @@ async def test_an_event_names_the_hvpa_and_a_repeated_one_is_counted(tmp_path: P
         recorder.record(HVPA, SCALED)
         await recorder.flush()
         assert world.methods()[3:] == ["POST"]
+
+
+async def test_an_event_on_the_workload_names_it_and_has_a_limit_of_its_own(tmp_path: Path) -> None:
+    world = World()
+    workload = Involved("apps/v1", "StatefulSet", "w", "of-w", "7")
+    on_workload = Event("Normal", "ScaledOut", "Hvpa h: replicas 2 -> 3", workload)
+    async with world.running(tmp_path) as recorder:
+        for number in range(BURST + 1):
+            recorder.record(HVPA, Event("Normal", "Other", str(number)))
+        recorder.record(HVPA, on_workload)
+        recorder.record(HVPA, on_workload)
+        await recorder.flush()
+    assert world.methods() == ["POST"] * (BURST + 1) + ["PATCH"]
+    body = world.server.bodies[BURST]
+    assert body["involvedObject"] == {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "namespace": "ns",
+        "name": "w",
+        "uid": "of-w",
+        "resourceVersion": "7",
+    }
+    assert body["metadata"]["name"].startswith("w.")
+    assert body["metadata"]["namespace"] == "ns"
 
 
 async def test_an_event_that_has_expired_is_written_anew(tmp_path: Path) -> None:

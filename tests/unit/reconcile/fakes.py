@@ -50,12 +50,14 @@ class FakeClock:
 
 @dataclass
 class FakeCluster:
-    """Holds the objects of one Hvpa. `failures` maps a write's name to the error that it raises."""
+    """Holds the objects of one Hvpa. `failures` maps a write's name to the error that it raises. `keeps`: a status
+    that is written is the Hvpa's from then on."""
 
     one: Objects | None
     failures: dict[str, Exception] = field(default_factory=dict)
     writes: list[tuple[str, Any]] = field(default_factory=list)
     statuses: list[tuple[Meta, HvpaStatus]] = field(default_factory=list)
+    keeps: bool = False
 
     def objects(self, key: Key) -> Objects | None:
         if "objects" in self.failures:
@@ -70,6 +72,8 @@ class FakeCluster:
         assert patched(to_wire(self.one.hvpa.status), patch) == to_wire(status)
         self.statuses.append((hvpa, status))
         self._note("status", patch)
+        if self.keeps:
+            self.status_is(status)
 
     async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
         self._note("mailbox", replicas)

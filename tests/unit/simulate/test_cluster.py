@@ -17,7 +17,7 @@ from hvpa.api.objects import (
     VpaStatusRead,
 )
 from hvpa.api.status import HvpaStatus
-from hvpa.core.model import ContainerResources, Event, OwnedChange, WorkloadPatch
+from hvpa.core.model import ContainerResources, Event, Involved, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import WriteError
 from hvpa.simulate.cluster import SimulatedCluster, VirtualClock
 from hvpa.simulate.model import NodeModel
@@ -173,8 +173,10 @@ def test_bounds_of_a_recommendation_that_move_wake_nobody() -> None:
 def test_events_are_handed_on() -> None:
     world = World()
     event = Event("Normal", "ScaledOut", "replicas 2 to 3")
-    world.do(world.cluster.record_event(Meta(), event))
-    assert world.events == [event]
+    on_workload = msgspec.structs.replace(event, involved=Involved("apps/v1", "Deployment", "w", "w", "1"))
+    for one in (event, on_workload):
+        world.do(world.cluster.record_event(Meta(), one))
+    assert world.events == [event], "the workload's repeats the Hvpa's"
 
 
 def test_a_virtual_clock_stands_still_until_it_is_set() -> None:

@@ -1,0 +1,83 @@
+"""The log has one warning for each state in which somebody must act, and one line when it is over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from structlog.testing import capture_logs
+
+from hvpa.core import Objects
+from hvpa.core.remedies import REMEDIES
+from hvpa.reconcile.ports import Unavailable, WriteError
+from tests.unit.core import build
+from tests.unit.reconcile.test_reconciler import World, scaling_out
+
+
+class Cycle(World):
+    """A world that keeps what is written to the status, and what it logs of conditions."""
+
+    def __init__(self, one: Objects, **failures: Exception) -> None:
+        super().__init__(one, **failures)
+        self.cluster.keeps = True
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Level and text of what one reconcile logs of conditions."""
+        with capture_logs() as logs:
+            self.reconcile()
+        return [(one["log_level"], one["event"]) for one in logs if "condition" in one]
+
+    @property
+    def one(self) -> Objects:
+        """The objects as they are now."""
+        assert self.cluster.one is not None
+        return self.cluster.one
+
+
+def test_a_state_is_logged_once_with_its_remedy_and_once_when_it_is_over() -> None:
+    world = Cycle(build.settled(scaling_out()))
+    assert world.lines() == []
+    workload = world.one.workload
+    world.cluster.one = replace(world.one, workload=None)
+    gone = f"TargetNotFound: Deployment web does not exist. {REMEDIES['TargetNotFound']}."
+    assert world.lines() == [("warning", gone)]
+    assert world.lines() == [], "not at each reconcile"
+    again = Cycle(world.one)
+    assert again.lines() == [], "nor by an operator that has just started"
+    again.cluster.one = replace(again.one, workload=workload)
+    assert again.lines() == [("info", "TargetNotFound is over: Ready is True, Reconciled")]
+    assert again.lines() == []
+
+
+def test_a_write_that_keeps_failing_is_logged_once() -> None:
+    world = Cycle(build.objects(vertical=build.vpa()), owned=WriteError("forbidden"))
+    failed = f"WriteFailed: ChangeOwned: forbidden. {REMEDIES['WriteFailed']}."
+    assert world.lines() == [("warning", failed)]
+    assert world.lines() == []
+    [event] = [one for one in world.written("event") if one.reason == "WriteFailed"]
+    assert event.message == failed.removeprefix("WriteFailed: ")
+    del world.cluster.failures["owned"]
+    assert world.lines() == [("info", "WriteFailed is over: Ready is True, Reconciled")]
+
+
+def test_a_condition_s_event_is_not_lost_to_a_write_that_fails_later() -> None:
+    one = build.objects(build.hvpa({"vpa": {"deploy": False, "name": "gone"}}))  # its HPA is missing
+    world = Cycle(one, owned=WriteError("forbidden"))
+    assert ("warning", "VpaNotFound") in [(level, text.partition(":")[0]) for level, text in world.lines()]
+    assert "VpaNotFound" in [event.reason for event in world.written("event")]
+
+
+def test_what_a_status_can_t_say_is_a_warning_each_time() -> None:
+    world = Cycle(scaling_out(), status=Unavailable("no answer"))
+    for _ in range(2):
+        with capture_logs() as logs:
+            world.reconcile()
+        assert ("warning", "write failed") in [(one["log_level"], one["event"]) for one in logs]
+
+
+def test_a_step_is_logged_with_what_changed_and_why() -> None:
+    world = World(scaling_out())
+    with capture_logs() as logs:
+        world.reconcile()
+    [step] = [one for one in logs if one["event"] == "scaled"]
+    assert step["step"].startswith("replicas 3 -> 6; HPA: cpu at 200 % of its target, using 6")
+    assert build.decided(scaling_out()).events[0].message == step["step"]
