@@ -13,7 +13,7 @@ CPU_PRICE: Final = 0.031611
 dollars), the default that OpenCost has too (`configs/default.json`, `CPU`)."""
 MEMORY_PRICE: Final = 0.004237
 """Default price of one GiB for one hour, from the same price list (`RAM`): a core costs as much as 7.5 GiB."""
-_DECIMALS: Final = ((1.0, 4), (1_000.0, 2), (100_000.0, 1))
+_DECIMALS: Final = ((1.0, 4), (10.0, 3), (1_000.0, 2), (100_000.0, 1))
 """Below an amount: how many decimals it is written with."""
 
 
@@ -30,7 +30,9 @@ class Prices:
         return core_hours * self.cpu + gib_hours * self.memory
 
 
-def money(cost: float) -> str:
-    """An amount of money without currency: 0.0402, 12.34, 1,234.5; what is less than zero has its sign before it."""
-    decimals = next((count for end, count in _DECIMALS if abs(cost) < end), 0)
+def money(cost: float, largest: float | None = None) -> str:
+    """An amount of money without currency: 0.0402, 12.34, 1,234.5. In a column, `largest` is the largest amount, by
+    which all have their decimals: beside 12.34, 0.0402 is 0.04."""
+    size = abs(cost) if largest is None else largest
+    decimals = next((count for end, count in _DECIMALS if size < end), 0)
     return f"{cost:,.{decimals}f}" if cost else "0"

@@ -21,7 +21,7 @@ def test_by_default_a_core_costs_seven_and_a_half_gib() -> None:
     [
         (0, "0"),
         (0.04017, "0.0402"),
-        (4.0, "4.00"),
+        (4.0, "4.000"),
         (12.345, "12.35"),
         (-12.345, "-12.35"),
         (1234.56, "1,234.6"),
@@ -30,3 +30,7 @@ def test_by_default_a_core_costs_seven_and_a_half_gib() -> None:
 )
 def test_money_has_the_decimals_that_its_size_deserves(cost: float, written: str) -> None:
     assert money(cost) == written
+
+
+def test_in_a_column_all_have_the_decimals_of_the_largest() -> None:
+    assert [money(cost, 12.345) for cost in (12.345, 0.04017, 0)] == ["12.35", "0.04", "0"]
