@@ -58,7 +58,7 @@ simulate: venv ## compare ways to scale under a load: SCENARIO=FILE, in OUT a pa
 	@echo "plots: $(OUT)"
 
 .PHONY: test
-test: lint verify control-plane ## everything: lint, audit, unit and end-to-end tests
+test: lint verify control-plane chromium ## everything: lint, audit, unit and end-to-end tests
 	@$(PY) -m tools.audit --quick
 	@$(PY) -m pytest $(LONGEST_FIRST) $(PARALLEL) $(COVERAGE) $(PYTEST_ARGS)
 
@@ -116,8 +116,12 @@ evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot i
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --days 7 $(if $(TRACES),--traces $(TRACES)) $(EVIDENCE_ARGS)
 
 .PHONY: page-check
-page-check: venv ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)
-	@CHROMIUM="$(CHROMIUM)" $(PY) tools/check_page.py $(PAGE_CHECK_ARGS)
+page-check: chromium ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)
+	@CHROMIUM="$(CHROMIUM)" $(PY) -m tools.check_page $(PAGE_CHECK_ARGS)
+
+.PHONY: chromium
+chromium: venv ## fetch a headless Chromium for the page's test from npm, once, where none is installed
+	@CHROMIUM="$(CHROMIUM)" $(PY) -m tools.chromium
 
 .PHONY: fuzz
 fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300), guided by coverage (needs `pip install atheris` in .venv)

@@ -1,8 +1,9 @@
 """Opens the page of `hvpa simulate --html` in headless Chromium, without any network, and looks whether it works: the
-plots are drawn, nothing is loaded, nothing is complained about, zooming and filtering do what they should.
+plots are drawn, nothing is loaded, nothing is complained about, no label lies on another one, and zooming, hiding and
+filtering do what they should.
 
-`CHROMIUM` names the browser (default: the first of the usual names that is installed); without one there is nothing
-to check, and the exit code is 0.
+`CHROMIUM` names the browser (default: the first of the usual names that is installed, else the one that `make chromium`
+has fetched); without one there is nothing to check, and the exit code is 0.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import base64
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,8 +24,11 @@ from typing import Any, Final
 
 import aiohttp
 
+from tools.chromium import environment, find_browser
+
 ROOT: Final = Path(__file__).resolve().parent.parent
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+LARGEST: Final = 1_000_000
+"""Bytes of a page, whatever is simulated."""
 NO_NETWORK: Final = "127.0.0.1:9"
 """A proxy that nobody is: whatever is asked for over the network fails."""
 PATIENCE: Final = 60.0
@@ -58,22 +61,44 @@ COUNTS: Final = """(() => {
   const shown = [...document.querySelectorAll(".events tbody tr")].filter((row) => !row.hidden).length;
   return {
     drawn: document.documentElement?.dataset.drawn === "true", scenarios: count("section"),
-    plots: count(".js-plotly-plot"), lines: count(".js-plotly-plot path.js-line"),
-    marks: count(".js-plotly-plot .points path"), rows: count(".figures tbody tr"),
-    events: count(".events tbody tr"), shown, buttons: count(".modebar-btn[data-title*='loud']"),
+    plots: count(".plot svg"), lines: count(".plot .line"), marks: count(".plot .mark"),
+    rows: count(".figures tbody tr"), sentences: count(".conclusion li"), events: count(".events tbody tr"), shown,
   };
 })()"""
+OVERLAPS: Final = """(() => [...document.querySelectorAll(".plot svg")].flatMap((svg) => {
+  const boxes = [...svg.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom - 3 <= b.top || b.bottom - 3 <= a.top;
+  const frame = svg.getBoundingClientRect();
+  const outside = boxes.filter(([, box]) => box.right > frame.right + 1 || box.left < frame.left - 1);
+  return [...outside.map(([text]) => `${text} is cut off`), ...boxes.flatMap(([text, box], index) =>
+    boxes.slice(index + 1).filter(([, other]) => !apart(box, other)).map(([other]) => `${text} on ${other}`))];
+}))()"""
 FILTER: Final = """(() => {
   for (const form of document.querySelectorAll(".filters")) {
     form.elements.text.value = "no event says this";
     form.dispatchEvent(new Event("input"));
   }
 })()"""
-ZOOM: Final = """(async () => {
-  const plot = document.getElementById("time-0");
-  const [from, to] = plot.layout.xaxis.range.map((end) => new Date(end).getTime());
-  await Plotly.relayout(plot, {"xaxis.range": [from, from + (to - from) / 4]});
-  return plot.querySelectorAll("path.js-line").length;
+USE: Final = """(() => {
+  const plot = document.getElementById("time-0"), svg = () => plot.querySelector("svg");
+  const from = () => [...svg().querySelectorAll("text")].at(-1).textContent;
+  const path = () => svg().querySelector(".line").getAttribute("d");
+  const move = (kind, share) => {
+    const frame = svg().getBoundingClientRect();
+    const at = { clientX: frame.left + frame.width * share, clientY: frame.top + 60, bubbles: true };
+    svg().dispatchEvent(new PointerEvent(kind, at));
+  };
+  const whole = path(), begin = from(), lines = () => svg().querySelectorAll(".line").length, all = lines();
+  move("pointermove", .5);
+  const values = plot.querySelector(".values").textContent;
+  move("pointerdown", .5); move("pointermove", .6); move("pointerup", .75);
+  const zoomed = path() !== whole && from() !== begin && lines() === all;
+  svg().dispatchEvent(new MouseEvent("dblclick"));
+  const back = path() === whole && from() === begin;
+  plot.querySelector(".legend button").click();
+  const hidden = lines() < all;
+  plot.querySelector(".legend button").click();
+  return { values, zoomed, back, hidden, again: lines() === all };
 })()"""
 
 
@@ -93,13 +118,17 @@ def main() -> int:
         print(f"page-check: CHROMIUM={named} is not there", file=sys.stderr)
         return 1
     if browser is None:
-        print("page-check: skipped, no Chromium is installed (CHROMIUM=… names one)")
+        print(
+            "page-check: skipped, no Chromium is installed (CHROMIUM=… names one, `make chromium` fetches one)"
+        )
         return 0
     with tempfile.TemporaryDirectory(prefix="hvpa-page-") as folder:
         try:
             page = Path(args.page).resolve() if args.page else simulate(args.scenario, Path(folder))
             if not page.is_file():
                 raise PageError(f"{page} is not there")
+            if page.stat().st_size > LARGEST:
+                raise PageError(f"{page.stat().st_size:,} bytes are more than {LARGEST:,}")
             told, picture = asyncio.run(check(browser, page, Path(folder)))
         except PageError as error:
             print(f"page-check: {error}", file=sys.stderr)
@@ -108,12 +137,6 @@ def main() -> int:
     if args.screenshot:
         Path(args.screenshot).write_bytes(picture)
     return 0
-
-
-def find_browser() -> str | None:
-    """The browser that CHROMIUM names, or that is installed."""
-    named = os.environ.get("CHROMIUM", "")
-    return shutil.which(named) if named else next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def simulate(scenario: str | None, folder: Path) -> Path:
@@ -126,32 +149,34 @@ def simulate(scenario: str | None, folder: Path) -> Path:
     return page
 
 
-async def check(browser: str, page: Path, folder: Path) -> tuple[str, bytes]:
-    """Look at the page; what was seen, and a PNG of it. Raises PageError."""
+async def check(browser: str, page: Path, folder: Path, timeout: float = PATIENCE) -> tuple[str, bytes]:
+    """Look at the page, which has so many seconds to be drawn; what was seen, and a PNG of it. Raises PageError."""
     with running(browser, folder) as profile:
         address = await debugger(profile)
         async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
             tab = Tab(socket)
             await tab.begin(page.as_uri())
-            counts = await tab.drawn()
+            counts = await tab.drawn(timeout)
             picture = await tab.picture()
-            zoomed = await tab.evaluate(ZOOM)
+            overlaps = await tab.evaluate(OVERLAPS)
+            used = await tab.evaluate(USE)
             await tab.evaluate(FILTER)
             filtered = await tab.evaluate(COUNTS)
-    refuse(tab, counts, zoomed, filtered)
+    tab.complaints += overlaps
+    refuse(tab, counts, used, filtered)
     seen = ", ".join(f"{counts[what]} {what}" for what in ("plots", "lines", "marks", "events"))
     return seen, picture
 
 
-def refuse(tab: Tab, counts: dict[str, Any], zoomed: int, filtered: dict[str, Any]) -> None:
+def refuse(tab: Tab, counts: dict[str, Any], used: dict[str, Any], filtered: dict[str, Any]) -> None:
     """Raise PageError where something is not as it should be."""
     faults = [*tab.complaints, *(f"it asks for {url}" for url in tab.asked_for)]
     if counts["scenarios"] < 1 or counts["plots"] != 2 * counts["scenarios"]:
         faults.append(f"two plots for each scenario should be drawn: {counts}")
-    if not counts["lines"] or not counts["marks"] or not counts["rows"] or not zoomed:
-        faults.append(f"lines, marks or rows are missing: {counts}, {zoomed} lines when zoomed")
-    if counts["buttons"]:
-        faults.append("plotly offers to send the data away")
+    if not all(counts[what] for what in ("lines", "marks", "rows", "sentences")):
+        faults.append(f"lines, marks, rows or sentences are missing: {counts}")
+    if not all(used.values()):
+        faults.append(f"the plots don't answer the mouse: {used}")
     if counts["shown"] != counts["events"] or filtered["shown"]:
         faults.append(f"the list of events is not filtered: {counts}, then {filtered}")
     if faults:
@@ -175,7 +200,10 @@ def running(browser: str, folder: Path) -> Iterator[Path]:
     if os.geteuid() == 0:  # Chromium's sandbox refuses to be root's
         flags.append("--no-sandbox")
     process = subprocess.Popen(
-        [browser, *flags, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [browser, *flags, "about:blank"],
+        env=environment(browser),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         yield profile
@@ -223,10 +251,10 @@ class Tab:
             await self.call(f"{domain}.enable")
         await self.call("Page.navigate", url=page)
 
-    async def drawn(self) -> dict[str, Any]:
+    async def drawn(self, timeout: float) -> dict[str, Any]:
         """What is on the page when it has been drawn. Raises PageError."""
         counts: dict[str, Any] = {}
-        for _ in range(int(PATIENCE * 4)):
+        for _ in range(int(timeout * 4)):
             counts = await self.evaluate(COUNTS)
             if counts["drawn"]:
                 return counts

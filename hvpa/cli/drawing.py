@@ -9,9 +9,9 @@ from pathlib import Path
 from hvpa.cli.errors import CommandError
 
 
-def refuse_undrawable(flag: str, path: Path, module: str) -> None:
+def refuse_undrawable(flag: str, path: Path, module: str | None = None) -> None:
     """Raise CommandError where `module`, which draws, is not installed, or `path` can't be written."""
-    if importlib.util.find_spec(module) is None:
+    if module is not None and importlib.util.find_spec(module) is None:
         raise CommandError(f"{flag} needs {module}, which is not installed: pip install 'hvpa[plots]'")
     if path.is_dir() or not path.parent.is_dir():
         raise CommandError(f"{flag}: {path} can't be written: it is a folder, or its folder is not there")

@@ -13,8 +13,9 @@ from typing import Final
 from hvpa.cli.arguments import count_from, seed
 from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
+from hvpa.cli.prices import add_price_flags, prices_of
+from hvpa.simulate.compare import Comparison, compare
 from hvpa.simulate.engine import quiet
-from hvpa.simulate.model import SimulationResult
 from hvpa.simulate.parallel import Progress, plan, simulate_all
 from hvpa.simulate.scalers import SimulationError
 from hvpa.simulate.scenario_errors import ScenarioError
@@ -22,7 +23,7 @@ from hvpa.simulate.table import to_text
 from hvpa.simulate.wire import to_json
 
 NAME = "simulate"
-HELP = "simulate a workload under several policies, and compare what they cost and where they starve it"
+HELP = "simulate a workload under several policies: what each costs, leaves unmet, and which nothing beats"
 DEFAULT_SEED: Final = 0
 QUIET_FOR: Final = 1.5
 """Seconds that a run may take before it shows its progress."""
@@ -49,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="simulate only this policy (repeatable; default: all of the scenario)",
     )
+    add(
+        "--baseline",
+        metavar="NAME",
+        help="compare with this policy (default: the first HPA beside a VPA, else the first HPA, VPA, fixed size)",
+    )
+    add_price_flags(parser)
     add(
         "--seed",
         type=seed,
@@ -80,31 +87,40 @@ def main(args: argparse.Namespace) -> int:
     """Simulate, print, draw. Raises CommandError."""
     if args.series and args.output != "json":
         raise UsageError("--series has a meaning with -o json only")
-    for flag, path, module in (("--html", args.html, "plotly"), ("--png", args.png, "matplotlib")):
-        if path is not None:
-            refuse_undrawable(flag, Path(path), module)
+    if args.html is not None:
+        refuse_undrawable("--html", Path(args.html))
+    if args.png is not None:
+        refuse_undrawable("--png", Path(args.png), "matplotlib")
     quiet()
     try:
         run = plan(args.scenarios, args.seed, args.policy)
+        _check_baseline(args.baseline, run.names)
         with _progress(args.progress) as progress:
             results = simulate_all(run, args.jobs, progress)
     except (ScenarioError, SimulationError) as error:
         raise CommandError(str(error)) from error
-    _draw(args, results)
-    print(to_json(results, series=args.series) if args.output == "json" else to_text(results))
+    compared = [compare(one, prices_of(args), args.baseline) for one in results]
+    _draw(args, compared)
+    print(to_json(compared, series=args.series) if args.output == "json" else to_text(compared))
     return DONE
 
 
-def _draw(args: argparse.Namespace, results: Sequence[SimulationResult]) -> None:
+def _check_baseline(name: str | None, names: Sequence[str]) -> None:
+    """Raise UsageError where no policy that is simulated has the baseline's name."""
+    if name is not None and name not in names:
+        raise UsageError(f"--baseline: no policy {name!r} is simulated; there are: {', '.join(names)}")
+
+
+def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
     """Write page and picture; what draws them is imported only where it is asked for."""
     if args.html is not None:
         from hvpa.simulate.page import to_html
 
-        write_drawing(Path(args.html), to_html(results).encode())
+        write_drawing(Path(args.html), to_html(compared).encode())
     if args.png is not None:
         from hvpa.simulate.picture import to_png
 
-        write_drawing(Path(args.png), to_png(results))
+        write_drawing(Path(args.png), to_png([one.result for one in compared]))
 
 
 @contextmanager

@@ -14,5 +14,6 @@ A scenario's file becomes plain values, the engine runs each policy on them step
   `pods_groups` and `pods_meters` (what pods use under a load), `rollout` (which come and go), `resizes` (which are
   resized in place), `nodes` (where they run).
 - Recording: `measure` (each step, and the totals), `rises` (how fast a rise of the load was answered).
+- Comparing: `compare` (costs, the difference to a baseline, what beats what), `conclusion` (the same in words).
 - Reports: `table`, `wire` (the JSON), `page` (HTML) and `picture` (PNG), of `figures`, `plots` and `text`.
 """

@@ -1,4 +1,4 @@
-"""The figures by which policies are compared: names, units, and how each is told. Table and page show the same ones."""
+"""The figures by which policies are compared: names, units, and how each is written. Table and page show the same."""
 
 from __future__ import annotations
 
@@ -7,63 +7,111 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hvpa.api.prices import money
+from hvpa.simulate.compare import Comparison, Standing
 from hvpa.simulate.model import PolicyResult, Reaction, SimulationResult, Totals
 from hvpa.simulate.text import NONE, amount, amounts, percent, plain, seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One column of the comparison. `group` and `name` head it, with the unit; less of it is better where `ranked`."""
+    """One column of the comparison. `group` and `name` head it, with the unit; `cells` writes it for each policy. The
+    text has no room for those that are `on_page_only`."""
 
     group: str
     name: str
-    value: Callable[[Totals], float | None]
-    tell: Callable[[Sequence[float | None]], list[str]]
+    cells: Callable[[Sequence[Standing]], list[str]]
     meaning: str
-    ranked: bool = True
+    on_page_only: bool = False
 
 
-def _whole(values: Sequence[float | None]) -> list[str]:
-    return [NONE if value is None else amount(value, 0) for value in values]
+def _of(
+    value: Callable[[Totals], float], write: Callable[[Sequence[float]], list[str]] = amounts
+) -> Callable[[Sequence[Standing]], list[str]]:
+    """Writes a column of one of the totals."""
+    return lambda standings: write([value(one.policy.totals) for one in standings])
 
 
-def _percent(values: Sequence[float | None]) -> list[str]:
-    return [NONE if value is None else percent(value) for value in values]
+def _whole(values: Sequence[float]) -> list[str]:
+    return [amount(value, 0) for value in values]
 
 
-def _fine_percent(values: Sequence[float | None]) -> list[str]:
-    return [NONE if value is None else percent(value, 2) for value in values]
+def _percent(values: Sequence[float]) -> list[str]:
+    return [percent(value) for value in values]
 
 
-def _lengths(values: Sequence[float | None]) -> list[str]:
-    return [seconds(value) for value in values]
+def _fine_percent(values: Sequence[float]) -> list[str]:
+    return [percent(value, 2) for value in values]
 
 
-CPU: Final = "CPU core-hours"
-MEMORY: Final = "memory GiB-hours"
+def _costs(standings: Sequence[Standing]) -> list[str]:
+    largest = max((one.cost for one in standings), default=0.0)
+    return [money(one.cost, largest) for one in standings]
+
+
+def _differences(standings: Sequence[Standing]) -> list[str]:
+    return [NONE if one.difference is None else f"{100 * one.difference:+,.1f}" for one in standings]
+
+
+def _cover_median(standings: Sequence[Standing]) -> list[str]:
+    return [seconds(one.policy.totals.cover_median) for one in standings]
+
+
+def _cover_max(standings: Sequence[Standing]) -> list[str]:
+    """The longest time; `≥` where it had not ended when the next rise began."""
+    totals = [one.policy.totals for one in standings]
+    return [f"{'' if one.covered else '≥'}{seconds(one.cover_max)}" for one in totals]
+
+
+def _beaten_by(standings: Sequence[Standing]) -> list[str]:
+    """The numbers of the policies that beat each, the first three of them."""
+    return [
+        " ".join(str(at + 1) for at in one.beaten_by[:3]) + " …" * (len(one.beaten_by) > 3) or NONE
+        for one in standings
+    ]
+
+
+COST: Final = "cost"
 UNMET: Final = "unmet demand"
 PODS: Final = "pods"
+COVER: Final = "time to cover"
+BEATEN: Final = "beaten"
+CPU: Final = "CPU core-hours"
+MEMORY: Final = "memory GiB-hours"
 CHANGES: Final = "changes of"
 NODES: Final = "nodes"
-REACTION: Final = "reaction to a rise"
 
-FIGURES: Final[tuple[Figure, ...]] = (
-    Figure(CPU, "requested", lambda t: t.core_hours_requested, amounts, "CPU requests over time"),
-    Figure(CPU, "used", lambda t: t.core_hours_used, amounts, "CPU used over time", False),
-    Figure(CPU, "slack %", lambda t: t.slack_cpu, _percent, "share of the requests that was not used", False),
-    Figure(MEMORY, "requested", lambda t: t.gib_hours_requested, amounts, "memory requests over time"),
-    Figure(MEMORY, "used", lambda t: t.gib_hours_used, amounts, "memory used over time", False),
-    Figure(MEMORY, "slack %", lambda t: t.slack_memory, _percent, "share that was not used", False),
-    Figure(UNMET, "core-s", lambda t: t.unmet_core_seconds, amounts, "demand for CPU that nobody served"),
-    Figure(UNMET, "time %", lambda t: t.unmet_share, _fine_percent, "share of time with unmet demand"),
-    Figure(PODS, "OOMs", lambda t: t.ooms, _whole, "containers killed for want of memory"),
-    Figure(PODS, "restarts", lambda t: t.restarts, _whole, "containers restarted, and pods replaced"),
-    Figure(CHANGES, "replicas", lambda t: t.replica_changes, _whole, "changes of the replica count"),
-    Figure(CHANGES, "requests", lambda t: t.request_changes, _whole, "changes of the pods' requests"),
-    Figure(NODES, "hours", lambda t: t.node_hours, amounts, "nodes in use over time"),
-    Figure(REACTION, "median", lambda t: t.reaction_median, _lengths, "from a rise to the first change"),
-    Figure(REACTION, "longest", lambda t: t.reaction_max, _lengths, "the slowest of them"),
+VERDICT: Final[tuple[Figure, ...]] = (
+    Figure(COST, "total", _costs, "requested core-hours and GiB-hours at their prices"),
+    Figure(COST, "diff %", _differences, "how much more than the baseline that is"),
+    Figure(
+        UNMET,
+        "share %",
+        _of(lambda t: t.unmet_demand_share, _fine_percent),
+        "share of the demand for CPU that nobody served",
+    ),
+    Figure(UNMET, "time %", _of(lambda t: t.unmet_share, _fine_percent), "share of time with unmet demand"),
+    Figure(UNMET, "core-s", _of(lambda t: t.unmet_core_seconds), "core-seconds that nobody served", True),
+    Figure(COVER, "median", _cover_median, "from demand outgrowing ready pods until they cover it"),
+    Figure(COVER, "worst", _cover_max, "the slowest rise; ≥: not over when the next began"),
+    Figure(PODS, "restarts", _of(lambda t: t.restarts, _whole), "restarts, and pods replaced"),
+    Figure(BEATEN, "by", _beaten_by, "policies as cheap, with as little unmet demand, or better"),
 )
+"""What policies are judged by."""
+
+RESOURCES: Final[tuple[Figure, ...]] = (
+    Figure(CPU, "requested", _of(lambda t: t.core_hours_requested), "CPU requests over time"),
+    Figure(CPU, "used", _of(lambda t: t.core_hours_used), "CPU used over time"),
+    Figure(CPU, "slack %", _of(lambda t: t.slack_cpu, _percent), "share that was not used", True),
+    Figure(MEMORY, "requested", _of(lambda t: t.gib_hours_requested), "memory requests over time"),
+    Figure(MEMORY, "used", _of(lambda t: t.gib_hours_used), "memory used over time"),
+    Figure(MEMORY, "slack %", _of(lambda t: t.slack_memory, _percent), "share that was not used", True),
+    Figure(CHANGES, "replicas", _of(lambda t: t.replica_changes, _whole), "changes of the count"),
+    Figure(CHANGES, "requests", _of(lambda t: t.request_changes, _whole), "changes of pods' requests"),
+    Figure("", "OOMs", _of(lambda t: t.ooms, _whole), "containers killed for want of memory"),
+    Figure(NODES, "hours", _of(lambda t: t.node_hours), "nodes in use over time"),
+)
+"""What their costs and restarts are made of."""
 
 PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] = (
     ("tolerance", "until usage left the tolerance", lambda r: r.tolerance),
@@ -71,36 +119,40 @@ PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] =
     ("HPA period", "until the HPA looked", lambda r: r.hpa_period),
     ("gates", "until the change was made: stabilization, minChange, windows", lambda r: r.gates),
     ("start-up", "until the new pods were ready", lambda r: r.start_up),
-    ("total", "from the rise's start until its first change", lambda r: r.total),
-    ("unmet", "how long demand went unmet", lambda r: r.unmet_seconds),
 )
 """Name, meaning and value of what a reaction consists of."""
 
 
-def columns(result: SimulationResult) -> list[list[str]]:
+def columns(comparison: Comparison, figures: Sequence[Figure]) -> list[list[str]]:
     """By figure, what each policy has of it."""
-    return [figure.tell([figure.value(policy.totals) for policy in result.policies]) for figure in FIGURES]
-
-
-def best(result: SimulationResult, figure: Figure) -> frozenset[int]:
-    """The policies (by index) with the least of this figure; none where all are alike or it is not ranked."""
-    values = [figure.value(policy.totals) for policy in result.policies]
-    known = {value for value in values if value is not None}
-    if not figure.ranked or len(known) < 2:
-        return frozenset()
-    least = min(known)
-    return frozenset(index for index, value in enumerate(values) if value == least)
+    return [figure.cells(comparison.standings) for figure in figures]
 
 
 def reactions(policy: PolicyResult) -> list[str]:
     """How a policy answered the rises: how many there were, how many were answered, then by phase "median / longest"
     of those in which it was reached."""
-    answered = sum(one.total is not None for one in policy.reactions)
-    cells = [str(len(policy.reactions)), str(answered)]
+    cells = [str(len(policy.reactions)), str(answered(policy))]
     for _, _, value in PHASES:
-        known = [length for one in policy.reactions if (length := value(one)) is not None]
+        known = reached(policy, value)
         cells.append(f"{seconds(statistics.median(known))} / {seconds(max(known))}" if known else NONE)
     return cells
+
+
+def medians(policy: PolicyResult) -> list[str]:
+    """The same by phase, the medians alone."""
+    known = [reached(policy, value) for _, _, value in PHASES]
+    cells = [seconds(statistics.median(one) if one else None) for one in known]
+    return [str(len(policy.reactions)), str(answered(policy)), *cells]
+
+
+def answered(policy: PolicyResult) -> int:
+    """How many rises replicas or requests were raised for."""
+    return sum(one.total is not None for one in policy.reactions)
+
+
+def reached(policy: PolicyResult, value: Callable[[Reaction], float | None]) -> list[float]:
+    """A phase's lengths in seconds, in the rises in which it was reached."""
+    return [length for one in policy.reactions if (length := value(one)) is not None]
 
 
 def names(result: SimulationResult) -> list[str]:

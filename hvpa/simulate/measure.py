@@ -179,6 +179,8 @@ class Recorder:
         memory_requested, memory_used = total(series.requested_memory), total(series.used_memory)
         starved = [float(one > 0) for one in series.unmet]
         times = [one.total for one in reactions if one.total is not None]
+        covers = [one.cover_seconds for one in reactions]
+        longest = max(covers, default=None)
         return Totals(
             core_hours_requested=cpu_requested / HOUR / MILLI,
             core_hours_used=cpu_used / HOUR / MILLI,
@@ -195,4 +197,8 @@ class Recorder:
             node_hours=(self._state.node_seconds - self._warm_node_seconds) / HOUR,
             reaction_median=statistics.median(times) if times else None,
             reaction_max=max(times, default=None),
+            demand_core_seconds=total(series.demand) / MILLI,
+            cover_median=statistics.median(covers) if covers else None,
+            cover_max=longest,
+            covered=all(one.covered for one in reactions if one.cover_seconds == longest),
         )

@@ -180,7 +180,12 @@ class Reaction:
     Each phase is a length in seconds, None where it was not reached before the next rise or no HPA took part: until
     usage left the tolerance, until a metric showed it, until the HPA looked, until the change was made (stabilization,
     minChange, windows), until the new pods were ready. `unmet_seconds` is how long demand went unmet from the rise's
-    start until the next one.
+    start until the next one (or the scenario's end).
+
+    `cover_seconds` is how long it took until the pods that were ready covered the demand: the longest time without a
+    break in which demand went unmet, from the rise's start until the next one. 0 where they covered it all along; 90
+    where demand outgrew them for 30 s, and later for 90 s. `covered` is False where that longest time had not ended
+    when the next rise began.
     """
 
     start: float
@@ -193,13 +198,16 @@ class Reaction:
     unmet_seconds: float
     total: float | None = None
     """Seconds from the rise's start until replicas or requests were first raised; None where they were not."""
+    cover_seconds: float = 0.0
+    covered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
     """One policy's figures over the scenario after its warm-up. Hours are requested or used core-hours and GiB-hours;
     slack is 1 - used / requested (0 where nothing was requested); `unmet_share` is the share of time in which demand
-    went unmet."""
+    went unmet. `cover_median` and `cover_max` are of the rises' `cover_seconds` (None without rises); `covered` is
+    False where the longest had not ended."""
 
     core_hours_requested: float
     core_hours_used: float
@@ -216,6 +224,15 @@ class Totals:
     node_hours: float
     reaction_median: float | None
     reaction_max: float | None
+    demand_core_seconds: float = 0.0
+    cover_median: float | None = None
+    cover_max: float | None = None
+    covered: bool = True
+
+    @property
+    def unmet_demand_share(self) -> float:
+        """The share (0 to 1) of the demand for CPU that nobody served; 0 without demand."""
+        return self.unmet_core_seconds / self.demand_core_seconds if self.demand_core_seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)

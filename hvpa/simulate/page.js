@@ -1,146 +1,251 @@
 "use strict";
-// Draws the plots of the page's data with plotly, and filters its lists of events. Texts in the data are escaped.
+// Draws the plots of the page's data as SVG, and filters its lists of events. Texts are set as text, never as markup.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  // These buttons and no other: plotly has one that sends the data away.
-  const config = {
-    displaylogo: false, responsive: true, showSendToCloud: false, plotlyServerURL: "",
-    modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  const LEFT = 58, RIGHT = 14, ROW = 130, GAP = 44, BOTTOM = 40, STRIP = 22;
+  const DASHES = { solid: "", dash: "7 4", dot: "2 3", dashdot: "7 3 2 3" };
+  const MARKS = {
+    OOM: "M-4-4L4 4M4-4L-4 4", Evicted: "M0-5L5 0L0 5L-5 0Z", Unschedulable: "M-4-4H4L-4 4H4Z",
+    Replicas: "M0-5L5 4H-5Z", Requests: "M-4-4H4V4H-4Z",
   };
-  const symbols = {
-    OOM: "x", Evicted: "diamond", Unschedulable: "hourglass", Replicas: "triangle-up", Requests: "square",
-    Condition: "circle-open", Blocked: "line-ns-open", Event: "circle",
-  };
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const theme = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  const ROW = 150, STRIP = 24, GAP = 46, TOP = 56, BOTTOM = 44, LEGEND = 20;
+  const DOT = "M-3 0A3 3 0 1 0 3 0A3 3 0 1 0-3 0";
+  const clamp = (value, least, most) => Math.min(Math.max(value, least), most);
+  const widthOf = (plot) => Math.max(320, plot.clientWidth);
+  const number = (value) => value.toLocaleString("en", { maximumSignificantDigits: 4 });
 
-  const axis = () => ({
-    gridcolor: theme("grid"), zerolinecolor: theme("line"), linecolor: theme("line"), tickcolor: theme("line"),
-    automargin: true, ticks: "outside", ticklen: 4,
-  });
-  const hover = () => ({ bgcolor: theme("card"), bordercolor: theme("line"), font: { color: theme("ink") } });
-  const base = () => ({
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hoverlabel: hover(), showlegend: false,
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: theme("soft"), activecolor: theme("ink") },
-    font: { family: "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", size: 12, color: theme("soft") },
-  });
-
-  // --- requested core-hours against unmet demand: a point per policy
-  // Each name stands on a side of its point where no name of a near point stands.
-  const sides = (policies) => {
-    const [x, y] = [0, 1].map((part) => Math.max(1e-9, ...policies.map((policy) => policy.cost[part])));
-    const near = (a, b) => Math.abs(a.cost[0] - b.cost[0]) < .15 * x && Math.abs(a.cost[1] - b.cost[1]) < .12 * y;
-    const order = ["top center", "bottom center", "middle right", "middle left"];
-    return policies.reduce((taken, policy) => {
-      const others = taken.filter((_, index) => near(policies[index], policy));
-      return [...taken, order.find((side) => !others.includes(side)) ?? order[0]];
-    }, []);
+  const make = (kind, attributes, parent, text) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    if (text !== undefined) made.textContent = text;
+    return parent ? parent.appendChild(made) : made;
   };
-  const costTraces = (scenario) => scenario.policies.map((policy, index) => ({
-    type: "scatter", mode: "markers+text", x: [policy.cost[0]], y: [policy.cost[1]], name: policy.name,
-    text: [policy.tick], textposition: sides(scenario.policies)[index], cliponaxis: false, textfont: { color: theme("ink"), size: 12.5 },
-    marker: { color: policy.colour, size: 14, line: { color: theme("card"), width: 1.5 } },
-    hovertext: `<b>${policy.name}</b><br>${number(policy.cost[0])} core-hours requested<br>` +
-      `${number(policy.cost[2])} GiB-hours requested<br>${number(policy.cost[1])} core-seconds unmet`,
-    hoverinfo: "text",
-  }));
-  const number = (value) => value.toLocaleString("en", { maximumSignificantDigits: 5 });
-  const costLayout = () => ({
-    ...base(), height: 340, margin: { l: 60, r: 30, t: 24, b: 52 }, hovermode: "closest",
-    xaxis: { ...axis(), title: { text: "requested core-hours" }, rangemode: "tozero" },
-    yaxis: { ...axis(), title: { text: "unmet core-seconds" }, rangemode: "tozero" },
-  });
+  const canvas = (plot, width, height) =>
+    make("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, plot);
+  const grid = (svg, x1, y1, x2, y2) => make("line", { class: "grid", x1, y1, x2, y2 }, svg);
+
+  // Round numbers from 0 to at least `most`, a few of them.
+  const ticks = (most, count) => {
+    if (!(most > 0)) return [0, 1];
+    const raw = most / count, power = 10 ** Math.floor(Math.log10(raw));
+    const step = power * [1, 2, 2.5, 5, 10].find((one) => one * power >= raw * .999);
+    return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, index) => index * step);
+  };
+
+  // --- cost against unmet demand: a point per policy; the names stand in a column beside it, each on a line of its own
+  const drawCost = (scenario, plot) => {
+    const width = widthOf(plot), height = Math.max(280, scenario.policies.length * 20 + 90);
+    const gutter = Math.min(300, width * .4), right = width - gutter, low = height - 46, top = 14;
+    const svg = canvas(plot, width, height);
+    const costs = ticks(Math.max(...scenario.policies.map((one) => one.cost)), 5);
+    const unmet = ticks(Math.max(...scenario.policies.map((one) => one.unmet)), 4);
+    const x = (value) => LEFT + (right - LEFT - 12) * value / costs.at(-1);
+    const y = (value) => low - (low - top) * Math.sqrt(value / unmet.at(-1)); // small ones are told apart, too
+    for (const value of costs) {
+      grid(svg, x(value), top, x(value), low);
+      make("text", { x: x(value), y: low + 17, "text-anchor": "middle" }, svg, number(value));
+    }
+    let above = Infinity;
+    for (const value of unmet) {
+      if (above - y(value) < 14) continue;
+      above = y(value);
+      grid(svg, LEFT, y(value), right, y(value));
+      make("text", { x: LEFT - 7, y: y(value) + 4, "text-anchor": "end" }, svg, number(value));
+    }
+    make("text", { x: (LEFT + right) / 2, y: height - 8, "text-anchor": "middle" }, svg, "cost");
+    make("text", { x: 14, y: (low + top) / 2, "text-anchor": "middle",
+      transform: `rotate(-90 14 ${(low + top) / 2})` }, svg, "unmet demand, % (square root)");
+    const points = scenario.policies.map((policy, index) => ({ policy, index, x: x(policy.cost), y: y(policy.unmet) }));
+    points.sort((a, b) => a.y - b.y || a.x - b.x);
+    const line = 20;
+    let last = -Infinity;
+    points.forEach((point, place) => {
+      const rest = (points.length - place - 1) * line;
+      last = clamp(Math.max(point.y, last + line), 12, height - 10 - rest);
+      const group = make("g", { class: "policy" }, svg);
+      make("path", { class: "leader", d: `M${point.x} ${point.y}L${right} ${last}H${right + 6}` }, group);
+      make("circle", { cx: point.x, cy: point.y, r: 6.5, stroke: point.policy.colour, "stroke-width": 2.5,
+        class: point.policy.beaten ? "beaten" : "", fill: point.policy.colour }, group);
+      const name = `${point.index + 1} ${point.policy.name}`, most = Math.floor((gutter - 14) / 6.8);
+      const label = make("text", { class: "label", x: right + 10, y: last + 4 }, group,
+        name.length > most ? `${name.slice(0, most - 1)}…` : name);
+      make("title", {}, group,
+        `${name}: cost ${number(point.policy.cost)}, ${number(point.policy.unmet)} % of the demand unmet`);
+      label.dataset.policy = point.index;
+    });
+  };
 
   // --- panels over one axis of time, and a strip of events below them
-  const heightOf = (scenario, top) => scenario.panels.length * (ROW + GAP) + strip(scenario) + top + BOTTOM;
-  // Room for the legend, whose entries are as wide as the longest: TOP is enough for two rows of them.
-  const topOf = (scenario, width) => {
-    const longest = Math.max(1, ...scenario.policies.map((policy) => policy.name.length));
-    const columns = Math.max(1, Math.floor((width - 80) / (50 + 7.5 * longest)));
-    return TOP + LEGEND * Math.max(0, Math.ceil(scenario.policies.length / columns) - 2);
+  const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2419200];
+  const timeLabel = (milliseconds, step) => {
+    const text = new Date(milliseconds).toISOString();
+    return step >= 86400 ? text.slice(5, 10) : text.slice(11, step < 60 ? 19 : 16);
   };
-  const strip = (scenario) => Math.max(60, STRIP * scenario.policies.length + 20);
-  const yOf = (row) => (row ? `y${row + 1}` : "y");
-  const timeTraces = (scenario) => {
-    const at = (seconds) => scenario.start + seconds * 1000;
-    const named = new Set();
-    const lines = scenario.panels.flatMap((panel, row) => panel.lines.map((line) => {
-      const policy = line.policy === null ? null : scenario.policies[line.policy];
-      const legend = policy && line.name === policy.name && !named.has(line.policy);
-      if (legend) named.add(line.policy);
-      return {
-        type: "scatter", mode: "lines", yaxis: yOf(row), name: line.name, legendrank: 1000 + (line.policy ?? 0),
-        x: line.x.map((index) => at(index * scenario.step)), y: line.y, showlegend: Boolean(legend),
-        legendgroup: policy ? `policy-${line.policy}` : "common", zorder: -(line.policy ?? 1000), // the first on top
-        line: {
-          color: policy ? policy.colour : theme("neutral"), width: line.dash === "dot" ? 1.2 : 1.7,
-          dash: line.dash, shape: line.steps ? "hv" : "linear",
-        },
-        ...(line.dash === "dot" && scenario.policies.length > 3 ? { hoverinfo: "skip" } : { hovertemplate: "%{y:,.5~r}" }),
-      };
-    }));
-    const strip = yOf(scenario.panels.length);
-    const marks = scenario.policies.map((policy, index) => ({
-      type: "scatter", mode: "markers", yaxis: strip, name: policy.name, legendgroup: `policy-${index}`,
-      // A mark that is not seen where there are no events: plotly leaves axes without points out.
-      showlegend: false, x: policy.events.x.length ? policy.events.x.map(at) : [at(0)],
-      y: policy.events.x.length ? policy.events.x.map(() => index) : [null], text: policy.events.text,
-      marker: {
-        symbol: policy.events.kind.map((kind) => symbols[kind] ?? "circle"), size: 8, color: policy.colour,
-        opacity: .65, line: { color: policy.colour, width: 1.2 },
-      },
-      hovertemplate: "%{text}",
-    }));
-    return [...lines, ...marks];
+  const timeTicks = (scenario, from, to, room) => {
+    const step = STEPS.find((one) => (to - from) / one <= room / 75) ?? STEPS.at(-1);
+    const offset = scenario.start / 1000 % Math.min(step, 86400), first = Math.ceil((from + offset) / step) * step - offset;
+    const found = [];
+    for (let at = first; at <= to; at += step) found.push([at, timeLabel(scenario.start + at * 1000, step)]);
+    return found;
   };
-  const timeLayout = (scenario, width) => {
-    const head = topOf(scenario, width), height = heightOf(scenario, head), inner = height - head - BOTTOM;
-    const last = scenario.panels.length;
-    const layout = {
-      ...base(), height, margin: { l: 64, r: 16, t: head, b: BOTTOM }, hovermode: "x unified", showlegend: true,
-      hoverdistance: 12, annotations: [], shapes: [],
-      legend: { orientation: "h", x: 0, y: 1 + (head - 8) / inner, yanchor: "top", font: { color: theme("ink"), size: 13 } },
-      xaxis: {
-        ...axis(), type: "date", anchor: yOf(last), range: [scenario.start, scenario.start + scenario.duration * 1000],
-        showspikes: true, spikemode: "across", spikesnap: "cursor", spikethickness: 1, spikedash: "dot",
-        spikecolor: theme("soft"), title: { text: "UTC" }, hoverformat: "%a %d %b %H:%M:%S",
-      },
-    };
-    let top = 0;
-    const place = (row, size, options, title) => {
-      const domain = [Math.max(0, 1 - (top + size) / inner), 1 - top / inner];
-      layout[row ? `yaxis${row + 1}` : "yaxis"] = { ...axis(), domain, ...options };
-      layout.annotations.push({
-        text: title, xref: "paper", yref: "paper", x: 0, y: domain[1], xanchor: "left", yanchor: "bottom",
-        showarrow: false, font: { color: theme("ink"), size: 12.5 }, yshift: 3,
-      });
-      if (scenario.warmUp) {
-        layout.shapes.push({
-          type: "rect", xref: "x", yref: "paper", x0: scenario.start, x1: scenario.start + scenario.warmUp * 1000,
-          y0: domain[0], y1: domain[1], fillcolor: theme("shade"), line: { width: 0 }, layer: "below",
-        });
-      }
-      top += size + GAP;
-    };
-    top += 24;
-    const size = (inner - 24 - strip(scenario)) / Math.max(1, last) - GAP;
-    scenario.panels.forEach((panel, row) => place(row, size, {
-      rangemode: "tozero", nticks: 5,
-    }, `<b>${panel.title}</b>  ${panel.unit}`));
-    const count = scenario.policies.length;
-    place(last, strip(scenario), {
-      range: [count - .5, -.5], tickvals: scenario.policies.map((_, index) => index), zeroline: false,
-      ticktext: scenario.policies.map((policy) => policy.tick), fixedrange: true,
-    }, "<b>Events</b>  by kind; where there are too many, some of them");
-    return layout;
+  // Where the value stands that holds at an index: the last place whose x is not beyond it.
+  const place = (xs, index) => {
+    let low = 0, high = xs.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (xs[middle] <= index) low = middle; else high = middle - 1;
+    }
+    return low;
+  };
+  const pathOf = (line, step, x, y, from, to) => {
+    const begin = Math.max(0, place(line.x, from / step) - 1), parts = [];
+    let pen = "M";
+    for (let at = begin; at < line.x.length; at++) {
+      const value = line.y[at];
+      if (value === null) { pen = "M"; continue; }
+      const px = x(line.x[at] * step).toFixed(1), py = y(value).toFixed(1);
+      parts.push(pen === "L" && line.steps ? `H${px}V${py}` : `${pen}${px} ${py}`);
+      pen = "L";
+      if (line.x[at] * step > to) break;
+    }
+    return parts.join("");
   };
 
-  const draw = () => data.scenarios.forEach((scenario, number) => {
-    Plotly.react(`cost-${number}`, costTraces(scenario), costLayout(), config);
-    const width = document.getElementById(`time-${number}`).clientWidth;
-    Plotly.react(`time-${number}`, timeTraces(scenario), timeLayout(scenario, width), config);
-  });
+  const views = new Map();
+  const drawTime = (scenario, plot, rows) => {
+    const view = views.get(plot) ?? { from: 0, to: scenario.duration, hidden: new Set() };
+    views.set(plot, view);
+    const again = () => { plot.replaceChildren(); drawTime(scenario, plot, rows); };
+    const legend = document.createElement("div");
+    legend.className = "legend";
+    scenario.policies.forEach((policy, index) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(!view.hidden.has(index)));
+      const swatch = button.appendChild(document.createElement("span"));
+      swatch.className = "swatch";
+      swatch.style.background = policy.colour;
+      button.append(`${index + 1} ${policy.name}`);
+      button.addEventListener("click", () => {
+        view.hidden.delete(index) || view.hidden.add(index);
+        again();
+      });
+      legend.append(button);
+    });
+    plot.append(legend);
+
+    const width = widthOf(plot), count = scenario.panels.length, strip = STRIP * scenario.policies.length + 12;
+    const stripTop = 26 + count * (ROW + GAP), height = stripTop + strip + BOTTOM;
+    const x = (seconds) => LEFT + (width - LEFT - RIGHT) * (seconds - view.from) / (view.to - view.from);
+    const svg = canvas(plot, width, height), clip = `clip-${plot.id}`;
+    make("rect", { x: LEFT, y: 0, width: width - LEFT - RIGHT, height }, make("clipPath", { id: clip }, svg));
+    const times = timeTicks(scenario, view.from, view.to, width - LEFT - RIGHT);
+    const frame = (top, size, title, unit) => {
+      const warm = Math.min(x(scenario.warmUp), width - RIGHT) - LEFT;
+      if (warm > 0) make("rect", { class: "shade", x: LEFT, y: top, width: warm, height: size }, svg);
+      for (const [at] of times) grid(svg, x(at), top, x(at), top + size);
+      const head = make("text", { class: "head", x: LEFT, y: top - 8 }, svg, title);
+      make("tspan", { class: "unit", dx: 8 }, head, unit);
+    };
+    const inView = (line) => {
+      const begin = place(line.x, view.from / scenario.step), end = place(line.x, view.to / scenario.step);
+      return Math.max(0, ...line.y.slice(begin, end + 1));
+    };
+    const drawn = [];
+    scenario.panels.forEach((panel, row) => {
+      const top = 26 + row * (ROW + GAP);
+      const shown = panel.lines.filter((line) => line.policy === null || !view.hidden.has(line.policy));
+      const levels = ticks(Math.max(0, ...shown.map(inView)), 4);
+      const y = (value) => top + ROW - ROW * value / levels.at(-1);
+      frame(top, ROW, panel.title, panel.unit);
+      for (const value of levels) {
+        grid(svg, LEFT, y(value), width - RIGHT, y(value));
+        make("text", { x: LEFT - 7, y: y(value) + 4, "text-anchor": "end" }, svg, number(value));
+      }
+      for (const line of [...shown].reverse()) { // the first policy on top
+        const policy = line.policy === null ? null : scenario.policies[line.policy];
+        make("path", {
+          class: "line", d: pathOf(line, scenario.step, x, y, view.from, view.to), "clip-path": `url(#${clip})`,
+          stroke: policy ? policy.colour : "var(--neutral)", "stroke-dasharray": DASHES[line.dash],
+          "stroke-width": line.dash === "dot" ? 1.1 : 1.6,
+        }, svg);
+      }
+      drawn.push({ panel, shown, top });
+    });
+
+    frame(stripTop, strip, "Events", "by kind, a row per policy");
+    scenario.policies.forEach((policy, index) => {
+      make("text", { x: LEFT - 7, y: stripTop + 10 + STRIP * (index + .5), "text-anchor": "end" }, svg, index + 1);
+    });
+    for (const row of rows) {
+      const index = Number(row.dataset.policy), at = Number(row.dataset.at);
+      if (view.hidden.has(index) || at < view.from || at > view.to) continue;
+      const mark = make("path", {
+        class: "mark", d: MARKS[row.dataset.kind] ?? DOT, stroke: scenario.policies[index].colour,
+        fill: scenario.policies[index].colour, transform: `translate(${x(at)} ${stripTop + 6 + STRIP * (index + .5)})`,
+      }, svg);
+      make("title", {}, mark, [0, 2, 3, 4].map((cell) => row.cells[cell].textContent).join(" "));
+    }
+    for (const [at, text] of times) {
+      make("text", { x: clamp(x(at), LEFT + 14, width - RIGHT - 14), y: height - 20, "text-anchor": "middle" }, svg, text);
+    }
+    make("text", { x: LEFT, y: height - 4 }, svg,
+      `UTC, from ${new Date(scenario.start + view.from * 1000).toISOString().slice(0, 16).replace("T", " ")}`);
+    follow(scenario, plot, svg, { view, drawn, again, left: LEFT, right: width - RIGHT, bottom: stripTop + strip });
+  };
+
+  // The mouse: a line with the values at its place, and a stretch to zoom into.
+  const follow = (scenario, plot, svg, { view, drawn, again, left, right, bottom }) => {
+    const cursor = make("line", { class: "cursor", y1: 0, y2: bottom, visibility: "hidden" }, svg);
+    const stretch = make("rect", { class: "stretch", y: 0, height: bottom, visibility: "hidden" }, svg);
+    const box = document.createElement("div");
+    box.className = "values";
+    box.hidden = true;
+    plot.append(box);
+    let from = null;
+    const at = (event) => clamp(event.clientX - svg.getBoundingClientRect().left, left, right);
+    const seconds = (px) => view.from + (view.to - view.from) * (px - left) / (right - left);
+    const show = (px, py) => {
+      const index = seconds(px) / scenario.step;
+      const near = drawn.findLast((one) => py >= one.top - 18) ?? drawn[0];
+      box.replaceChildren();
+      const line = (text) => box.appendChild(document.createElement("div")).textContent = text;
+      line(new Date(scenario.start + seconds(px) * 1000).toISOString().slice(0, 19).replace("T", " "));
+      for (const one of near ? near.shown : []) {
+        const value = one.y[place(one.x, index)];
+        if (one.dash !== "dot" && value !== undefined) {
+          const name = one.policy === null ? "all" : `${one.policy + 1} ${scenario.policies[one.policy].name}`;
+          line(`${name}: ${value === null ? "–" : number(value)} ${near.panel.unit}`);
+        }
+      }
+      box.style.top = `${svg.offsetTop + (near ? near.top : 0)}px`;
+      box.style[px > (left + right) / 2 ? "left" : "right"] = "70px";
+      box.style[px > (left + right) / 2 ? "right" : "left"] = "auto";
+      box.hidden = false;
+    };
+    svg.addEventListener("pointermove", (event) => {
+      const px = at(event);
+      for (const end of ["x1", "x2"]) cursor.setAttribute(end, px);
+      cursor.setAttribute("visibility", "visible");
+      show(px, event.clientY - svg.getBoundingClientRect().top);
+      if (from === null) return;
+      stretch.setAttribute("x", Math.min(from, px));
+      stretch.setAttribute("width", Math.abs(px - from));
+      stretch.setAttribute("visibility", "visible");
+    });
+    svg.addEventListener("pointerleave", () => {
+      cursor.setAttribute("visibility", "hidden");
+      box.hidden = true;
+    });
+    svg.addEventListener("pointerdown", (event) => { from = at(event); event.preventDefault(); });
+    svg.addEventListener("pointerup", (event) => {
+      const ends = [from ?? at(event), at(event)].sort((a, b) => a - b);
+      from = null;
+      if (ends[1] - ends[0] < 5) return;
+      [view.from, view.to] = ends.map(seconds);
+      again();
+    });
+    svg.addEventListener("dblclick", () => { view.from = 0; view.to = scenario.duration; again(); });
+  };
 
   // --- lists of events
   const filter = (form) => {
@@ -161,7 +266,19 @@
     filter(form);
   }
 
+  const draw = () => data.scenarios.forEach((scenario, index) => {
+    const [cost, time] = ["cost", "time"].map((name) => document.getElementById(`${name}-${index}`));
+    for (const plot of [cost, time]) plot.replaceChildren();
+    if (!scenario.policies.length) return;
+    drawCost(scenario, cost);
+    drawTime(scenario, time, document.querySelectorAll(`#events-${index} tbody tr`));
+  });
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    draw();
+  });
   draw();
-  dark.addEventListener("change", draw);
   document.documentElement.dataset.drawn = "true";
 })();

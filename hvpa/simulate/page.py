@@ -1,8 +1,8 @@
 """A simulation's result as one HTML page that needs nothing else: no network, no fonts, no files beside it.
 
-Needs plotly (the extra `plots`), of which only its script is used. All that comes from a scenario is escaped, and the
-page's own content security policy lets nothing run but the two scripts that are in it, and nothing load at all. The
-same results give the same bytes.
+It stays below a megabyte, whatever is simulated: lines share a number of points, lists a number of rows. All that comes
+from a scenario is escaped, and the page's own content security policy lets nothing run but the script that is in it,
+and nothing load at all. The same results give the same bytes.
 """
 
 from __future__ import annotations
@@ -11,46 +11,56 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
+from itertools import groupby
 from typing import Any, Final
 
-from plotly.offline import get_plotlyjs
-
-from hvpa.simulate.figures import FIGURES, PHASES, best, columns, names, reactions
-from hvpa.simulate.model import PolicyResult, SimulationEvent, SimulationResult
-from hvpa.simulate.plots import EVENT_ORDER, Line, choose, colour, dash, panels
-from hvpa.simulate.table import facts
+from hvpa.simulate.compare import Comparison
+from hvpa.simulate.conclusion import conclusion
+from hvpa.simulate.figures import PHASES, RESOURCES, VERDICT, Figure, columns, names, reactions
+from hvpa.simulate.model import SimulationEvent, SimulationResult
+from hvpa.simulate.plots import Line, choose, colour, dash, panels
+from hvpa.simulate.table import facts, notes, priced
 from hvpa.simulate.text import plain, short
 from hvpa.simulate.wire import when
 
-MARKED: Final = 400
-"""Events of a policy that are marked in the plot."""
-LISTED: Final = 250
-"""Events of a policy that are listed."""
-LONGEST_MESSAGE: Final = 400
+POINTS: Final = 30_000
+"""Points of all lines together, of some 15 bytes each …"""
+FEWEST: Final = 40
+"""… but no line has fewer than this …"""
+MOST: Final = 1_000
+"""… or more than this: a screen has hardly more columns."""
+LISTED: Final = 800
+"""Events of all policies together that are listed and marked …"""
+FEWEST_LISTED: Final = 20
+"""… of each policy at least this many."""
+LONGEST_MESSAGE: Final = 200
 LONGEST_NAME: Final = 60
 
 
-def to_html(results: Sequence[SimulationResult]) -> str:
+def to_html(comparisons: Sequence[Comparison]) -> str:
     """The page of all results."""
-    script, plotly = _own("page.js"), get_plotlyjs()
-    data = {"eventKinds": EVENT_ORDER, "scenarios": [_data(result) for result in results]}
-    title = ", ".join(plain(result.name) for result in results)
+    script = _own("page.js")
+    policies = max(1, sum(len(one.standings) for one in comparisons))
+    listed = max(FEWEST_LISTED, LISTED // policies)
+    limit = _limit([one.result for one in comparisons])
+    data = {"scenarios": [_data(one, limit) for one in comparisons]}
+    title = ", ".join(plain(one.result.name) for one in comparisons)
     return "".join(
         (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
-            f'<meta http-equiv="Content-Security-Policy" content="{_policy((plotly, script))}">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
             f"<title>{_escaped(short(title, 120))} – hvpa simulate</title>\n",
             f"<style>\n{_own('page.css')}</style>\n</head>\n<body>\n<main>\n",
-            "<noscript><p class=note>The plots need JavaScript; the tables don't.</p></noscript>\n",
-            _contents(results),
-            *(_section(number, result) for number, result in enumerate(results)),
+            "<noscript><p class=note>The plots need JavaScript; the rest doesn't.</p></noscript>\n",
+            _contents(comparisons),
+            *(_section(number, one, listed) for number, one in enumerate(comparisons)),
             "</main>\n",
             f'<script type="application/json" id="data">{_embedded(data)}</script>\n',
-            f"<script>{plotly}</script>\n<script>{script}</script>\n</body>\n</html>\n",
+            f"<script>{script}</script>\n</body>\n</html>\n",
         )
     )
 
@@ -60,12 +70,11 @@ def _own(name: str) -> str:
     return resources.files("hvpa.simulate").joinpath(name).read_text(encoding="utf-8")
 
 
-def _policy(scripts: Iterable[str]) -> str:
-    """The content security policy: these scripts and no other, styles, and pictures that the page itself makes."""
-    hashes = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts)
-    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+def _policy(script: str) -> str:
+    """The content security policy: this script and no other, and styles."""
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -81,14 +90,15 @@ def _escaped(text: str) -> str:
 
 
 # --- data of the plots ----------------------------------------------------------------------------------------
-def _for_plotly(text: str) -> str:
-    """The text as plotly shows it: it knows these three entities and no other."""
-    return html.escape(text, quote=False)
+def _limit(results: Sequence[SimulationResult]) -> int:
+    """The points that each line may have, so that all of them together have no more than `POINTS`."""
+    lines = sum(len(panel.lines) for result in results for panel in panels(result, FEWEST))
+    return min(MOST, max(FEWEST, POINTS // max(1, lines)))
 
 
-def _data(result: SimulationResult) -> dict[str, Any]:
-    """What page.js draws. Texts are escaped for plotly, which reads a few tags and entities in them."""
-    shown = names(result)
+def _data(comparison: Comparison, limit: int) -> dict[str, Any]:
+    """What page.js draws, as plain text: it escapes what it shows."""
+    result = comparison.result
     return {
         "start": round(result.start.timestamp() * 1000),
         "duration": result.duration,
@@ -96,22 +106,18 @@ def _data(result: SimulationResult) -> dict[str, Any]:
         "step": next((one.series.step for one in result.policies), result.step),
         "policies": [
             {
-                "name": _for_plotly(short(name, LONGEST_NAME)),
-                "tick": _for_plotly(short(name, 18)),
+                "name": short(name, LONGEST_NAME),
                 "colour": colour(at),
                 "dash": dash(at),
-                "cost": [
-                    policy.totals.core_hours_requested,
-                    policy.totals.unmet_core_seconds,
-                    policy.totals.gib_hours_requested,
-                ],
-                "events": _marks(policy),
+                "cost": one.cost,
+                "beaten": bool(one.beaten_by),
+                "unmet": 100 * one.policy.totals.unmet_demand_share,
             }
-            for at, (name, policy) in enumerate(zip(shown, result.policies, strict=True))
+            for at, (name, one) in enumerate(zip(names(result), comparison.standings, strict=True))
         ],
         "panels": [
             {"title": panel.title, "unit": panel.unit, "lines": [_line(line) for line in panel.lines]}
-            for panel in panels(result)
+            for panel in panels(result, limit)
         ],
     }
 
@@ -119,7 +125,6 @@ def _data(result: SimulationResult) -> dict[str, Any]:
 def _line(line: Line) -> dict[str, Any]:
     return {
         "policy": line.policy,
-        "name": _for_plotly(short(line.name, LONGEST_NAME)),
         "dash": line.dash,
         "steps": line.steps,
         "x": line.indices,
@@ -127,45 +132,38 @@ def _line(line: Line) -> dict[str, Any]:
     }
 
 
-def _marks(policy: PolicyResult) -> dict[str, Any]:
-    chosen = choose(policy.events, MARKED)
-    return {
-        "x": [round(event.time, 3) for event in chosen],
-        "kind": [_for_plotly(plain(event.kind)) for event in chosen],
-        "text": [_for_plotly(_told(event, 160)) for event in chosen],
-    }
-
-
-def _told(event: SimulationEvent, limit: int) -> str:
-    reason = "" if event.reason in ("", event.kind) else f" ({event.reason})"
-    return short(plain(f"{event.kind}{reason}: {event.message}"), limit)
-
-
 # --- text -----------------------------------------------------------------------------------------------------
-def _contents(results: Sequence[SimulationResult]) -> str:
+def _contents(comparisons: Sequence[Comparison]) -> str:
     """Where several scenarios stand; nothing for one."""
-    if len(results) < 2:
+    if len(comparisons) < 2:
         return ""
     entries = "".join(
-        f'<li><a href="#scenario-{number}">{_escaped(result.name)}</a></li>'
-        for number, result in enumerate(results)
+        f'<li><a href="#scenario-{number}">{_escaped(one.result.name)}</a></li>'
+        for number, one in enumerate(comparisons)
     )
     return f"<nav><ul>{entries}</ul></nav>\n"
 
 
-def _section(number: int, result: SimulationResult) -> str:
+def _section(number: int, comparison: Comparison, listed: int) -> str:
+    result = comparison.result
     described = f"<p class=description>{_escaped(result.description)}</p>\n" if result.description else ""
-    notes = "".join(f"<li>{_escaped(note)}</li>" for note in result.notes)
+    remarks = "".join(f"<li>{_escaped(note)}</li>" for note in notes(result))
+    sentences = "".join(f"<li>{_escaped(one)}</li>" for one in conclusion(comparison))
     return "".join(
         (
             f'<section id="scenario-{number}">\n<header>\n<h1>{_escaped(result.name)}</h1>\n',
             described,
-            f"<p class=facts>{_escaped(facts(result))}</p>\n</header>\n",
-            f"<ul class=note>{notes}</ul>\n" if notes else "",
-            _card("Comparison", _comparison(result)),
+            f"<p class=facts>{_escaped(facts(result))}<br>{_escaped(priced(comparison))}</p>\n</header>\n",
+            _card("Conclusion", f"<ul class=conclusion>{sentences}</ul>"),
+            f"<ul class=note>{remarks}</ul>\n" if remarks else "",
             _card(
-                "Cost and starvation",
-                "<p class=hint>Lower left is better: fewer requested core-hours, less unmet demand.</p>"
+                "Comparison",
+                f"{_comparison(comparison, VERDICT)}\n<p class=hint><b>Bold</b>: no policy beats it on cost and unmet "
+                "demand together. The mouse on a column's head shows what it means.</p>",
+            ),
+            _card(
+                "Cost and unmet demand",
+                "<p class=hint>Lower left is better. Filled: no policy beats it on both.</p>"
                 f'<div class=plot id="cost-{number}"></div>',
             ),
             _card(
@@ -173,8 +171,9 @@ def _section(number: int, result: SimulationResult) -> str:
                 "<p class=hint>Drag to zoom, double-click to see all. A policy's name shows or hides it.</p>"
                 f'<div class=plot id="time-{number}"></div>',
             ),
+            _card("What costs and restarts are made of", _comparison(comparison, RESOURCES)),
             _reactions(result),
-            _events(number, result),
+            _events(number, result, listed),
             "</section>\n",
         )
     )
@@ -185,9 +184,9 @@ def _card(title: str, body: str) -> str:
 
 
 def _swatch(policy: int, name: str) -> str:
-    """A policy's name with its colour."""
+    """A policy's name with its colour and its number."""
     style = f"background:{colour(policy)}"
-    return f'<span class=swatch style="{style}"></span>{_escaped(short(name, LONGEST_NAME))}'
+    return f'<span class=swatch style="{style}"></span>{policy + 1} {_escaped(short(name, LONGEST_NAME))}'
 
 
 def _head(policy: int, name: str) -> str:
@@ -195,36 +194,34 @@ def _head(policy: int, name: str) -> str:
     return f"<th scope=row>{_swatch(policy, name)}</th>"
 
 
-def _comparison(result: SimulationResult) -> str:
-    groups: dict[str, int] = {}
-    for figure in FIGURES:
-        groups[figure.group] = groups.get(figure.group, 0) + 1
-    top = "".join(f"<th colspan={count} scope=colgroup>{group}</th>" for group, count in groups.items())
-    first: set[str] = set()
-    under = []
-    for figure in FIGURES:
-        begins = "" if figure.group in first else " class=first"
-        first.add(figure.group)
-        under.append(f'<th scope=col{begins} title="{figure.meaning}">{figure.name}</th>')
-    cells, leaders = columns(result), [best(result, figure) for figure in FIGURES]
+def _comparison(comparison: Comparison, figures: Sequence[Figure]) -> str:
+    """A table of these figures, a row per policy."""
+    begins = [at == 0 or one.group != figures[at - 1].group for at, one in enumerate(figures)]
+    groups = [len(list(members)) for _, members in groupby(figures, key=lambda one: one.group)]
+    heads = [one.group for one, first in zip(figures, begins, strict=True) if first]
+    top = "".join(
+        f"<th colspan={count} scope=colgroup>{group}</th>" for group, count in zip(heads, groups, strict=True)
+    )
+    under = "".join(
+        f'<th scope=col{" class=first" * first} title="{figure.meaning}">{figure.name}</th>'
+        for figure, first in zip(figures, begins, strict=True)
+    )
+    cells = columns(comparison, figures)
     rows = []
-    for at, policy in enumerate(result.policies):
+    for at, one in enumerate(comparison.standings):
         row = "".join(
-            _cell(cells[column][at], column, at in leaders[column]) for column in range(len(FIGURES))
+            f"<td{' class=first' * first}>{html.escape(column[at])}</td>"
+            for column, first in zip(cells, begins, strict=True)
         )
-        rows.append(f"<tr>{_head(at, policy.name)}<td class=kind>{policy.kind}</td>{row}</tr>\n")
+        marked = " class=unbeaten" * (not one.beaten_by)
+        rows.append(
+            f"<tr{marked}>{_head(at, one.policy.name)}<td class=kind>{one.policy.kind}</td>{row}</tr>\n"
+        )
     return (
         "<div class=wide><table class=figures>\n<thead><tr><th colspan=2></th>"
-        f"{top}</tr>\n<tr><th scope=col>policy</th><th scope=col class=kind>kind</th>{''.join(under)}</tr></thead>\n"
-        f"<tbody>\n{''.join(rows)}</tbody></table></div>\n"
-        "<p class=hint><b>Bold</b>: the least of a column.</p>"
+        f"{top}</tr>\n<tr><th scope=col>policy</th><th scope=col class=kind>kind</th>{under}</tr></thead>\n"
+        f"<tbody>\n{''.join(rows)}</tbody></table></div>"
     )
-
-
-def _cell(text: str, column: int, leads: bool) -> str:
-    begins = column == 0 or FIGURES[column].group != FIGURES[column - 1].group
-    cell = f"<b>{html.escape(text)}</b>" if leads else html.escape(text)
-    return f"<td class=first>{cell}</td>" if begins else f"<td>{cell}</td>"
 
 
 def _reactions(result: SimulationResult) -> str:
@@ -236,22 +233,21 @@ def _reactions(result: SimulationResult) -> str:
         for at, policy in enumerate(result.policies)
     )
     return _card(
-        "Reaction to a rise of the load",
-        "<p class=hint>Median / longest of the rises in which a phase was reached; "
-        "total is until the first change.</p>"
+        "The HPA's answer to a rise of the load",
+        "<p class=hint>Median / longest of the rises in which a phase was reached.</p>"
         "<div class=wide><table class=figures><thead><tr><th scope=col>policy</th><th scope=col>rises</th>"
         f"<th scope=col>answered</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>",
     )
 
 
 # --- events ---------------------------------------------------------------------------------------------------
-def _events(number: int, result: SimulationResult) -> str:
-    """The list of all policies' events in order of time, with what filters it."""
+def _events(number: int, result: SimulationResult, most: int) -> str:
+    """The list of all policies' events in order of time, `most` of each, with what filters it. page.js marks them."""
     listed = sorted(
         (
             (event.time, at, event)
             for at, one in enumerate(result.policies)
-            for event in choose(one.events, LISTED)
+            for event in choose(one.events, most)
         ),
         key=lambda entry: entry[:2],
     )
@@ -272,7 +268,7 @@ def _events(number: int, result: SimulationResult) -> str:
 
 def _filters(number: int, result: SimulationResult, kinds: Sequence[str]) -> str:
     policies = "".join(
-        f"<option value={at}>{_escaped(short(name, LONGEST_NAME))}</option>"
+        f"<option value={at}>{at + 1} {_escaped(short(name, LONGEST_NAME))}</option>"
         for at, name in enumerate(names(result))
     )
     options = "".join(f'<option value="{_escaped(kind)}">{_escaped(kind)}</option>' for kind in kinds)
@@ -293,6 +289,6 @@ def _event(result: SimulationResult, at: int, event: SimulationEvent) -> str:
     time = when(result.start, event.time).replace("T", " ").removesuffix("Z")
     policy = _swatch(at, result.policies[at].name)
     return (
-        f'<tr data-policy={at} data-kind="{_escaped(event.kind)}"><td class=time>{time}</td>'
-        f"<td>{policy}</td>{cells}</tr>\n"
+        f'<tr data-policy={at} data-kind="{_escaped(event.kind)}" data-at={round(event.time, 3):g}>'
+        f"<td class=time>{time}</td><td>{policy}</td>{cells}</tr>\n"
     )

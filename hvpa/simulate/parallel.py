@@ -21,6 +21,7 @@ from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from hvpa.simulate.conclusion import caveats
 from hvpa.simulate.engine import quiet, simulate
 from hvpa.simulate.model import Policy, PolicyResult, Scenario, SimulationResult
 from hvpa.simulate.scalers import SimulationError
@@ -52,6 +53,12 @@ class Run(NamedTuple):
     def all_tasks(self) -> tuple[Task, ...]:
         """The tasks of all scenarios, in order."""
         return tuple(task for tasks in self.tasks for task in tasks)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the policies that are simulated, each once, in order."""
+        pairs = zip(self.scenarios, self.tasks, strict=True)
+        return list(dict.fromkeys(one.policies[task.policy].name for one, tasks in pairs for task in tasks))
 
     @property
     def lengths(self) -> list[float]:
@@ -102,7 +109,7 @@ def _result(scenario: Scenario, seed: int, policies: tuple[PolicyResult, ...]) -
         step=scenario.step,
         warm_up=scenario.warm_up,
         seed=seed,
-        notes=scenario.notes,
+        notes=(*scenario.notes, *caveats(scenario)),
         policies=policies,
     )
 

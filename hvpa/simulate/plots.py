@@ -107,7 +107,18 @@ def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
     load = _line(None, "load", told[0][1].load, _Look(1.0, limit))
     return (
         Panel("Load", "as recorded", (load,)),
-        _with_dotted("Capacity", "demand", "cores", _demand_and_capacity(told, limit)),
+        _with_dotted(
+            "Requested CPU (replicas × request)",
+            "demand",
+            "cores",
+            _beside_demand(told, [one.requested_cpu for _, one in told], limit),
+        ),
+        _with_dotted(
+            "Capacity of ready pods",
+            "demand",
+            "cores",
+            _beside_demand(told, [one.capacity for _, one in told], limit),
+        ),
         _with_dotted("Replicas", "ready", "pods", _replicas(told, limit)),
         Panel("CPU request per pod", "cores", tuple(_requests(told, "cpu", CORE, limit))),
         Panel("Memory request per pod", "GiB", tuple(_requests(told, "memory", GIB, limit))),
@@ -142,16 +153,17 @@ class _Look(NamedTuple):
     steps: bool = False
 
 
-def _demand_and_capacity(told: Told, limit: int) -> Iterable[Line]:
-    """Demand once where it is the same under all policies: it differs by the replicas' base."""
+def _beside_demand(told: Told, columns: Sequence[Sequence[float]], limit: int) -> Iterable[Line]:
+    """A column of each policy beside the demand, which is drawn once where it is the same under all policies: it
+    differs by the replicas' base."""
     demand = [one.demand for _, one in told]
     if all(one == demand[0] for one in demand):
         yield _line(None, "demand", demand[0], _Look(CORE, limit))
     else:
         for at, (name, one) in enumerate(told):
             yield _line(at, f"{name}: demand", one.demand, _Look(CORE, limit, "dot"))
-    for at, (name, one) in enumerate(told):
-        yield _line(at, name, one.capacity, _Look(CORE, limit, steps=True))
+    for at, ((name, _), values) in enumerate(zip(told, columns, strict=True)):
+        yield _line(at, name, values, _Look(CORE, limit, steps=True))
 
 
 def _replicas(told: Told, limit: int) -> Iterable[Line]:

@@ -94,7 +94,7 @@ def cpu_target(hpa: Hpa, state: physics.Workload) -> float | None:
 class _Answer:
     """What is known so far of the answer to one rise: the times at which its phases ended."""
 
-    __slots__ = ("beyond", "grown", "looked", "ready", "shown", "unmet")
+    __slots__ = ("beyond", "cover", "grown", "looked", "ready", "short", "shown", "unmet")
 
     def __init__(self) -> None:
         self.beyond: float | None = None
@@ -103,6 +103,14 @@ class _Answer:
         self.grown: float | None = None
         self.ready: float | None = None
         self.unmet = 0.0
+        self.cover = self.short = 0.0
+        """The longest time without a break in which demand went unmet, and how long the present one is."""
+
+    def starve(self, seconds: float) -> None:
+        """Demand goes unmet for so many seconds more."""
+        self.unmet += seconds
+        self.short += seconds
+        self.cover = max(self.cover, self.short)
 
 
 class Answers:
@@ -130,8 +138,11 @@ class Answers:
             self._next_start = (
                 self._rises[self._next].start if self._next < len(self._rises) else float("inf")
             )
-        if unmet and self._answer is not None:
-            self._answer.unmet += step
+        if self._answer is not None:
+            if unmet:
+                self._answer.starve(step)
+            else:
+                self._answer.short = 0.0
 
     def used(self, now: float, per_pod: float, target: float | None) -> None:
         """The CPU usage per ready pod in the step that begins now, and what the HPA is told to keep it at."""
@@ -177,6 +188,8 @@ class Answers:
                 start_up=_between(answer.grown, answer.ready),
                 unmet_seconds=answer.unmet,
                 total=_between(rise.start, answer.grown),
+                cover_seconds=answer.cover,
+                covered=answer.short == 0 or answer.short < answer.cover,
             )
         )
 

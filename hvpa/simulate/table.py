@@ -1,74 +1,109 @@
-"""A simulation's result as text: one row per policy, then how it answered the load's rises."""
+"""A simulation's result as text, 100 columns wide: what each policy costs and leaves unmet, what that is made of, how
+the load's rises were answered, and what follows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
 from hvpa.api.timestamp import format_timestamp
-from hvpa.simulate.figures import FIGURES, PHASES, columns, names, reactions
+from hvpa.simulate.compare import Comparison
+from hvpa.simulate.conclusion import conclusion
+from hvpa.simulate.figures import PHASES, RESOURCES, VERDICT, Figure, columns, medians, names
 from hvpa.simulate.model import SimulationResult
-from hvpa.simulate.text import plain, seconds, short, width
+from hvpa.simulate.text import fitted, plain, seconds, width
 
 GAP: Final = "  "
-LONGEST_NAME: Final = 40
+WIDTH: Final = 100
+LONGEST_NAME: Final = 24
 """Columns that a policy's name may take."""
 
 
-def to_text(results: Sequence[SimulationResult]) -> str:
-    """All scenarios, one table each, without a line break at the end."""
-    return "\n\n".join("\n".join(_scenario(result)) for result in results)
+def to_text(comparisons: Sequence[Comparison]) -> str:
+    """All scenarios, without a line break at the end."""
+    return "\n\n".join("\n".join(_scenario(one)) for one in comparisons)
 
 
 def facts(result: SimulationResult) -> str:
     """What was simulated, in a line."""
-    told = [
+    parts = [
         f"{seconds(result.duration)} from {format_timestamp(result.start)} in steps of {seconds(result.step)}"
     ]
     if result.warm_up:
-        told.append(f"the first {seconds(result.warm_up)} not counted")
-    return "; ".join([*told, f"seed {result.seed}"])
+        parts.append(f"the first {seconds(result.warm_up)} not counted")
+    return "; ".join([*parts, f"seed {result.seed}"])
 
 
-def _scenario(result: SimulationResult) -> list[str]:
-    head = plain(result.name) + (f": {plain(result.description)}" if result.description else "")
-    lines = [head, facts(result), "", *_comparison(result)]
-    if any(policy.reactions for policy in result.policies):
-        lines += ["", *_reactions(result)]
+def priced(comparison: Comparison) -> str:
+    """What costs consist of, and the policy that they are compared with, in a line."""
+    prices = comparison.prices
+    line = f"cost: requests at {prices.cpu:g} per core-hour and {prices.memory:g} per GiB-hour"
+    if comparison.baseline is None:
+        return line
+    at = comparison.baseline
+    return f"{line}; compared with {at + 1}, {names(comparison.result)[at]}"
+
+
+def notes(result: SimulationResult) -> list[str]:
+    """What the reader should know of the input, and of what was left out."""
     dropped = [
         f"{name}: {policy.dropped_events} events are not kept"
         for name, policy in zip(names(result), result.policies, strict=True)
         if policy.dropped_events
     ]
-    notes = [*(plain(note) for note in result.notes), *dropped]
-    return lines + [""] * bool(notes) + [f"Note: {note}" for note in notes]
+    return [*(plain(note) for note in result.notes), *dropped]
+
+
+def _scenario(comparison: Comparison) -> Iterator[str]:
+    result = comparison.result
+    yield from _wrapped(plain(result.name) + (f": {plain(result.description)}" if result.description else ""))
+    yield from _wrapped(facts(result))
+    yield from _wrapped(priced(comparison))
+    yield from ("", *_figures(comparison, VERDICT))
+    yield from ("", *_figures(comparison, RESOURCES))
+    if any(policy.reactions for policy in result.policies):
+        yield from ("", *_reactions(result))
+    if found := notes(result):
+        yield ""
+    for note in found:
+        yield from _wrapped(f"Note: {note}")
+    yield from ("", "Conclusion")
+    for sentence in conclusion(comparison):
+        yield from _wrapped(f"- {sentence}", "  ")
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _first_columns(result: SimulationResult) -> list[list[str]]:
+    shown = names(result)
     return [
-        ["policy", *(short(name, LONGEST_NAME) for name in names(result))],
-        ["kind", *(policy.kind for policy in result.policies)],
+        ["#", *(str(at + 1) for at in range(len(shown)))],
+        ["policy", *(fitted(name, LONGEST_NAME) for name in shown)],
     ]
 
 
-def _comparison(result: SimulationResult) -> list[str]:
-    grid = _first_columns(result)
-    grid += [[figure.name, *cells] for figure, cells in zip(FIGURES, columns(result), strict=True)]
-    groups = ["", "", *(figure.group for figure in FIGURES)]
-    return _aligned(grid, groups)
+def _figures(comparison: Comparison, all_figures: Sequence[Figure]) -> list[str]:
+    """The table of the figures that there is room for."""
+    figures = [one for one in all_figures if not one.on_page_only]
+    cells = columns(comparison, figures)
+    grid = [[figure.name, *column] for figure, column in zip(figures, cells, strict=True)]
+    groups = [figure.group for figure in figures]
+    return _aligned([*_first_columns(comparison.result), *grid], ["", "", *groups])
 
 
 def _reactions(result: SimulationResult) -> list[str]:
     cells = [["rises", "answered", *(name for name, _, _ in PHASES)]]
-    cells += [reactions(policy) for policy in result.policies]
+    cells += [medians(policy) for policy in result.policies]
     grid = [*_first_columns(result), *(list(column) for column in zip(*cells, strict=True))]
-    title = "reaction to a rise, median / longest"
-    return _aligned(grid, ["", "", *[title] * len(cells[0])])
+    return _aligned(grid, ["", "", *["the HPA's answer to a rise, median by phase"] * len(cells[0])])
 
 
 def _aligned(grid: list[list[str]], groups: list[str]) -> list[str]:
-    """Columns side by side, texts (the first two) to the left and figures to the right, under the groups' names."""
+    """Columns side by side, the policies' names to the left and figures to the right, under the groups' names."""
     widths = [max(map(width, column)) for column in grid]
     top, at = "", 0
     for group, members in groupby(groups):
@@ -80,7 +115,7 @@ def _aligned(grid: list[list[str]], groups: list[str]) -> list[str]:
         at += count
         top += _ruled(group, room) + GAP
     rows = [
-        GAP.join(_padded(cell, widths[index], index < 2) for index, cell in enumerate(row))
+        GAP.join(_padded(cell, widths[index], index == 1) for index, cell in enumerate(row))
         for row in zip(*grid, strict=True)
     ]
     return [line.rstrip() for line in (top, *rows)]

@@ -36,6 +36,14 @@ def short(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def fitted(text: str, columns: int) -> str:
+    """The text, cut to what so many columns of a terminal have room for; what is cut leaves an ellipsis."""
+    if width(text) <= columns:
+        return text
+    kept = max((at for at in range(len(text)) if width(text[:at]) < columns), default=0)
+    return text[:kept] + "…"
+
+
 def seconds(length: float | None) -> str:
     """A length of time in seconds as its two largest units: 7.5s, 1m30s, 2h5m, 3d. NONE for None."""
     if length is None:
@@ -73,6 +81,11 @@ def amount(value: float, decimals: int) -> str:
 def percent(share: float, decimals: int = 1) -> str:
     """A share (0 to 1) as percent, without the sign."""
     return amount(share * 100, decimals)
+
+
+def listed(words: Sequence[str]) -> str:
+    """The words as a sentence lists them: a, b and c."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def width(text: str) -> int:

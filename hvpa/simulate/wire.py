@@ -14,15 +14,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from hvpa.api.prices import Prices
 from hvpa.api.quantity import Resource
 from hvpa.api.timestamp import format_timestamp
+from hvpa.simulate.compare import Comparison, Standing
+from hvpa.simulate.conclusion import conclusion
 from hvpa.simulate.model import (
     PolicyKind,
-    PolicyResult,
     Reaction,
     Series,
     SimulationEvent,
-    SimulationResult,
     Totals,
 )
 from hvpa.simulate.plots import CORE, GIB, scaled, thin
@@ -62,6 +63,22 @@ class Figures(_Part, frozen=True):
         Meta(description="From a rise of the load to the first change; null where none was made."),
     ]
     reaction_max_seconds: float | None
+    demand_core_seconds: Annotated[Amount, Meta(description="All demand for CPU.")]
+    unmet_demand_share: Annotated[
+        float, Meta(ge=0, description="Share of the demand for CPU that nobody served.")
+    ]
+    cover_median_seconds: Annotated[
+        float | None, Meta(description="The median of the rises' coverSeconds; null without rises.")
+    ]
+    cover_max_seconds: Annotated[float | None, Meta(description="The longest of them.")]
+    cost: Annotated[Amount, Meta(description="Requested core-hours and GiB-hours at their prices.")]
+    cost_difference: Annotated[
+        float | None,
+        Meta(
+            description="How much more than the baseline's cost that is, as a share of it: -0.12 is 12 % less. "
+            "null for the baseline, and where the baseline costs nothing."
+        ),
+    ]
 
 
 class EventReport(_Part, frozen=True):
@@ -99,6 +116,14 @@ class ReactionReport(_Part, frozen=True):
         Meta(description="From the rise's start to the first change; null where there was none."),
     ]
     unmet_seconds: Annotated[Amount, Meta(description="How long demand went unmet until the next rise.")]
+    cover_seconds: Annotated[
+        Amount,
+        Meta(
+            description="Until the pods that were ready covered the demand: the longest time without a break in "
+            "which demand went unmet, from the rise's start until the next rise."
+        ),
+    ]
+    covered: Annotated[bool, Meta(description="Whether that time had ended when the next rise began.")]
 
 
 class Points(_Part, frozen=True):
@@ -136,10 +161,25 @@ class PolicyReport(_Part, frozen=True):
     name: str
     kind: PolicyKind
     figures: Figures
+    beaten_by: Annotated[
+        list[str],
+        Meta(
+            description="Names of the policies that cost no more and leave no more demand unmet, and are better in "
+            "one of both. Differences below a thousandth of the highest cost, and below 0.01 % of the demand, "
+            "do not count."
+        ),
+    ]
     events: list[EventReport]
     dropped_events: Annotated[Count, Meta(description="Events beyond those that are kept.")]
     reactions: list[ReactionReport]
     series: Annotated[SeriesReport | None, Meta(description="null without --series.")]
+
+
+class PricesReport(_Part, frozen=True):
+    """The prices of what is requested, in one currency of the user's choice."""
+
+    cpu_per_core_hour: Amount
+    memory_per_gib_hour: Annotated[Amount, Meta(description="Per GiB and hour.")]
 
 
 class ScenarioReport(_Part, frozen=True):
@@ -153,6 +193,16 @@ class ScenarioReport(_Part, frozen=True):
     warm_up_seconds: Annotated[Amount, Meta(description="Simulated, and not part of the figures.")]
     seed: int
     notes: list[str]
+    prices: PricesReport
+    baseline: Annotated[
+        str | None, Meta(description="The policy that others are compared with; null without another one.")
+    ]
+    unbeaten: Annotated[
+        list[str], Meta(description="Policies that nothing beats on cost and unmet demand together.")
+    ]
+    conclusion: Annotated[
+        list[str], Meta(description="What follows, in words: for people, not for programs.")
+    ]
     policies: list[PolicyReport]
 
 
@@ -162,14 +212,16 @@ class SimulationReport(_Part, frozen=True):
     scenarios: Annotated[list[ScenarioReport], Meta(description="In the order of the command line.")]
 
 
-def to_json(results: Sequence[SimulationResult], *, series: bool = False) -> str:
+def to_json(comparisons: Sequence[Comparison], *, series: bool = False) -> str:
     """The results as JSON, without a line break at the end: indented, on one line where `series` are asked for."""
-    report = SimulationReport(scenarios=[_scenario(one, series) for one in results])
+    report = SimulationReport(scenarios=[_scenario(one, series) for one in comparisons])
     encoded = msgspec.json.encode(report)
     return (encoded if series else msgspec.json.format(encoded, indent=2)).decode()
 
 
-def _scenario(result: SimulationResult, series: bool) -> ScenarioReport:
+def _scenario(comparison: Comparison, series: bool) -> ScenarioReport:
+    result, at = comparison.result, comparison.baseline
+    shown = [_text(one.name) for one in result.policies]
     return ScenarioReport(
         name=_text(result.name),
         description=_text(result.description),
@@ -179,15 +231,25 @@ def _scenario(result: SimulationResult, series: bool) -> ScenarioReport:
         warm_up_seconds=_number(result.warm_up),
         seed=result.seed,
         notes=[_text(note) for note in result.notes],
-        policies=[_policy(one, result.start, series) for one in result.policies],
+        prices=_prices(comparison.prices),
+        baseline=None if at is None else shown[at],
+        unbeaten=[shown[one] for one in comparison.unbeaten],
+        conclusion=[_text(one) for one in conclusion(comparison)],
+        policies=[_policy(one, shown, result.start, series) for one in comparison.standings],
     )
 
 
-def _policy(policy: PolicyResult, start: dt.datetime, series: bool) -> PolicyReport:
+def _prices(prices: Prices) -> PricesReport:
+    return PricesReport(cpu_per_core_hour=_number(prices.cpu), memory_per_gib_hour=_number(prices.memory))
+
+
+def _policy(standing: Standing, names: Sequence[str], start: dt.datetime, series: bool) -> PolicyReport:
+    policy = standing.policy
     return PolicyReport(
         name=_text(policy.name),
         kind=policy.kind,
-        figures=_figures(policy.totals),
+        figures=_figures(standing, policy.totals),
+        beaten_by=[names[at] for at in standing.beaten_by],
         events=[_event(one, start) for one in policy.events],
         dropped_events=policy.dropped_events,
         reactions=[_reaction(one, start) for one in policy.reactions],
@@ -195,7 +257,7 @@ def _policy(policy: PolicyResult, start: dt.datetime, series: bool) -> PolicyRep
     )
 
 
-def _figures(totals: Totals) -> Figures:
+def _figures(standing: Standing, totals: Totals) -> Figures:
     return Figures(
         core_hours_requested=_number(totals.core_hours_requested),
         core_hours_used=_number(totals.core_hours_used),
@@ -212,6 +274,12 @@ def _figures(totals: Totals) -> Figures:
         node_hours=_number(totals.node_hours),
         reaction_median_seconds=_perhaps(totals.reaction_median),
         reaction_max_seconds=_perhaps(totals.reaction_max),
+        demand_core_seconds=_number(totals.demand_core_seconds),
+        unmet_demand_share=_number(totals.unmet_demand_share),
+        cover_median_seconds=_perhaps(totals.cover_median),
+        cover_max_seconds=_perhaps(totals.cover_max),
+        cost=_number(standing.cost),
+        cost_difference=_perhaps(standing.difference),
     )
 
 
@@ -237,6 +305,8 @@ def _reaction(reaction: Reaction, start: dt.datetime) -> ReactionReport:
         ),
         total_seconds=_perhaps(reaction.total),
         unmet_seconds=_number(reaction.unmet_seconds),
+        cover_seconds=_number(reaction.cover_seconds),
+        covered=reaction.covered,
     )
 
 

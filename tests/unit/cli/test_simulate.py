@@ -63,7 +63,7 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_table_is_printed(shell: Shell, scenario: str) -> None:
     ran = shell.run("simulate", scenario)
     assert (ran.code, ran.err) == (0, "")
-    assert [line.split()[0] for line in ran.out.splitlines()[5:7]] == ["large", "small"]
+    assert [line.split()[:2] for line in ran.out.splitlines()[6:8]] == [["1", "large"], ["2", "small"]]
 
 
 def test_json_follows_the_schema_and_is_the_same_to_the_byte(shell: Shell, scenario: str) -> None:
@@ -97,18 +97,40 @@ def test_page_and_picture_are_written_the_same_to_the_byte(shell: Shell, scenari
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(("flag", "module"), [("--html", "plotly"), ("--png", "matplotlib")])
 def test_without_the_extra_the_line_names_it(
-    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, flag: str, module: str
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == module else find(name))
-    monkeypatch.setattr(simulate, "simulate_all", None)
-    ran = shell.run("simulate", scenario, flag, str(shell.folder / "out"))
+    absent = "matplotlib"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == absent else find(name))
+    with monkeypatch.context() as before_the_work:
+        before_the_work.setattr(simulate, "simulate_all", None)
+        ran = shell.run("simulate", scenario, "--png", str(shell.folder / "out"))
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
-        f"hvpa: error: {flag} needs {module}, which is not installed: pip install 'hvpa[plots]'\n"
+        "hvpa: error: --png needs matplotlib, which is not installed: pip install 'hvpa[plots]'\n"
     )
+    assert shell.run("simulate", scenario, "--html", str(shell.folder / "out")).code == 0, "a page needs none"
+
+
+def test_the_baseline_and_the_prices_are_the_users(shell: Shell, scenario: str) -> None:
+    flags = ("--baseline", "small", "--cpu-price", "6", "--memory-price", "0")
+    ran = shell.run("simulate", scenario, "-o", "json", *flags)
+    (one,) = ran.json["scenarios"]
+    assert one["baseline"] == "small"
+    assert one["prices"] == {"cpuPerCoreHour": 6.0, "memoryPerGibHour": 0.0}
+    # Ten minutes of nine pods, and of one, that request half a core: 0.75 and 0.0833 core-hours.
+    assert [policy["figures"]["cost"] for policy in one["policies"]] == [4.5, 0.5]
+    assert [policy["figures"]["costDifference"] for policy in one["policies"]] == [8.0, None]
+
+
+def test_a_baseline_that_is_not_simulated_is_one_line_before_the_work(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulate, "simulate_all", None)
+    ran = shell.run("simulate", scenario, "--policy", "large", "--baseline", "small")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "hvpa: error: --baseline: no policy 'small' is simulated; there are: large\n"
 
 
 @pytest.mark.parametrize("path", ["{folder}", "{folder}/none/page.html"])
@@ -195,6 +217,7 @@ def test_an_error_of_ours_shows_where_with_debug_only(
         ("--jobs", "0"),
         ("--jobs", "١"),
         ("--progress", "perhaps"),
+        ("--cpu-price", "-1"),
         ("-o", "xml"),
     ],
 )
@@ -227,10 +250,10 @@ def test_as_many_processes_as_processors(monkeypatch: pytest.MonkeyPatch) -> Non
     assert simulate.processors() == 1
 
 
-def test_the_table_needs_neither_plotly_nor_a_client(scenario: str) -> None:
+def test_the_table_needs_neither_matplotlib_nor_a_client(scenario: str) -> None:
     program = (
         "import sys; from hvpa.cli.main import main; code = main(sys.argv[1:]); "
-        "unwanted = {'plotly', 'matplotlib', 'numpy', 'tqdm', 'kubernetes_asyncio', 'aiohttp'}; "
+        "unwanted = {'matplotlib', 'numpy', 'tqdm', 'kubernetes_asyncio', 'aiohttp'}; "
         "sys.exit(code or bool(unwanted & sys.modules.keys()))"
     )
     ran = subprocess.run(

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from hvpa.api.prices import Prices
 from hvpa.api.quantity import Resource
+from hvpa.simulate.compare import Comparison, compare
 from hvpa.simulate.model import (
     PolicyKind,
     PolicyResult,
@@ -39,6 +41,9 @@ TOTALS = Totals(
     node_hours=168.0,
     reaction_median=42.0,
     reaction_max=95.5,
+    demand_core_seconds=86_250.0,
+    cover_median=30.0,
+    cover_max=90.0,
 )
 REACTION = Reaction(
     start=3600.0,
@@ -50,6 +55,7 @@ REACTION = Reaction(
     start_up=30.0,
     unmet_seconds=45.0,
     total=32.5,
+    cover_seconds=30.0,
 )
 
 
@@ -115,3 +121,11 @@ def result(*policies: PolicyResult, **changes: Any) -> SimulationResult:
         policies=policies or (policy(), policy("hpa", "HPA", core_hours_requested=1500.0, ooms=2)),
     )
     return replace(whole, **changes)
+
+
+PRICES = Prices(cpu=0.03, memory=0.004)
+
+
+def compared(*policies: PolicyResult, **changes: Any) -> Comparison:
+    """The same, compared at prices that are easy to reckon with."""
+    return compare(result(*policies, **changes), PRICES)

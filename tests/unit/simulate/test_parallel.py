@@ -66,6 +66,12 @@ def names(results: Any) -> list[tuple[str, list[str]]]:
     return [(one.name, [policy.name for policy in one.policies]) for one in results]
 
 
+def test_the_names_of_what_is_simulated_are_each_there_once(scenario: Callable[..., Path]) -> None:
+    paths = [scenario(), scenario(name="other.yaml", small="other")]
+    assert plan(paths, 0).names == ["large", "small", "other"]
+    assert plan(paths, 0, ["large"]).names == ["large"]
+
+
 def test_more_processes_give_the_same_results_in_the_same_order(scenario: Callable[..., Path]) -> None:
     paths = [scenario("2h"), scenario(name="other.yaml", small="other")]
     run = plan(paths, 3)

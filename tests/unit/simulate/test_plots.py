@@ -63,14 +63,17 @@ def test_there_is_a_panel_for_each_question() -> None:
     drawn = panels(result())
     assert [(panel.title, panel.unit) for panel in drawn] == [
         ("Load", "as recorded"),
-        ("Capacity and demand (grey)", "cores"),
+        ("Requested CPU (replicas × request) and demand (grey)", "cores"),
+        ("Capacity of ready pods and demand (grey)", "cores"),
         ("Replicas and ready (dotted)", "pods"),
         ("CPU request per pod", "cores"),
         ("Memory request per pod", "GiB"),
         ("Unmet demand", "cores"),
     ]
-    load, capacity, replicas, cpu, memory, unmet = (panel.lines for panel in drawn)
+    load, requested, capacity, replicas, cpu, memory, unmet = (panel.lines for panel in drawn)
     assert [(line.policy, line.name) for line in load] == [(None, "load")]
+    assert [line.name for line in requested] == ["demand", "hvpa", "hpa"]
+    assert requested[1].values == (1.0, 1.0, 2.0, 2.0)
     assert [(line.policy, line.name, line.steps) for line in capacity] == [
         (None, "demand", False),
         (0, "hvpa", True),
@@ -88,7 +91,7 @@ def test_there_is_a_panel_for_each_question() -> None:
 def test_demand_that_differs_is_drawn_for_each() -> None:
     other = policy("hpa", series=series(base=100.0))
     (panel,) = [panel for panel in panels(result(policy(), other)) if panel.title.startswith("Capacity")]
-    assert panel.title == "Capacity and demand (dotted)"
+    assert panel.title == "Capacity of ready pods and demand (dotted)"
     assert [line.name for line in panel.lines] == ["hvpa: demand", "hpa: demand", "hvpa", "hpa"]
 
 
@@ -101,12 +104,12 @@ def test_the_containers_of_a_pod_are_added() -> None:
     one = series()
     requests = {**one.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
     drawn = panels(result(policy(series=replace(one, requests=requests))))
-    assert drawn[3].lines[0].values == (0.6, 0.6)
+    assert drawn[4].lines[0].values == (0.6, 0.6)
 
 
 def test_a_pod_without_requests_has_an_empty_line() -> None:
     drawn = panels(result(policy(series=replace(series(), requests={}))))
-    assert drawn[3].lines[0].values == drawn[4].lines[0].values == ()
+    assert drawn[4].lines[0].values == drawn[5].lines[0].values == ()
 
 
 def test_without_policies_there_is_nothing_to_draw() -> None:

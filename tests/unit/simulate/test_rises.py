@@ -87,6 +87,36 @@ def test_phases_of_an_answer_add_up_to_the_total() -> None:
     assert (second.total, second.tolerance, second.unmet_seconds) == (None, None, 0)
 
 
+def answered(*unmet: bool, rises: tuple[Rise, ...] = (Rise(0, 10),)) -> list[tuple[float, bool]]:
+    """Until demand was covered in each rise, and whether it was; a step takes 10 s."""
+    answers = Answers(list(rises), 0.1)
+    for at, one in enumerate(unmet):
+        answers.step(10.0 * at, 10.0, one)
+    answers.finish()
+    return [(one.cover_seconds, one.covered) for one in answers.found]
+
+
+def test_demand_that_never_outgrows_the_pods_is_covered_at_once() -> None:
+    assert answered(False, False) == [(0.0, True)]
+
+
+def test_demand_is_covered_when_the_longest_time_without_a_break_ends() -> None:
+    assert answered(False, True, True, True, False, True, False) == [(30.0, True)]
+    assert answered(True, False, True, True, False) == [(20.0, True)], (
+        "a slow wave: its parts are not added up"
+    )
+
+
+def test_what_was_not_covered_in_the_end_is_reported_as_that() -> None:
+    assert answered(False, True, True) == [(20.0, False)]
+    assert answered(True, True, False, True) == [(20.0, True)], "the longest had ended"
+
+
+def test_each_rise_is_covered_for_itself() -> None:
+    rises = (Rise(0, 10), Rise(30, 40))
+    assert answered(True, True, True, True, False, rises=rises) == [(30.0, False), (10.0, True)]
+
+
 def test_usage_at_the_tolerance_is_not_beyond_it() -> None:
     answers = Answers([Rise(0, 10)], 0.1)
     answers.step(0.0, 1.0, False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.simulate.text import NONE, amount, amounts, percent, plain, seconds, short, width
+from hvpa.simulate.text import NONE, amount, amounts, fitted, listed, percent, plain, seconds, short, width
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=30))
@@ -70,6 +70,17 @@ def test_little_is_never_told_as_nothing() -> None:
     assert amount(-0.0, 1) == "0"
     assert percent(0.00001, 2) == "<0.01"
     assert percent(0.3517) == "35.2"
+
+
+def test_a_text_is_fitted_into_columns() -> None:
+    assert fitted("abcdef", 6) == "abcdef"
+    assert fitted("abcdefg", 6) == "abcde…"
+    assert fitted("負荷負荷", 6) == "負荷…"
+    assert fitted("負荷", 1) == "…"
+
+
+def test_words_are_listed() -> None:
+    assert [listed(list(words)) for words in ("", "a", "ab", "abc")] == ["", "a", "a and b", "a, b and c"]
 
 
 def test_a_long_text_is_cut() -> None:

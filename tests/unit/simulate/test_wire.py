@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from hvpa.simulate import wire
 from hvpa.simulate.model import SimulationEvent
 from tests.unit.cli.test_contract import faults
-from tests.unit.simulate.results import REACTION, policy, result, series
+from tests.unit.simulate.results import REACTION, compared, policy, result, series
 
 SCHEMA_FILE = Path(__file__).parents[3] / "docs" / "simulate.schema.json"
 
 
 def told(*policies: Any, with_series: bool = False, **changes: Any) -> Any:
     """The report, which follows the schema."""
-    report = json.loads(wire.to_json([result(*policies, **changes)], series=with_series))
+    report = json.loads(wire.to_json([compared(*policies, **changes)], series=with_series))
     schema = wire.schema()
     assert faults(report, schema, schema) == []
     return report["scenarios"][0]
@@ -46,6 +46,10 @@ def test_a_result_is_told_field_by_field() -> None:
         "warmUpSeconds": 30.0,
         "seed": 7,
         "notes": ["a gap"],
+        "prices": {"cpuPerCoreHour": 0.03, "memoryPerGibHour": 0.004},
+        "baseline": None,
+        "unbeaten": ["hvpa"],
+        "conclusion": ["hvpa costs 37.42 and leaves 0.02 % of the demand unmet."],
     }
     assert one == {
         "name": "hvpa",
@@ -66,7 +70,14 @@ def test_a_result_is_told_field_by_field() -> None:
             "nodeHours": 168.0,
             "reactionMedianSeconds": 42.0,
             "reactionMaxSeconds": 95.5,
+            "demandCoreSeconds": 86250.0,
+            "unmetDemandShare": 0.0002,
+            "coverMedianSeconds": 30.0,
+            "coverMaxSeconds": 90.0,
+            "cost": 37.419,
+            "costDifference": None,
         },
+        "beatenBy": [],
         "events": [
             {"time": "2026-11-16T00:00:30Z", "kind": "Replicas", "reason": "HPA", "message": "2 -> 4"},
             {
@@ -90,6 +101,8 @@ def test_a_result_is_told_field_by_field() -> None:
                 },
                 "totalSeconds": None,
                 "unmetSeconds": 45.0,
+                "coverSeconds": 30.0,
+                "covered": True,
             }
         ],
         "series": None,
@@ -115,9 +128,18 @@ def test_series_are_told_where_they_are_asked_for() -> None:
 
 
 def test_the_same_result_gives_the_same_bytes() -> None:
-    assert wire.to_json([result(), result()]) == wire.to_json([result(), result()])
-    assert "\n" in wire.to_json([result()])
-    assert "\n" not in wire.to_json([result()], series=True)
+    assert wire.to_json([compared(), compared()]) == wire.to_json([compared(), compared()])
+    assert "\n" in wire.to_json([compared()])
+    assert "\n" not in wire.to_json([compared()], series=True)
+
+
+def test_what_beats_a_policy_and_what_it_is_compared_with_are_named() -> None:
+    report = told(policy("cheap"), policy("hpa", "HPA", core_hours_requested=2469.0))
+    assert (report["baseline"], report["unbeaten"]) == ("hpa", ["cheap"])
+    cheap, hpa = report["policies"]
+    assert (cheap["beatenBy"], hpa["beatenBy"]) == ([], ["cheap"])
+    assert cheap["figures"]["costDifference"] == round(37.419 / 74.454 - 1, 6)
+    assert len(report["conclusion"]) == 2
 
 
 def test_what_was_not_reached_is_null() -> None:
