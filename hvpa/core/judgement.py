@@ -62,7 +62,9 @@ def saturation(view: JointView) -> tuple[str, ...]:
     """What can't be served although replicas and requests are at their ends, in words. Amounts that are needed are
     rounded up to two digits, so that the words stay the same while demand moves a little."""
     wanted, slots = view.wanted, {slot.key: slot for slot in view.slots}
-    replicas = view.path.counts.upper or wanted.replicas
+    counts = view.path.counts
+    replicas = counts.upper or wanted.replicas
+    most_of = "as many as there are" if counts.lower == counts.upper else "maxReplicas"
     told = []
     for key in wanted.saturated:
         extent, slot = view.path.lanes[key].extent, slots[key]
@@ -73,7 +75,7 @@ def saturation(view: JointView) -> tuple[str, ...]:
             readable_resource(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
         ]
         told.append(
-            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas (maxReplicas) of {each} "
+            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas ({most_of}) of {each} "
             f"(the largest size allowed) serve {together}"
         )
     return tuple(told)

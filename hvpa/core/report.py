@@ -70,10 +70,11 @@ def next_status(seen: Scene, present: Present, judged: Judgement) -> HvpaStatus:
 
 def _not_scaled(seen: Scene) -> dict[str, object]:
     """The fields of a target that is not scaled: nothing is recommended for it, and of one that is gone no number is
-    left."""
+    left; nor of one that is shared, since its changes wake nobody."""
     target = seen.target
+    is_shared = seen.problem is not None and seen.problem.reason == "TargetShared"
     return {
-        "replicas": None if target is None else target.status.replicas,
+        "replicas": None if target is None or is_shared else target.status.replicas,
         "target_selector": None if target is None else selector_text(target.spec.selector),
         "hpa_weight": None,
         "vpa_weight": None,

@@ -64,8 +64,11 @@ def test_it_has_the_subresources_that_the_hpa_needs() -> None:
 
 
 def test_it_shows_what_a_user_wants_to_see() -> None:
-    columns = [column["name"].upper() for column in version()["additionalPrinterColumns"]]
-    assert columns == ["TARGET", "REPLICAS", "HPA", "VPA", "BLOCKED", "AGE"]
+    columns = version()["additionalPrinterColumns"]
+    wide = [column["name"].upper() for column in columns if column.get("priority")]
+    always = [column["name"].upper() for column in columns if not column.get("priority")]
+    assert always == ["TARGET", "READY", "MODE", "CURRENT", "DESIRED", "BLOCKED", "AGE"]
+    assert wide == ["REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
 
 
 def test_no_field_keeps_what_it_does_not_know() -> None:

@@ -392,23 +392,23 @@ def test_what_somebody_sets_back_is_made_again_once_and_then_contested() -> None
     assert target(second) == 6, "the first time it is made again at once"
     assert second.status.axes is not None
     third = build.decided(set_back(build.apply(after, second), 3, second.status), at(minutes=20))
-    assert hold(third) == ("Contested", "up", 3, 6, at(minutes=25))
+    assert hold(third) == ("Contested", "up", 3, 6, at(minutes=21))
     contested = next(one for one in third.status.conditions if one.type == "Contested")
     assert contested.status == "True"
     assert "flux" in contested.message
     assert "replicas" in contested.message
-    waiting = build.decided(set_back(after, 3, third.status), at(minutes=21))
+    waiting = build.decided(set_back(after, 3, third.status), at(minutes=20, seconds=20))
     assert waiting.status == third.status, "it stays at rest while it waits"
-    assert waiting.recheck_after == dt.timedelta(minutes=4)
-    fourth = build.decided(set_back(after, 3, third.status), at(minutes=25))
+    assert waiting.recheck_after == dt.timedelta(seconds=40)
+    fourth = build.decided(set_back(after, 3, third.status), at(minutes=21))
     assert target(fourth) == 6, "when the wait is over it is tried again"
     fifth = build.decided(set_back(build.apply(after, fourth), 3, fourth.status), at(minutes=26))
-    assert hold(fifth)[4] == at(minutes=36), "and the next wait is longer"
+    assert hold(fifth)[4] == at(minutes=28), "and the next wait is longer"
 
 
 def test_contested_goes_on_when_the_field_stays() -> None:
     record = {
-        "setBack": {"count": 2, "time": stamp(at(minutes=-1))},
+        "setBack": {"count": 2, "time": stamp(at(seconds=-30))},
         "spent": {"replicas": 6, "wish": 6, "weight": 0},
     }
     status = axis(at(minutes=-2), **record)

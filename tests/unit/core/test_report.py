@@ -249,17 +249,22 @@ def test_while_a_failed_write_is_tried_again_the_status_says_so_still() -> None:
     assert reported.conditions == (before.conditions[0], *then.conditions[1:])
 
 
-@pytest.mark.parametrize("gone", [True, False])
-def test_of_a_target_that_is_gone_no_number_is_left(gone: bool) -> None:
+ZONE = {"maintenanceWindows": [{"schedule": "0 3 * * *", "duration": "1h", "timeZone": "Mars/Utopia"}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "spec", "replicas", "selector"),
+    [
+        pytest.param({"workload": None}, {}, None, None, id="of a target that is gone no number is left"),
+        pytest.param({"rivals": ("other",)}, {}, None, "app=web", id="of one that is shared no count"),
+        pytest.param({}, ZONE, 7, "app=web", id="of one that is not scaled for a faulty spec the count"),
+    ],
+)
+def test_of_what_is_not_scaled_nothing_old_is_left(
+    change: dict[str, Any], spec: dict[str, Any], replicas: int | None, selector: str | None
+) -> None:
     before = build.decided(usual()).status
-    seen = usual(status=before)
-    if gone:
-        seen = replace(seen, workload=None)
-    else:
-        change = {"status": {"replicas": 7}}
-        seen = replace(seen, workload=build.workload(7, change=change), rivals=("other",))
-    status = build.decided(seen).status
-    assert status.replicas == (None if gone else 7), "of a target that is shared, the count is still reported"
-    assert status.target_selector == (None if gone else "app=web")
+    status = build.decided(replace(usual(spec, before, target=build.workload(7)), **change)).status
+    assert (status.replicas, status.target_selector) == (replicas, selector)
     assert (status.recommended, status.hpa_weight, status.vpa_weight) == (None, None, None)
     assert status.axes == before.axes

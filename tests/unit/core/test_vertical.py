@@ -702,7 +702,7 @@ def test_memory_of_a_starving_container_is_not_lowered() -> None:
     bounded = policy(containerName="app", maxAllowed={"memory": "1Gi"})
     decision = build.decided(starving({"memory": "256Mi"}, spec=bounded))
     assert requests(decision)["memory"] == GIB
-    assert decision.blocked == ()
+    assert (only(decision).reason, only(decision).until) == ("OutOfMemory", None)
 
 
 def test_in_the_ten_minutes_its_memory_has_no_relief() -> None:
@@ -786,11 +786,11 @@ def test_what_somebody_sets_back_twice_is_contested() -> None:
     assert requests(second)["cpu"] == 1500
     back = edited(build.apply(back, second), "1")
     third = build.decided(back, at(minutes=2))
-    assert (only(third).reason, only(third).until) == ("Contested", at(minutes=7))
+    assert (only(third).reason, only(third).until) == ("Contested", at(minutes=3))
     contested = next(one for one in third.status.conditions if one.type == "Contested")
-    assert "helm keeps reverting resources" in contested.message
+    assert "helm keeps reverting requests: remove the containers' resources" in contested.message
     assert "SetBack" in {event.reason for event in third.events}
-    rest = build.decided(build.apply(back, third), at(minutes=3))
+    rest = build.decided(build.apply(back, third), at(minutes=2, seconds=30))
     assert rest.status == third.status
 
 

@@ -102,7 +102,7 @@ def test_many_pods_with_many_conditions_are_counted() -> None:
         conditions = [*told[POD + 1]["status"]["conditions"], *strange]
         crowd.append(merged(told[POD + 1], {"metadata": metadata, "status": {"conditions": conditions}}))
     told[DEPLOYMENT]["spec"]["replicas"] = 300
-    assert condition(reconciled(told[:POD] + crowd), "Ready").reason == "Reconciled"
+    assert condition(reconciled(told[:POD] + crowd), "Ready").reason == "Contested"
 
 
 def test_megabytes_in_messages_are_cut() -> None:
