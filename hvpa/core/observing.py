@@ -19,7 +19,7 @@ from hvpa.api.objects import (
     Workload,
     condition,
 )
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.timestamp import readable_timestamp
 from hvpa.core.memo import Basis, remembered, remembered_while
 from hvpa.core.model import (
     LAST_APPLIED,
@@ -236,7 +236,7 @@ def _usable_vpa(
         return structs.replace(found, problem=Finding("NoRecommendation", text))
     since = silent.get(found.object.metadata.name)
     if since is not None and objects.workload is not None and objects.workload.spec.replicas > 0:
-        name, when = found.object.metadata.name, format_timestamp(since)
+        name, when = found.object.metadata.name, readable_timestamp(since)
         why = f"the status of VerticalPodAutoscaler {name} was last updated at {when}"
         text = f"{why}: is its recommender running, does it get metrics?"
         return structs.replace(found, problem=Finding("RecommendationStale", text))

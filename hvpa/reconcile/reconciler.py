@@ -21,7 +21,7 @@ from hvpa.core import decide, observe
 from hvpa.core.memo import forget, forget_decision
 from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
 from hvpa.core.refusals import with_refusal
-from hvpa.core.remedies import advised
+from hvpa.core.remedies import advised, entered
 from hvpa.core.report import failed_status, still_failing, unapplied_status
 from hvpa.reconcile.journal import log_transitions
 from hvpa.reconcile.patch import StatusPatch
@@ -235,8 +235,10 @@ class Reconciler:
                 status = unapplied_status(before, decision.status, {axis for axis, _ in decision.applied})
             failed = failed_status(before, status, operation, description, self._clock.now())
             await self._write_status(objects.hvpa, failed)
-            if failed.last_error != before.last_error:
-                event = Event("Warning", "WriteFailed", advised("WriteFailed", f"{operation}: {description}"))
+            is_known = failed.last_error == before.last_error
+            ready = [] if is_known else [one for one in failed.conditions if one.type == "Ready"]
+            for one in [*ready, *(one for one in entered(before, failed) if one.type != "Ready")]:
+                event = Event("Warning", one.reason, advised(one.reason, one.message))
                 await self._cluster.record_event(objects.hvpa.metadata, event)
         except _Failed as again:
             log.debug("error not told in the status", error=str(again))
