@@ -134,7 +134,7 @@ def test_one_that_applies_goes_on_scaling_while_others_look_and_another_one_take
         one.await_condition("VpaActive", "True", "ReadAsIs")
         has_a_count(one)
         assert "replicas" not in one.hvpa["spec"]
-    stage.await_condition("Ready", "True", "Reconciled")
+    stage.await_condition("Ready", "True", "HeldBack")
     assert [one["metadata"]["name"] for one in stage.api.list(HPA, stage.namespace)] == [stage.name]
     assert [one["metadata"]["name"] for one in stage.api.list(VPA, stage.namespace)] == [stage.name]
 
