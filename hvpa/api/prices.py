@@ -1,0 +1,36 @@
+"""What requested CPU and memory cost, and how an amount of money is written: without a currency, which the user knows.
+
+`hvpa simulate` and `hvpa report` compare costs by these prices; `hvpa/cli/prices.py` has the flags that set them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+CPU_PRICE: Final = 0.031611
+"""Default price of one core for one hour: on-demand price of a general purpose machine (GCP N1, us-central1, in US
+dollars), the default that OpenCost has too (`configs/default.json`, `CPU`)."""
+MEMORY_PRICE: Final = 0.004237
+"""Default price of one GiB for one hour, from the same price list (`RAM`): a core costs as much as 7.5 GiB."""
+_DECIMALS: Final = ((1.0, 4), (1_000.0, 2), (100_000.0, 1))
+"""Below an amount: how many decimals it is written with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices per core-hour and per GiB-hour, in one currency of the user's choice."""
+
+    cpu: float = CPU_PRICE
+    memory: float = MEMORY_PRICE
+
+    def cost(self, core_hours: float, gib_hours: float) -> float:
+        """What these core-hours and GiB-hours cost: with prices 0.03 and 0.004, 100 core-hours and 250 GiB-hours cost
+        100 * 0.03 + 250 * 0.004 = 4."""
+        return core_hours * self.cpu + gib_hours * self.memory
+
+
+def money(cost: float) -> str:
+    """An amount of money without currency: 0.0402, 12.34, 1,234.5; what is less than zero has its sign before it."""
+    decimals = next((count for end, count in _DECIMALS if abs(cost) < end), 0)
+    return f"{cost:,.{decimals}f}" if cost else "0"
