@@ -16,6 +16,8 @@ DEFAULT_TOLERANCE_PPM = 100_000
 YEARS = range(1970, 2500)
 """Years that `--now` may be in: windows and time zones have a meaning there, and sums of times an end."""
 
+MOST_PERCENT = 100
+
 MAX_DIGITS = 18
 """Digits of a number that fits into 64 bits with its sign."""
 
@@ -29,6 +31,14 @@ def tolerance(text: str) -> int:
     if not value.is_finite() or not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a fraction from 0 to below 1")
     return int(value * 1_000_000)
+
+
+def percentage(text: str) -> int:
+    """A whole number from 0 to 100."""
+    value = count_from(0)(text)
+    if value > MOST_PERCENT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to {MOST_PERCENT}")
+    return value
 
 
 def instant(text: str) -> dt.datetime:

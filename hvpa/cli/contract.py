@@ -146,10 +146,10 @@ def explanation(decision: Decision) -> Explanation:
     return Explanation(
         replicas=None if view is None else Replicas(current=view.current, hpa=view.hpa, target=view.target),
         weights=None if weight is None else Weights(hpa=percent(FULL - weight), vpa=percent(weight)),
-        containers=_containers(decision.containers),
+        containers=containers_view(decision.containers),
         recommended=Recommended(
             replicas=view.recommended if judged and view is not None else None,
-            containers=_containers(decision.recommended),
+            containers=containers_view(decision.recommended),
         ),
         changes=decision.workload_patch is not None,
         blocked=[_blocked(one) for one in decision.blocked],
@@ -183,7 +183,8 @@ def to_json(decision: Decision) -> str:
     return printable_json(msgspec.json.format(msgspec.json.encode(explanation(decision)), indent=2).decode())
 
 
-def _containers(containers: Mapping[str, ContainerResources]) -> Containers:
+def containers_view(containers: Mapping[str, ContainerResources]) -> Containers:
+    """Requests and limits by container, in the contract's form."""
     return {
         name: Container(
             requests={key: format_resource(key, value) for key, value in one.requests.items()},

@@ -60,7 +60,7 @@ def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
     filled = Filled([one for one in documents if one.metadata.get("namespace", own) == own], own)
     objects = filled.local.objects(filled.hvpas[0])
     assert objects is not None
-    return Gathered(*filled.with_status(objects))
+    return Gathered(*with_status(objects))
 
 
 def invalid(hvpa: HvpaObject) -> list[FieldError]:
@@ -106,19 +106,6 @@ class Filled:
                 Key(obj.metadata.namespace, obj.metadata.name)
             )  # of two, the later counts, as with kubectl
             store.put(obj)
-
-    def with_status(self, objects: Objects) -> tuple[Objects, tuple[str, ...]]:
-        """The same with the workload's status filled in where no controller wrote one, and a note of that."""
-        workload = objects.workload
-        if workload is None or workload.status.observed_generation != 0:
-            return objects, ()
-        settled = _settled(workload)
-        complete = settled.status.available_replicas >= settled.spec.replicas
-        note = (
-            f"the status of {workload.kind} {workload.metadata.name} is not its controller's: "
-            f"its rollout counts as {'complete' if complete else 'not complete'}"
-        )
-        return replace(objects, workload=settled), (note,)
 
     def _key(self, document: Document) -> Key:
         return Key(document.metadata.get("namespace", self._namespace), _name(document))
@@ -186,6 +173,20 @@ class Filled:
             if is_near and part.deploy and part.selector.matches(obj.metadata.labels):
                 return _owned_by(obj, own.raw.metadata)
         return obj
+
+
+def with_status(objects: Objects) -> tuple[Objects, tuple[str, ...]]:
+    """The same with the workload's status filled in where no controller wrote one, and a note of that."""
+    workload = objects.workload
+    if workload is None or workload.status.observed_generation != 0:
+        return objects, ()
+    settled = _settled(workload)
+    complete = settled.status.available_replicas >= settled.spec.replicas
+    note = (
+        f"the status of {workload.kind} {workload.metadata.name} is not its controller's: "
+        f"its rollout counts as {'complete' if complete else 'not complete'}"
+    )
+    return replace(objects, workload=settled), (note,)
 
 
 def _is_read(document: Document) -> bool:
