@@ -64,7 +64,8 @@ def _ready(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     elif judged.scaled_to_zero:
         reason, why = "ScaledToZero", "the target has 0 replicas and is left alone"
     elif seen.spec.mode != "Apply":
-        reason, why = seen.spec.mode, f"mode {seen.spec.mode}: what is recommended is shown and not applied"
+        reason = seen.spec.mode
+        why = f"mode {reason}: nothing is changed; status.recommended has what mode Apply would set"
     elif refused := refusals(seen, judged):
         holds, reason, why = False, REFUSED, _refused_text(refused, judged)
     elif judged.joint is not None and (saturated := saturation(judged.joint)):
@@ -82,7 +83,7 @@ def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
         if judged.scaled_to_zero and problem is None:
             return False, Finding("NoPods", "the target has 0 replicas")
         return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
-    return True, problem or Finding("Recommending", "the HPA's recommendation counts")
+    return True, problem or seen.hpa.read_as_is or Finding("Recommending", "the HPA's recommendation counts")
 
 
 def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
@@ -107,7 +108,7 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if judged.young_until is not None:
         until = f"until {format_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")
-    return True, Finding("Recommending", "the VPA's recommendation counts")
+    return True, seen.vpa.read_as_is or Finding("Recommending", "the VPA's recommendation counts")
 
 
 def _scaling_blocked(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:

@@ -36,9 +36,9 @@ from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.steps import VerticalOutcome
 from hvpa.core.vertical import scale_vertically
 from hvpa.core.weights import Axes, Bounds, Weight, weight_at
-from hvpa.core.wish import Wish, put_inside, trusted_wish
+from hvpa.core.wish import Wish, measured_wish, put_inside, trusted_wish
 
-_STANDING = ("configured", "problem", "changes", "in_charge")
+_STANDING = ("configured", "problem", "changes", "in_charge", "read_as_is")
 _PARTS = attrgetter(
     *[name for name in Scene.__struct_fields__ if name != "hpa"], *[f"hpa.{name}" for name in _STANDING]
 )
@@ -219,6 +219,8 @@ def _wish(seen: Observation) -> tuple[Wish, Bounds]:
     mailbox, corrected = seen.spec.replicas, seen.horizontal.mailbox
     if not seen.hpa.in_charge:
         return Wish(None, correction=corrected, problem=seen.hpa.problem), bounds
+    if seen.hpa.object is not None and seen.hpa.read_as_is is not None:
+        return measured_wish(seen.hpa.object, seen, bounds), bounds
     if seen.hpa.object is None or _is_left_at_zero(seen, bounds):
         inside = put_inside(mailbox, seen.workload.spec.replicas, bounds)
         return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem), bounds

@@ -11,7 +11,8 @@ from hvpa.core.judgement import Judgement, blocked_text, wire
 from hvpa.core.model import Axis, Direction, Event, Scene
 
 _EXPECTED = frozenset(
-    {"NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "NoMetrics", "NoRecommendation", "NoPods"}
+    {"NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "HpaAwaited", "VpaAwaited", "NoMetrics"}
+    | {"NoRecommendation", "NoPods"}
 )
 """Reasons for an inactive axis that are part of a normal start, or told by another condition: no event."""
 _TOLD = frozenset(

@@ -30,9 +30,10 @@ API_VERSION = "autoscaling.k8s.io/v1alpha1"
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 """Annotation of the workload: the axes' times, the values set and what they were blended from (DESIGN 8)."""
 MOST_RIVALS = 10
-"""Other Hvpas with the same target that are told by name. Whoever looks for them may stop at one more."""
+"""Other Hvpas with the same target that a message names. Whoever looks for them may stop at one more."""
 TEMPLATE_HASH = "hvpa.autoscaling.k8s.io/template-hash"
 """Annotation of an owned HPA or VPA: a hash of the manifest that was last applied to it."""
+_BEGINNING = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,36 @@ class Settings:
     in_place: bool = False
 
 
+class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
+    """Another live Hvpa with the same target: its name, whether its mode is Apply, what its spec deploys, and when it
+    was created (None: unknown, which counts as the beginning of time)."""
+
+    name: str
+    applies: bool = True
+    deploys_hpa: bool = False
+    deploys_vpa: bool = False
+    created: dt.datetime | None = None
+
+    @property
+    def rank(self) -> tuple[bool, bool, dt.datetime, str]:
+        """The order among Hvpas with the same target, the smallest first: those in mode Apply, then those that deploy
+        an HPA, then the oldest. Where several could create an HPA or VPA, the first one does."""
+        return (not self.applies, not self.deploys_hpa, self.created or _BEGINNING, self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The objects that may have to do with one Hvpa, as the cluster holds them; who belongs to whom is not yet decided.
 
-    `rivals` are the names of other live Hvpas with the same target (MOST_RIVALS + 1 of them at most), `hpas` and `vpas`
-    every one that is owned by this Hvpa, targets it or its workload, is named by it, or holds a name that it would
-    give; `pods` those that the workload's selector matches. `vpa_served` tells whether the cluster knows
-    VerticalPodAutoscalers at all.
+    `others` are other live Hvpas with the same target, by rank (the first MOST_RIVALS + 1 at most), `hpas` and `vpas`
+    every one that is owned by this Hvpa, targets it, its workload or one of the `others`, is named by it, or holds a
+    name that it would give; `pods` those that the workload's selector matches. `vpa_served` tells whether the cluster
+    knows VerticalPodAutoscalers at all.
     """
 
     hvpa: HvpaObject
     workload: Workload | None = None
-    rivals: tuple[str, ...] = ()
+    others: tuple[OtherHvpa, ...] = ()
     hpas: tuple[Hpa, ...] = ()
     vpas: tuple[Vpa, ...] = ()
     pods: tuple[Pod, ...] = ()
@@ -96,8 +114,11 @@ class Recommender(msgspec.Struct, Generic[T], frozen=True, gc=False):
     problem: Finding | None = None
     changes: tuple[OwnedChange, ...] = ()
     in_charge: bool = False
-    """Whether this Hvpa's recommender may govern the axis (owned, being created, or named and fit); False where it is
-    not configured, not found, refused or a foreign one acts."""
+    """Whether this Hvpa's recommender may govern the axis (owned, being created, or named and fit, or read as it is);
+    False where it is not configured, not found, refused or a foreign one acts."""
+    read_as_is: Finding | None = None
+    """Whose it is, where it is another's and read as it is (`Recommend` only). Such an HPA does not know this Hvpa: its
+    measurements count, and not the count that it asks for."""
 
 
 class PodSize(msgspec.Struct, frozen=True, gc=False):
@@ -160,6 +181,11 @@ class Standing(Protocol):
     @property
     def in_charge(self) -> bool:
         """Whether it may govern the axis."""
+        ...
+
+    @property
+    def read_as_is(self) -> Finding | None:
+        """Whose it is, where it is another's and read as it is."""
         ...
 
 

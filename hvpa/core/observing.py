@@ -4,6 +4,7 @@ operator, `explain -f` and the simulator alike."""
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 from msgspec import structs
 
@@ -30,8 +31,8 @@ from hvpa.core.model import (
     Scene,
     Settings,
 )
-from hvpa.core.ownership import resolve_hpa, resolve_vpa
 from hvpa.core.present import Present
+from hvpa.core.recommenders import resolve_hpa, resolve_vpa
 from hvpa.core.report import selector_text
 from hvpa.core.rollout import see_pods
 from hvpa.core.slots import RESOURCES, recommendations
@@ -57,7 +58,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     scene = _scene(present, objects, tuple([_said(one, uncapped) for one in objects.vpas]))
     hpa = _NO_HPA
     if scene.spec is not None and scene.workload is not None:
-        hpa = resolve_hpa(scene.metadata, scene.spec, objects.hpas)
+        hpa = resolve_hpa(scene.metadata, scene.spec, objects.hpas, objects.others)
     return Observation(
         now=now,
         changes_at=present.changes_at,
@@ -103,7 +104,7 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...]) -> Basis:
     return Basis(
         (hvpa.metadata.namespace, hvpa.metadata.name),
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload),
-        (objects.pods, vpas, objects.vpa_served, objects.rivals, hvpa.problems),
+        (objects.pods, vpas, objects.vpa_served, objects.others, hvpa.problems),
     )
 
 
@@ -120,7 +121,7 @@ def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...]) -> Scene:
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas), objects)
+        vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas, objects.others), objects)
         since = vertical.last_scale_up_time
         if since is not None and present.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then
@@ -159,18 +160,19 @@ def _problem(objects: Objects) -> Finding | None:
             f"spec.targetRef: {target.api_version or WORKLOAD_API_VERSION} {target.kind} is not supported, only "
             f"{' and '.join(SUPPORTED_KINDS)} of {WORKLOAD_API_VERSION}",
         )
-    if objects.rivals:
+    rivals = [one.name for one in objects.others if one.applies] if spec.mode == "Apply" else []
+    if rivals:
         return Finding(
             "TargetShared",
-            f"{target.kind} {target.name} is also the target of {_rivals_told(objects.rivals)}; "
-            "it is scaled by none of them",
+            f"{target.kind} {target.name} is also the target of {_rivals_named(rivals)} in mode Apply; neither scales "
+            "it until one is deleted, or its spec.mode is Recommend",
         )
     if objects.workload is None or objects.workload.metadata.deletion_timestamp is not None:
         return Finding("TargetNotFound", f"{target.kind} {target.name} does not exist")
     return _too_large(objects.workload)
 
 
-def _rivals_told(rivals: tuple[str, ...]) -> str:
+def _rivals_named(rivals: Sequence[str]) -> str:
     """Who they are. Of many no name is told, nor how many they are: else each one more would be news to all others."""
     if len(rivals) > MOST_RIVALS:
         return f"more than {MOST_RIVALS} other Hvpas"

@@ -1,7 +1,7 @@
-"""Who belongs to whom: which HPA and VPA this Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
+"""Who belongs to whom in mode Apply: which HPA and VPA this Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
 
 The rules are the same for both kinds; what differs (the manifest, what counts as ours, what as foreign) is in `Claim`.
-No status of an HPA or VPA has a say in it, so it is decided on objects without one, and once for the same objects.
+What holds in the other modes is in `hvpa.core.reading`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from msgspec import structs
 
 from hvpa.api import text
 from hvpa.api.hvpa import HvpaSpec, LabelSelector
-from hvpa.api.objects import Hpa, HpaStatusRead, Meta, ObjectReference, OwnerReference, Vpa, VpaStatusRead
+from hvpa.api.objects import Hpa, Meta, ObjectReference, OwnerReference, Vpa
 from hvpa.core import manifests
-from hvpa.core.memo import Basis, latest
-from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OwnedChange, OwnedKind, Recommender
+from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OtherHvpa, OwnedChange, OwnedKind, Recommender
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
+HVPA = "Hvpa"
 NAME_ROOM = 253 - 9
 """What of the Hvpa's name has room beside a suffix of nine characters in an object's name."""
-_NO_HPA_STATUS, _NO_VPA_STATUS = HpaStatusRead(), VpaStatusRead()
 AT_ONCE = 50
 """How many objects one decision lets go of or deletes at most; each that is gone is a reason for the next decision."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -33,8 +32,9 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 class Claim(Generic[O]):
     """What one Hvpa asks of one kind of recommender.
 
-    `ours` tells whether an object points at this Hvpa or its workload, `acts` whether it would scale the workload (or
-    this Hvpa) by itself, `refused` why an object that is named by the spec can't be used.
+    `ours` tells whether an object points at this Hvpa or its workload, `acts` whether it changes the workload by
+    itself, `interferes` whether this Hvpa's own can't be beside it, `refused` why an object that is named by the spec
+    can't be used. `served` is the other Hvpa with the same target that an object points at (None: none of them).
     """
 
     kind: OwnedKind
@@ -45,19 +45,27 @@ class Claim(Generic[O]):
     labels: Mapping[str, str]
     ours: Callable[[O], bool]
     acts: Callable[[O], bool]
+    interferes: Callable[[O], bool]
     refused: Callable[[O], Finding | None]
+    served: Callable[[O], OtherHvpa | None]
 
 
-def claim_hpa(owner: Meta, spec: HvpaSpec) -> Claim[Hpa]:
+def claim_hpa(owner: Meta, spec: HvpaSpec, others: Sequence[OtherHvpa]) -> Claim[Hpa]:
     """The claim on an HPA."""
     target = spec.target_ref
 
+    def acts(hpa: Hpa) -> bool:
+        return _points_at(hpa.spec.scale_target_ref, target.kind, target.name)
+
     def ours(hpa: Hpa) -> bool:
+        return acts(hpa) or _is_hvpa(hpa.spec.scale_target_ref, owner.name)
+
+    def served(hpa: Hpa) -> OtherHvpa | None:
         reference = hpa.spec.scale_target_ref
-        return _is_hvpa(reference, owner) or _points_at(reference, target.kind, target.name)
+        return next((one for one in others if _is_hvpa(reference, one.name)), None)
 
     def refused(hpa: Hpa) -> Finding | None:
-        if _is_hvpa(hpa.spec.scale_target_ref, owner):
+        if _is_hvpa(hpa.spec.scale_target_ref, owner.name):
             return None
         wrong = f"HorizontalPodAutoscaler {hpa.metadata.name} must have this Hvpa as its scaleTargetRef"
         return Finding("NotRecommendationOnly", wrong)
@@ -70,8 +78,10 @@ def claim_hpa(owner: Meta, spec: HvpaSpec) -> Claim[Hpa]:
         selector=spec.hpa.selector,
         labels=spec.hpa.template.metadata.labels,
         ours=ours,
-        acts=ours,
+        acts=acts,
+        interferes=lambda hpa: ours(hpa) or served(hpa) is not None,
         refused=refused,
+        served=served,
     )
 
 
@@ -84,6 +94,9 @@ def claim_vpa(owner: Meta, spec: HvpaSpec) -> Claim[Vpa]:
 
     def off(vpa: Vpa) -> bool:
         return vpa.spec.update_policy is not None and vpa.spec.update_policy.update_mode == "Off"
+
+    def acts(vpa: Vpa) -> bool:
+        return ours(vpa) and not off(vpa)
 
     def refused(vpa: Vpa) -> Finding | None:
         name = vpa.metadata.name
@@ -101,116 +114,122 @@ def claim_vpa(owner: Meta, spec: HvpaSpec) -> Claim[Vpa]:
         selector=spec.vpa.selector,
         labels=spec.vpa.template.metadata.labels,
         ours=ours,
-        acts=lambda vpa: ours(vpa) and not off(vpa),
+        acts=acts,
+        interferes=acts,
         refused=refused,
+        served=lambda vpa: None,
     )
 
 
-def resolve_hpa(hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...]) -> Recommender[Hpa]:
-    """The HPA to read, why it can't be used if so, and what is to be changed about owned ones."""
-    return _with_status(_bare_hpa(hvpa, spec, hpas), hpas)
-
-
-def resolve_vpa(hvpa: Meta, spec: HvpaSpec, vpas: tuple[Vpa, ...]) -> Recommender[Vpa]:
-    """The VPA to read, why it can't be used if so, and what is to be changed about owned ones."""
-    return _with_status(_bare_vpa(hvpa, spec, vpas), vpas)
-
-
-def _basis(owner: Meta, spec: HvpaSpec, candidates: Sequence[O]) -> Basis:
-    """What ownership looks at: of the Hvpa's metadata who it is, of the candidates all but their status."""
-    parts: list[object] = [*manifests.apart_from_replicas(spec)]
-    for one in candidates:
-        parts += (one.metadata, one.raw_spec)
-    return Basis((owner.namespace, owner.name), tuple(parts), (owner.uid,))
-
-
-@latest(_basis)
-def _bare_hpa(owner: Meta, spec: HvpaSpec, candidates: Sequence[Hpa]) -> Recommender[Hpa]:
-    bare = tuple([structs.replace(one, status=_NO_HPA_STATUS) for one in candidates])
-    return resolve(claim_hpa(owner, spec), owner, spec, bare)
-
-
-@latest(_basis)
-def _bare_vpa(owner: Meta, spec: HvpaSpec, candidates: Sequence[Vpa]) -> Recommender[Vpa]:
-    bare = tuple([structs.replace(one, status=_NO_VPA_STATUS) for one in candidates])
-    return resolve(claim_vpa(owner, spec), owner, spec, bare)
-
-
-def _with_status(bare: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
-    """The same with the object as it was seen in place of the one without its status."""
-    if bare.object is None:
-        return bare
-    metadata = bare.object.metadata
-    (whole,) = [one for one in candidates if one.metadata is metadata]
-    return Recommender(bare.configured, whole, bare.problem, bare.changes, bare.in_charge)
-
-
 def resolve(claim: Claim[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, ...]) -> Recommender[O]:
-    """The object to read, why it can't be used if so, and what is to be changed about owned objects.
-
-    Nothing is adopted, released or deleted unless the mode is Apply.
-    """
+    """The object to read in mode Apply, why it can't be used if so, and what is to be changed about owned objects."""
     present = [one for one in candidates if one.metadata.deletion_timestamp is None]
-    owned = [one for one in present if _controlled_by(one, owner)]
-    applies = spec.mode == "Apply"
+    owned = [one for one in present if controlled_by(one, owner)]
     if not claim.deploy:
-        return _read(claim, owner, present, owned if applies else [])
-    taken = [one for one in owned if applies and _taken_away(claim, one, owner, spec)]
+        return _read(claim, owner, present, owned)
+    taken = [one for one in owned if _taken_away(claim, one, owner, spec)]
     kept: list[O] = _without(owned, taken)
-    adopted: list[O] = [one for one in present if applies and _adoptable(claim, one)]
+    adopted: list[O] = [one for one in present if _adoptable(claim, one)]
     changes = [_release(claim.kind, one, owner) for one in taken[:AT_ONCE]]
     # An object that is let go of keeps acting, so it counts as foreign from now on.
-    foreign = [one for one in _without(present, kept + adopted) if claim.acts(one)]
+    foreign = _foreign(claim, _without(present, kept + adopted))
     if foreign:
         # Two HPAs on the same pods would switch each other off; a VPA that only recommends does no harm.
-        given_up = kept if applies and claim.kind == "HorizontalPodAutoscaler" else []
-        changes += [_delete(claim.kind, one) for one in given_up[:AT_ONCE]]
+        given_up = kept if claim.kind == "HorizontalPodAutoscaler" else []
+        changes += [delete(claim.kind, one) for one in given_up[:AT_ONCE]]
         return _give_way(claim, foreign, tuple(changes))
-    ranked: list[O] = sorted(kept + adopted, key=_age)
-    if applies:
-        changes += [_delete(claim.kind, one) for one in ranked[1 : AT_ONCE + 1]]
-    chosen: O | None = ranked[0] if ranked else None
-    name = chosen.metadata.name if chosen is not None else _free_name(owner, candidates)
+    ranked: list[O] = sorted(kept + adopted, key=age)
+    if not ranked and (going := [one for one in present if _is_given_up(claim, one)]):
+        return Recommender(True, None, _awaited(claim, going[0]), tuple(changes), in_charge=True)
+    changes += [delete(claim.kind, one) for one in ranked[1 : AT_ONCE + 1]]
+    if not ranked:
+        return create(claim, owner, spec, candidates, tuple(changes))
+    return kept_up(claim, owner, spec, ranked[0], tuple(changes))
+
+
+def create(
+    claim: Claim[O],
+    owner: Meta,
+    spec: HvpaSpec,
+    candidates: tuple[O, ...],
+    changes: tuple[OwnedChange, ...] = (),
+) -> Recommender[O]:
+    """A recommender that is to be created, under a name that none of the `candidates` holds."""
+    name = _free_name(owner, candidates)
+    problem = Finding(f"{claim.short}Created", f"{claim.kind} {name} is being created")
+    manifest = manifests.document(manifests.wanted(claim.kind, name, owner, spec), owner, spec)
+    changes = (*changes, OwnedChange("apply", claim.kind, name, manifest=manifest))
+    return Recommender(True, None, problem, changes, in_charge=True)
+
+
+def kept_up(
+    claim: Claim[O], owner: Meta, spec: HvpaSpec, chosen: O, changes: tuple[OwnedChange, ...] = ()
+) -> Recommender[O]:
+    """A recommender of this Hvpa's own, which is brought to its template where it differs."""
+    name = chosen.metadata.name
     manifest = manifests.wanted(claim.kind, name, owner, spec)
-    if chosen is None or not manifests.up_to_date(chosen, manifest, owner, spec):
-        asked = manifests.document(manifest, owner, spec)
-        changes.append(OwnedChange("apply", claim.kind, name, manifest=asked))
-    problem = None
-    if chosen is None:
-        problem = Finding(f"{claim.short}Created", f"{claim.kind} {name} is being created")
-    found: Recommender[O] = Recommender(True, chosen, problem, tuple(changes), in_charge=True)
-    return found
+    if not manifests.up_to_date(chosen, manifest, owner, spec):
+        wanted = manifests.document(manifest, owner, spec)
+        changes = (*changes, OwnedChange("apply", claim.kind, name, manifest=wanted))
+    return Recommender(True, chosen, None, changes, in_charge=True)
 
 
 def _read(claim: Claim[O], owner: Meta, present: list[O], owned: list[O]) -> Recommender[O]:
     """Where none is deployed: those we own go (but for one that the spec names now), the named one is read."""
     changes = tuple(
-        _release(claim.kind, one, owner) if one.metadata.name == claim.name else _delete(claim.kind, one)
+        _release(claim.kind, one, owner) if one.metadata.name == claim.name else delete(claim.kind, one)
         for one in owned[:AT_ONCE]
     )
     if claim.name is None:
         return Recommender(configured=False, changes=changes)
-    foreign = [one for one in _without(present, owned) if claim.acts(one) and one.metadata.name != claim.name]
+    foreign = [one for one in _foreign(claim, _without(present, owned)) if one.metadata.name != claim.name]
     if foreign:
         return _give_way(claim, foreign, changes)
-    return structs.replace(_named(claim, present), changes=changes)
+    return structs.replace(named(claim, present, claim.refused), changes=changes)
 
 
-def _named(claim: Claim[O], present: list[O]) -> Recommender[O]:
+def named(claim: Claim[O], present: Sequence[O], refused: Callable[[O], Finding | None]) -> Recommender[O]:
+    """The object that the spec names, unless it is `refused`."""
     for one in present:
         if one.metadata.name == claim.name:
-            refused = claim.refused(one)
-            return Recommender(True, None if refused else one, refused, in_charge=refused is None)
+            problem = refused(one)
+            return Recommender(True, None if problem else one, problem, in_charge=problem is None)
     return Recommender(
         True, None, Finding(f"{claim.short}NotFound", f"{claim.kind} {claim.name} does not exist")
     )
 
 
+def _foreign(claim: Claim[O], found: list[O]) -> list[O]:
+    """Those that this Hvpa's own can't be beside, and that do not go by themselves."""
+    return [one for one in found if claim.interferes(one) and not _is_given_up(claim, one)]
+
+
+def _is_given_up(claim: Claim[O], one: O) -> bool:
+    """Whether it is the HPA of an Hvpa that only looks, which deletes it for one in mode Apply."""
+    other, controller = claim.served(one), one.metadata.controller()
+    if other is None or other.applies or controller is None:
+        return False
+    return (controller.kind, controller.name) == (HVPA, other.name)
+
+
+def _awaited(claim: Claim[O], one: O) -> Finding:
+    other = one.metadata.controller()
+    assert other is not None
+    why = (
+        f"{claim.kind} {one.metadata.name} of Hvpa {other.name}, which is not in mode Apply, is removed first"
+    )
+    return Finding(f"{claim.short}Awaited", why)
+
+
 def _give_way(claim: Claim[O], foreign: list[O], changes: tuple[OwnedChange, ...]) -> Recommender[O]:
     """Where a foreign object acts on the workload, the axis is off."""
     names = text.names(sorted(one.metadata.name for one in foreign))
-    problem = Finding(f"Foreign{claim.short}", f"{claim.kind} {names} already scales this workload")
-    return Recommender(True, None, problem, changes)
+    selector = f"spec.{claim.short.lower()}.selector"
+    why = (
+        f"{claim.kind} {names} already scales this workload; delete it, or have {selector} match its labels where "
+        "nothing controls it (spec.mode Recommend reads it as it is)"
+    )
+    return Recommender(True, None, Finding(f"Foreign{claim.short}", why), changes)
 
 
 def _without(found: list[O], others: list[O]) -> list[O]:
@@ -219,7 +238,8 @@ def _without(found: list[O], others: list[O]) -> list[O]:
     return [one for one in found if id(one) not in left_out]
 
 
-def _controlled_by(one: Hpa | Vpa, owner: Meta) -> bool:
+def controlled_by(one: Hpa | Vpa, owner: Meta) -> bool:
+    """Whether the Hvpa `owner` is the controller of an object."""
     controller = one.metadata.controller()
     return controller is not None and controller.uid == owner.uid
 
@@ -243,16 +263,15 @@ def _taken_away(claim: Claim[O], one: O, owner: Meta, spec: HvpaSpec) -> bool:
     )
 
 
-def _age(one: Hpa | Vpa) -> tuple[dt.datetime, str]:
+def age(one: Hpa | Vpa) -> tuple[dt.datetime, str]:
+    """The order of age, the oldest first."""
     return (one.metadata.creation_timestamp or _EPOCH, one.metadata.name)
 
 
 def _free_name(owner: Meta, candidates: tuple[O, ...]) -> str:
     """The Hvpa's name, with a suffix where another object holds it (our own that is going makes room for it)."""
     going = [
-        one
-        for one in candidates
-        if one.metadata.deletion_timestamp is not None and _controlled_by(one, owner)
+        one for one in candidates if one.metadata.deletion_timestamp is not None and controlled_by(one, owner)
     ]
     taken = {one.metadata.name for one in _without(list(candidates), going)}
     if owner.name not in taken:
@@ -260,7 +279,8 @@ def _free_name(owner: Meta, candidates: tuple[O, ...]) -> str:
     return f"{owner.name[:NAME_ROOM].rstrip('-.')}-{owner.uid[:8]}"
 
 
-def _delete(kind: OwnedKind, one: Hpa | Vpa) -> OwnedChange:
+def delete(kind: OwnedKind, one: Hpa | Vpa) -> OwnedChange:
+    """The deletion of an object, and of no other that has its name by then."""
     return OwnedChange("delete", kind, one.metadata.name, uid=one.metadata.uid)
 
 
@@ -295,5 +315,5 @@ def _points_at(reference: ObjectReference, kind: str, name: str) -> bool:
     return reference.kind == kind and reference.name == name
 
 
-def _is_hvpa(reference: ObjectReference, owner: Meta) -> bool:
-    return _points_at(reference, "Hvpa", owner.name) and reference.api_version.partition("/")[0] == GROUP
+def _is_hvpa(reference: ObjectReference, name: str) -> bool:
+    return _points_at(reference, HVPA, name) and reference.api_version.partition("/")[0] == GROUP

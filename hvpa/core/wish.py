@@ -23,6 +23,7 @@ MAX_CORRECTIONS = 2
 TOO_MANY_REPLICAS = "TooManyReplicas"
 """Reason of the HPA's `ScalingLimited` where it wants more than maxReplicas (podautoscaler/horizontal.go)."""
 
+_NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet")
 MOST_METRICS = 100
 """Metrics of an HPA that is read, as of one that is deployed."""
 
@@ -69,6 +70,24 @@ def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     return found if wish.replicas == bounds.clamp(estimate) else structs.replace(found, demands=wished)
 
 
+def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
+    """What the measurements of an HPA call for that is read as it is: the operator's own estimate (DESIGN 4, e), inside
+    the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
+    `behavior` may hold back, nor `spec.replicas` of the Hvpa, which is nobody's to write."""
+    assert seen.spec is not None
+    corrected, problem = seen.horizontal.mailbox, _unusable(hpa)
+    estimate = None if problem else estimate_replicas(seen, hpa)
+    if estimate is None:
+        problem = problem or _NO_METRICS
+        return Wish(None, correction=corrected, problem=problem, silent_since=_silent_since(hpa))
+    beyond = bounds.upper is not None and estimate > bounds.upper
+    wish = Wish(bounds.clamp(estimate), beyond, correction=corrected)
+    if not seen.spec.joint:
+        return wish
+    measured, unmeasured = metric_demands(seen, hpa)
+    return structs.replace(wish, measured=measured, demands=measured, unmeasured=unmeasured)
+
+
 def _as_wished(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDemand, ...]:
     """Demands of which the largest is the wish itself, since the HPA knows better (DESIGN 4)."""
     largest = max(range(len(demands)), key=lambda index: demands[index].pods)
@@ -84,7 +103,7 @@ def _whole_wish(
     assert seen.spec is not None and seen.workload is not None
     present, mailbox, corrected = seen.workload.spec.replicas, seen.spec.replicas, seen.horizontal.mailbox
     if reckoned is None:
-        problem = problem or Finding("NoMetrics", "the HPA has measured none of its metrics yet")
+        problem = problem or _NO_METRICS
         inside = put_inside(mailbox, present, bounds)
         since = _silent_since(hpa)
         return Wish(None, mailbox=inside, correction=corrected, problem=problem, silent_since=since)

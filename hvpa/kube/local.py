@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from itertools import islice
 from typing import Any, TypeVar
 
 from hvpa.api.objects import Hpa, Meta, Pod, Selector, Vpa, Workload
-from hvpa.core.model import MOST_RIVALS, Objects
+from hvpa.core.model import Objects, OtherHvpa
 from hvpa.kube import changes
 from hvpa.kube.cache import Store, version
 from hvpa.kube.indexes import Index, PodIndex, SelectorIndex
@@ -15,9 +14,12 @@ from hvpa.kube.parsed import NO_LINKS, NamedRecommender, StoredHvpa
 from hvpa.kube.references import HVPA_KIND, RefToken, Target, reference_of, target_of, tokens_of
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
 from hvpa.kube.slim import carry_over
+from hvpa.kube.targeting import Targeting, as_other
 from hvpa.reconcile.ports import Key
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
+Place = tuple[Target, OtherHvpa]
+"""A target, and an Hvpa of it as the others see it."""
 
 
 class LocalCluster:
@@ -41,7 +43,7 @@ class LocalCluster:
         self.vpas: Store[Vpa] = Store(scopes, self._vpa_changed)
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
         self.vpa_served = True
-        self._targeting: Index[Target] = Index()
+        self._targeting = Targeting()
         self._naming: dict[str, Index[Key]] = {HPAS.kind: Index(), VPAS.kind: Index()}
         self._hpa_refs: Index[RefToken] = Index()
         self._vpa_refs: Index[RefToken] = Index()
@@ -93,11 +95,12 @@ class LocalCluster:
         namespace, meta, spec = key.namespace, stored.metadata, stored.links
         target = Target(namespace, spec.target_ref.kind, spec.target_ref.name)
         workload = self._workload(target)
+        others = self._targeting.beside(target, key.name) if target.name else ()
         return Objects(
             hvpa=stored.read(),
             workload=workload,
-            rivals=tuple(sorted(islice(self._rivals(key, target), MOST_RIVALS + 1))),
-            hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa)),
+            others=others,
+            hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa, others)),
             vpas=tuple(self._related(self.vpas, self._vpa_refs, meta, target, spec.vpa)),
             pods=self._pods_of(target, workload.spec.selector) if workload is not None else (),
             vpa_served=self.vpa_served,
@@ -132,13 +135,6 @@ class LocalCluster:
             pods = self._pods[target] = tuple(self._pod_index.select(target.namespace, selector))
         return pods
 
-    def _rivals(self, key: Key, target: Target) -> Iterable[str]:
-        if not target.name:
-            return
-        for name in self._targeting.get(target):
-            if name != key.name:
-                yield name
-
     def _related(
         self,
         store: Store[O],
@@ -146,11 +142,14 @@ class LocalCluster:
         owner: Meta,
         target: Target,
         named: NamedRecommender | None,
+        others: Collection[OtherHvpa] = (),
     ) -> list[O]:
-        """HPAs or VPAs that are owned, targeting, named, or in the way of a name that we would give."""
+        """HPAs or VPAs that are owned, targeting (the workload, or an Hvpa with this target), named, or in the way of a
+        name that we would give."""
         namespace = owner.namespace
         names: dict[str, None] = dict.fromkeys(refs.get((namespace, owner.uid)))
-        names.update(dict.fromkeys(refs.get((namespace, HVPA_KIND, owner.name))))
+        for hvpa in (owner.name, *[one.name for one in others]):
+            names.update(dict.fromkeys(refs.get((namespace, HVPA_KIND, hvpa))))
         names.update(dict.fromkeys(refs.get(target)))
         names.update(dict.fromkeys((owner.name, f"{owner.name}-{owner.uid[:8]}")))
         if named is not None and named.name:
@@ -167,13 +166,8 @@ class LocalCluster:
             if self.hvpas.get(key) is not None:
                 (enqueue or self._enqueue)(key)
 
-    def _scaling(self, target: Target) -> Collection[str]:
-        """The Hvpas that scale a target. Where several name it none of them does, whatever becomes of it."""
-        names = self._targeting.get(target)
-        return names if len(names) == 1 else ()
-
     def _wake_of(self, target: Target) -> None:
-        self._wake(target.namespace, self._scaling(target))
+        self._wake(target.namespace, self._targeting.concerned(target))
 
     def _hvpa_changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
         if new is not None:
@@ -186,17 +180,13 @@ class LocalCluster:
             return
         before = old.links if old is not None else NO_LINKS
         after = new.links if new is not None else NO_LINKS
-        left, joined = target_of(old, before), target_of(new, after)
         self._rename(HPAS.kind, key, before.hpa, after.hpa)
         self._rename(VPAS.kind, key, before.vpa, after.vpa)
+        left, joined = _place(old), _place(new)
         if left != joined:
             self._retarget(key, left, joined)
-        self._enqueue(key)
-        # Its rivals see it come or go. Where they are so many that none is told by name, one more or less is no news.
-        for target in (left, joined) if left != joined else ():
-            names = self._targeting.get(target) if target is not None else ()
-            if len(names) <= MOST_RIVALS + 2:
-                self._wake(key.namespace, (name for name in names if name != key.name))
+        else:
+            self._enqueue(key)
 
     def _status_changed(self, key: Key) -> None:
         """The watch has brought another status."""
@@ -216,24 +206,30 @@ class LocalCluster:
         if new:
             self._naming[kind].add(Key(key.namespace, new), key.name)
 
-    def _retarget(self, key: Key, left: Target | None, joined: Target | None) -> None:
+    def _retarget(self, key: Key, left: Place | None, joined: Place | None) -> None:
+        """An Hvpa comes to a target, leaves one, or is another one for the Hvpas beside it."""
+        targets = dict.fromkeys(place[0] for place in (left, joined) if place is not None)
+        before = {target: self._targeting.first(target) for target in targets}
         if left is not None:
-            self._targeting.remove(left, key.name)
-            if not self._targeting.get(left):
-                self._selectors.remove(left)
-                self._pods.pop(left, None)
+            self._targeting.remove(*left)
         if joined is not None:
-            self._targeting.add(joined, key.name)
-            self._pods.pop(joined, None)  # one that is going may have asked for them
-            workload = self._workload(joined)
-            if workload is not None:
-                self._selectors.put(joined, key.namespace, workload.spec.selector)
+            self._targeting.add(*joined)
+        for target in targets:
+            self._pods.pop(target, None)  # one that is going may have asked for them
+            if target not in self._targeting:
+                self._selectors.remove(target)
+            elif (workload := self._workload(target)) is not None:
+                self._selectors.put(target, key.namespace, workload.spec.selector)
+        self._enqueue(key)
+        for target, first in before.items():
+            changed = self._targeting.first(target) != first
+            others = self._targeting.to_report_to(target, changed=changed)
+            self._wake(key.namespace, [name for name in others if name != key.name])
 
     def _workload_changed(self, old: Workload | None, new: Workload | None, own: bool) -> None:
         workload = _either(old, new)
         target = Target(workload.metadata.namespace, workload.kind, workload.metadata.name)
-        names = self._targeting.get(target)
-        if not names:
+        if target not in self._targeting:
             return
         if new is None:
             self._selectors.remove(target)
@@ -242,7 +238,8 @@ class LocalCluster:
         if old is None or new is None or old.spec.selector != new.spec.selector:
             self._pods.pop(target, None)
         if old is None or new is None or changes.workload_changed(old, new):
-            self._wake(target.namespace, self._scaling(target), self._enqueue_later if own else self._enqueue)
+            names = self._targeting.concerned(target)
+            self._wake(target.namespace, names, self._enqueue_later if own else self._enqueue)
 
     def _hpa_changed(self, old: Hpa | None, new: Hpa | None, own: bool) -> None:
         carry_over(old, new)
@@ -276,14 +273,20 @@ class LocalCluster:
         meta, reference = obj.metadata, reference_of(obj)
         controller = meta.controller()
         names = {controller.name} if controller is not None and controller.kind == HVPA_KIND else set()
+        target: Target | None = Target(meta.namespace, reference.kind, reference.name)
         if reference.kind == HVPA_KIND:
             names.add(reference.name)
-        else:
-            names.update(self._scaling(Target(meta.namespace, reference.kind, reference.name)))
+            target = self._target_of(Key(meta.namespace, reference.name))
+        if target is not None:
+            names.update(self._targeting.concerned(target))
         names.update(self._naming[kind].get(Key(meta.namespace, meta.name)))
         names.add(meta.name)
         names.add(meta.name.rpartition("-")[0])
         return names
+
+    def _target_of(self, key: Key) -> Target | None:
+        hvpa = self.hvpas.get(key)
+        return None if hvpa is None else target_of(hvpa, hvpa.links)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None, own: bool) -> None:
         if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
@@ -299,6 +302,12 @@ class LocalCluster:
             self._pods.pop(target, None)
             if is_news:
                 self._wake_of(target)
+
+
+def _place(hvpa: StoredHvpa | None) -> Place | None:
+    if hvpa is None or (target := target_of(hvpa, hvpa.links)) is None:
+        return None
+    return target, as_other(hvpa)
 
 
 Either = TypeVar("Either")

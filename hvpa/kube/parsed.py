@@ -19,9 +19,10 @@ _sharer = ModelSharer()
 
 
 class NamedRecommender(msgspec.Struct, frozen=True, gc=False):
-    """The HPA or VPA that an Hvpa names."""
+    """The HPA or VPA that an Hvpa names, and whether it deploys one."""
 
     name: str | None = None
+    deploy: bool = False
 
 
 class Links(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -30,10 +31,11 @@ class Links(msgspec.Struct, frozen=True, rename="camel", gc=False):
     target_ref: ObjectReference = ObjectReference()
     hpa: NamedRecommender | None = None
     vpa: NamedRecommender | None = None
+    mode: str = "Apply"
 
 
 NO_LINKS = Links()
-_UNNAMED = NamedRecommender()
+_UNNAMED = {deploy: NamedRecommender(deploy=deploy) for deploy in (False, True)}
 _decode_links = msgspec.json.Decoder(Links).decode
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -116,11 +118,12 @@ def _links(spec: msgspec.Raw) -> Links:
         found = _decode_links(spec)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return NO_LINKS
-    return Links(slim_reference(found.target_ref), _slim_named(found.hpa), _slim_named(found.vpa))
+    hpa, vpa = _slim_named(found.hpa), _slim_named(found.vpa)
+    return Links(slim_reference(found.target_ref), hpa, vpa, text(found.mode))
 
 
 def _slim_named(named: NamedRecommender | None) -> NamedRecommender | None:
-    return _UNNAMED if named is not None and named.name is None else named
+    return _UNNAMED[named.deploy] if named is not None and named.name is None else named
 
 
 def _without_replicas(spec: msgspec.Raw) -> tuple[int, int | None]:

@@ -135,8 +135,10 @@ def test_an_hpa_that_points_at_the_workload_is_adopted(shell: Shell, gardener: l
     at_workload = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "resource-consumer"}
     documents = changed(gardener, HorizontalPodAutoscaler__spec__scaleTargetRef=at_workload)
     assert shell.explain(documents)["replicas"] == {"current": 3, "hpa": 6, "target": 5}
-    recommend = changed(documents, Hvpa__spec__mode="Recommend")
-    assert hpa_condition(shell.explain(recommend)) == ("False", "ForeignHpa")
+    recommend = shell.explain(changed(documents, Hvpa__spec__mode="Recommend"))
+    assert hpa_condition(recommend) == ("True", "ReadAsIs")
+    assert recommend["recommended"]["replicas"] == 5
+    assert not recommend["changes"]
 
 
 def test_a_vpa_that_updates_pods_is_adopted_and_foreign_where_nothing_is(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hvpa.core import Decision, Objects, Settings, decide, observe
+from hvpa.core.model import OtherHvpa
 from hvpa.core.slots import recommendations
 from tests.unit.core import build
 from tests.unit.core.build import NOW, at, stamp
@@ -58,10 +59,13 @@ UNREADABLE = {"schedule": "later", "duration": "1h", "timeZone": "Mars/Olympus"}
             id="a group that is not supported",
         ),
         pytest.param(
-            replace(usual(), rivals=("b", "a")), "TargetShared", "a, b", id="a target with two Hvpas"
+            replace(usual(), others=(OtherHvpa("a"), OtherHvpa("b"))),
+            "TargetShared",
+            "a, b",
+            id="a target with two Hvpas",
         ),
         pytest.param(
-            replace(usual(), rivals=tuple("abcdefghijk")),
+            replace(usual(), others=tuple(OtherHvpa(name) for name in "abcdefghijk")),
             "TargetShared",
             "more than 10 other Hvpas",
             id="a target with many Hvpas",

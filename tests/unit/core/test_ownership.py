@@ -13,7 +13,8 @@ from hvpa.api.hvpa import HvpaObject
 from hvpa.api.objects import Hpa, Vpa
 from hvpa.core import Decision, manifests
 from hvpa.core.manifests import wanted
-from hvpa.core.model import OwnedKind
+from hvpa.core.model import OtherHvpa, OwnedKind
+from hvpa.core.recommenders import resolve_hpa
 from tests.unit.core import build
 
 HPA: OwnedKind = "HorizontalPodAutoscaler"
@@ -381,15 +382,48 @@ def test_one_that_we_own_and_the_spec_names_now_is_released_and_read() -> None:
     assert active(decision) != ("False", "ForeignHpa")
 
 
-# --- modes -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("mode", ["Recommend", "Paused"])
-def test_unless_the_mode_is_apply_nothing_is_adopted_released_or_deleted(mode: str) -> None:
+# --- beside Hvpas that only look -------------------------------------------------------------------------------------
+LOOKER = OtherHvpa("looker", applies=False, deploys_hpa=True)
+LOOKERS_OWN: dict[str, Any] = {
+    "ownerReferences": [{**build.OWNER, "name": "looker", "uid": "looker"}],
+}
+
+
+def lookers_hpa(**metadata: Any) -> Hpa:
+    """The HPA that an Hvpa in mode Recommend deploys."""
+    pointed = {
+        "spec": {
+            "scaleTargetRef": {"kind": "Hvpa", "apiVersion": build.OWNER["apiVersion"], "name": "looker"}
+        }
+    }
+    return hpa("looker", pointed, **metadata)
+
+
+def test_the_hpa_of_one_that_only_looks_goes_before_ours_is_created() -> None:
+    decision = decide(build.hvpa(), [lookers_hpa(**LOOKERS_OWN)], others=(LOOKER,))
+    assert changes(decision) == []
+    assert active(decision) == ("False", "HpaAwaited")
+    assert decision.events == ()
     owner = build.hvpa()
-    quiet = {"mode": mode}
-    assert changes(decide(build.hvpa(quiet))) == [("apply", "web")], "what is needed to recommend is created"
-    assert changes(decide(build.hvpa(quiet), [hpa("old", **FREE)])) == []
-    taken = applied(owner, HPA, change={"metadata": {"labels": {"of": "else"}}})
-    assert changes(decide(build.hvpa(quiet), [taken])) == [("apply", "web")]
-    assert changes(decide(build.hvpa(quiet), [applied(owner, HPA), applied(owner, HPA, "web-2")])) == []
-    assert changes(decide(build.hvpa(quiet), [applied(owner, HPA), hpa("keda", labels={}, **THEIRS)])) == []
-    assert changes(decide(build.hvpa({**quiet, **ONLY_VPA}), [applied(owner, HPA)])) == []
+    decision = decide(owner, [lookers_hpa(**LOOKERS_OWN), applied(owner, HPA)], others=(LOOKER,))
+    assert changes(decision) == [], "ours stays meanwhile"
+
+
+@pytest.mark.parametrize(
+    ("others", "metadata"),
+    [
+        pytest.param((LOOKER,), FREE, id="nobody controls it"),
+        pytest.param((LOOKER,), THEIRS, id="somebody else controls it"),
+        pytest.param((OtherHvpa("looker"),), LOOKERS_OWN, id="it is not one that only looks"),
+    ],
+)
+def test_an_hpa_of_another_hvpa_that_does_not_go_is_foreign(
+    others: tuple[OtherHvpa, ...], metadata: Mapping[str, Any]
+) -> None:
+    owner, (other,) = build.hvpa().metadata, others
+    spec = build.hvpa().spec
+    assert spec is not None
+    found = resolve_hpa(owner, spec, (lookers_hpa(**metadata),), (other,))
+    assert found.problem is not None
+    assert found.problem.reason == "ForeignHpa"
+    assert found.changes == ()

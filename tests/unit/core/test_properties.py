@@ -19,7 +19,7 @@ from hvpa.api.objects import Container
 from hvpa.api.status import parse_status, to_wire
 from hvpa.core import Decision, Objects, Settings, observe
 from hvpa.core.memo import forget_all
-from hvpa.core.model import LAST_APPLIED
+from hvpa.core.model import LAST_APPLIED, OtherHvpa
 from hvpa.core.slots import RESOURCES, amount, policies, policies_by_name, present_resources
 from tests.unit.core import build
 from tests.unit.core.build import NOW
@@ -333,18 +333,18 @@ def test_statuses_and_annotations_round_trip(seen: Objects) -> None:
             assert crashed.vertical == axes.vertical.model_copy(update={"pending": ()})
 
 
-@given(objects(), st.sampled_from(["workload", "spec", "rivals", "hpas", "vpas", "pods"]))
+@given(objects(), st.sampled_from(["workload", "spec", "others", "hpas", "vpas", "pods"]))
 def test_a_decision_is_made_whatever_is_missing(seen: Objects, missing: str) -> None:
     if missing == "workload":
         seen = replace(seen, workload=None)
     elif missing == "spec":
         broken: HvpaObject = replace(seen.hvpa, spec=None)
         seen = replace(seen, hvpa=broken)
-    elif missing == "rivals":
-        seen = replace(seen, rivals=("other",))
+    elif missing == "others":
+        seen = replace(seen, others=(OtherHvpa("other"),))
     else:
         seen = replace(seen, **{missing: ()})  # type: ignore[arg-type]
     decision = build.decided(seen)
     assert decision.status.conditions[0].type == "Ready"
-    assume(missing in ("workload", "spec", "rivals"))
+    assume(missing in ("workload", "spec", "others"))
     assert decision.workload_patch is None

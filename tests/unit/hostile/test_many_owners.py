@@ -100,7 +100,7 @@ def test_many_hvpas_of_one_target_wake_each_other_a_few_times_only() -> None:
     assert len(watched.woken) < 5000 + 2 * (MOST_RIVALS + 2) ** 2
     seen = watched.local.objects(Key(NAMESPACE, "h-4711"))
     assert seen is not None
-    assert len(seen.rivals) == MOST_RIVALS + 1
+    assert len(seen.others) == MOST_RIVALS + 1
     writes = watched.reconcile(Key(NAMESPACE, "h-4711"))
     assert condition(writes, "Ready").reason == "TargetShared"
     assert f"more than {MOST_RIVALS} other Hvpas" in condition(writes, "Ready").message
@@ -135,5 +135,5 @@ def test_an_hvpa_that_is_going_leaves_its_target_to_the_others() -> None:
     watched.put(pod)
     seen = watched.local.objects(Key(NAMESPACE, "late"))
     assert seen is not None
-    assert seen.rivals == ()
+    assert seen.others == ()
     assert len(seen.pods) == 4

@@ -189,13 +189,13 @@ def test_rivals_see_each_other_come_and_go() -> None:
     world = World()
     assert world.hvpa("one") == ["one"]
     assert world.hvpa("two") == ["one", "two"]
-    assert world.seen("one").rivals == ("two",)
-    assert world.seen("two").rivals == ("one",)
+    assert [one.name for one in world.seen("one").others] == ["two"]
+    assert [one.name for one in world.seen("two").others] == ["one"]
     assert world.hvpa("two", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}) == ["one", "two"]
-    assert world.seen("one").rivals == ()
+    assert world.seen("one").others == ()
     assert world.hvpa("three") == ["one", "three"]  # two has no say any more
     assert world.hvpa("three", target="other") == ["one", "three"]
-    assert world.seen("three").rivals == ()
+    assert world.seen("three").others == ()
     assert world.delete(HVPAS, "two") == ["two"]  # of which the other one has known since it began to go
 
 
@@ -311,7 +311,7 @@ def test_an_hvpa_whose_spec_is_nonsense_is_still_held() -> None:
     world.put(HVPAS, "bad", spec={"targetRef": 5, "hpa": "x"})
     seen = world.seen("bad")
     assert seen.hvpa.spec is None
-    assert seen.rivals == ()
+    assert seen.others == ()
 
 
 def test_big_manifests_in_annotations_are_not_kept() -> None:
