@@ -31,6 +31,7 @@ class Api:
         self.raw: dict[str, bytes] = {}
         self.asked: list[tuple[str, str]] = []
         self.unserved: set[str] = set()
+        self.discovered: dict[str, tuple[int, bytes]] = {}
 
     def put(self, documents: list[Doc], namespace: str = "default") -> None:
         """Hold these documents in a namespace, as a cluster would."""
@@ -82,6 +83,8 @@ class Api:
     def discovery(self, path: str) -> tuple[int, bytes]:
         """What is served under a group's version."""
         self.asked.append((path, "discovery"))
+        if path in self.discovered:
+            return self.discovered[path]
         if path in self.unserved:
             return 404, b'{"message": "not found"}'
         return 200, json.dumps({"resources": [{"name": one} for one in PLURALS.values()]}).encode()

@@ -130,7 +130,7 @@ def test_a_container_that_ran_out_of_memory_comes_first(shell: Shell, healthy: l
     killed = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-11-21T09:55:00Z"}}
     status = [{"name": "app", "lastState": killed}]
     risks = found(shell, [*healthy, pod("web-1", True, containerStatuses=status)])
-    assert list(risks)[0] == "OutOfMemory"
+    assert next(iter(risks)) == "OutOfMemory"
     assert risks["OutOfMemory"] == (
         "container app ran out of memory at 2026-11-21T09:55:00Z with the request and limit that it has now; raise both"
     )
