@@ -74,7 +74,8 @@ class HpaSpec(SpecModel):
     )
 
     name: Name | None = None
-    """Name of an existing HorizontalPodAutoscaler to read instead of deploying one; it must target this Hvpa."""
+    """Name of an existing HorizontalPodAutoscaler to read instead of deploying one; it must target this Hvpa, or
+    in mode Recommend the workload."""
     deploy: Flag = False
     """Whether a HorizontalPodAutoscaler is created from the template, and owned."""
     selector: LabelSelector = LabelSelector()
@@ -101,7 +102,8 @@ class VpaSpec(SpecModel):
     model_config = rules(_NAME_RULE)
 
     name: Name | None = None
-    """Name of an existing VerticalPodAutoscaler to read instead of deploying one; its update mode must be Off."""
+    """Name of an existing VerticalPodAutoscaler to read instead of deploying one; its update mode must be Off, or
+    in mode Recommend any."""
     deploy: Flag = False
     """Whether a VerticalPodAutoscaler is created from the template, and owned."""
     selector: LabelSelector = LabelSelector()
@@ -156,8 +158,8 @@ class HvpaSpec(SpecModel):
     maintenance_windows: Annotated[tuple[MaintenanceWindow, ...], Field(max_length=LIST_LENGTH)] = ()
     """Further windows, by cron expressions."""
     mode: Mode = "Apply"
-    """Apply scales the workload; Recommend computes and shows all, and changes nothing; Paused does so too,
-    and is reported as an incident stop."""
+    """Apply scales the workload; Recommend reads the HPA and VPA of the workload as they are, shows in the status what
+    Apply would do, and changes nothing; Paused is like Recommend, reported as an incident stop."""
     blend: Blend | None = None
     """How two recommendations become one change. Additive: each axis takes its share of its recommender's step.
     Trajectory: total demand has one place on a path of replicas and requests. Where it is missing: Trajectory if

@@ -164,8 +164,8 @@ def _problem(objects: Objects) -> Finding | None:
     if rivals:
         return Finding(
             "TargetShared",
-            f"{target.kind} {target.name} is also the target of {_rivals_named(rivals)} in mode Apply; neither scales "
-            "it until one is deleted, or its spec.mode is Recommend",
+            f"{target.kind} {target.name} is also the target of {_rivals_named(rivals)} in mode Apply; none of them "
+            "scales it until the others are deleted, or their spec.mode is Recommend",
         )
     if objects.workload is None or objects.workload.metadata.deletion_timestamp is not None:
         return Finding("TargetNotFound", f"{target.kind} {target.name} does not exist")

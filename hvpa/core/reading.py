@@ -61,7 +61,8 @@ def _given_up(claim: Claim[O], owner: Meta, ahead: Iterable[OtherHvpa], present:
     )
     if not is_in_the_way:
         return []
-    return [one for one in present if controlled_by(one, owner) and not claim.acts(one)]
+    own = [one for one in present if controlled_by(one, owner) and not claim.acts(one)]
+    return [one for one in own if one.metadata.name != claim.name]
 
 
 def _nearest(claim: Claim[O], owner: Meta, present: Sequence[O]) -> O | None:

@@ -74,8 +74,11 @@ def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     """What the measurements of an HPA call for that is read as it is: the operator's own estimate (DESIGN 4, e), inside
     the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
     `behavior` may hold back, nor `spec.replicas` of the Hvpa, which is nobody's to write."""
-    assert seen.spec is not None
+    assert seen.spec is not None and seen.workload is not None
     corrected, problem = seen.horizontal.mailbox, _unusable(hpa)
+    if hpa.spec.scale_target_ref.kind != seen.workload.kind:
+        # Its `currentReplicas` are the count that it asks another Hvpa for, and no pods.
+        hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
     estimate = None if problem else estimate_replicas(seen, hpa)
     if estimate is None:
         problem = problem or _NO_METRICS

@@ -11,15 +11,13 @@ from hvpa.kube import changes
 from hvpa.kube.cache import Store, version
 from hvpa.kube.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.parsed import NO_LINKS, NamedRecommender, StoredHvpa
-from hvpa.kube.references import HVPA_KIND, RefToken, Target, reference_of, target_of, tokens_of
+from hvpa.kube.references import HVPA_KIND, RefToken, Target, reference_of, tokens_of
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
 from hvpa.kube.slim import carry_over
-from hvpa.kube.targeting import Targeting, as_other
+from hvpa.kube.targeting import Place, Targeting, place_of
 from hvpa.reconcile.ports import Key
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
-Place = tuple[Target, OtherHvpa]
-"""A target, and an Hvpa of it as the others see it."""
 
 
 class LocalCluster:
@@ -182,7 +180,7 @@ class LocalCluster:
         after = new.links if new is not None else NO_LINKS
         self._rename(HPAS.kind, key, before.hpa, after.hpa)
         self._rename(VPAS.kind, key, before.vpa, after.vpa)
-        left, joined = _place(old), _place(new)
+        left, joined = place_of(old), place_of(new)
         if left != joined:
             self._retarget(key, left, joined)
         else:
@@ -222,9 +220,8 @@ class LocalCluster:
                 self._selectors.put(target, key.namespace, workload.spec.selector)
         self._enqueue(key)
         for target, first in before.items():
-            changed = self._targeting.first(target) != first
-            others = self._targeting.to_report_to(target, changed=changed)
-            self._wake(key.namespace, [name for name in others if name != key.name])
+            if self._targeting.first(target) != first:
+                self._wake(key.namespace, set(self._targeting.onlookers(target)) - {key.name})
 
     def _workload_changed(self, old: Workload | None, new: Workload | None, own: bool) -> None:
         workload = _either(old, new)
@@ -276,17 +273,14 @@ class LocalCluster:
         target: Target | None = Target(meta.namespace, reference.kind, reference.name)
         if reference.kind == HVPA_KIND:
             names.add(reference.name)
-            target = self._target_of(Key(meta.namespace, reference.name))
+            place = place_of(self.hvpas.get(Key(meta.namespace, reference.name)))
+            target = None if place is None else place[0]
         if target is not None:
             names.update(self._targeting.concerned(target))
         names.update(self._naming[kind].get(Key(meta.namespace, meta.name)))
         names.add(meta.name)
         names.add(meta.name.rpartition("-")[0])
         return names
-
-    def _target_of(self, key: Key) -> Target | None:
-        hvpa = self.hvpas.get(key)
-        return None if hvpa is None else target_of(hvpa, hvpa.links)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None, own: bool) -> None:
         if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
@@ -302,12 +296,6 @@ class LocalCluster:
             self._pods.pop(target, None)
             if is_news:
                 self._wake_of(target)
-
-
-def _place(hvpa: StoredHvpa | None) -> Place | None:
-    if hvpa is None or (target := target_of(hvpa, hvpa.links)) is None:
-        return None
-    return target, as_other(hvpa)
 
 
 Either = TypeVar("Either")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from operator import attrgetter
 
 from hvpa.core.model import MOST_RIVALS, OtherHvpa
 from hvpa.kube.parsed import StoredHvpa
-from hvpa.kube.references import Target
+from hvpa.kube.references import Target, target_of
 
+Place = tuple[Target, OtherHvpa]
+"""A target, and an Hvpa of it as the others see it."""
 _FIRST = MOST_RIVALS + 2
 """How many of a target's Hvpas the others look at: one more than each sees beside itself."""
 _rank = attrgetter("rank")
@@ -51,28 +53,30 @@ class Targeting:
         start = 0 if len(found) < 2 or not found[1].applies else bisect_left(found, True, key=_only_looks)
         return [one.name for one in islice(found, start, None)]
 
-    def to_report_to(self, target: Target, *, changed: bool) -> Iterator[str]:
-        """Names of those to which another Hvpa's coming and going matters. Those in mode Apply name each other in their
-        messages, unless they are too many. The rest look at the first ones, of which one has `changed`."""
+    def onlookers(self, target: Target) -> list[str]:
+        """Names of those to which a change of `first` matters. Those in mode Apply name each other in their messages,
+        unless they are too many."""
         found = self._hvpas.get(target, ())
         applying = bisect_left(found, True, key=_only_looks)
-        if applying <= _FIRST:
-            yield from (one.name for one in found[:applying])
-        if changed:
-            yield from (one.name for one in found[applying:])
+        start = applying if applying > _FIRST else 0
+        return [one.name for one in islice(found, start, None)]
 
 
 def _only_looks(hvpa: OtherHvpa) -> bool:
     return not hvpa.applies
 
 
-def as_other(hvpa: StoredHvpa) -> OtherHvpa:
-    """An Hvpa as the others with the same target see it."""
+def place_of(hvpa: StoredHvpa | None) -> Place | None:
+    """The target of an Hvpa, and the Hvpa as the others with this target see it; None as for `target_of`."""
+    target = None if hvpa is None else target_of(hvpa, hvpa.links)
+    if hvpa is None or target is None:
+        return None
     links = hvpa.links
-    return OtherHvpa(
+    other = OtherHvpa(
         name=hvpa.metadata.name,
         applies=links.mode == "Apply",
         deploys_hpa=links.hpa is not None and links.hpa.deploy,
         deploys_vpa=links.vpa is not None and links.vpa.deploy,
         created=hvpa.metadata.creation_timestamp,
     )
+    return target, other

@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.objects import Hpa, Vpa
-from hvpa.core import Decision
+from hvpa.core import Decision, Objects
 from hvpa.core.model import OtherHvpa
-from tests.unit.core import build
+from tests.unit.core import build, strategies
 from tests.unit.core.test_ownership import (
     FREE,
     HPA,
@@ -47,6 +49,9 @@ def hpa(
         "spec": {"scaleTargetRef": WORKLOAD, "minReplicas": 2, "maxReplicas": 20},
     }
     return build.hpa(3, utilization, build.merged(base, change or {}))
+
+
+POINTED_AHEAD = {"apiVersion": build.OWNER["apiVersion"], "kind": "Hvpa", "name": "ahead"}
 
 
 def hpa_of(other: str, **metadata: Any) -> Hpa:
@@ -207,6 +212,11 @@ def test_a_named_hpa_that_points_at_the_hvpa_asks_it_for_a_count() -> None:
     assert decision.replicas.hpa == 6
 
 
+def test_a_named_hpa_of_its_own_stays() -> None:
+    spec = {"hpa": {"deploy": False, "name": "web"}}
+    assert changes(decide(looking(spec), [build.hpa(), hpa("keda", **THEIRS)])) == []
+
+
 @pytest.mark.parametrize("kind", [HPA, VPA])
 def test_a_named_object_of_another_target_is_refused(kind: str) -> None:
     elsewhere = {**WORKLOAD, "name": "else"}
@@ -318,6 +328,14 @@ def test_the_hpa_of_another_hvpa_is_read(applies: bool) -> None:
     assert changes(unknown) == [("apply", "web")], "of an Hvpa with another target"
 
 
+def test_what_that_hpa_asks_the_other_hvpa_for_is_no_count_of_pods() -> None:
+    asks = {"status": {"currentReplicas": 2, "desiredReplicas": 2}}
+    less = hpa(utilization=20, change=build.merged({"spec": {"scaleTargetRef": POINTED_AHEAD}}, asks), **FREE)
+    decision = decide(looking(), [less], others=[other("ahead")], target=build.workload(4))
+    assert decision.replicas is not None
+    assert decision.replicas.hpa == 2, "4 pods at 40 percent of the target"
+
+
 def test_of_two_hpas_the_one_of_the_first_hvpa_stays() -> None:
     owner = looking()
     own = applied(owner, HPA)
@@ -343,3 +361,81 @@ def test_other_hvpas_share_the_target_with_one_that_only_looks(mode: str) -> Non
     shared = decide(looking(mode="Apply"), others=[other("a", applies=True), other("watcher")])
     assert active(shared, "Ready") == ("False", "TargetShared")
     assert "watcher" not in message(shared, "Ready")
+
+
+# --- whatever there is -----------------------------------------------------------------------------------------------
+OWNERS = st.sampled_from(
+    [[build.OWNER], [], THEIRS["ownerReferences"], [{**build.OWNER, "name": "ahead", "uid": "x"}]]
+)
+REFERENCES = [WORKLOAD, {**WORKLOAD, "name": "else"}] + [
+    {"apiVersion": build.OWNER["apiVersion"], "kind": "Hvpa", "name": name}
+    for name in ("web", "ahead", "behind")
+]
+NAMES = st.sampled_from(["web", "theirs", "ahead", "keda"])
+
+
+@st.composite
+def many_hpas(draw: st.DrawFn) -> list[Hpa]:
+    """Up to three HPAs of different names, each of somebody and for something."""
+    names = draw(st.lists(NAMES, max_size=3, unique=True))
+    return [
+        hpa(
+            name,
+            change={"spec": {"scaleTargetRef": draw(st.sampled_from(REFERENCES))}},
+            ownerReferences=draw(OWNERS),
+        )
+        for name in names
+    ]
+
+
+@st.composite
+def many_vpas(draw: st.DrawFn) -> list[Vpa]:
+    """Up to three VPAs of different names and modes, each of somebody."""
+    names = draw(st.lists(NAMES, max_size=3, unique=True))
+    modes = st.sampled_from(["Off", "Recreate", None])
+    return [vpa_of(name, draw(modes), ownerReferences=draw(OWNERS)) for name in names]
+
+
+@given(
+    st.sampled_from(["Recommend", "Paused"]),
+    st.sampled_from([{}, ONLY_HPA, ONLY_VPA, {"hpa": {"deploy": False, "name": "theirs"}}]),
+    many_hpas(),
+    many_vpas(),
+    st.lists(
+        st.sampled_from([other("ahead"), other("behind", 20), other("one", applies=True)]),
+        max_size=3,
+        unique=True,
+    ),
+    strategies.objects(),
+)
+def test_nothing_that_exists_is_changed_but_its_own_that_only_recommends(
+    mode: str,
+    spec: Mapping[str, Any],
+    hpas: list[Hpa],
+    vpas: list[Vpa],
+    others: list[OtherHvpa],
+    seen: Objects,
+) -> None:
+    owner = replace(looking(spec, mode), status=seen.hvpa.status)
+    decision = build.decided(
+        replace(seen, hvpa=owner, hpas=tuple(hpas), vpas=tuple(vpas), others=tuple(others))
+    )
+    assert decision.workload_patch is None
+    known: dict[tuple[str, str], Hpa | Vpa] = {
+        **{(HPA, one.metadata.name): one for one in hpas},
+        **{(VPA, one.metadata.name): one for one in vpas},
+    }
+    acting = [one for one in hpas if one.spec.scale_target_ref.kind == "Deployment"]
+    for change in decision.owned:
+        assert change.action in ("apply", "delete")
+        one = known.get((change.kind, change.name))
+        if one is None:
+            assert change.action == "apply"
+            continue
+        controller = one.metadata.controller()
+        assert controller is not None
+        assert controller.uid == build.UID
+        if change.action == "delete":
+            assert change.kind == HPA
+            assert one not in acting
+            assert others or acting, "beside another one alone"

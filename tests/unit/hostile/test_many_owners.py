@@ -119,6 +119,22 @@ def test_many_hvpas_of_one_target_wake_each_other_a_few_times_only() -> None:
     assert condition(writes, "Ready").reason == "Reconciled"
 
 
+def test_many_hvpas_that_look_at_one_target_see_the_first_ones() -> None:
+    watched = Watched()
+    hvpa, *rest = documents("Additive")
+    for document in (hvpa, *rest):
+        watched.put(document)
+    looks = merged(hvpa, {"spec": {"mode": "Recommend"}})
+    for index in range(SOME):
+        watched.put(merged(looks, {"metadata": {"name": f"h-{index}", "uid": str(index)}}))
+    assert len(watched.woken) < SOME * (MOST_RIVALS + 2) * 2
+    last = watched.reconcile(Key(NAMESPACE, f"h-{SOME - 1}"))
+    assert condition(last, "Ready").reason == "Recommend"
+    assert f"of Hvpa {NAME}" in condition(last, "HpaActive").message
+    assert last.owned == []
+    assert condition(watched.reconcile(), "Ready").reason == "Reconciled"
+
+
 def test_an_hvpa_that_is_going_leaves_its_target_to_the_others() -> None:
     watched = Watched()
     hvpa, *rest = documents("Additive")

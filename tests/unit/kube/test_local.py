@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hvpa.api.objects import LabelSelectorRequirement, Meta, Pod, Selector
+from hvpa.core.model import OtherHvpa
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.indexes import PodIndex, SelectorIndex, selects
 from hvpa.kube.local import LocalCluster
@@ -197,6 +198,42 @@ def test_rivals_see_each_other_come_and_go() -> None:
     assert world.hvpa("three", target="other") == ["one", "three"]
     assert world.seen("three").others == ()
     assert world.delete(HVPAS, "two") == ["two"]  # of which the other one has known since it began to go
+
+
+def looking(world: World, name: str, **spec: Any) -> list[str]:
+    return world.hvpa(name, spec={"mode": "Recommend", **spec})
+
+
+def test_those_that_look_see_what_the_others_of_their_target_have() -> None:
+    world = World()
+    world.workload()
+    assert looking(world, "b", hpa={"deploy": True}) == ["b"]
+    assert world.hvpa("a", spec={"vpa": {"deploy": True}}) == ["a", "b"]
+    assert world.seen("a").others == (OtherHvpa("b", False, True),)
+    assert world.seen("b").others == (OtherHvpa("a", True, False, True),)
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "a")) == ["a", "b"]
+    assert names(world.seen("b").hpas) == ["x"]
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "b")) == ["a", "b"]
+    assert names(world.seen("a").hpas) == ["x"]
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "nobody")) == ["a", "b"]
+    assert world.put(VPAS, "v", spec={"targetRef": {"kind": "Deployment", "name": "web"}}) == ["a", "b"]
+    assert world.workload(replicas=3) == ["a", "b"]
+    assert world.hvpa("a", spec={"vpa": {"deploy": True}, "replicas": 3}) == ["a"], (
+        "its HPA's count is no news"
+    )
+    assert world.hvpa("a", spec={"mode": "Paused"}) == ["a", "b"]
+    assert world.seen("b").others == (OtherHvpa("a", False),)
+
+
+def test_those_that_look_go_on_where_several_would_scale_and_none_does() -> None:
+    world = World()
+    world.workload()
+    looking(world, "looks")
+    world.hvpa("one")
+    assert world.hvpa("two") == ["looks", "one", "two"]
+    assert world.workload(replicas=2) == ["looks"]
+    assert world.delete(HVPAS, "two") == ["looks", "one", "two"]
+    assert world.workload(replicas=3) == ["looks", "one"]
 
 
 def test_a_workload_wakes_the_hvpas_that_target_it_when_it_matters() -> None:
