@@ -179,11 +179,13 @@ def _rank(hvpa: StoredHvpa) -> tuple[bool, bool, str]:
 
 
 def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target) -> LeftOut:
-    kinds = {Hpa: "HorizontalPodAutoscaler", Vpa: "VerticalPodAutoscaler", StoredHvpa: HVPA_KIND}
     why = f"its target {target.kind} {target.name} does not exist"
     if target.kind not in SUPPORTED_KINDS:
         why = f"its target is a {target.kind or 'nameless kind'}, which an Hvpa can't scale"
-    return LeftOut(kinds[type(one)], one.metadata.namespace, one.metadata.name, why)
+    kind = HVPA_KIND
+    if not isinstance(one, StoredHvpa):
+        kind = "HorizontalPodAutoscaler" if isinstance(one, Hpa) else "VerticalPodAutoscaler"
+    return LeftOut(kind, one.metadata.namespace, one.metadata.name, why)
 
 
 def _place(workload: Workload) -> tuple[str, str, str]:

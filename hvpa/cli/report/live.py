@@ -3,8 +3,10 @@ written or watched."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
+from hvpa.api.objects import Vpa
 from hvpa.cli.errors import CommandError
 from hvpa.cli.live import Reader, read_cluster
 from hvpa.kube.errors import ApiError
@@ -13,6 +15,8 @@ from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VP
 
 _ALWAYS: Final[tuple[Resource[Any], ...]] = (DEPLOYMENTS, STATEFULSETS, HPAS, PODS)
 """What every cluster serves; of Hvpas and VPAs the CRDs may be missing."""
+_WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
+"""With the bounds of the recommendations, which the operator has no use for."""
 _FORBIDDEN: Final = 403
 
 
@@ -34,7 +38,7 @@ async def _everything(reader: Reader) -> LocalCluster:
     for resource in _ALWAYS:
         await _list(reader, resource)
     await _list(reader, HVPAS)
-    reader.local.set_vpa_served(await _list(reader, VPAS))
+    reader.local.set_vpa_served(await _list(reader, _WHOLE_VPAS))
     return reader.local
 
 

@@ -115,7 +115,7 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
     for resource, used in () if found else _measured_use(facts.hpa):
         yield Risk(
             "RequestTooSmall",
-            f"pods use {used} % of the {resource} that they request; they live on what others leave, so raise the "
+            f"pods use {used} % of the {resource} that they request: they depend on what others leave unused; raise the "
             "request",
         )
 
