@@ -188,15 +188,15 @@ class Reader:
         return True
 
     async def is_served(self, resource: Resource[Any]) -> bool:
-        """Whether the cluster knows the resource, which everybody who may log in may ask. Raises ApiError."""
+        """Whether the cluster knows the resource; whoever may log in may read that. Raises ApiError."""
         try:
-            answer = await self._transport.request("GET", resource.api)
+            body = await self._transport.request("GET", resource.api)
         except ApiError as error:
             if error.status == 404:
                 return False
             raise
         try:
-            known = msgspec.json.decode(answer, type=_Served)
+            known = msgspec.json.decode(body, type=_Served)
         except msgspec.MsgspecError as error:
             raise CommandError(f"{resource.api} can't be read: {error}") from error
         return any(one.name == resource.plural for one in known.resources)

@@ -12,7 +12,7 @@ from hvpa.cli.prices import add_price_flags, prices_of
 from hvpa.cli.report.contract import to_json
 from hvpa.cli.report.drafts import DEFAULT_VPA_WEIGHT
 from hvpa.cli.report.inventory import Inventory, inventory
-from hvpa.cli.report.judged import report
+from hvpa.cli.report.rows import report
 from hvpa.cli.report.table import to_text
 from hvpa.core import Settings
 from hvpa.core.model import Objects
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount",
     )
     add("--context", help="context of the kubeconfig (default: its current one)")
-    add("--now", type=instant, metavar="TIME", help="decide as of this RFC 3339 time (default: the present)")
+    add("--now", type=instant, metavar="TIME", help="decide as of this RFC 3339 time (default: now)")
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     add(
         "--vpa-weight",

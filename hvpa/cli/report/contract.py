@@ -21,7 +21,7 @@ from hvpa.cli.contract_path import Count, Part
 from hvpa.cli.report.costs import HOURS_PER_MONTH, Amount, Size
 from hvpa.cli.report.drafts import BLENDS
 from hvpa.cli.report.inventory import LeftOut
-from hvpa.cli.report.judged import Option, Report, Row
+from hvpa.cli.report.rows import Option, Report, Row
 
 _DIGITS = 3
 _CENTS = 2

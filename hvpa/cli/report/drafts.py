@@ -47,7 +47,7 @@ def _spec(workload: Workload, blend: Blend) -> dict[str, Any]:
 
 def with_blend(objects: Objects, blend: Blend, vpa_weight: int) -> Objects:
     """The objects of an Hvpa whose spec is valid, as if it were created now with another blend: it remembers nothing of
-    the steps of the present blend. Where the present spec writes its path out (`trajectory.intervals`), there are no
+    the steps of the blend that it has. Where its spec writes its path out (`trajectory.intervals`), there are no
     weights, and `vpa_weight` (percent) counts at every replica count."""
     hvpa, workload = objects.hvpa, objects.workload
     assert hvpa.spec is not None

@@ -49,7 +49,7 @@ async def _list(reader: Reader, resource: Resource[Any]) -> bool:
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise
-        # Rights are checked first: without one for a CRD that is not installed, the answer is the same.
+        # Rights are checked first: without one for a CRD that is not installed, the response is the same.
         if not await reader.is_served(resource):
             return False
         wider = "" if reader.namespace is not None else ", or -n NAMESPACE for one namespace"

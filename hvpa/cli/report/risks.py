@@ -86,8 +86,8 @@ def _memory_limits(facts: Facts) -> Iterator[Risk]:
     targets = recommendations(facts.vpa) if facts.vpa is not None else {}
     for container in facts.subject.workload.spec.template.spec.containers:
         limit = amount(container.resources.limits, "memory")
-        told = targets.get(container.name)
-        wanted = None if told is None else amount(told.uncapped_target or told.target, "memory")
+        found = targets.get(container.name)
+        wanted = None if found is None else amount(found.uncapped_target or found.target, "memory")
         if limit is not None and wanted is not None and limit < wanted:
             yield Risk(
                 "LimitTooSmall",
@@ -101,9 +101,9 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
     resources = present_resources(facts.subject.workload.spec.template.spec.containers)
     targets = recommendations(facts.vpa) if facts.vpa is not None else {}
     found = False
-    for name, told in sorted(targets.items()):
+    for name, recommended in sorted(targets.items()):
         for resource in RESOURCES if name in resources else ():
-            least = amount(told.lower_bound, resource)
+            least = amount(recommended.lower_bound, resource)
             request = request_now(resources[name], SlotKey(name, resource), facts.seen.pods)
             if least is not None and 0 < request < least:
                 found = True
@@ -115,8 +115,8 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
     for resource, used in () if found else _measured_use(facts.hpa):
         yield Risk(
             "RequestTooSmall",
-            f"pods use {used} % of the {resource} that they request: they depend on what others leave unused; raise the "
-            "request",
+            f"pods use {used} % of the {resource} that they request: they depend on what others leave unused; "
+            "raise the request",
         )
 
 

@@ -16,7 +16,7 @@ from hvpa.api.timestamp import format_timestamp
 from hvpa.cli.report.costs import HOURS_PER_MONTH, Amount, Size
 from hvpa.cli.report.drafts import BLENDS
 from hvpa.cli.report.inventory import Inventory, Subject
-from hvpa.cli.report.judged import Option, Report, Row
+from hvpa.cli.report.rows import Option, Report, Row
 
 WIDTH: Final = 100
 _COLUMNS: Final = (10, 5, 8, 8, 9, 9, 11, 9, 9, 11)
@@ -39,7 +39,7 @@ def to_text(report: Report) -> str:
 
 def _head(report: Report) -> list[str]:
     prices = report.prices
-    told = [
+    lines = [
         f"What an Hvpa would set at {format_timestamp(report.at)} if nothing held it back. Nothing was changed.",
         "Additive: one step from now towards what HPA and VPA recommend; more steps follow. Trajectory: the replicas "
         "and requests that it goes to for the demand of now and of the last day.",
@@ -48,7 +48,7 @@ def _head(report: Report) -> list[str]:
         f"A month has {HOURS_PER_MONTH} hours; a core-hour costs {prices.cpu:g}, a GiB-hour {prices.memory:g} "
         "(flags --cpu-price and --memory-price).",
     ]
-    return [line for one in told for line in _wrapped(one, "", "")]
+    return [line for one in lines for line in _wrapped(one, "", "")]
 
 
 # --- a workload -----------------------------------------------------------------------------------------------------
@@ -116,9 +116,9 @@ def _signed(value: float) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     label, *rest = cells
-    told = [f"{label:<{_COLUMNS[0]}}"]
-    told += [f"{cell:>{width}}" for cell, width in zip(rest, _COLUMNS[1:], strict=False)]
-    return f"{_INDENT}{' '.join(told)}".rstrip()
+    padded = [f"{label:<{_COLUMNS[0]}}"]
+    padded += [f"{cell:>{width}}" for cell, width in zip(rest, _COLUMNS[1:], strict=False)]
+    return f"{_INDENT}{' '.join(padded)}".rstrip()
 
 
 # --- all of them ----------------------------------------------------------------------------------------------------
@@ -140,12 +140,8 @@ def _rest(found: Inventory) -> list[str]:
         lines.append("No workload has an HPA, a VPA or an Hvpa.")
     if found.without:
         many = names([f"{one.kind} {one.metadata.namespace}/{one.metadata.name}" for one in found.without])
-        lines += _wrapped(
-            f"No recommender ({len(found.without)}; create an HPA or a VPA with updateMode Off to have them judged): "
-            f"{many}",
-            "",
-            _INDENT,
-        )
+        remedy = "create an HPA or a VPA with updateMode Off to have them in the table"
+        lines += _wrapped(f"No recommender ({len(found.without)}; {remedy}): {many}", "", _INDENT)
     if found.left_out:
         many = names([f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in found.left_out])
         lines += _wrapped(f"Left out ({len(found.left_out)}): {many}", "", _INDENT)

@@ -31,9 +31,9 @@ def run(kubeconfig: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def reported(kubeconfig: Path, namespace: str) -> Json:
-    answer = run(kubeconfig, "-n", namespace, "-o", "json")
-    assert answer.returncode == 0, answer.stderr
-    found: Json = json.loads(answer.stdout)
+    ended = run(kubeconfig, "-n", namespace, "-o", "json")
+    assert ended.returncode == 0, ended.stderr
+    found: Json = json.loads(ended.stdout)
     return found
 
 
@@ -119,10 +119,10 @@ def test_an_hvpa_is_reported_by_its_own_spec(plane: ControlPlane, space: str) ->
 
 def test_all_namespaces_need_a_right_in_all_of_them(plane: ControlPlane, space: str) -> None:
     kubeconfig = only_lists(plane, space, WORKLOADS, PODS, HPAS, CUSTOM)
-    answer = run(kubeconfig, "-A")
-    assert answer.returncode == 1
-    assert "no right to list deployments" in answer.stderr
-    assert answer.stderr.endswith("hvpa report needs the verb list, or -n NAMESPACE for one namespace\n")
+    ended = run(kubeconfig, "-A")
+    assert ended.returncode == 1
+    assert "no right to list deployments" in ended.stderr
+    assert ended.stderr.endswith("hvpa report needs the verb list, or -n NAMESPACE for one namespace\n")
     whole = run(plane.kubeconfig, "-A")
     assert whole.returncode == 0, whole.stderr
 
@@ -144,10 +144,10 @@ def test_neither_crd_is_needed_nor_a_right_to_them(empty: ControlPlane) -> None:
         assert recommended(web, "Trajectory") == (4, "500m")
 
 
-def test_a_missing_right_is_told_with_its_resource(empty: ControlPlane) -> None:
+def test_a_missing_right_is_reported_with_its_resource(empty: ControlPlane) -> None:
     namespace = new_namespace(empty.api)
     kubeconfig = only_lists(empty, namespace, WORKLOADS, HPAS)
-    answer = run(kubeconfig, "-n", namespace)
-    assert answer.returncode == 1
-    assert answer.stderr.startswith("hvpa: error: no right to list pods: pods is forbidden")
-    assert len(answer.stderr.splitlines()) == 1
+    ended = run(kubeconfig, "-n", namespace)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("hvpa: error: no right to list pods: pods is forbidden")
+    assert len(ended.stderr.splitlines()) == 1

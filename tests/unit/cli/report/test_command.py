@@ -1,4 +1,4 @@
-"""`hvpa report -f`: what is told of workloads, with and without Hvpas, is what `hvpa.core` decides."""
+"""`hvpa report -f`: what is reported of workloads, with and without Hvpas, is what `hvpa.core` decides."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_workload_that_is_going_is_none(shell: Shell, shop: list[Doc]) -> None
     assert [one["name"] for one in reported(shell, going)["workloads"]] == ["worker", "database"]
 
 
-def test_workloads_of_several_namespaces_are_told_apart(shell: Shell, shop: list[Doc]) -> None:
+def test_workloads_of_several_namespaces_are_kept_apart(shell: Shell, shop: list[Doc]) -> None:
     there = [{**one, "metadata": {**one["metadata"], "namespace": "market"}} for one in shop]
     report = reported(shell, [*shop, *there])
     assert {(one["namespace"], one["name"]) for one in report["workloads"]} == {
@@ -221,7 +221,7 @@ def test_a_workload_written_by_hand_counts_as_rolled_out(shell: Shell, shop: lis
 
 # --- errors ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (("-f", "x.yaml", "-A"), "have no meaning with -f"),
         (("-f", "x.yaml", "--kubeconfig", "x"), "have no meaning with -f"),
@@ -233,10 +233,10 @@ def test_a_workload_written_by_hand_counts_as_rolled_out(shell: Shell, shop: lis
         (("web",), "unrecognized arguments: web"),
     ],
 )
-def test_a_wrong_command_line_exits_2(shell: Shell, flags: tuple[str, ...], told: str) -> None:
+def test_a_wrong_command_line_exits_2(shell: Shell, flags: tuple[str, ...], message: str) -> None:
     ran = shell.run("report", *flags)
     assert ran.code == 2
-    assert told in ran.err
+    assert message in ran.err
     assert len(ran.err.splitlines()) == 1
 
 

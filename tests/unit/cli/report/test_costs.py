@@ -83,7 +83,7 @@ def test_requests_of_the_pod_itself_stand_for_those_of_its_containers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource", "value", "told"),
+    ("resource", "value", "written"),
     [
         ("cpu", 1500, "1.50 cores"),
         ("cpu", 0, "0.00 cores"),
@@ -93,5 +93,5 @@ def test_requests_of_the_pod_itself_stand_for_those_of_its_containers() -> None:
         ("memory", 64 * 2**20, "0.062 GiB"),
     ],
 )
-def test_amounts_are_told_in_cores_and_gib(resource: Resource, value: int, told: str) -> None:
-    assert human(resource, value) == told
+def test_amounts_are_written_in_cores_and_gib(resource: Resource, value: int, written: str) -> None:
+    assert human(resource, value) == written

@@ -54,7 +54,7 @@ def test_without_the_crds_it_works_whatever_rights_there_are(
 
 
 @pytest.mark.parametrize("plural", PLURALS.values())
-def test_a_missing_right_is_told_with_its_resource(
+def test_a_missing_right_is_reported_with_its_resource(
     shell: Shell, api: Api, kubeconfig: str, shop: list[Doc], plural: str
 ) -> None:
     api.put(shop, "shop")
@@ -69,14 +69,16 @@ def test_a_missing_right_is_told_with_its_resource(
 
 
 @pytest.mark.parametrize(("code", "exit_code"), [(401, 3), (500, 3), (400, 1)])
-def test_other_answers_are_told(shell: Shell, api: Api, kubeconfig: str, code: int, exit_code: int) -> None:
+def test_other_answers_are_reported(
+    shell: Shell, api: Api, kubeconfig: str, code: int, exit_code: int
+) -> None:
     api.fail = {"pods": code}
     ran = report(shell, kubeconfig)
     assert ran.code == exit_code
     assert f"answers {code}: no pods for you" in ran.err
 
 
-def test_discovery_that_fails_is_told(shell: Shell, api: Api, kubeconfig: str) -> None:
+def test_discovery_that_fails_is_reported(shell: Shell, api: Api, kubeconfig: str) -> None:
     api.fail = {"hvpas": 403}
     api.discovered[HVPA_API] = (500, b'{"message": "out of order"}')
     ran = report(shell, kubeconfig)
@@ -93,7 +95,7 @@ def test_a_group_that_serves_other_things_serves_no_hvpas(shell: Shell, api: Api
     assert report(shell, kubeconfig).code == 0
 
 
-def test_a_spec_that_the_server_should_have_refused_is_told(
+def test_a_spec_that_the_server_should_have_refused_is_reported(
     shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
 ) -> None:
     api.put(with_fields(gardener, "Hvpa", "hvpa-sample", {"spec.mode": "Sometimes"}))

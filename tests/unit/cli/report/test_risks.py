@@ -107,7 +107,7 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("reason", "kind", "fields", "message"), CASES)
-def test_a_risk_is_told_with_its_reason_and_remedy(
+def test_a_risk_is_reported_with_its_reason_and_remedy(
     shell: Shell, healthy: list[Doc], reason: str, kind: str, fields: dict[str, Any], message: str
 ) -> None:
     assert found(shell, with_fields(healthy, kind, "web", fields))[reason] == message
@@ -190,7 +190,7 @@ def test_what_an_hvpa_says_of_itself_is_passed_on(shell: Shell, gardener: list[D
     } in risks
 
 
-def test_demand_that_the_path_has_no_room_for_is_told(shell: Shell, healthy: list[Doc]) -> None:
+def test_demand_that_the_path_has_no_room_for_is_reported(shell: Shell, healthy: list[Doc]) -> None:
     documents = with_fields(healthy, HPA, "web", {"spec.maxReplicas": 6, "status.currentMetrics": [CPU_BUSY]})
     policies = {"containerPolicies": [{"containerName": "*", "maxAllowed": {"cpu": "500m"}}]}
     risks = found(shell, with_fields(documents, VPA, "web", {"spec.resourcePolicy": policies}))
