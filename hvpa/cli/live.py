@@ -131,10 +131,12 @@ def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
 
 
 class Reader:
-    """Fills a local copy. `namespace` is the one whose objects are listed, None for all of them."""
+    """Fills a local copy. `namespace` is the one whose objects are listed, None for all of them; `on_unreadable` is
+    called with the kind, namespace, name and fault of an object that can't be read, which ends the command by default."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
         self._transport = transport
+        self.on_unreadable: Callable[[str, str, str, str], None] = _refuse_unreadable
         self.namespace: str | None = namespace
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
 
@@ -205,14 +207,16 @@ class Reader:
         try:
             self.local.store(resource).put(resource.decode(raw))
         except msgspec.MsgspecError as error:
-            raise CommandError(
-                f"{resource.kind} {_name_of(raw, self.namespace)} can't be read: {error}"
-            ) from error
+            name = _name_of(raw)
+            self.on_unreadable(resource.kind, self.namespace or name.namespace, name.name, str(error))
 
 
-def _name_of(raw: msgspec.Raw, namespace: str | None) -> str:
+def _refuse_unreadable(kind: str, namespace: str, name: str, fault: str) -> None:
+    raise CommandError(f"{kind} {namespace}/{name} can't be read: {fault}")
+
+
+def _name_of(raw: msgspec.Raw) -> _Name:
     try:
-        found = msgspec.json.decode(raw, type=_Named).metadata
+        return msgspec.json.decode(raw, type=_Named).metadata
     except msgspec.MsgspecError:
-        found = _Name("?")
-    return f"{namespace or found.namespace}/{found.name}"
+        return _Name("?", "?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from hvpa.cli.arguments import DEFAULT_TOLERANCE_PPM, instant, percentage, tolerance
 from hvpa.cli.errors import DONE, CommandError, UsageError
@@ -85,8 +86,11 @@ def _found(args: argparse.Namespace) -> Inventory:
         raise UsageError("name a namespace or say --all-namespaces, not both")
     from hvpa.cli.report.live import fetch  # its client takes longer to import than all the rest
 
-    local = fetch(args.namespace, args.all_namespaces, args.kubeconfig, args.context, debug=args.debug)
-    return inventory(local, args.vpa_weight)
+    local, unreadable = fetch(
+        args.namespace, args.all_namespaces, args.kubeconfig, args.context, debug=args.debug
+    )
+    found = inventory(local, args.vpa_weight)
+    return replace(found, left_out=(*found.left_out, *unreadable))
 
 
 def _in_files(args: argparse.Namespace) -> Inventory:

@@ -109,7 +109,7 @@ class Totals(Part, frozen=True):
 
 
 class LeftOutView(Part, frozen=True):
-    """An HPA, VPA or Hvpa that points at nothing that an Hvpa can scale."""
+    """An HPA, VPA or Hvpa that points at nothing that an Hvpa can scale, or an object that can't be read."""
 
     kind: str
     namespace: str

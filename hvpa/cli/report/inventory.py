@@ -44,7 +44,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An HPA, VPA or Hvpa that points at nothing that an Hvpa can scale, and why."""
+    """An HPA, VPA or Hvpa that points at nothing that an Hvpa can scale, or an object that can't be read, and why."""
 
     kind: str
     namespace: str

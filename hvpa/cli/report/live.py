@@ -4,11 +4,12 @@ written or watched."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hvpa.api.objects import Vpa
 from hvpa.cli.errors import CommandError
 from hvpa.cli.live import Reader, read_cluster
+from hvpa.cli.report.inventory import LeftOut
 from hvpa.kube.errors import ApiError
 from hvpa.kube.local import LocalCluster
 from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
@@ -20,13 +21,20 @@ _WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
 _FORBIDDEN: Final = 403
 
 
+class Fetched(NamedTuple):
+    """What was read, and the objects that could not be."""
+
+    local: LocalCluster
+    unreadable: list[LeftOut]
+
+
 def fetch(
     namespace: str | None, everywhere: bool, kubeconfig: str | None, context: str | None, *, debug: bool
-) -> LocalCluster:
+) -> Fetched:
     """All that a report reads, of one namespace (default: the kubeconfig context's) or `everywhere`. Raises
     CommandError where a right is missing, ClusterError where the cluster can't be reached."""
 
-    async def read(reader: Reader) -> LocalCluster:
+    async def read(reader: Reader) -> Fetched:
         if everywhere:
             reader.namespace = None
         return await _everything(reader)
@@ -34,12 +42,18 @@ def fetch(
     return read_cluster(read, "hvpa-report", namespace, kubeconfig, context, debug=debug)
 
 
-async def _everything(reader: Reader) -> LocalCluster:
+async def _everything(reader: Reader) -> Fetched:
+    unreadable: list[LeftOut] = []
+
+    def leave_out(kind: str, namespace: str, name: str, fault: str) -> None:
+        unreadable.append(LeftOut(kind, namespace, name, f"it can't be read: {fault}"))
+
+    reader.on_unreadable = leave_out
     for resource in _ALWAYS:
         await _list(reader, resource)
     await _list(reader, HVPAS)
     reader.local.set_vpa_served(await _list(reader, _WHOLE_VPAS))
-    return reader.local
+    return Fetched(reader.local, unreadable)
 
 
 async def _list(reader: Reader, resource: Resource[Any]) -> bool:

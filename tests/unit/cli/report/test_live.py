@@ -109,7 +109,14 @@ def test_a_spec_that_the_server_should_have_refused_is_reported(
     assert "Deployment default/resource-consumer (Hvpa hvpa-sample, VPA hvpa-sample)" in text
 
 
-def test_an_object_that_can_not_be_read_is_named(shell: Shell, api: Api, kubeconfig: str) -> None:
-    api.raw["pods"] = b'{"items": [{"metadata": {"name": "x", "namespace": "far"}, "spec": 3}]}'
-    assert "Pod default/x can't be read" in report(shell, kubeconfig).err
-    assert "Pod far/x can't be read" in report(shell, kubeconfig, "-A").err
+def test_an_object_that_can_not_be_read_is_left_out(
+    shell: Shell, api: Api, kubeconfig: str, shop: list[Doc]
+) -> None:
+    api.put(shop, "shop")
+    strange = {"metadata": {"name": "x", "namespace": "shop"}, "spec": 3}
+    api.objects["shop", "pods"] = [strange]
+    for flags in (("-n", "shop"), ("-A",)):
+        ran = report(shell, kubeconfig, *flags)
+        assert (ran.code, len(ran.json["workloads"])) == (0, 3)
+        left_out = {one["name"]: one["why"] for one in ran.json["leftOut"] if one["kind"] == "Pod"}
+        assert left_out == {"x": "it can't be read: Expected `object`, got `int` - at `$.spec`"}
