@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -31,8 +31,6 @@ _SYNTHETIC: Final = uuid.UUID("5a3c2c6e-6d0e-5b7e-9a51-0f6f4b1f7a55")
 """Namespace of the uids that objects without one are given: the same ones each time."""
 _FORMER_GROUPS: Final = {"extensions": "apps"}
 """Groups that once served the same kinds."""
-R = TypeVar("R", Hpa, Vpa)
-"""A recommender's read-model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,7 @@ class Filled:
         uid = self._uids.get(Key(namespace, str(reference.get("name"))))
         return reference if uid is None else {**reference, "uid": uid}
 
-    def _owned(self, obj: R) -> R:
+    def _owned(self, obj: Hpa | Vpa) -> Hpa | Vpa:
         """The HPA or VPA, owned by the Hvpa where it would be after adoption: it only recommends, to this Hvpa,
         and the selector matches. Manifests written by hand have no owner references, whatever the mode."""
         if obj.metadata.owner_references:
@@ -216,7 +214,7 @@ def _only_recommends(obj: Hpa | Vpa, own: _Own) -> bool:
     return (reference.kind, reference.name) == workload and policy is not None and policy.update_mode == "Off"
 
 
-def _owned_by(obj: R, hvpa: Meta) -> R:
+def _owned_by(obj: Hpa | Vpa, hvpa: Meta) -> Hpa | Vpa:
     owner = OwnerReference(
         kind=HVPAS.kind, name=hvpa.name, uid=hvpa.uid, api_version=API_VERSION, controller=True
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hvpa.api.hvpa import Blend, HvpaObject
 from hvpa.api.objects import Hpa, Vpa, Workload
@@ -17,6 +18,8 @@ from hvpa.kube.parsed import StoredHvpa
 from hvpa.kube.references import HVPA_KIND, Target, reference_of
 from hvpa.reconcile.ports import Key
 
+R = TypeVar("R", Hpa, Vpa)
+"""A recommender."""
 Prepare = Callable[[Objects], Objects]
 """What is done to objects before they are decided on."""
 
@@ -63,8 +66,8 @@ class Inventory:
 
 def inventory(local: LocalCluster, vpa_weight: int, prepare: Prepare = lambda objects: objects) -> Inventory:
     """Everything in `local`, by namespace, kind and name; `vpa_weight` is that of drafts, in percent."""
-    hpas = _by_target([one for key in local.hpas if (one := local.hpas.get(key)) is not None])
-    vpas = _by_target([one for key in local.vpas if (one := local.vpas.get(key)) is not None])
+    hpas = _by_target([hpa for key in local.hpas if (hpa := local.hpas.get(key)) is not None])
+    vpas = _by_target([vpa for key in local.vpas if (vpa := local.vpas.get(key)) is not None])
     hvpas = _hvpas(local)
     subjects, without, targets = [], [], set()
     for workload in sorted(_workloads(local), key=_place):
@@ -150,9 +153,9 @@ def _workloads(local: LocalCluster) -> Iterable[Workload]:
                 yield workload
 
 
-def _by_target(found: Sequence[Hpa] | Sequence[Vpa]) -> dict[Target, list[Hpa | Vpa]]:
+def _by_target(found: Sequence[R]) -> dict[Target, list[R]]:
     """Recommenders by what they point at, in order of their names; those of an Hvpa are found by it."""
-    targets: dict[Target, list[Hpa | Vpa]] = defaultdict(list)
+    targets: dict[Target, list[R]] = defaultdict(list)
     for one in sorted(found, key=lambda one: one.metadata.name):
         reference = reference_of(one)
         if reference.kind != HVPA_KIND:

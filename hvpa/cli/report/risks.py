@@ -112,10 +112,10 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
                     f"container {name} requests {human(resource, request)}, less than its VPA's lower bound of "
                     f"{human(resource, least)}: it depends on what other pods leave unused; raise the request",
                 )
-    for resource, used in () if found else _measured_use(facts.hpa):
+    for measured, used in () if found else _measured_use(facts.hpa):
         yield Risk(
             "RequestTooSmall",
-            f"pods use {used} % of the {resource} that they request: they depend on what others leave unused; "
+            f"pods use {used} % of the {measured} that they request: they depend on what others leave unused; "
             "raise the request",
         )
 

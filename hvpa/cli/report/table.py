@@ -6,7 +6,7 @@ Lines have at most WIDTH columns, but for what has no place to be broken.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from hvpa.api.hvpa import HvpaObject
@@ -148,7 +148,7 @@ def _rest(found: Inventory) -> list[str]:
     return lines
 
 
-def _wrapped(text: str, first: str, others: str) -> Iterable[str]:
+def _wrapped(text: str, first: str, others: str) -> list[str]:
     return textwrap.wrap(
         printable(text),
         WIDTH,
