@@ -132,7 +132,8 @@ def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
 
 class Reader:
     """Fills a local copy. `namespace` is the one whose objects are listed, None for all of them; `on_unreadable` is
-    called with the kind, namespace, name and fault of an object that can't be read, which ends the command by default."""
+    called with the kind, namespace, name and fault of an object that can't be read: by default, that ends the
+    command."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
         self._transport = transport
