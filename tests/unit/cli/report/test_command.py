@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +41,11 @@ def test_the_table_of_a_namespace(shell: Shell) -> None:
     ran = shell.run("report", "-f", str(DATA / "shop.yaml"), "--now", NOW)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == (DATA / "shop.txt").read_text()
+
+
+def test_the_page_in_docs_shows_this_table() -> None:
+    page = Path(__file__).parents[4] / "docs" / "report.md"
+    assert (DATA / "shop.txt").read_text() in page.read_text()
 
 
 def test_no_line_is_wider_than_100_columns(shell: Shell, shop: list[Doc]) -> None:
