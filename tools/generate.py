@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GENERATED = {
     "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
     "docs/explain.schema.json": ("-m", "hvpa.cli.contract"),
+    "docs/report.schema.json": ("-m", "hvpa.cli.report.contract"),
     "docs/simulate.schema.json": ("-m", "hvpa.simulate.wire"),
     "docs/remedies.md": ("-m", "tools.remedies"),
 }

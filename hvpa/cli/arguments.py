@@ -17,6 +17,8 @@ DEFAULT_TOLERANCE_PPM = 100_000
 YEARS = range(1970, 2500)
 """Years that `--now` may be in: windows and time zones have a meaning there, and sums of times an end."""
 
+MOST_PERCENT = 100
+
 MAX_DIGITS = 18
 """Digits of a number that fits into 64 bits with its sign."""
 
@@ -41,6 +43,14 @@ def period(text: str) -> dt.timedelta:
     if not dt.timedelta(seconds=1) <= found <= dt.timedelta(days=1):
         raise argparse.ArgumentTypeError(f"{text}: only durations from 1s to 24h are recommenders' intervals")
     return found
+
+
+def percentage(text: str) -> int:
+    """A whole number from 0 to 100."""
+    value = count_from(0)(text)
+    if value > MOST_PERCENT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to {MOST_PERCENT}")
+    return value
 
 
 def instant(text: str) -> dt.datetime:

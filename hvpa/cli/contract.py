@@ -163,10 +163,10 @@ def explanation(seen: Observation, decision: Decision, applied: Decision | None 
     return Explanation(
         replicas=None if view is None else Replicas(current=view.current, hpa=view.hpa, target=view.target),
         weights=None if weight is None else Weights(hpa=percent(FULL - weight), vpa=percent(weight)),
-        containers=_containers(decision.containers),
+        containers=containers_view(decision.containers),
         recommended=Recommended(
             replicas=view.recommended if judged and view is not None else None,
-            containers=_containers(decision.recommended),
+            containers=containers_view(decision.recommended),
         ),
         changes=decision.workload_patch is not None,
         blocked=[_blocked(one) for one in decision.blocked],
@@ -186,7 +186,7 @@ def _in_mode_apply(decision: Decision) -> InModeApply:
     view = decision.replicas
     return InModeApply(
         replicas=None if view is None else view.target,
-        containers=_containers(decision.containers),
+        containers=containers_view(decision.containers),
         changes=decision.workload_patch is not None,
         blocked=[_blocked(one) for one in decision.blocked],
         ready=next((condition_view(one) for one in decision.status.conditions if one.type == "Ready"), None),
@@ -210,7 +210,8 @@ def to_json(seen: Observation, decision: Decision, applied: Decision | None = No
     return printable_json(msgspec.json.format(encoded, indent=2).decode())
 
 
-def _containers(containers: Mapping[str, ContainerResources]) -> Containers:
+def containers_view(containers: Mapping[str, ContainerResources]) -> Containers:
+    """Requests and limits by container, in the contract's form."""
     return {
         name: Container(
             requests={key: format_resource(key, value) for key, value in one.requests.items()},

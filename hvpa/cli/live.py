@@ -1,15 +1,15 @@
-"""Reading one Hvpa's objects from a cluster, once, with GET and LIST; nothing is written or watched.
+"""Reading objects from a cluster, once, with GET and LIST; nothing is written or watched.
 
-The objects go into the operator's own local copy: what belongs to the Hvpa is found as the operator finds it.
+The objects go into the operator's own local copy: what belongs to an Hvpa is found as the operator finds it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -33,12 +33,22 @@ NOT_OUR_FAULT = frozenset({401, 408, 429})
 """HTTP codes below 500 that say nothing about what was asked for."""
 
 
+T = TypeVar("T")
+
+
 class _Name(msgspec.Struct):
     name: str = ""
+    namespace: str = ""
 
 
 class _Named(msgspec.Struct):
     metadata: _Name = msgspec.field(default_factory=_Name)
+
+
+class _Served(msgspec.Struct):
+    """What an API server says of a group's version (`metav1.APIResourceList`)."""
+
+    resources: list[_Name] = []
 
 
 def fetch(
@@ -46,9 +56,26 @@ def fetch(
 ) -> Objects:
     """The objects of the Hvpa `name`; `namespace` defaults to the kubeconfig context's. Raises CommandError
     where the Hvpa does not exist or can't be read, ClusterError where the cluster can't be reached."""
+
+    async def read(reader: Reader) -> Objects:
+        return await reader.objects(name)
+
+    return read_cluster(read, "hvpa-explain", namespace, kubeconfig, context, debug=debug)
+
+
+def read_cluster(
+    read: Callable[[Reader], Awaitable[T]],
+    user_agent: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    *,
+    debug: bool,
+) -> T:
+    """What `read` makes of the cluster; `namespace` defaults to the kubeconfig context's. Raises as `fetch`."""
     try:
         with nullcontext() if debug else _silence():
-            return asyncio.run(_fetch(name, namespace, kubeconfig, context))
+            return asyncio.run(_connected(read, user_agent, namespace, kubeconfig, context))
     except ConfigError as error:
         raise ClusterError(f"can't reach the cluster: {error}") from error
 
@@ -66,12 +93,17 @@ def _silence() -> Iterator[None]:
         structlog.configure(**before)
 
 
-async def _fetch(name: str, namespace: str | None, kubeconfig: str | None, context: str | None) -> Objects:
+async def _connected(
+    read: Callable[[Reader], Awaitable[T]],
+    user_agent: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+) -> T:
     credentials = await Credentials.load(kubeconfig, context)
-    transport = Transport(credentials, user_agent="hvpa-explain")
-    reader = _Reader(transport, namespace or _default_namespace(kubeconfig, context))
+    transport = Transport(credentials, user_agent=user_agent)
     try:
-        return await reader.objects(name)
+        return await read(Reader(transport, namespace or _default_namespace(kubeconfig, context)))
     except Unreachable as error:
         raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
     except ApiError as error:
@@ -98,71 +130,94 @@ def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
     return namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE
 
 
-class _Reader:
-    """Fills a local copy with what one Hvpa needs."""
+class Reader:
+    """Fills a local copy. `namespace` is the one whose objects are listed, None for all of them; `on_unreadable` is
+    called with the kind, namespace, name and fault of an object that can't be read: by default, that ends the
+    command."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
         self._transport = transport
-        self._namespace = namespace
-        self._local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        self.on_unreadable: Callable[[str, str, str, str], None] = _refuse_unreadable
+        self.namespace: str | None = namespace
+        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
 
     async def objects(self, name: str) -> Objects:
-        """All that belongs to the Hvpa of this name."""
-        if not await self._list(HVPAS):
+        """All that belongs to the Hvpa of this name in the reader's namespace."""
+        assert self.namespace is not None
+        key = Key(self.namespace, name)
+        if not await self.list(HVPAS):
             raise CommandError("the cluster does not know Hvpas: the CRD is not installed")
-        stored = self._local.hvpas.get(Key(self._namespace, name))
+        stored = self.local.hvpas.get(key)
         if stored is None:
-            raise CommandError(f"Hvpa {self._namespace}/{name} does not exist")
-        served = await self._list(VPAS)
-        self._local.set_vpa_served(served)
-        await self._list(HPAS)
+            raise CommandError(f"Hvpa {key} does not exist")
+        served = await self.list(VPAS)
+        self.local.set_vpa_served(served)
+        await self.list(HPAS)
         spec = stored.read().spec
         target = spec.target_ref if spec is not None else None
         resources: dict[str, Resource[Workload]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS)}
         if target is not None and target.kind in resources:
             workload = await self._get(resources[target.kind], target.name)
             if workload is not None and (selector := selector_text(workload.spec.selector)):
-                await self._list(PODS, {"labelSelector": selector})
-        objects = self._local.objects(Key(self._namespace, name))
+                await self.list(PODS, {"labelSelector": selector})
+        objects = self.local.objects(key)
         assert objects is not None
         return objects
 
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
+        assert self.namespace is not None
         try:
-            answer = await self._transport.request("GET", resource.path(self._namespace, name))
+            answer = await self._transport.request("GET", resource.path(self.namespace, name))
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
         self._put(resource, msgspec.Raw(answer))
-        return self._local.workloads[resource.kind].get(Key(self._namespace, name))
+        return self.local.workloads[resource.kind].get(Key(self.namespace, name))
 
-    async def _list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
-        """Put all objects of the namespace; False where the cluster does not know the resource."""
+    async def list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
+        """Put all objects of the namespace; False where the cluster does not know the resource. Raises ApiError."""
 
         def take(page: Page) -> None:
             for item in page.items or ():
                 self._put(resource, item)
 
         try:
-            await read_list(self._transport, resource.path(self._namespace), take, query)
+            await read_list(self._transport, resource.path(self.namespace), take, query)
         except ApiError as error:
             if error.status == 404:
                 return False
             raise
         return True
 
+    async def is_served(self, resource: Resource[Any]) -> bool:
+        """Whether the cluster knows the resource; whoever may log in may read that. Raises ApiError."""
+        try:
+            body = await self._transport.request("GET", resource.api)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        try:
+            known = msgspec.json.decode(body, type=_Served)
+        except msgspec.MsgspecError as error:
+            raise CommandError(f"{resource.api} can't be read: {error}") from error
+        return any(one.name == resource.plural for one in known.resources)
+
     def _put(self, resource: Resource[Any], raw: msgspec.Raw) -> None:
         try:
-            self._local.store(resource).put(resource.decode(raw))
+            self.local.store(resource).put(resource.decode(raw))
         except msgspec.MsgspecError as error:
-            raise CommandError(
-                f"{resource.kind} {self._namespace}/{_name_of(raw)} can't be read: {error}"
-            ) from error
+            name = _name_of(raw)
+            self.on_unreadable(resource.kind, self.namespace or name.namespace, name.name, str(error))
 
 
-def _name_of(raw: msgspec.Raw) -> str:
+def _refuse_unreadable(kind: str, namespace: str, name: str, fault: str) -> None:
+    raise CommandError(f"{kind} {namespace}/{name} can't be read: {fault}")
+
+
+def _name_of(raw: msgspec.Raw) -> _Name:
     try:
-        return msgspec.json.decode(raw, type=_Named).metadata.name
+        return msgspec.json.decode(raw, type=_Named).metadata
     except msgspec.MsgspecError:
-        return "?"
+        return _Name("?", "?")

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "crd": "hvpa.cli.crd",
     "validate": "hvpa.cli.validate",
     "explain": "hvpa.cli.explain",
+    "report": "hvpa.cli.report.command",
     "simulate": "hvpa.cli.simulate",
 }
 """Commands by name, in the order of the help."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.unit.cli.api_server import Api, config, serving
 from tests.unit.cli.support import Doc, Shell, load
 
 
@@ -19,3 +22,24 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
 def gardener() -> list[Doc]:
     """The first example of gardener's README with its objects."""
     return load("gardener.yaml")
+
+
+@pytest.fixture
+def api() -> Api:
+    """The content of a small API server."""
+    return Api()
+
+
+@pytest.fixture
+def server(api: Api) -> Iterator[str]:
+    """The server's address."""
+    with serving(api) as address:
+        yield address
+
+
+@pytest.fixture
+def kubeconfig(server: str, tmp_path: Path) -> str:
+    """A kubeconfig with a context that names a namespace and one that does not."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config(server)))
+    return str(path)

@@ -2,126 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
-
 import pytest
 import yaml
 
 from hvpa.kube.pages import PAGE
+from tests.unit.cli.api_server import Api, config
 from tests.unit.cli.support import NOW, Doc, Ran, Shell, changed, of_kind
-
-PLURALS = {
-    "Hvpa": "hvpas",
-    "Deployment": "deployments",
-    "StatefulSet": "statefulsets",
-    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
-    "VerticalPodAutoscaler": "verticalpodautoscalers",
-    "Pod": "pods",
-}
-
-
-class Api:
-    """A small API server: serves documents by namespace; `fail` maps a plural to the code to answer with."""
-
-    def __init__(self) -> None:
-        self.objects: dict[tuple[str, str], list[Doc]] = {}
-        self.fail: dict[str, int] = {}
-        self.raw: dict[str, bytes] = {}
-        self.asked: list[tuple[str, str]] = []
-
-    def put(self, documents: list[Doc], namespace: str = "default") -> None:
-        """Hold these documents in a namespace, as a cluster would."""
-        for number, document in enumerate(documents):
-            if document["kind"] in PLURALS:
-                filled = {"uid": f"uid-{number}", "resourceVersion": str(number), **document["metadata"]}
-                stored = {**document, "metadata": {**filled, "namespace": namespace}}
-                del stored["apiVersion"], stored["kind"]  # items of lists carry neither
-                self.objects.setdefault((namespace, PLURALS[document["kind"]]), []).append(stored)
-
-    def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
-        """The code and body for a GET."""
-        parts = path.strip("/").split("/")
-        index = parts.index("namespaces")
-        namespace, plural, *name = parts[index + 1 :]
-        self.asked.append((plural, "get" if name else "list"))
-        if plural in self.fail:
-            status = {"kind": "Status", "code": self.fail[plural], "message": f"no {plural} for you"}
-            return self.fail[plural], json.dumps(status).encode()
-        if plural in self.raw:
-            return 200, self.raw[plural]
-        found = self.objects.get((namespace, plural), [])
-        if name:
-            for one in found:
-                if one["metadata"]["name"] == name[0]:
-                    return 200, json.dumps(one).encode()
-            return 404, b'{"message": "not found"}'
-        for selector in query.get("labelSelector", []):
-            key, _, value = selector.partition("=")
-            found = [one for one in found if one["metadata"].get("labels", {}).get(key) == value]
-        start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
-        page: Doc = {"metadata": {}, "items": found[start : start + limit]}
-        if start + limit < len(found):
-            page["metadata"]["continue"] = str(start + limit)
-        return 200, json.dumps(page).encode()
-
-
-@pytest.fixture
-def api() -> Api:
-    """The server's content."""
-    return Api()
-
-
-@pytest.fixture
-def server(api: Api) -> Iterator[str]:
-    """The server's address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            url = urlsplit(self.path)
-            code, body = api.answer(url.path, parse_qs(url.query))
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            return
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def kubeconfig(server: str, tmp_path: Path) -> str:
-    """A kubeconfig with a context that names a namespace and one that does not."""
-    path = tmp_path / "kubeconfig"
-    path.write_text(yaml.safe_dump(config(server)))
-    return str(path)
-
-
-def config(server: str) -> Doc:
-    """A kubeconfig for a server."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "plain",
-        "clusters": [{"name": "it", "cluster": {"server": server}}],
-        "users": [{"name": "me", "user": {}}],
-        "contexts": [
-            {"name": "plain", "context": {"cluster": "it", "user": "me"}},
-            {"name": "shop", "context": {"cluster": "it", "user": "me", "namespace": "shop"}},
-        ],
-    }
 
 
 def explain(shell: Shell, kubeconfig: str, *flags: str) -> Ran:

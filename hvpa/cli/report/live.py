@@ -1,0 +1,72 @@
+"""Reading all workloads, and what recommends for them, from a cluster: one list of each kind, page by page; nothing is
+written or watched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from hvpa.api.objects import Vpa
+from hvpa.cli.errors import CommandError
+from hvpa.cli.live import Reader, read_cluster
+from hvpa.cli.report.inventory import LeftOut
+from hvpa.kube.errors import ApiError
+from hvpa.kube.local import LocalCluster
+from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+
+_ALWAYS: Final[tuple[Resource[Any], ...]] = (DEPLOYMENTS, STATEFULSETS, HPAS, PODS)
+"""What every cluster serves; of Hvpas and VPAs the CRDs may be missing."""
+_WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
+"""With the bounds of the recommendations, which the operator has no use for."""
+_FORBIDDEN: Final = 403
+
+
+class Fetched(NamedTuple):
+    """What was read, and the objects that could not be."""
+
+    local: LocalCluster
+    unreadable: list[LeftOut]
+
+
+def fetch(
+    namespace: str | None, everywhere: bool, kubeconfig: str | None, context: str | None, *, debug: bool
+) -> Fetched:
+    """All that a report reads, of one namespace (default: the kubeconfig context's) or `everywhere`. Raises
+    CommandError where a right is missing, ClusterError where the cluster can't be reached."""
+
+    async def read(reader: Reader) -> Fetched:
+        if everywhere:
+            reader.namespace = None
+        return await _everything(reader)
+
+    return read_cluster(read, "hvpa-report", namespace, kubeconfig, context, debug=debug)
+
+
+async def _everything(reader: Reader) -> Fetched:
+    unreadable: list[LeftOut] = []
+
+    def leave_out(kind: str, namespace: str, name: str, fault: str) -> None:
+        unreadable.append(LeftOut(kind, namespace, name, f"it can't be read: {fault}"))
+
+    reader.on_unreadable = leave_out
+    for resource in _ALWAYS:
+        await _list(reader, resource)
+    await _list(reader, HVPAS)
+    reader.local.set_vpa_served(await _list(reader, _WHOLE_VPAS))
+    return Fetched(reader.local, unreadable)
+
+
+async def _list(reader: Reader, resource: Resource[Any]) -> bool:
+    """Put all objects of a kind; False where the cluster does not serve it."""
+    try:
+        return await reader.list(resource)
+    except ApiError as error:
+        if error.status != _FORBIDDEN:
+            raise
+        # Rights are checked first: without one for a CRD that is not installed, the response is the same.
+        if not await reader.is_served(resource):
+            return False
+        wider = "" if reader.namespace is not None else ", or -n NAMESPACE for one namespace"
+        raise CommandError(
+            f"no right to list {resource.plural}: {error}; hvpa report needs the verb list{wider}"
+        ) from error

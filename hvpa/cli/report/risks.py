@@ -1,0 +1,300 @@
+"""What is risky about a workload as it is scaled now, and what mends it: an ordered list of small checks.
+
+What belongs here: what the objects themselves say. What a recommender must have to count is decided in `hvpa.core`; its
+findings are passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hvpa.api.objects import Hpa, Metric, MetricSource, Vpa, condition
+from hvpa.api.text import names
+from hvpa.api.timestamp import format_timestamp
+from hvpa.cli.report.costs import human
+from hvpa.cli.report.inventory import Subject
+from hvpa.core.judgement import saturation
+from hvpa.core.model import Decision, Observation
+from hvpa.core.path import SlotKey
+from hvpa.core.rollout import PROGRESSING, rollout_gaps
+from hvpa.core.slots import (
+    RESOURCES,
+    amount,
+    policies_by_name,
+    present_resources,
+    recommendations,
+    request_now,
+)
+from hvpa.core.wish import TOO_MANY_REPLICAS
+
+_PERCENT: Final = 100
+_KEDA: Final = ("app.kubernetes.io/managed-by", "keda-operator")
+"""The label of the HPAs that KEDA creates."""
+_SCALED_OBJECT: Final = "ScaledObject"
+_SILENT: Final = frozenset({"NotConfigured", "NotReady", "NoPods"})
+"""Reasons of HpaActive and VpaActive that are no fault of the recommender."""
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One risk: a reason in one word, and a sentence with the remedy."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is looked at: the workload, what the first blend's decision has seen, and each blend's decision."""
+
+    subject: Subject
+    seen: Observation
+    decisions: tuple[Decision, ...]
+
+    @property
+    def hpa(self) -> Hpa | None:
+        """The HPA that is read, or one that points at the workload."""
+        return self.seen.hpa.object or next(iter(self.subject.hpas), None)
+
+    @property
+    def vpa(self) -> Vpa | None:
+        """The VPA that is read, with its bounds, or one that points at the workload."""
+        read = self.seen.vpa.object
+        known = (*self.subject.candidates[0].objects.vpas, *self.subject.vpas)
+        found = (one for one in known if read is None or one.metadata.name == read.metadata.name)
+        return next(found, None)
+
+
+def risks(facts: Facts) -> Iterator[Risk]:
+    """All risks of a workload, the most pressing kind first."""
+    for check in CHECKS:
+        yield from check(facts)
+
+
+def _starving(facts: Facts) -> Iterator[Risk]:
+    for name, when in sorted(facts.seen.pods.starving.items()):
+        yield Risk(
+            "OutOfMemory",
+            f"container {name} ran out of memory at {format_timestamp(when)} with the request and limit that it has "
+            "now; raise both",
+        )
+
+
+def _memory_limits(facts: Facts) -> Iterator[Risk]:
+    targets = recommendations(facts.vpa) if facts.vpa is not None else {}
+    for container in facts.subject.workload.spec.template.spec.containers:
+        limit = amount(container.resources.limits, "memory")
+        found = targets.get(container.name)
+        wanted = None if found is None else amount(found.uncapped_target or found.target, "memory")
+        if limit is not None and wanted is not None and limit < wanted:
+            yield Risk(
+                "LimitTooSmall",
+                f"the memory limit of container {container.name} is {human('memory', limit)}, and its VPA recommends "
+                f"{human('memory', wanted)}: it is likely to be killed; raise the limit",
+            )
+
+
+def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
+    """Where even the VPA's lower bound is above the request, or the HPA measures more than is requested."""
+    resources = present_resources(facts.subject.workload.spec.template.spec.containers)
+    targets = recommendations(facts.vpa) if facts.vpa is not None else {}
+    found = False
+    for name, recommended in sorted(targets.items()):
+        for resource in RESOURCES if name in resources else ():
+            least = amount(recommended.lower_bound, resource)
+            request = request_now(resources[name], SlotKey(name, resource), facts.seen.pods)
+            if least is not None and 0 < request < least:
+                found = True
+                yield Risk(
+                    "RequestTooSmall",
+                    f"container {name} requests {human(resource, request)}, less than its VPA's lower bound of "
+                    f"{human(resource, least)}: it depends on what other pods leave unused; raise the request",
+                )
+    for measured, used in () if found else _measured_use(facts.hpa):
+        yield Risk(
+            "RequestTooSmall",
+            f"pods use {used} % of the {measured} that they request: they depend on what others leave unused; "
+            "raise the request",
+        )
+
+
+def _measured_use(hpa: Hpa | None) -> Iterator[tuple[str, int]]:
+    """Of resources that the HPA measures above their requests: how much, in percent."""
+    for source in _sources(() if hpa is None else hpa.status.current_metrics or ()):
+        used = source.current.average_utilization
+        if used is not None and used > _PERCENT:
+            yield source.name, used
+
+
+def _requests_missing(facts: Facts) -> Iterator[Risk]:
+    template = facts.subject.workload.spec.template.spec
+    relative = _relative_resources(facts.hpa)
+    for name, one in present_resources(template.containers).items():
+        for resource in RESOURCES:
+            whole = None if template.resources is None else amount(template.resources.requests, resource)
+            if whole is not None or request_now(one, SlotKey(name, resource), facts.seen.pods) > 0:
+                continue
+            what = f"container {name} requests no {resource}"
+            if resource in relative:
+                yield Risk(
+                    "NoRequest",
+                    f"{what}, so the HPA has no {resource} utilization to scale on; set a request, or a target of type "
+                    "AverageValue",
+                )
+            else:
+                why = "is evicted first" if resource == "memory" else "is given what others leave"
+                yield Risk("NoRequest", f"{what}: it {why}, and its use is not in these costs; set a request")
+
+
+def _chasing(facts: Facts) -> Iterator[Risk]:
+    """An HPA on utilization beside a VPA that changes the same requests."""
+    for hpa in facts.subject.hpas:
+        relative = _relative_resources(hpa)
+        for vpa in facts.subject.vpas:
+            both = sorted(relative & _changed_resources(facts, vpa))
+            if both:
+                what = " and ".join(both)
+                yield Risk(
+                    "UtilizationBesideVpa",
+                    f"HPA {hpa.metadata.name} scales on {what} utilization, and VPA {vpa.metadata.name} changes the "
+                    f"{what} requests that utilization is relative to, so they chase each other; let one Hvpa use "
+                    "both, or set the VPA's updateMode to Off",
+                )
+
+
+def _changed_resources(facts: Facts, vpa: Vpa) -> set[str]:
+    """The resources of which a VPA changes requests by itself."""
+    policy = vpa.spec.update_policy
+    if policy is not None and policy.update_mode == "Off":
+        return set()
+    resource_policy = vpa.spec.resource_policy
+    find = policies_by_name(resource_policy.container_policies if resource_policy is not None else ())
+    found: set[str] = set()
+    for container in facts.subject.workload.spec.template.spec.containers:
+        policy_of = find(container.name)
+        if policy_of.mode != "Off":
+            controlled = policy_of.controlled_resources
+            found.update(RESOURCES if controlled is None else controlled)
+    return found
+
+
+def _several(facts: Facts) -> Iterator[Risk]:
+    if len(facts.subject.hpas) > 1:
+        many = names([one.metadata.name for one in facts.subject.hpas])
+        why = "Kubernetes lets none of them scale (AmbiguousSelector)"
+        yield Risk("SeveralHpas", f"HPAs {many} point at the same workload: {why}; delete all but one")
+    if len(facts.subject.vpas) > 1:
+        many = names([one.metadata.name for one in facts.subject.vpas])
+        yield Risk(
+            "SeveralVpas",
+            f"VPAs {many} point at the same workload: which of them counts is not defined; delete all but one",
+        )
+
+
+def _hvpa_faults(facts: Facts) -> Iterator[Risk]:
+    problem = facts.seen.problem
+    if problem is not None:
+        yield Risk(problem.reason, problem.message)
+    for hvpa in facts.subject.hvpas:
+        ready = next((one for one in hvpa.status.conditions if one.type == "Ready"), None)
+        if (
+            ready is not None
+            and ready.status == "False"
+            and (problem is None or ready.reason != problem.reason)
+        ):
+            yield Risk(
+                "HvpaNotReady", f"Hvpa {hvpa.metadata.name} is not Ready ({ready.reason}): {ready.message}"
+            )
+
+
+def _recommenders(facts: Facts) -> Iterator[Risk]:
+    """A recommender that does not count now, as the decision says."""
+    for kind, short in (("HpaActive", "HPA"), ("VpaActive", "VPA")):
+        found = next((one for one in facts.decisions[0].status.conditions if one.type == kind), None)
+        if found is not None and found.status == "False" and found.reason not in _SILENT:
+            yield Risk(found.reason, f"the {short} does not count: {found.message}")
+
+
+def _ends(facts: Facts) -> Iterator[Risk]:
+    hpa = facts.hpa
+    if hpa is not None:
+        least, most = hpa.spec.min_replicas, hpa.spec.max_replicas
+        limited = condition(hpa.status.conditions, "ScalingLimited")
+        if least == most:
+            yield Risk(
+                "FixedReplicas",
+                f"minReplicas and maxReplicas of HPA {hpa.metadata.name} are both {most}, so it can't scale; raise "
+                "maxReplicas",
+            )
+        elif limited is not None and limited.status == "True" and limited.reason == TOO_MANY_REPLICAS:
+            yield Risk(
+                "AtMaxReplicas",
+                f"HPA {hpa.metadata.name} wants more than maxReplicas, {most}; raise it, or let pods grow",
+            )
+    for joint in (one.joint for one in facts.decisions if one.joint is not None):
+        for text in saturation(joint):
+            yield Risk("Saturated", f"{text}; raise maxReplicas or maxAllowed")
+
+
+def _pods(facts: Facts) -> Iterator[Risk]:
+    workload, pods = facts.subject.workload, facts.seen.pods
+    count = workload.spec.replicas
+    if count == 0:
+        yield Risk(
+            "ScaledToZero", "there are 0 replicas: an Hvpa leaves that alone until something scales it up"
+        )
+        return
+    if count == 1:
+        yield Risk("SingleReplica", "there is one replica, so nothing serves while it is replaced; run two")
+    if pods.unready:
+        many = names(list(pods.unready))
+        yield Risk(
+            "UnreadyPods", f"not ready: {many}; requests are changed once they are, or have failed for long"
+        )
+    progress = condition([*workload.status.conditions], PROGRESSING)
+    if progress is not None and progress.status == "False":
+        yield Risk("RolloutStuck", f"the last rollout does not go on ({progress.reason}): {progress.message}")
+    elif gaps := rollout_gaps(workload):
+        yield Risk("RolloutIncomplete", f"the last rollout is not complete: {'; '.join(gaps)}")
+
+
+def _keda(facts: Facts) -> Iterator[Risk]:
+    label, value = _KEDA
+    for hpa in facts.subject.hpas:
+        controller = hpa.metadata.controller()
+        owner = controller.name if controller is not None and controller.kind == _SCALED_OBJECT else None
+        if owner is not None or hpa.metadata.labels.get(label) == value:
+            yield Risk(
+                "Keda",
+                f"HPA {hpa.metadata.name} is KEDA's, which also scales to 0 and back: an Hvpa can watch it (mode "
+                "Recommend); before mode Apply, delete the ScaledObject",
+            )
+
+
+CHECKS: Final[tuple[Callable[[Facts], Iterator[Risk]], ...]] = (
+    _starving,
+    _memory_limits,
+    _requests_exceeded,
+    _requests_missing,
+    _hvpa_faults,
+    _several,
+    _chasing,
+    _recommenders,
+    _ends,
+    _pods,
+    _keda,
+)
+"""What is looked for, in the order in which it is reported."""
+
+
+def _relative_resources(hpa: Hpa | None) -> set[str]:
+    """The resources whose utilization an HPA scales on."""
+    found = _sources(() if hpa is None else hpa.spec.metrics)
+    return {one.name for one in found if one.target.average_utilization is not None}
+
+
+def _sources(metrics: list[Metric] | tuple[()]) -> list[MetricSource]:
+    """The resource metrics among these, of pods or of one container."""
+    return [found for one in metrics if (found := one.resource or one.container_resource) is not None]

@@ -1,0 +1,129 @@
+"""A small API server for commands that read a cluster, and a kubeconfig for it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tests.unit.cli.support import Doc
+
+PLURALS = {
+    "Hvpa": "hvpas",
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
+    "VerticalPodAutoscaler": "verticalpodautoscalers",
+    "Pod": "pods",
+}
+
+
+class Api:
+    """A small API server: serves documents by namespace; `fail` maps a plural to the code to answer with."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], list[Doc]] = {}
+        self.fail: dict[str, int] = {}
+        self.raw: dict[str, bytes] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.unserved: set[str] = set()
+        self.discovered: dict[str, tuple[int, bytes]] = {}
+
+    def put(self, documents: list[Doc], namespace: str = "default") -> None:
+        """Hold these documents in a namespace, as a cluster would."""
+        for number, document in enumerate(documents):
+            if document["kind"] in PLURALS:
+                filled = {"uid": f"uid-{number}", "resourceVersion": str(number), **document["metadata"]}
+                stored = {**document, "metadata": {**filled, "namespace": namespace}}
+                del stored["apiVersion"], stored["kind"]  # items of lists carry neither
+                self.objects.setdefault((namespace, PLURALS[document["kind"]]), []).append(stored)
+
+    def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
+        """The code and body for a GET."""
+        parts = path.strip("/").split("/")
+        if parts[-1] not in PLURALS.values() and "namespaces" not in parts:
+            return self.discovery(path)
+        namespace, plural, *name = (
+            parts[parts.index("namespaces") + 1 :] if "namespaces" in parts else ("", parts[-1])
+        )
+        self.asked.append((plural, "get" if name else "list"))
+        if plural in self.fail:
+            status = {"kind": "Status", "code": self.fail[plural], "message": f"no {plural} for you"}
+            return self.fail[plural], json.dumps(status).encode()
+        if plural in self.raw:
+            return 200, self.raw[plural]
+        found = self.found(namespace, plural)
+        if name:
+            for one in found:
+                if one["metadata"]["name"] == name[0]:
+                    return 200, json.dumps(one).encode()
+            return 404, b'{"message": "not found"}'
+        for selector in query.get("labelSelector", []):
+            key, _, value = selector.partition("=")
+            found = [one for one in found if one["metadata"].get("labels", {}).get(key) == value]
+        start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+        page: Doc = {"metadata": {}, "items": found[start : start + limit]}
+        if start + limit < len(found):
+            page["metadata"]["continue"] = str(start + limit)
+        return 200, json.dumps(page).encode()
+
+    def found(self, namespace: str, plural: str) -> list[Doc]:
+        """The objects of a namespace; of all where it is empty."""
+        kept = [
+            many
+            for (place, what), many in self.objects.items()
+            if what == plural and namespace in ("", place)
+        ]
+        return [one for many in kept for one in many]
+
+    def discovery(self, path: str) -> tuple[int, bytes]:
+        """What is served under a group's version."""
+        self.asked.append((path, "discovery"))
+        if path in self.discovered:
+            return self.discovered[path]
+        if path in self.unserved:
+            return 404, b'{"message": "not found"}'
+        return 200, json.dumps({"resources": [{"name": one} for one in PLURALS.values()]}).encode()
+
+
+@contextmanager
+def serving(api: Api) -> Iterator[str]:
+    """Serve it; the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            code, body = api.answer(url.path, parse_qs(url.query))
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
+def config(server: str) -> Doc:
+    """A kubeconfig for a server."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "plain",
+        "clusters": [{"name": "it", "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {}}],
+        "contexts": [
+            {"name": "plain", "context": {"cluster": "it", "user": "me"}},
+            {"name": "shop", "context": {"cluster": "it", "user": "me", "namespace": "shop"}},
+        ],
+    }
