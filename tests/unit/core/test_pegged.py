@@ -52,6 +52,7 @@ def reason(decision: Decision) -> str:
 
 def test_what_the_hpa_asks_for_while_pods_become_ready_is_neither_corrected_nor_stale() -> None:
     seen = pegged(SINCE_LONG, SINCE_LONG, SINCE_LATELY, SINCE_LATELY)
+    decision = build.decided(seen)
     for _ in range(4):
         decision = build.decided(seen)
         assert (decision.mailbox, reason(decision)) == (None, "Recommending")
@@ -68,6 +69,7 @@ def test_what_the_hpa_asks_for_while_pods_become_ready_is_neither_corrected_nor_
 def test_a_count_that_its_metrics_do_not_call_for_is_corrected_once_all_are_measured(times: int) -> None:
     hpa = jointly.hpa(4, jointly.utilization("cpu", 50, 50, "500m"), wish=8)
     seen = replace(pegged(*[SINCE_LONG] * 4), hpas=(hpa,))
+    decision = build.decided(seen)
     for _ in range(times):
         decision = build.decided(seen)
         seen = again(seen, decision)

@@ -102,7 +102,7 @@ def test_it_is_reconciled_where_nothing_differs() -> None:
 
 
 OFF = {"updatePolicy": {"updateMode": "Off"}}
-MORE = {"desired": 6, "utilization": 100}
+MORE: dict[str, Any] = {"desired": 6, "utilization": 100}
 
 
 @pytest.mark.parametrize(
@@ -444,7 +444,9 @@ def without(part: str, field: str) -> dict[str, Any]:
     return {**silent, part: {**silent[part], field: None}}
 
 
-MOST = {"resourcePolicy": {"containerPolicies": [{"containerName": "*", "maxAllowed": {"memory": "2Gi"}}]}}
+MOST: dict[str, Any] = {
+    "resourcePolicy": {"containerPolicies": [{"containerName": "*", "maxAllowed": {"memory": "2Gi"}}]}
+}
 
 
 @pytest.mark.parametrize(
