@@ -174,12 +174,20 @@ class VpaUpdatePolicy(ReadModel, frozen=True):
     update_mode: str = ""
 
 
+class VpaRecommender(ReadModel, frozen=True):
+    """A recommender by its name."""
+
+    name: str = ""
+
+
 class VpaSpecRead(ReadModel, frozen=True):
     """A VPA's spec."""
 
     target_ref: ObjectReference = ObjectReference()
     update_policy: VpaUpdatePolicy | None = None
     resource_policy: VpaResourcePolicy | None = None
+    recommenders: list[VpaRecommender] | None = None
+    """Those that are to recommend; none: the default one."""
 
     def policy(self, container: str) -> VpaContainerPolicy:
         """The container's policy: its own, else the one of `*`, else the default."""

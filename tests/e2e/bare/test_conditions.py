@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -55,7 +55,7 @@ def reported(kind: str, status: str, reason: str, message: str) -> Json:
     return condition(kind, status, reason) | {"message": message, "lastUpdateTime": ago(minutes=1)}
 
 
-def waiting_pod(stage: Stage, **status: object) -> None:
+def waiting_pod(stage: Stage, **status: Any) -> None:
     stage.pod("stuck", phase="Pending", **status)
 
 
@@ -73,7 +73,7 @@ def hpa_has_no_metrics(stage: Stage) -> None:
 def recommender_stops(stage: Stage) -> None:
     """The recommender writes a last time; its upper bounds would move from now on."""
     moving = entry("app", stage.requests)
-    moving["upperBound"] = {"memory": str(2 * GB)}
+    moving["upperBound"] = {"memory": str(2 * GB + 1)}
     provided = condition("RecommendationProvided", "True", "", ago(hours=2))
     status = {"conditions": [provided], "recommendation": {"containerRecommendations": [moving]}}
     stage.api.patch_status("VerticalPodAutoscaler", stage.name, stage.namespace, status)
@@ -99,6 +99,11 @@ def paused(stage: Stage) -> None:
     stage.set_requests(cpu="600m")
     stage.rollout(complete=False)
     stage.vpa_recommends(**stage.requests)
+
+
+def resumed(stage: Stage) -> None:
+    stage.change_workload({"paused": None})
+    content(stage)
 
 
 def away(stage: Stage) -> None:
@@ -168,7 +173,7 @@ ROWS = (
         "a Deployment that is paused",
         paused,
         ("False", "DeploymentPaused"),
-        lambda stage: (stage.change_workload({"paused": None}), content(stage)),
+        resumed,
         text="spec.paused",
     ),
     Row(

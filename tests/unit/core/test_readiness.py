@@ -111,10 +111,15 @@ MORE: dict[str, Any] = {"desired": 6, "utilization": 100}
         pytest.param(
             {"spec": {"hpa": {"scaleUp": OFF}}, **MORE},
             ("True", "HeldBack"),
-            "replicas 3 to 5 held by UpdatePolicy",
+            "replicas 3 -> 5 held by UpdatePolicy",
             id="a gate of the user's own",
         ),
-        pytest.param({"spec": {"mode": "Recommend"}, **MORE}, ("True", "Recommend"), "shown", id="Recommend"),
+        pytest.param(
+            {"spec": {"mode": "Recommend"}, **MORE},
+            ("True", "Recommend"),
+            "nothing is changed",
+            id="Recommend",
+        ),
         pytest.param({"spec": {"mode": "Paused"}}, ("True", "Paused"), "mode Paused", id="Paused"),
         pytest.param(
             {"utilization": None},
@@ -415,14 +420,14 @@ def test_contested_says_who_and_what_helps() -> None:
     decision = decided(**MORE, target=target, status={"axes": axes})
     kinds = {one.type: one for one in decision.status.conditions}
     assert (kinds["Contested"].status, kinds["Contested"].reason) == ("True", "SetBack")
-    expected = "kubectl keeps reverting replicas: remove spec.replicas from what it applies; tried again at "
+    expected = "kubectl keeps reverting replicas: remove spec.replicas from what it applies; retrying at "
     assert kinds["Contested"].message.startswith(expected + "2026-11-21T10:01:00")
     assert ready(decision) == ("False", "Contested")
     assert [one.reason for one in decision.events if one.type == "Warning"] == ["SetBack"]
 
 
 # --- recommendations that are too old --------------------------------------------------------------------------------
-def spoken(seconds: float, upper: str = "2Gi", **spec: Any) -> dict[str, Any]:
+def spoken(seconds: float, upper: str = "2147483649", **spec: Any) -> dict[str, Any]:
     """A VPA whose status was written so long ago."""
     entry = {"containerName": "app", "target": TARGETS["app"], "upperBound": {"memory": upper}}
     return {
@@ -457,6 +462,9 @@ MOST: dict[str, Any] = {
         pytest.param(spoken(9999, "1Gi"), False, id="the bound is the target: the recommender's minimum"),
         pytest.param(spoken(9999, **MOST), False, id="the bound is maxAllowed"),
         pytest.param(spoken(9999, "much"), False, id="a bound that can't be read"),
+        pytest.param(spoken(9999, "2048M"), False, id="a bound that is rounded, and says so by its suffix"),
+        pytest.param(spoken(9999, "2147483648"), False, id="a bound that is rounded to whole MiB"),
+        pytest.param(spoken(9999, recommenders=[{"name": "mine"}]), False, id="another recommender"),
         pytest.param(
             build.merged(spoken(9999), {"metadata": {"creationTimestamp": "1990-01-01T00:00:00Z"}}),
             False,

@@ -194,7 +194,7 @@ def test_demand_that_the_path_has_no_room_for_is_reported(shell: Shell, healthy:
     documents = with_fields(healthy, HPA, "web", {"spec.maxReplicas": 6, "status.currentMetrics": [CPU_BUSY]})
     policies = {"containerPolicies": [{"containerName": "*", "maxAllowed": {"cpu": "500m"}}]}
     risks = found(shell, with_fields(documents, VPA, "web", {"spec.resourcePolicy": policies}))
-    assert risks["Saturated"].endswith("which is all that there may be; raise maxReplicas or maxAllowed")
+    assert risks["Saturated"].endswith("raise maxReplicas or maxAllowed")
 
 
 def test_without_a_recommender_there_is_nothing_to_judge(shell: Shell, healthy: list[Doc]) -> None:
