@@ -65,7 +65,7 @@ def test_the_five_demands(asked: Row, answer: Row) -> None:
     assert answer["usual memory"] == format_memory(slots[MEMORY].usual or 0)
     assert int(answer["n₀"]) == max(slots[key].usual_replicas or 0 for key in (CPU, MEMORY))
     assert read_pods(f"{answer['replicas']} × {cpu}, {answer['memory']}") == result(decision)
-    assert [one.reason for one in decision.blocked] == (["Rollout"] if later else [])
+    assert [one.reason for one in decision.blocked] == (["SustainedDemand"] if later else [])
     if later:
         there, axes = result(decision), short_for(5)
         assert result(decided(there, used, usual, targets, None, short_for(4))) == there

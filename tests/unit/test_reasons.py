@@ -44,8 +44,8 @@ def texts(node: ast.expr, constants: dict[str, str]) -> Iterable[str]:
 def reasons() -> set[str]:
     found: set[str] = set()
     for path in CORE.rglob("*.py"):
-        if path.name == "events.py":
-            continue  # those of Events are others
+        if path.name in ("events.py", "why.py") or path.name.startswith("review"):
+            continue  # those of Events, and of remarks on manifests, are others
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         module = importlib.import_module(name)
         constants = {key: value for key, value in vars(module).items() if isinstance(value, str)}

@@ -377,7 +377,7 @@ def test_an_explanation_names_what_a_measurement_and_a_rollout_wait_for(shell: S
     assert "not ready: web-14" in explained
     assert "waited for until its progress deadline 2026-11-21T10:05:00Z (in 5m)" in explained
     assert "next measurement: counts 60 seconds after the last change" in explained
-    assert "replicas: 15 applied from 20 desired at weight 50, 2026-11-21T09:50:00Z" in explained
+    assert "replicas: 15 applied when the HPA asked for 20, at weight 50, 2026-11-21T09:50:00Z" in explained
 
 
 def test_an_explanation_says_that_a_rollout_is_no_longer_waited_for(shell: Shell) -> None:

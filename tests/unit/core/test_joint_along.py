@@ -75,7 +75,7 @@ def raised(hours: float, *, killed: bool = False, target: str = "1Gi") -> Decisi
 
 def test_memory_that_was_raised_is_not_taken_back_for_a_day() -> None:
     young = raised(23)
-    assert held(young) == [("down", "memory", "StabilizationWindow")]
+    assert held(young) == [("down", "memory", "OutOfMemory")]
     assert young.blocked[0].until == at(hours=1)
     assert requests(young) == {"cpu": 1000, "memory": 2 * GIB}
     assert young.recheck_after == dt.timedelta(hours=1)

@@ -71,7 +71,7 @@ def test_what_somebody_sets_back_again_is_contested_and_pods_stay_as_they_are() 
     decision = decided(2, "2500m", status={"axes": {"horizontal": axis}})
     assert count(decision) == 2
     assert held(decision) == [("up", "replicas", "Contested")]
-    assert decision.recheck_after == dt.timedelta(minutes=5)
+    assert decision.recheck_after == dt.timedelta(minutes=1)
 
 
 def test_a_starving_container_lets_replicas_pass_the_stabilization_window() -> None:

@@ -28,7 +28,7 @@ def condition(decision: Decision, kind: str) -> tuple[str, str]:
 
 
 LONG = "v" * 32_768
-UNREADABLE = {"schedule": "later", "duration": "1h", "timeZone": "Mars/Olympus"}
+UNREADABLE = {"schedule": "0 1 * * *", "duration": "1h", "timeZone": "Mars/Olympus"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from hvpa.api.objects import LabelSelectorRequirement, Selector
 from hvpa.api.status import HvpaStatus
 from hvpa.core import Objects
+from hvpa.core.model import OtherHvpa
 from hvpa.core.report import failed_status, selector_text, still_failing, unapplied_status
 from tests.unit.core import build
 from tests.unit.core.build import NOW, at
@@ -149,7 +150,7 @@ FOREIGN_HPA = build.hpa(
 @pytest.mark.parametrize(
     ("change", "reasons"),
     [
-        ({"rivals": ("other",)}, ["TargetShared"]),
+        ({"others": (OtherHvpa("other"),)}, ["TargetShared"]),
         ({"workload": None}, ["TargetNotFound"]),
         ({"hpas": (FOREIGN_HPA,), "vpas": (build.vpa({"app": {"cpu": "1"}}),)}, ["ForeignHpa"]),
         ({"vpas": (), "hpas": (build.hpa(),)}, []),
@@ -256,7 +257,9 @@ ZONE = {"maintenanceWindows": [{"schedule": "0 3 * * *", "duration": "1h", "time
     ("change", "spec", "replicas", "selector"),
     [
         pytest.param({"workload": None}, {}, None, None, id="of a target that is gone no number is left"),
-        pytest.param({"rivals": ("other",)}, {}, None, "app=web", id="of one that is shared no count"),
+        pytest.param(
+            {"others": (OtherHvpa("other"),)}, {}, None, "app=web", id="of one that is shared no count"
+        ),
         pytest.param({}, ZONE, 7, "app=web", id="of one that is not scaled for a faulty spec the count"),
     ],
 )

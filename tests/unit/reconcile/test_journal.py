@@ -44,7 +44,7 @@ def test_a_state_is_logged_once_with_its_remedy_and_once_when_it_is_over() -> No
     again = Cycle(world.one)
     assert again.lines() == [], "nor by an operator that has just started"
     again.cluster.one = replace(again.one, workload=workload)
-    assert again.lines() == [("info", "TargetNotFound is over: Ready is True, Reconciled")]
+    assert again.lines() == [("info", "TargetNotFound is over: Ready is False, VpaInactive")]
     assert again.lines() == []
 
 
@@ -56,7 +56,7 @@ def test_a_write_that_keeps_failing_is_logged_once() -> None:
     [event] = [one for one in world.written("event") if one.reason == "WriteFailed"]
     assert event.message == failed.removeprefix("WriteFailed: ")
     del world.cluster.failures["owned"]
-    assert world.lines() == [("info", "WriteFailed is over: Ready is True, Reconciled")]
+    assert world.lines() == [("info", "WriteFailed is over: Ready is False, HpaInactive")]
 
 
 def test_a_condition_s_event_is_not_lost_to_a_write_that_fails_later() -> None:
