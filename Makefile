@@ -133,7 +133,7 @@ audit: venv ## audit the dependencies (AUDIT_ARGS=--quick: without the half minu
 
 .PHONY: clean
 clean: ## remove .venv and caches (the built control plane stays in the user's cache)
-	@rm -rf $(VENV) .venv.lock build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	@rm -rf $(VENV) .venv.lock .venv.replaced build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	  .import_linter_cache .coverage
 	@find $(PRESENT) -type d -name __pycache__ -prune -exec rm -rf {} +
 
