@@ -15,6 +15,7 @@ PYTHON_IMAGE ?=
 CONFIG ?= config/default
 SBOM ?= hvpa.cdx.json
 MINUTES ?= 20
+LOAD ?= 500m
 TARGET ?= decision
 FUZZ_SECONDS ?= 300
 
@@ -143,8 +144,16 @@ control-plane: venv ## build the programs of the control plane (once; several mi
 	@$(PY) -m tests.e2e.world build
 
 .PHONY: cluster-up
-cluster-up: venv ## start a control plane of your own; prints how to reach it
+cluster-up: venv ## start a control plane of your own; prints how to use it
 	@$(PY) -m tests.e2e.world up
+
+.PHONY: cluster-env
+cluster-env: venv ## print what a shell needs to use it (for `eval`)
+	@$(PY) -m tests.e2e.world env
+
+.PHONY: cluster-load
+cluster-load: venv ## share LOAD (500m of CPU in total) among the pods labelled app=web, until Ctrl-C (LOAD_ARGS=--help)
+	@$(PY) -m tests.e2e.world load --cpu $(LOAD) $(LOAD_ARGS)
 
 .PHONY: cluster-down
 cluster-down: venv ## stop it, or what `make demo KEEP=1` has left running
