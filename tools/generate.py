@@ -13,6 +13,8 @@ GENERATED = {
     "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
     "docs/explain.schema.json": ("-m", "hvpa.cli.contract"),
     "docs/simulate.schema.json": ("-m", "hvpa.simulate.wire"),
+    "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),
+    "README.md": ("-m", "tools.evidence", "README.md"),
 }
 """File, and the arguments of the Python that prints it."""
 
