@@ -96,7 +96,7 @@ class Show:
         if elapsed >= fall.start and ("out" in lacks or "up" in lacks):
             return True
         if lacks:
-            return elapsed >= scenario.seconds
+            return elapsed >= scenario.seconds + _GRACE_SECONDS
         quiet = elapsed >= max(after.start, self._steps[-1].seconds) + _QUIET_SECONDS
         back = state_of(self._seen[-1]) == state_of(self._seen[0])
         return (back and quiet) or elapsed >= scenario.seconds + _GRACE_SECONDS
