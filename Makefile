@@ -8,13 +8,14 @@ KIND ?= kind
 IMG ?= hvpa:0.1.0
 KIND_CLUSTER ?= hvpa-e2e
 CHROMIUM ?=
-SCENARIO ?= examples/flash-crowd/scenario.yaml
+SCENARIO ?= examples/large-base/scenario.yaml
 OUT ?= simulation.html
 OUT_DIR ?= evidence
 PYTHON_IMAGE ?=
 CONFIG ?= config/default
 SBOM ?= hvpa.cdx.json
 MINUTES ?= 20
+LOAD ?= 500m
 TARGET ?= decision
 FUZZ_SECONDS ?= 300
 
@@ -137,7 +138,7 @@ audit: venv ## audit the dependencies (AUDIT_ARGS=--quick: without the half minu
 
 .PHONY: clean
 clean: ## remove .venv and caches (the built control plane stays in the user's cache)
-	@rm -rf $(VENV) .venv.lock build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	@rm -rf $(VENV) .venv.lock .venv.replaced build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	  .import_linter_cache .coverage
 	@find $(PRESENT) -type d -name __pycache__ -prune -exec rm -rf {} +
 
@@ -147,8 +148,16 @@ control-plane: venv ## build the programs of the control plane (once; several mi
 	@$(PY) -m tests.e2e.world build
 
 .PHONY: cluster-up
-cluster-up: venv ## start a control plane of your own; prints how to reach it
+cluster-up: venv ## start a control plane of your own; prints how to use it
 	@$(PY) -m tests.e2e.world up
+
+.PHONY: cluster-env
+cluster-env: venv ## print what a shell needs to use it (for `eval`)
+	@$(PY) -m tests.e2e.world env
+
+.PHONY: cluster-load
+cluster-load: venv ## share LOAD (500m of CPU in total) among the pods labelled app=web, until Ctrl-C (LOAD_ARGS=--help)
+	@$(PY) -m tests.e2e.world load --cpu $(LOAD) $(LOAD_ARGS)
 
 .PHONY: cluster-down
 cluster-down: venv ## stop it, or what `make demo KEEP=1` has left running

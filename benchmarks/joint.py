@@ -42,6 +42,7 @@ from typing import Final
 
 import msgspec
 
+from benchmarks.joint_kept import keep
 from benchmarks.joint_loads import LoadCase, formulas, traces
 from benchmarks.joint_policies import (
     BASELINE,
@@ -87,6 +88,8 @@ def main(argv: Sequence[str]) -> int:
     jobs = _jobs(wanted, args)
     runs = run_all(jobs, args.cache or args.out / "cache", args.jobs, _Progress(len(jobs)))
     _write(args.out, runs, args)
+    if args.keep:
+        keep(runs, args.days)
     return 1 if any(run.error for run in runs) else 0
 
 
@@ -103,6 +106,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     add("--sweep", action="store_true", help=f"all headrooms, not only {DEFAULT_TARGET}m")
     add("--fixed-margin", action="store_true", help="the sweep leaves the VPA's margin alone")
     add("--hpa-window", action="store_true", help="an Hvpa's HPA has a memory of five minutes")
+    add("--keep", action="store_true", help="also keep in the repository what the documents cite")
     only = "only these, by name or pattern; policies as NAME or NAME/RESIZE; empty: all. Repeatable"
     add("--only", action="append", type=_filter, metavar="LOAD,WORKLOAD,POLICY", help=only)
     return parser.parse_args(argv)

@@ -157,14 +157,14 @@ def _together(part: Sequence[Against], bases: Sequence[Done]) -> tuple[str, ...]
     reached = (sum(one.cost <= GOAL for one in part), less, sum(one.ooms <= 0 for one in part))
     counts = (*reached, sum(one.restarts <= 0 for one in part), sum(one.goal for one in part))
     return (
-        *(f"{_mean([one.cost for one in part]):.3f}", f"{_mean([one.unmet for one in part]):.2f}"),
+        *(f"{mean([one.cost for one in part]):.3f}", f"{mean([one.unmet for one in part]):.2f}"),
         *(str(sum(one.ooms for one in own)), str(sum(one.restarts for one in own))),
         *(str(sum(one.ooms for one in theirs)), str(sum(one.restarts for one in theirs))),
         *(f"{count}/{len(part)}" for count in counts),
     )
 
 
-def _mean(ratios: Sequence[float]) -> float:
+def mean(ratios: Sequence[float]) -> float:
     """The geometric mean."""
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
 
@@ -191,9 +191,9 @@ def same_unmet(runs: Sequence[Run]) -> str:
             ratios[name].append(one.cost / cost)
     rows: Rows = [("policy", "resize", "cost x", "scenarios", "cheaper by 20 %", "beyond the sweep")]
     for name, found in ratios.items():
-        mean = f"{_mean(found):.3f}" if found else ""
+        average = f"{mean(found):.3f}" if found else ""
         counts = (str(len(found)), str(sum(one <= GOAL for one in found)), str(outside[name]))
-        rows.append((*name, mean, *counts))
+        rows.append((*name, average, *counts))
     return f"Cost beside {BASELINE} at the same unmet demand, by its sweep\n{_table(rows, 2)}"
 
 

@@ -15,6 +15,8 @@ GENERATED = {
     "docs/report.schema.json": ("-m", "hvpa.cli.report.contract"),
     "docs/simulate.schema.json": ("-m", "hvpa.simulate.wire"),
     "docs/remedies.md": ("-m", "tools.remedies"),
+    "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),
+    "README.md": ("-m", "tools.evidence", "README.md"),
 }
 """File, and the arguments of the Python that prints it."""
 

@@ -1,14 +1,18 @@
-"""Sets up `.venv` from the lock file; run by `make` with the system's Python (which `make` has
+"""Sets up `.venv` from the lock file; run by `make` with whichever Python is first on PATH (which `make` has
 found new enough), so it must import nothing else.
 
 A stamp in the environment holds a hash of all that it was made from. As long as that is the same, nothing is done;
 otherwise the environment is made anew, so that no package of an older lock stays behind.
+
+The Python that `make` finds may be the one in `.venv` itself (`.venv/bin` on PATH, or activated), or in another
+project's environment. All of these stand for the Python that they were made with: only that one counts and works here.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -17,8 +21,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
+REPLACED = ROOT / ".venv.replaced"
 STAMP = VENV / "made-from"
 LOCK = ROOT / "requirements-dev.lock"
+# What the standard library's own `venv` makes environments with; the same as sys.executable outside of one.
+BASE = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]
 
 
 def main() -> int:
@@ -26,13 +33,15 @@ def main() -> int:
     wanted = fingerprint()
     if up_to_date(wanted):
         return 0
+    if sys.prefix != sys.base_prefix:  # this very Python may be about to be replaced
+        os.execv(BASE, [str(BASE), __file__])
     with (ROOT / ".venv.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if up_to_date(wanted):  # another `make` made it while this one waited
             return 0
         say(f"setting up {VENV.name} with Python {sys.version.split()[0]} (once; about a minute)")
         try:
-            create()
+            replace()
         except subprocess.CalledProcessError as error:
             say(f"this failed: {' '.join(map(str, error.cmd))}")
             return 1
@@ -43,7 +52,7 @@ def main() -> int:
 
 def fingerprint() -> str:
     """A hash of the Python, the place, the lock and what the package declares."""
-    digest = hashlib.sha256(f"{sys.version}\n{sys.executable}\n{ROOT}\n".encode())
+    digest = hashlib.sha256(f"{sys.version}\n{BASE}\n{ROOT}\n".encode())
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
     digest.update(repr((declared["build-system"], declared["project"])).encode())
     for path in (LOCK, Path(__file__)):
@@ -56,10 +65,25 @@ def up_to_date(wanted: str) -> bool:
     return STAMP.is_file() and STAMP.read_text() == wanted and (VENV / "bin" / "python").exists()
 
 
+def replace() -> None:
+    """Make the environment in place of the one that is there, which stays if this fails. Raises
+    CalledProcessError."""
+    shutil.rmtree(REPLACED, ignore_errors=True)
+    if VENV.exists():
+        VENV.rename(REPLACED)
+    try:
+        create()
+    except BaseException:  # Ctrl-C, too
+        shutil.rmtree(VENV, ignore_errors=True)
+        if REPLACED.exists():
+            REPLACED.rename(VENV)
+        raise
+    shutil.rmtree(REPLACED, ignore_errors=True)
+
+
 def create() -> None:
     """Make the environment. Raises CalledProcessError."""
-    shutil.rmtree(VENV, ignore_errors=True)
-    made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=False)
+    made = subprocess.run([BASE, "-m", "venv", str(VENV)], check=False)
     if made.returncode != 0:
         say("Python's venv module is not complete; on Debian and Ubuntu: apt-get install python3-venv")
         made.check_returncode()
@@ -72,7 +96,7 @@ def create() -> None:
 
 
 def say(line: str) -> None:
-    """Tell progress on stderr, so that `make -s render` and the like print only what they are asked for."""
+    """Write progress to stderr, so that `make -s render` and the like print only what they are asked for."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.e2e.bare.accounts import new_account
 from tests.e2e.world import samples
+from tests.e2e.world.build import kubernetes_version
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.exec_plugin import ExecPlugin
 from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
@@ -173,6 +174,13 @@ def test_the_audit_log_names_the_service_account_that_wrote(
     assert bare_cluster.audit.count(f"{namespace}:writer", mark) == len(["discovery", "create", "delete"])
     refused = bare_cluster.audit.requests(mark, user=user, code=403)
     assert [(request.verb, request.resource) for request in refused] == [("delete", "configmaps")]
+
+
+def test_kubectl_reports_the_same_version_of_itself_and_of_the_server(bare_cluster: ControlPlane) -> None:
+    version = kubernetes_version()
+    said = bare_cluster.kubectl("version").stdout
+    assert f"Client Version: {version}\n" in said
+    assert f"Server Version: {version}\n" in said
 
 
 def test_a_restarted_api_server_has_the_same_address_and_data(

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from hvpa.api.quantity import parse_cpu, parse_memory
 from tests.e2e.world import keeper
 from tests.e2e.world.build import build, build_replays
+from tests.e2e.world.kube import ApiError, KubeApi
+from tests.e2e.world.load import Load
 from tests.e2e.world.toolchain import BuildError
+
+NEXT_STEPS = """\
+a control plane runs; its kubectl and its kubeconfig, for a shell:
+  eval "$(make -s cluster-env)"   # that is:
+{exports}
+then, from nothing to a scaled workload (docs/getting-started.md has more about each line):
+  kubectl apply --server-side -k config/crd
+  kubectl wait --for=condition=Established crd/hvpas.autoscaling.k8s.io
+  hvpa run > operator.log 2>&1 &
+  kubectl apply -f config/samples/web.yaml
+  make cluster-load LOAD=1000m    # a core of load, shared by the pods of `web`, until Ctrl-C
+  hvpa explain web                # from another shell: what is decided, and why
+to end it: make cluster-down"""
+"""What `up` prints; `exports` are the lines of `env`."""
 
 
 def main(arguments: list[str]) -> int:
@@ -24,10 +46,17 @@ def main(arguments: list[str]) -> int:
         command.add_argument("--bare", action="store_true", help="etcd and API server only")
     commands.add_parser("down", help="end it")
     commands.add_parser("env", help='print shell exports to use it with: eval "$(… env)"')
+    load = commands.add_parser("load", help="share out a load to the ready pods of a workload until Ctrl-C")
+    load.add_argument("--namespace", default="default")
+    load.add_argument("--selector", default="app=web", help="labels of the pods (default: app=web)")
+    load.add_argument("--cpu", type=parse_cpu, default="500m", help="in total (default: 500m)")
+    load.add_argument(
+        "--memory", type=parse_memory, default="0", help="in total, above 16Mi each (default: 0)"
+    )
     options = parser.parse_args(arguments)
     try:
         return _run(options)
-    except (BuildError, keeper.KeeperError, RuntimeError) as error:
+    except (ApiError, BuildError, keeper.KeeperError, OSError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 1
 
@@ -40,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
         case "up":
             build(full=not options.bare)
             started = keeper.up(full=not options.bare)
-            print(started["kubeconfig"])
+            print(NEXT_STEPS.format(exports="\n".join(f"  {line}" for line in exports(started))))
             if started["full"] == options.bare:
                 print("another kind of control plane runs already: end it with `down` first", file=sys.stderr)
         case "keep":
@@ -48,13 +77,44 @@ def _run(options: argparse.Namespace) -> int:
         case "down":
             print("ended" if keeper.down() else "no control plane runs", file=sys.stderr)
         case "env":
-            state = keeper.running()
-            if state is None:
-                print("no control plane runs; start one with `up`", file=sys.stderr)
-                return 1
-            print(f"export KUBECONFIG={shlex.quote(state['kubeconfig'])}")
-            print(f"export PATH={shlex.quote(state['programs'])}:$PATH")
+            print("\n".join(exports(_running())))
+        case "load":
+            _load(options)
     return 0
+
+
+def exports(state: Mapping[str, Any]) -> list[str]:
+    """Lines for a shell: the cluster, its kubectl, and the `hvpa` of this Python's environment."""
+    programs = f"{shlex.quote(state['programs'])}:{shlex.quote(str(Path(sys.executable).parent))}"
+    return [
+        f"export KUBECONFIG={shlex.quote(state['kubeconfig'])}",
+        f"export PATH={programs}:$PATH",
+    ]
+
+
+def _running() -> keeper.Json:
+    state = keeper.running()
+    if state is None:
+        raise keeper.KeeperError("no control plane runs; start one: make cluster-up")
+    return state
+
+
+def _load(options: argparse.Namespace) -> None:
+    """Share out the load until Ctrl-C; a line whenever what each pod uses changes."""
+    api = KubeApi(Path(_running()["kubeconfig"]))
+    load = Load(api, options.namespace, options.selector, cpu=options.cpu, memory=options.memory)
+    said = None
+    with load, contextlib.suppress(KeyboardInterrupt):
+        while load.error is None:
+            usage = load.usage
+            if (now := (usage.cpu, usage.pods)) != said:
+                print(
+                    f"{usage.total_cpu:.0f}m shared by {usage.pods} ready pods: {usage.cpu}m each", flush=True
+                )
+            said = now
+            time.sleep(1)
+    if load.error is not None:
+        raise load.error
 
 
 if __name__ == "__main__":

@@ -78,6 +78,7 @@ _GROUPS = {
             "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
             "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
         },
+        version=_version("core"),  # `kubectl version` refuses to compare what such a build gives
     ),
     "addons": _Group(
         "addons",
@@ -148,7 +149,11 @@ def kubernetes_version() -> str:
 
 def other_versions() -> dict[str, str]:
     """The other API servers that can be built: minor version to version, the oldest first."""
-    return {name.removeprefix(_OTHERS): group.version for name, group in _GROUPS.items() if group.version}
+    return {
+        name.removeprefix(_OTHERS): group.version
+        for name, group in _GROUPS.items()
+        if name.startswith(_OTHERS)
+    }
 
 
 def build_apiserver(minor: str, *, report: Report = to_stderr) -> Path:

@@ -43,6 +43,7 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
         "growth",
         "hpa-delay",
         "hpa-two-pods",
+        "large-base",
         "memory-leak",
         "noisy-neighbour",
     }

@@ -100,6 +100,12 @@ def test_an_api_server_of_another_version_is_a_group_of_its_own_and_says_its_ver
         assert f"gitVersion={version}" in build._flags(build._GROUPS[f"apiserver-{minor}"])[-1]
 
 
+def test_the_control_plane_says_its_version() -> None:
+    version = build.kubernetes_version()
+    assert f"gitVersion={version}" in build._flags(build._GROUPS["core"])[-1]
+    assert "core" not in build.other_versions()
+
+
 def test_the_staging_modules_of_each_api_server_are_of_its_version() -> None:
     for folder in sorted(MODULES.glob("*/")):
         text = (folder / "go.mod").read_text()
