@@ -72,8 +72,6 @@ def read_documents(file: str, text: str) -> list[Source]:
         documents = compose(text, _Loader, MAX_DEPTH)
     except YamlError as error:
         raise ScenarioError(f"{file}:{error.line or 1}: {error.reason}") from None
-    except ValueError as error:
-        raise ScenarioError(f"{file}:1: not YAML: {error}") from None
     return [_Reader(file, document).read() for document in documents]
 
 

@@ -215,7 +215,7 @@ ROWS = (
         ("True", "HeldBack"),
         on,
         condition=("ScalingBlocked", "True", "UpdatePolicy"),
-        text="replicas 2 to 4 held by UpdatePolicy",
+        text="replicas 2 -> 4 held by UpdatePolicy",
         columns={"CURRENT": "2", "DESIRED": "4", "BLOCKED": "UpdatePolicy"},
     ),
     Row(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from hvpa.core.remedies import REMEDIES
-from tests.e2e.bare.conftest import Play, Start
+from tests.e2e.bare.conftest import Play
 from tests.e2e.bare.manifests import weight
 from tests.e2e.bare.stage import Stage
 from tests.e2e.world.kube import Json
@@ -49,40 +49,6 @@ def test_a_step_is_an_event_with_its_why_on_the_hvpa_and_on_its_workload(
         "`kubectl describe` finds it by that"
     )
     assert event["involvedObject"]["apiVersion"] == "apps/v1"
-
-
-def test_a_target_that_is_gone_is_one_warning_and_its_return_one_line(
-    play: Play, start: Start, space: str
-) -> None:
-    operator = start("--namespace", space)
-    off = {"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
-    stage = play(changes={**weight(0), **off})
-    stage.vpa_is_content()
-    stage.hpa_wants(6)
-    stage.await_blocked("UpdatePolicy", "horizontal")
-    stage.api.delete(stage.kind, stage.name, stage.namespace)
-    told = stage.await_condition("Ready", "False", "TargetNotFound")
-    remedy = REMEDIES["TargetNotFound"]
-    stage.await_event("TargetNotFound", f"{told['message']}. {remedy}.")
-    warning = ("warning", f"TargetNotFound: {told['message']}. {remedy}.")
-    assert lines(operator, stage, "Ready") == [warning]
-    assert not stage.events("ScalingUnblocked"), "nothing was unblocked: scaling has stopped"
-
-    operator.kill()  # the next one knows nothing but the status
-    operator.start()
-    stage.change({"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "Auto"}}}})
-    stage.settled()
-    stage.api.create(stage.workload)
-    stage.rollout_completes()
-    stage.await_condition("Ready", "True", "Reconciled")
-
-    def over() -> bool:
-        return ("info", "TargetNotFound is over: Ready is True, Reconciled") in lines(
-            operator, stage, "Ready"
-        )
-
-    stage.soon(over, "the log's line that it is over")
-    assert lines(operator, stage, "Ready").count(warning) == 1, "not repeated by an operator that starts"
 
 
 def test_a_contest_is_one_warning_with_its_remedy_and_one_line_when_it_is_over(
