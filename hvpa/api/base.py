@@ -102,8 +102,10 @@ def _pruned(value: Any) -> Any:
     return [_pruned(entry) for entry in value] if isinstance(value, list) else value
 
 
-def without_nulls(data: dict[str, Any], among: frozenset[str] | None = None) -> dict[str, Any]:
-    """The mapping without the entries (`among` these keys) that are null."""
+def without_nulls(data: Any, among: frozenset[str] | None = None) -> Any:
+    """The mapping without the entries (`among` these keys) that are null; anything else as it is."""
+    if not isinstance(data, dict):
+        return data
     return {
         key: value
         for key, value in data.items()
