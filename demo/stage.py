@@ -19,10 +19,11 @@ from typing import Any
 import yaml
 
 from demo.options import Mode, Options
-from demo.scenario import MIB, Scenario
+from demo.rivals import State, hpa_beside_vpa, used
+from demo.scenario import BASE_CPU, BASE_MEMORY, Scenario
 from demo.snapshot import Snapshot, snapshot
 from demo.table import WIDTH
-from demo.verdict import Evidence, State, Write, state_of
+from demo.verdict import Evidence, Rivals, Write, state_of
 from tests.e2e.world import keeper
 from tests.e2e.world.audit import Mark
 from tests.e2e.world.build import build
@@ -42,8 +43,6 @@ _LEFT_OUT = frozenset({"Deployment", "PodDisruptionBudget"})
 _OPERATOR_READY_SECONDS = 60.0
 # metrics-server looks every 11 s, the recommenders every 2 s.
 _FIRST_RECOMMENDATION_SECONDS = 120.0
-BASE_MEMORY = 48.0 * MIB
-"""What each pod needs before it serves anything."""
 HOUR_SECONDS = 3600
 """How long the operator's token is good for: longer than any demo."""
 KEPT_SECONDS = 30 * 24 * HOUR_SECONDS
@@ -73,7 +72,7 @@ class Stage:
             f"app={NAME}",
             cpu=lambda _: scenario.cpu(self.elapsed),
             memory=lambda _: scenario.memory(self.elapsed),
-            base_cpu=10.0,
+            base_cpu=BASE_CPU,
             base_memory=BASE_MEMORY,
         )
 
@@ -169,6 +168,7 @@ class Stage:
             fall=scenario.phase("fall").start,
             gave_up_early=self.elapsed < scenario.phase("fall").end,
             seen=seen,
+            rivals=Rivals(hpa_beside_vpa(scenario, round(self.elapsed)), used(scenario), round(self.elapsed)),
         )
 
     def _status_writers(self, resource: str) -> Counter[str]:
@@ -263,5 +263,5 @@ def with_mode(hvpa: Json, mode: Mode) -> Json:
     if mode != "Auto":
         for axis in ("hpa", "vpa"):
             for direction in ("scaleUp", "scaleDown"):
-                hvpa["spec"][axis][direction]["updatePolicy"] = {"updateMode": mode}
+                hvpa["spec"][axis].setdefault(direction, {})["updatePolicy"] = {"updateMode": mode}
     return hvpa
