@@ -112,8 +112,8 @@ def test_the_list_shows_target_readiness_mode_replicas_and_what_blocks(server: C
         ]  # fmt: skip
         assert row.split()[:-1] == [name, "app", "True", "Apply", "3", "5", "MinChange"]
         wide = server.kubectl("get", "hvpa", name, "-n", "default", "-o", "wide").stdout.splitlines()
-        assert wide[0].split()[-3:] == ["REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
-        assert wide[1].split()[-3:] == ["HeldBack", "40", "60"]
+        assert wide[0].split()[-4:-1] == ["REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
+        assert wide[1].split()[-4:-1] == ["HeldBack", "40", "60"]
     finally:
         server.kubectl("delete", "hvpa", name, "-n", "default")
 

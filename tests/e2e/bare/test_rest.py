@@ -23,7 +23,7 @@ def settled(play: Play) -> list[Stage]:
     faulty, in the middle of a rollout, without recommendation, at 0."""
     hour = {"hpa": {"scaleUp": {"stabilizationDuration": "1h"}}}
     policy = {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}}}
-    cron = {"maintenanceWindows": [{"schedule": "never", "duration": "1h"}]}
+    cron = {"maintenanceWindows": [{"schedule": "0 0 30 2 *", "duration": "1h"}]}
     satisfied, waiting, windowed = (
         play(changes=weight(50)),
         play(changes=hour),
