@@ -25,6 +25,8 @@ HERE: Final = Path(__file__).resolve().parent
 WARM_UP_SECONDS: Final = 60
 """Low load before second 0, as the demo has while it waits for the first recommendations."""
 _TARGET_PERCENT: Final = 80
+KILOBYTE: Final = 1000
+"""Bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,12 @@ class State:
 
     replicas: int
     requests: Resources
+
+    def is_as(self, other: State) -> bool:
+        """Whether it is the same as another. Memory is set in whole kilobytes: 192Mi (201326592) as 201327k."""
+        mine, others = self.requests, other.requests
+        apart = abs((mine.memory or 0) - (others.memory or 0))
+        return (self.replicas, mine.cpu) == (other.replicas, others.cpu) and apart < KILOBYTE
 
 
 Course = Sequence[tuple[float, State]]

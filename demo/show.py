@@ -98,7 +98,7 @@ class Show:
         if lacks:
             return elapsed >= scenario.seconds + _GRACE_SECONDS
         quiet = elapsed >= max(after.start, self._steps[-1].seconds) + _QUIET_SECONDS
-        back = state_of(self._seen[-1]) == state_of(self._seen[0])
+        back = state_of(self._seen[-1]).is_as(state_of(self._seen[0]))
         return (back and quiet) or elapsed >= scenario.seconds + _GRACE_SECONDS
 
     def _tell_phase(self, elapsed: float) -> None:

@@ -127,24 +127,32 @@ class Stage:
         await_pods(api, NAMESPACE, NAME)
 
     def await_recommendations(self, tell: Tell) -> None:
-        """Wait until both recommenders have something to say about the workload."""
+        """Wait until both recommenders have a recommendation, and the Hvpa has a mean of the demand that is usual: it
+        begins with the first measurement of pods that have been ready for a minute. (Begun in the rise, it would be the
+        peak's, and fade over hours.)"""
         deadline = time.monotonic() + _FIRST_RECOMMENDATION_SECONDS
         told = ""
         while waits := self._silent():
-            text = f"first recommendation of the {' and the '.join(waits)}"
+            text = " and ".join(waits)
             if time.monotonic() > deadline:
                 waited = f"within {_FIRST_RECOMMENDATION_SECONDS:g} s"
-                raise StageError(f"no {text} {waited}; the operator's log:\n{self.operator.tail(15)}")
+                raise StageError(
+                    f"waited in vain for {text} {waited}; the operator's log:\n{self.operator.tail(15)}"
+                )
             if text != told:
-                tell(f"waiting for the {text}")
+                tell(f"waiting for {text}")
             told = text
             time.sleep(1)
 
     def _silent(self) -> list[str]:
-        """The recommenders that have nothing to say yet."""
+        """What is not known yet."""
         seen = self.look()
-        known = (("HPA", seen.hpa_wish), ("VPA", seen.vpa_target.cpu))
-        return [name for name, value in known if value is None]
+        known = (
+            ("the HPA's first recommendation", seen.hpa_wish is not None),
+            ("the VPA's first recommendation", seen.vpa_target.cpu is not None),
+            ("a minute of measurements", seen.knows_usual),
+        )
+        return [name for name, is_known in known if not is_known]
 
     def evidence(self, seen: list[Snapshot]) -> Evidence:
         """What the audit log says about who wrote what, beside what was seen."""

@@ -149,7 +149,7 @@ def judge(evidence: Evidence) -> Verdict:
         for step in changes(before, after, seconds)
     ]
     faults = [_why_not(direction, evidence) for direction in missing(steps, evidence.rise, evidence.fall)]
-    if not faults and course[-1][1] != evidence.start:
+    if not faults and not course[-1][1].is_as(evidence.start):
         faults.append(f"not back where it began, at {size(evidence.start)}: {size(course[-1][1])}")
     others = Counter(write.user for write in evidence.writes if write.user != evidence.operator)
     faults += [
