@@ -16,11 +16,11 @@ python -m demo: watch an Hvpa scale a workload out, up, in and down on a control
 
 Environment:
   KEEP=1            leave everything running in the background, until `make cluster-down`
-  DEMO_SECONDS=200  how long the load rises and falls
+  DEMO_SECONDS=300  how long the load rises and falls
   DEMO_MODE=Off     all four update modes Off: nothing may be scaled, so this ends with 1
-Exit code: 0 when the workload was scaled all four ways, 1 when not, 2 for options that can't be used,
-3 when the control plane or the operator could not be started (or, with KEEP=1, a control plane that was left
-running runs already), 130 after Ctrl-C."""
+Exit code: 0 when the workload was scaled all four ways and is back where it began, 1 when not, 2 for options
+that can't be used, 3 when the control plane or the operator could not be started (or, with KEEP=1, a control
+plane that was left running runs already), 130 after Ctrl-C."""
 
 
 class OptionError(Exception):
@@ -34,7 +34,7 @@ class Options:
 
     keep: bool = False
     mode: Mode = "Auto"
-    seconds: float = 200.0
+    seconds: float = 300.0
 
 
 def options(environment: Mapping[str, str]) -> Options:
@@ -45,7 +45,7 @@ def options(environment: Mapping[str, str]) -> Options:
     mode = environment.get("DEMO_MODE") or "Auto"
     if mode not in ("Auto", "Off"):
         raise OptionError(f"DEMO_MODE={mode}: only Auto or Off can be used")
-    text = environment.get("DEMO_SECONDS") or "200"
+    text = environment.get("DEMO_SECONDS") or "300"
     try:
         seconds = float(text)
     except ValueError:

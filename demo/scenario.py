@@ -6,6 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MIB = 2**20
+BASE_CPU = 10.0
+BASE_MEMORY = 48.0 * MIB
+"""What each pod uses before it serves anything: millicores, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +26,20 @@ class Phase:
     """What happens and what to look for, for the viewer."""
 
 
-# Shares of the whole time. The rise takes four scrapes of metrics-server (11 s each) at the usual length, so
-# that the recommenders see several loads on the way, not a jump; the last phase is as long as the VPA needs
-# to forget a peak (3.3 half-lives of 10 s) and the Hvpa to step down twice.
+# Shares of the whole time. The peak lasts until pods have grown, which waits a minute for measurements of all
+# replicas; the last phase until both axes have come back.
 _PLAN = (
-    ("calm", 0.06, 0.0, 0.0, "little load; requests and replicas have no reason to move"),
-    ("rise", 0.24, 0.0, 1.0, "the load rises eightfold: look for more pods (HPA) and for larger ones (VPA)"),
+    ("calm", 0.05, 0.0, 0.0, "little load; requests and replicas have no reason to move"),
+    ("rise", 0.15, 0.0, 1.0, "the load rises eightfold: look for more pods"),
     (
         "peak",
-        0.20,
+        0.35,
         1.0,
         1.0,
-        "the load stays high: shared by more pods it is less for each, so requests may shrink a little",
+        "the load stays high, and 6 pods of the first size are too few: look for larger ones",
     ),
-    ("fall", 0.15, 1.0, 0.0, "the load falls back: pods are taken away, and those that stay get smaller"),
-    ("after", 0.35, 0.0, 0.0, "little load again; it ends when all four directions were seen"),
+    ("fall", 0.10, 1.0, 0.0, "the load falls back: look for fewer pods"),
+    ("after", 0.35, 0.0, 0.0, "little load again: pods get smaller; it ends when all is as in the beginning"),
 )
 
 
@@ -46,10 +48,10 @@ class Scenario:
     """The load's whole course over `seconds`. CPU in millicores, memory in bytes, both totals for all
     pods."""
 
-    seconds: float = 200.0
+    seconds: float = 300.0
     low_cpu: float = 300.0
     high_cpu: float = 2400.0
-    low_memory: float = 200.0 * MIB
+    low_memory: float = 120.0 * MIB
     # Below what two pods may use together, limits and base counted: nothing runs out of memory even if
     # nothing scales.
     high_memory: float = 1200.0 * MIB

@@ -19,8 +19,10 @@ from tests.e2e.world.kube import ApiError
 _PERIOD_SECONDS = 1.0
 _LINE_EVERY_SECONDS = 5.0
 _HEADER_EVERY_LINES = 24
-# After the load is back: so long a quiet end is shown when all four directions were seen already.
+# So long a quiet end is shown when all is as in the beginning.
 _QUIET_SECONDS = 15.0
+# So long after the load's end it may take until all is as in the beginning: two holds of a minute after the last step.
+_GRACE_SECONDS = 180.0
 _ERASE_LINE = "\r\x1b[K"
 _WORDS = {"out": "scaled out", "in": "scaled in", "up": "scaled up", "down": "scaled down"}
 
@@ -68,8 +70,8 @@ class Show:
         self._steps: list[Step] = []
 
     def run(self) -> Verdict:
-        """Watch until all four directions were seen and the load is back, or it is certain that they won't
-        be."""
+        """Watch until all four directions were seen and the workload is back where it began, or it is certain that
+        this won't be."""
         self._stage.begin()
         last: Snapshot | None = None
         while not self._is_over():
@@ -93,7 +95,11 @@ class Show:
         lacks = missing(self._steps, rise.start, fall.start)
         if elapsed >= fall.start and ("out" in lacks or "up" in lacks):
             return True
-        return elapsed >= scenario.seconds or (not lacks and elapsed >= after.start + _QUIET_SECONDS)
+        if lacks:
+            return elapsed >= scenario.seconds + _GRACE_SECONDS
+        quiet = elapsed >= max(after.start, self._steps[-1].seconds) + _QUIET_SECONDS
+        back = state_of(self._seen[-1]).is_as(state_of(self._seen[0]))
+        return (back and quiet) or elapsed >= scenario.seconds + _GRACE_SECONDS
 
     def _tell_phase(self, elapsed: float) -> None:
         phase = self._scenario.phase_at(elapsed)
@@ -117,8 +123,8 @@ def introduce(stage: Stage, screen: Screen) -> None:
     course = f"a load of {cpu(scenario.low_cpu)} rises to {cpu(scenario.high_cpu)} and falls back"
     for text in (
         "",
-        f"Over the next {clock(scenario.seconds)} minutes {course}, shared by all ready pods.",
-        "HPA and VPA only recommend; the Hvpa blends both by weight and alone changes the Deployment.",
+        f"Over the next {clock(scenario.seconds)} minutes or more {course}, shared by all ready pods.",
+        "HPA and VPA only recommend; the Hvpa (blend: Trajectory) solves both together, and it alone scales.",
         "  load, each      CPU that arrives in total, and what one pod uses",
         "  pods            ready / wanted by the Deployment's spec.replicas",
         "  HPA, VPA target what the recommenders ask for: replicas; CPU and memory requests",
@@ -136,7 +142,7 @@ def conclude(verdict: Verdict, screen: Screen) -> None:
         screen.tell(f"  {text}")
     screen.tell("")
     if not verdict.faults:
-        screen.tell("Good: scaled out, up, in and down, by the operator alone, on real recommendations.")
+        screen.tell("Good: scaled out, up, in and down, and back where it began, by the operator alone.")
     for fault in verdict.faults:
         screen.tell(f"FAILED: {fault}")
 

@@ -44,6 +44,8 @@ class Snapshot:
     hpa_wish: int | None = None
     vpa_target: Resources = Resources()
     held: tuple[Held, ...] = ()
+    knows_usual: bool = False
+    """Whether the Hvpa has a mean of the demand that is usual."""
 
 
 def snapshot(deployment: Json, hvpa: Json, hpa: Json | None, vpa: Json | None) -> Snapshot:
@@ -57,7 +59,13 @@ def snapshot(deployment: Json, hvpa: Json, hpa: Json | None, vpa: Json | None) -
         hpa_wish=_wish(hpa or {}),
         vpa_target=_target(vpa or {}),
         held=tuple(_held(entry) for entry in hvpa.get("status", {}).get("lastBlockedScaling", ())),
+        knows_usual=bool(_vertical(hvpa).get("usualDemand")),
     )
+
+
+def _vertical(hvpa: Json) -> Json:
+    found: Json = hvpa.get("status", {}).get("axes", {}).get("vertical", {})
+    return found
 
 
 def resources(quantities: Json) -> Resources:

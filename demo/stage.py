@@ -19,10 +19,11 @@ from typing import Any
 import yaml
 
 from demo.options import Mode, Options
-from demo.scenario import MIB, Scenario
+from demo.rivals import State, hpa_beside_vpa, used
+from demo.scenario import BASE_CPU, BASE_MEMORY, Scenario
 from demo.snapshot import Snapshot, snapshot
 from demo.table import WIDTH
-from demo.verdict import Evidence, State, Write, state_of
+from demo.verdict import Evidence, Rivals, Write, state_of
 from tests.e2e.world import keeper
 from tests.e2e.world.audit import Mark
 from tests.e2e.world.build import build
@@ -42,8 +43,6 @@ _LEFT_OUT = frozenset({"Deployment", "PodDisruptionBudget"})
 _OPERATOR_READY_SECONDS = 60.0
 # metrics-server looks every 11 s, the recommenders every 2 s.
 _FIRST_RECOMMENDATION_SECONDS = 120.0
-BASE_MEMORY = 48.0 * MIB
-"""What each pod needs before it serves anything."""
 HOUR_SECONDS = 3600
 """How long the operator's token is good for: longer than any demo."""
 KEPT_SECONDS = 30 * 24 * HOUR_SECONDS
@@ -73,7 +72,7 @@ class Stage:
             f"app={NAME}",
             cpu=lambda _: scenario.cpu(self.elapsed),
             memory=lambda _: scenario.memory(self.elapsed),
-            base_cpu=10.0,
+            base_cpu=BASE_CPU,
             base_memory=BASE_MEMORY,
         )
 
@@ -128,24 +127,32 @@ class Stage:
         await_pods(api, NAMESPACE, NAME)
 
     def await_recommendations(self, tell: Tell) -> None:
-        """Wait until both recommenders have something to say about the workload."""
+        """Wait until both recommenders have a recommendation, and the Hvpa has a mean of the demand that is usual: it
+        begins with the first measurement of pods that have been ready for a minute. (Begun in the rise, it would be the
+        peak's, and fade over hours.)"""
         deadline = time.monotonic() + _FIRST_RECOMMENDATION_SECONDS
         told = ""
         while waits := self._silent():
-            text = f"first recommendation of the {' and the '.join(waits)}"
+            text = " and ".join(waits)
             if time.monotonic() > deadline:
                 waited = f"within {_FIRST_RECOMMENDATION_SECONDS:g} s"
-                raise StageError(f"no {text} {waited}; the operator's log:\n{self.operator.tail(15)}")
+                raise StageError(
+                    f"waited in vain for {text} {waited}; the operator's log:\n{self.operator.tail(15)}"
+                )
             if text != told:
-                tell(f"waiting for the {text}")
+                tell(f"waiting for {text}")
             told = text
             time.sleep(1)
 
     def _silent(self) -> list[str]:
-        """The recommenders that have nothing to say yet."""
+        """What is not known yet."""
         seen = self.look()
-        known = (("HPA", seen.hpa_wish), ("VPA", seen.vpa_target.cpu))
-        return [name for name, value in known if value is None]
+        known = (
+            ("the HPA's first recommendation", seen.hpa_wish is not None),
+            ("the VPA's first recommendation", seen.vpa_target.cpu is not None),
+            ("a minute of measurements", seen.knows_usual),
+        )
+        return [name for name, is_known in known if not is_known]
 
     def evidence(self, seen: list[Snapshot]) -> Evidence:
         """What the audit log says about who wrote what, beside what was seen."""
@@ -169,6 +176,7 @@ class Stage:
             fall=scenario.phase("fall").start,
             gave_up_early=self.elapsed < scenario.phase("fall").end,
             seen=seen,
+            rivals=Rivals(hpa_beside_vpa(scenario, round(self.elapsed)), used(scenario), round(self.elapsed)),
         )
 
     def _status_writers(self, resource: str) -> Counter[str]:
@@ -263,5 +271,5 @@ def with_mode(hvpa: Json, mode: Mode) -> Json:
     if mode != "Auto":
         for axis in ("hpa", "vpa"):
             for direction in ("scaleUp", "scaleDown"):
-                hvpa["spec"][axis][direction]["updatePolicy"] = {"updateMode": mode}
+                hvpa["spec"][axis].setdefault(direction, {})["updatePolicy"] = {"updateMode": mode}
     return hvpa

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from demo.rivals import Course, State, worth
 from demo.snapshot import Resources, Snapshot, resources
 from demo.table import clock, cpu, memory
 
@@ -31,14 +32,6 @@ class Write:
     seconds: float
     subresource: str
     body: Any
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What the operator governs of the Deployment."""
-
-    replicas: int
-    requests: Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +85,16 @@ def _patched(state: State, body: Mapping[str, Any]) -> State:
 
 
 @dataclass(frozen=True, slots=True)
+class Rivals:
+    """What an HPA beside a VPA would have had (`course`), under a load of which so many pods use `used` millicores at a
+    second, until second `until`."""
+
+    course: Course
+    used: Callable[[float, int], float]
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """All that the verdict is made of. `writes` are those to the Deployment since it was created, but for its
     status; `hpa_writers` and `vpa_writers` are who wrote the recommenders' status. Times are seconds since
@@ -107,6 +110,7 @@ class Evidence:
     fall: float
     gave_up_early: bool = False
     seen: Sequence[Snapshot] = ()
+    rivals: Rivals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,8 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """0 when the workload was scaled all four ways, by the operator alone and by real recommendations."""
+        """0 when the workload was scaled all four ways and came back to where it began, by the operator alone and by
+        real recommendations."""
         return 1 if self.faults else 0
 
 
@@ -144,6 +149,8 @@ def judge(evidence: Evidence) -> Verdict:
         for step in changes(before, after, seconds)
     ]
     faults = [_why_not(direction, evidence) for direction in missing(steps, evidence.rise, evidence.fall)]
+    if not faults and not course[-1][1].is_as(evidence.start):
+        faults.append(f"not back where it began, at {size(evidence.start)}: {size(course[-1][1])}")
     others = Counter(write.user for write in evidence.writes if write.user != evidence.operator)
     faults += [
         f"the Deployment was also written by {user} ({_times(count)})" for user, count in others.items()
@@ -152,10 +159,31 @@ def judge(evidence: Evidence) -> Verdict:
         if not writers:
             faults.append(f"nobody wrote a recommendation into the {name}'s status")
         for user in sorted(writers.keys() - {_RECOMMENDERS[name]}):
-            faults.append(f"the {name}'s status was also written by {user}: its wish is not real")
-    return Verdict(
-        tuple(steps), tuple(faults), tuple(_summary(evidence, [state for _, state in course], steps))
+            faults.append(f"the {name}'s status was also written by {user}: its recommendation is not real")
+    summary = (
+        *_summary(evidence, [state for _, state in course], steps),
+        *_meanwhile(evidence.rivals, course),
     )
+    return Verdict(tuple(steps), tuple(faults), summary)
+
+
+def _meanwhile(rivals: Rivals | None, course: Course) -> Iterable[str]:
+    """The workload's course beside that of an HPA and a VPA."""
+    if rivals is None:
+        return
+    yield ""
+    yield "The same load under an HPA (AverageValue) beside a VPA (Recreate), simulated with exact models of both, the"
+    yield "same bounds, targets and hold before scaling in. Usage above the requests is what a full node can't give."
+    yield f"{'':<13}{'CPU requested':>16}{'usage above requests':>23}    at the end"
+    for name, one in (("this Hvpa", course), ("HPA and VPA", rivals.course)):
+        found = worth(one, rivals.used, rivals.until)
+        amounts = f"{found.requested:>9.0f} core-s{found.short:>16.0f} core-s"
+        yield f"{name:<13}{amounts}    {size(found.end)}"
+
+
+def size(state: State) -> str:
+    """`2 × 250m, 192Mi`: replicas, and what each requests."""
+    return f"{state.replicas} × {cpu(state.requests.cpu)}, {memory(state.requests.memory)}"
 
 
 def _why_not(direction: Direction, evidence: Evidence) -> str:
@@ -199,8 +227,8 @@ def _summary(evidence: Evidence, course: Sequence[State], steps: Sequence[Step])
         first = f"  (first at {clock(of_it[0].seconds)}: {of_it[0].what})" if of_it else ""
         yield f"{f'scaled {direction}':<17}{_times(len(of_it))}{first}"
     yield f"Deployment       {_writers(Counter(write.user for write in evidence.writes), 'patched')}"
-    yield f"HPA's wish       {_writers(evidence.hpa_writers, 'written')}"
-    yield f"VPA's target     {_writers(evidence.vpa_writers, 'written')}"
+    yield f"HPA's status     {_writers(evidence.hpa_writers, 'written')}"
+    yield f"VPA's status     {_writers(evidence.vpa_writers, 'written')}"
 
 
 def _times(count: int) -> str:

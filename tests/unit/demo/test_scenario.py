@@ -9,7 +9,7 @@ import yaml
 
 from demo import stage
 from demo.options import OptionError, Options, options
-from demo.scenario import Scenario
+from demo.scenario import BASE_MEMORY, Scenario
 from hvpa.api.hvpa import validate_manifest
 from hvpa.api.quantity import parse_memory
 
@@ -43,7 +43,7 @@ def test_the_load_rises_stays_and_falls_back() -> None:
 def test_nothing_runs_out_of_memory_even_if_nothing_is_scaled() -> None:
     spec = yaml.safe_load((DEMO / "workload.yaml").read_text())["spec"]
     limit = spec["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
-    assert Scenario().high_memory / spec["replicas"] + stage.BASE_MEMORY < parse_memory(limit)
+    assert Scenario().high_memory / spec["replicas"] + BASE_MEMORY < parse_memory(limit)
 
 
 @pytest.mark.parametrize("mode", ["Auto", "Off"])
@@ -51,7 +51,7 @@ def test_the_hvpa_is_valid_in_both_modes(mode: str) -> None:
     document = stage.with_mode(load_yaml("hvpa.yaml"), "Off" if mode == "Off" else "Auto")
     assert validate_manifest(document) == []
     modes = [
-        document["spec"][axis][direction].get("updatePolicy")
+        document["spec"][axis].get(direction, {}).get("updatePolicy")
         for axis in ("hpa", "vpa")
         for direction in ("scaleUp", "scaleDown")
     ]
@@ -59,7 +59,7 @@ def test_the_hvpa_is_valid_in_both_modes(mode: str) -> None:
 
 
 def test_options_come_from_the_environment() -> None:
-    assert options({}) == Options(keep=False, mode="Auto", seconds=200)
+    assert options({}) == Options(keep=False, mode="Auto", seconds=300)
     assert options({"KEEP": "1", "DEMO_MODE": "Off", "DEMO_SECONDS": "60"}) == Options(True, "Off", 60)
     assert options({"KEEP": "", "DEMO_MODE": "", "DEMO_SECONDS": ""}) == Options()
     assert options({"KEEP": "0"}) == Options()

@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from demo.rivals import State
 from demo.snapshot import Held, Resources, Snapshot
-from demo.verdict import Evidence, State, Step, Write, changes, judge, missing
+from demo.verdict import Evidence, Rivals, Step, Write, changes, judge, missing
 
 MIB = 2**20
 OPERATOR = "system:serviceaccount:hvpa-system:hvpa"
@@ -37,6 +38,7 @@ GOOD = Evidence(
         write(20, patch(replicas=4)),
         write(30, patch(cpu="400m", memory="256Mi")),
         write(110, patch(replicas=3, cpu="300m")),
+        write(130, patch(replicas=2, cpu="200m", memory="192Mi")),
     ],
     operator=OPERATOR,
     hpa_writers=Counter({"system:serviceaccount:kube-system:horizontal-pod-autoscaler": 7}),
@@ -50,20 +52,39 @@ def test_all_four_directions_by_the_operator_alone_are_good() -> None:
     verdict = judge(GOOD)
     assert verdict.exit_code == 0
     assert verdict.faults == ()
-    assert [step.direction for step in verdict.steps] == ["out", "up", "in", "down"]
+    assert [step.direction for step in verdict.steps] == ["out", "up", "in", "down", "in", "down"]
+
+
+def test_a_workload_that_does_not_come_back_is_a_fault() -> None:
+    verdict = judge(replace(GOOD, writes=GOOD.writes[:-1]))
+    assert verdict.exit_code == 1
+    assert verdict.faults == ("not back where it began, at 2 × 200m, 192Mi: 3 × 300m, 256Mi",)
+
+
+def test_what_an_hpa_and_a_vpa_would_have_had_stands_beside_it() -> None:
+    """The load is one core; 20 s of 400m, 10 s of 800m, 80 s of 1600m, 20 s of 900m, 20 s of 400m."""
+    rival = [(-60.0, State(2, Resources(250, 128 * MIB))), (0.0, State(3, Resources(250, 128 * MIB)))]
+    rivals = Rivals(rival, lambda second, pods: 1000.0, 150)
+    summary = "\n".join(judge(replace(GOOD, rivals=rivals)).summary)
+    for text in (
+        "this Hvpa          170 core-s              28 core-s    2 × 200m, 192Mi",
+        "HPA and VPA        112 core-s              38 core-s    3 × 250m, 128Mi",
+    ):
+        assert text in summary
+    assert "HPA and VPA" not in "\n".join(judge(GOOD).summary)
 
 
 def test_the_summary_tells_ranges_counts_and_writers() -> None:
     summary = "\n".join(judge(GOOD).summary)
     for text in (
-        "2 to 4, 3 at the end",
-        "200m to 400m, 300m at the end",
-        "192Mi to 256Mi, 256Mi at the end",
+        "2 to 4, 2 at the end",
+        "200m to 400m, 200m at the end",
+        "192Mi to 256Mi, 192Mi at the end",
         "scaled out       once  (first at 0:20: 2 to 4 replicas)",
         "scaled up        once  (first at 0:30: cpu 200m to 400m, memory 192Mi to 256Mi)",
-        f"Deployment       patched 3 times by {OPERATOR}",
-        "HPA's wish       written 7 times by system:serviceaccount:kube-system:horizontal-pod-autoscaler",
-        "VPA's target     written 5 times by vpa-recommender",
+        f"Deployment       patched 4 times by {OPERATOR}",
+        "HPA's status     written 7 times by system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+        "VPA's status     written 5 times by vpa-recommender",
     ):
         assert text in summary
 
@@ -107,9 +128,9 @@ def test_what_was_not_waited_for_is_told() -> None:
     )
 
 
-def test_a_wish_that_somebody_else_wrote_is_not_real() -> None:
+def test_a_recommendation_that_somebody_else_wrote_is_not_real() -> None:
     verdict = judge(replace(GOOD, vpa_writers=Counter({"vpa-recommender": 5, "admin": 1})))
-    assert verdict.faults == ("the VPA's status was also written by admin: its wish is not real",)
+    assert verdict.faults == ("the VPA's status was also written by admin: its recommendation is not real",)
 
 
 def test_scaling_out_or_up_before_the_load_rises_does_not_count() -> None:
