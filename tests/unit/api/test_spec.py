@@ -150,3 +150,8 @@ def test_a_selector_is_written_as_it_was_read() -> None:
     }
     assert LabelSelector.model_validate(wire).to_wire() == wire
     assert LabelSelector().to_wire() == {}
+
+
+def test_labels_that_are_no_mapping_are_refused() -> None:
+    with pytest.raises(ValidationError, match="matchLabels"):
+        spec(hpa={"selector": {"matchLabels": ["app"]}})
