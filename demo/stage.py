@@ -65,6 +65,7 @@ class Stage:
         self._began: float | None = None
         self._began_at = dt.datetime.now(dt.UTC)
         self._start: State | None = None
+        self._needs_usual = True
         self._mark: Mark | None = None
         self.load = Load(
             plane.api,
@@ -124,12 +125,13 @@ class Stage:
         created = api.create(with_mode(yaml.safe_load((HERE / "hvpa.yaml").read_text()), mode))
         deployment = api.get("Deployment", NAME, NAMESPACE)
         self._start = state_of(snapshot(deployment, created, None, None))
+        self._needs_usual = mode == "Auto"
         await_pods(api, NAMESPACE, NAME)
 
     def await_recommendations(self, tell: Tell) -> None:
         """Wait until both recommenders have a recommendation, and the Hvpa has a mean of the demand that is usual: it
         begins with the first measurement of pods that have been ready for a minute. (Begun in the rise, it would be the
-        peak's, and fade over hours.)"""
+        peak's, and fade over hours. Where nothing is scaled, it makes no difference.)"""
         deadline = time.monotonic() + _FIRST_RECOMMENDATION_SECONDS
         told = ""
         while waits := self._silent():
@@ -150,7 +152,7 @@ class Stage:
         known = (
             ("the HPA's first recommendation", seen.hpa_wish is not None),
             ("the VPA's first recommendation", seen.vpa_target.cpu is not None),
-            ("a minute of measurements", seen.knows_usual),
+            ("a minute of measurements", seen.knows_usual or not self._needs_usual),
         )
         return [name for name, is_known in known if not is_known]
 
