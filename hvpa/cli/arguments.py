@@ -14,6 +14,9 @@ from hvpa.api.timestamp import TimestampError, parse_timestamp
 DEFAULT_TOLERANCE_PPM = 100_000
 """kube-controller-manager's default, 0.1, in parts per million."""
 
+DEFAULT_VPA_PERIOD = dt.timedelta(minutes=1)
+"""The VPA recommender's default, `--recommender-interval`."""
+
 YEARS = range(1970, 2500)
 """Years that `--now` may be in: windows and time zones have a meaning there, and sums of times an end."""
 
@@ -21,6 +24,56 @@ MOST_PERCENT = 100
 
 MAX_DIGITS = 18
 """Digits of a number that fits into 64 bits with its sign."""
+
+
+Add = Callable[..., argparse.Action]
+"""`ArgumentParser.add_argument`, or that of a group."""
+
+
+def add_cluster(add: Add) -> None:
+    """Declare the flags that name a cluster: `--kubeconfig` and `--context`."""
+    add(
+        "--kubeconfig",
+        metavar="FILE",
+        help="default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount",
+    )
+    add("--context", help="context of the kubeconfig (default: its current one)")
+
+
+def add_files(add: Add, what: str) -> None:
+    """Declare `-f`: `what` is read from files instead of a cluster."""
+    add(
+        "-f",
+        "--filename",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help=f"read {what} from YAML or JSON files instead; - is standard input",
+    )
+
+
+def add_hpa_tolerance(add: Add) -> None:
+    """Declare `--hpa-tolerance`."""
+    add(
+        "--hpa-tolerance",
+        type=tolerance,
+        default=DEFAULT_TOLERANCE_PPM,
+        metavar="FRACTION",
+        help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
+    )
+
+
+def add_recommender_interval(add: Add) -> None:
+    """Declare `--vpa-recommender-interval`."""
+    add(
+        "--vpa-recommender-interval",
+        type=period,
+        default=DEFAULT_VPA_PERIOD,
+        metavar="DURATION",
+        help="how often the VPA's recommender writes: a recommendation older than three times that is stale "
+        "(default 1m)",
+    )
 
 
 def tolerance(text: str) -> int:

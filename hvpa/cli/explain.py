@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 from dataclasses import replace
 
 from hvpa.api.hvpa import HvpaObject
 from hvpa.api.timestamp import format_timestamp
-from hvpa.cli.arguments import DEFAULT_TOLERANCE_PPM, instant, period, svg_file, tolerance
+from hvpa.cli.arguments import (
+    add_cluster,
+    add_files,
+    add_hpa_tolerance,
+    add_recommender_interval,
+    instant,
+    svg_file,
+)
 from hvpa.cli.contract import to_json
 from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
@@ -28,26 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
     add("name", nargs="?", metavar="NAME", help="the Hvpa to read from the cluster")
-    add(
-        "-f",
-        "--filename",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FILE",
-        help="read Hvpa, workload, HPA, VPA and Pods from YAML or JSON files instead; - is standard input",
-    )
+    add_files(add, "Hvpa, workload, HPA, VPA and Pods")
     add(
         "-n",
         "--namespace",
         help="the Hvpa's namespace (default: the kubeconfig's); with -f, that of documents that name none",
     )
-    add(
-        "--kubeconfig",
-        metavar="FILE",
-        help="default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount",
-    )
-    add("--context", help="context of the kubeconfig (default: its current one)")
+    add_cluster(add)
     add("--now", type=instant, metavar="TIME", help="decide as of this RFC 3339 time (default: the present)")
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     add(
@@ -56,20 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.svg",
         help="blend Trajectory: also draw the path, with the present point and the one that is wanted",
     )
-    add(
-        "--hpa-tolerance",
-        type=tolerance,
-        default=DEFAULT_TOLERANCE_PPM,
-        metavar="FRACTION",
-        help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
-    )
-    add(
-        "--vpa-recommender-interval",
-        type=period,
-        default=dt.timedelta(minutes=1),
-        metavar="DURATION",
-        help="how often the VPA's recommender writes: after three times that, what it said is stale (default 1m)",
-    )
+    add_hpa_tolerance(add)
+    add_recommender_interval(add)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from hvpa.api.prices import CPU_PRICE, MEMORY_PRICE, Prices, money
-
-__all__ = ["Prices", "add_price_flags", "money", "prices_of"]
+from hvpa.api.prices import CPU_PRICE, MEMORY_PRICE, Prices
 
 
 def add_price_flags(parser: argparse.ArgumentParser) -> None:

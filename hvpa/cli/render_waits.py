@@ -10,8 +10,8 @@ from hvpa.api.quantity import Resource, readable_resource
 from hvpa.api.text import names
 from hvpa.api.timestamp import readable_timestamp
 from hvpa.cli.words import readable, when
+from hvpa.core.estimate import SETTLING
 from hvpa.core.gates import MEASUREMENT
-from hvpa.core.horizontal import SETTLING
 from hvpa.core.model import Decision, Observation
 from hvpa.core.rollout import progress_deadline, rollout_gaps
 from hvpa.core.slots import amount, present_resources, recommendations

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import re
 import socket
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from hvpa.cli.arguments import period, tolerance
+from hvpa.cli.arguments import Add, add_cluster, add_hpa_tolerance, add_recommender_interval
 from hvpa.core.model import Settings
 from hvpa.kube.cache import ALL_NAMESPACES
 from hvpa.kube.config import own_namespace
@@ -59,17 +57,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=LOG_LEVELS, default="info")
 
 
-Add = Callable[..., object]
-"""`ArgumentParser.add_argument`."""
-
-
 def _add_cluster(add: Add) -> None:
-    add(
-        "--kubeconfig",
-        metavar="FILE",
-        help="default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount",
-    )
-    add("--context", help="context of the kubeconfig (default: its current one)")
+    add_cluster(add)
     add(
         "--namespace",
         action="append",
@@ -77,20 +66,8 @@ def _add_cluster(add: Add) -> None:
         default=[],
         help="repeatable (default: all namespaces)",
     )
-    add(
-        "--hpa-tolerance",
-        type=tolerance,
-        default=100_000,
-        metavar="FRACTION",
-        help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
-    )
-    add(
-        "--vpa-recommender-interval",
-        type=period,
-        default=dt.timedelta(minutes=1),
-        metavar="DURATION",
-        help="how often the VPA's recommender writes: after three times that, what it said is stale (default 1m)",
-    )
+    add_hpa_tolerance(add)
+    add_recommender_interval(add)
 
 
 def _add_work(add: Add) -> None:

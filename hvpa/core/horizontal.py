@@ -11,7 +11,7 @@ from hvpa.api.status import HorizontalAxis, SpentWish
 from hvpa.api.timestamp import readable_timestamp
 from hvpa.core.blend import blend_replicas, threshold
 from hvpa.core.contest import Contest, judge_contest
-from hvpa.core.estimate import SETTLING as SETTLING
+from hvpa.core.estimate import SETTLING
 from hvpa.core.gates import (
     CONTESTED,
     MAX_STEP,

@@ -14,8 +14,9 @@ from typing import Final
 from msgspec import Struct, structs
 
 from hvpa.core.demand import Claim, Requests, by_targets, claims, limited, pods_needed
+from hvpa.core.estimate import SETTLING
 from hvpa.core.gates import MEASUREMENT, MIN_CHANGE, REFUSED, ROLLOUT, Hold, Moment, first_hold
-from hvpa.core.horizontal import SETTLING, HorizontalOutcome, scale_to, settling
+from hvpa.core.horizontal import HorizontalOutcome, scale_to, settling
 from hvpa.core.joint import Joint, Sizes, spare_resource
 from hvpa.core.joint_path import overlaps, path_of, reserves, trajectory_of
 from hvpa.core.joint_state import Memory, first_seen

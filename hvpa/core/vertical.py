@@ -12,8 +12,8 @@ from hvpa.api.objects import condition
 from hvpa.api.quantity import Resource
 from hvpa.api.status import Pending, SpentTarget
 from hvpa.core.blend import ceil_div, scale_limit, threshold
+from hvpa.core.estimate import SETTLING
 from hvpa.core.gates import OVERRIDDEN, RELIEVED, Change, Hold, Moment, first_hold
-from hvpa.core.horizontal import SETTLING
 from hvpa.core.memo import Basis, remembered_while
 from hvpa.core.model import ContainerResources, PodsSeen, Scene
 from hvpa.core.pod_level import within_pod

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from hvpa.core.horizontal import SETTLING
+from hvpa.core.estimate import SETTLING
 from hvpa.core.joint_step import NOT_WORTH_REPLACING, SHRINKS_AFTER
 from hvpa.core.usual import HALF_LIFE
 from tests.unit.core import build, jointly

@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from hvpa.cli.arguments import DEFAULT_TOLERANCE_PPM, instant, percentage, tolerance
+from hvpa.cli.arguments import (
+    add_cluster,
+    add_files,
+    add_hpa_tolerance,
+    instant,
+    percentage,
+)
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.files import read_documents
 from hvpa.cli.gather import DEFAULT_NAMESPACE, Filled, with_status
@@ -26,27 +32,14 @@ HELP = "show what an Hvpa would set for each workload, what that costs, and what
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
-    add(
-        "-f",
-        "--filename",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FILE",
-        help="read workloads, HPAs, VPAs, Pods and Hvpas from YAML or JSON files instead; - is standard input",
-    )
+    add_files(add, "workloads, HPAs, VPAs, Pods and Hvpas")
     add(
         "-n",
         "--namespace",
         help="the namespace (default: the kubeconfig's); with -f, that of documents that name none",
     )
     add("-A", "--all-namespaces", action="store_true", help="all namespaces")
-    add(
-        "--kubeconfig",
-        metavar="FILE",
-        help="default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount",
-    )
-    add("--context", help="context of the kubeconfig (default: its current one)")
+    add_cluster(add)
     add("--now", type=instant, metavar="TIME", help="decide as of this RFC 3339 time (default: now)")
     add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     add(
@@ -58,13 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default {DEFAULT_VPA_WEIGHT}: half of each relative increase of demand is served by larger pods)",
     )
     add_price_flags(parser)
-    add(
-        "--hpa-tolerance",
-        type=tolerance,
-        default=DEFAULT_TOLERANCE_PPM,
-        metavar="FRACTION",
-        help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
-    )
+    add_hpa_tolerance(add)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -6,7 +6,8 @@ import argparse
 
 import pytest
 
-from hvpa.cli.prices import Prices, add_price_flags, prices_of
+from hvpa.api.prices import Prices
+from hvpa.cli.prices import add_price_flags, prices_of
 
 
 def parsed(*arguments: str) -> Prices:
