@@ -123,10 +123,13 @@ def spoken(at: str, upper: str = "2Gi") -> Vpa:
     """A VPA whose status was last written at a minute of the hour."""
     written = {"manager": "recommender", "subresource": "status", "time": f"2026-11-21T10:{at}:00Z"}
     older = written | {"time": "2026-11-21T09:00:00Z"}
-    entry = {"containerName": "app", "target": {}, "upperBound": {"cpu": "1", "memory": upper}}
+    entry = {"containerName": "app", "target": {"memory": "1Gi"}, "upperBound": {"cpu": "1", "memory": upper}}
     found: Vpa = decoded(
         VPAS,
-        metadata={"managedFields": [older, written, {"manager": "kubectl"}]},
+        metadata={
+            "creationTimestamp": "2026-11-21T08:00:00Z",
+            "managedFields": [older, written, {"manager": "kubectl"}],
+        },
         status={"recommendation": {"containerRecommendations": [entry]}},
     )
     return found
@@ -147,6 +150,13 @@ def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound_of_memory()
 def test_bounds_wake_nobody_but_after_a_silence() -> None:
     assert not vpa_changed(spoken("07"), spoken("09", "3Gi"))
     assert vpa_changed(spoken("07"), spoken("10", "3Gi"))
+
+
+def test_a_bound_by_which_silence_begins_to_be_noticed_wakes_once() -> None:
+    rounded, exact = spoken("07"), spoken("08", "2147483649")
+    assert vpa_changed(rounded, exact), "from now on a recommender that stops is seen by it, in three periods"
+    assert not vpa_changed(exact, spoken("09", "2147400001"))
+    assert vpa_changed(exact, spoken("09", "2Gi")), "what was reported as stale no longer is"
 
 
 def test_what_a_pod_requests_is_kept_once_for_all_pods_of_one_kind() -> None:
