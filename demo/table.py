@@ -31,6 +31,7 @@ _SHORT = {
     "Rollout": "rollout",
     "SustainedDemand": "5 min of demand",
     "OutOfMemory": "OOM lately",
+    "RecentRaise": "raised lately",
     "MinHistory": "history",
     "MaxStep": "max step",
     "Weight": "weight 0",

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from hvpa.api.hvpa import KIND, HvpaSpec, LabelSelector
+from hvpa.api.quantity import Resource, readable_resource
 from hvpa.cli.files import Document, Plain
 from hvpa.core.model import GROUP
 from hvpa.core.review import Remark
+from hvpa.core.review_ranges import POLICIES, is_off
+from hvpa.core.slots import RESOURCES, amount, policies_by_name
 
 _HPA: Final = "HorizontalPodAutoscaler"
 _VPA: Final = "VerticalPodAutoscaler"
@@ -41,6 +44,7 @@ def review_set(one: Read, hvpas: Sequence[Read], documents: Sequence[Document]) 
     for other in near:
         if other.kind == one.spec.target_ref.kind and other.metadata.get("name") == one.spec.target_ref.name:
             yield from _containers(one.spec, other)
+            yield from _sizes(one.spec, other)
     if one.spec.mode != "Recommend":
         yield from _scaled_by_others(one, near)
 
@@ -98,14 +102,58 @@ def _containers(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
             )
 
 
+def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
+    """Requests that the Hvpa can only lower, or not raise, because of its own container policies."""
+    policy = spec.vpa.template.spec.resource_policy if spec.vpa.template.spec is not None else None
+    policies = () if policy is None or not spec.vpa.deploy else policy.container_policies
+    find = policies_by_name(policies)
+    for container in _plain_containers(workload):
+        own = find(str(container.get("name")))
+        index = next((number for number, one in enumerate(policies) if one is own), None)
+        if index is None or own.mode == "Off" or all(map(is_off, (spec.vpa.scale_up, spec.vpa.scale_down))):
+            continue
+        controlled = RESOURCES if own.controlled_resources is None else own.controlled_resources
+        for resource in RESOURCES:
+            request, limit = (
+                _amount(_below(container, "resources", part), resource) for part in ("requests", "limits")
+            )
+            most = amount(own.max_allowed, resource)
+            if resource not in controlled or request is None:
+                continue
+            what = (
+                f"{workload.title} ({workload.file}:{workload.line()}) requests"
+                f" {readable_resource(resource, request)} of {resource} for container {container['name']}"
+            )
+            if most is not None and most < request:
+                yield Remark(
+                    f"{POLICIES}[{index}].maxAllowed[{resource}]",
+                    f"{what}, which is more: the request is lowered to maxAllowed, and never raised",
+                    "raise maxAllowed to what a pod may need, or lower the request",
+                )
+            elif own.controlled_values == "RequestsOnly" and limit is not None and limit <= request:
+                yield Remark(
+                    f"{POLICIES}[{index}].controlledValues",
+                    f"{what}, which is its limit: with RequestsOnly the limit stays, and the request is never raised",
+                    "use RequestsAndLimits, or raise the limit",
+                )
+
+
+def _amount(amounts: dict[str, Plain], resource: Resource) -> int | None:
+    """A resource of a manifest that nothing has checked."""
+    return amount({key: one for key, one in amounts.items() if isinstance(one, str | int | float)}, resource)
+
+
 def _container_names(workload: Document) -> Iterator[str]:
-    pod = _below(workload.content, "spec", "template", "spec")
     for field in ("containers", "initContainers"):
-        entries = pod.get(field)
-        for entry in entries if isinstance(entries, list) else ():
-            name = entry.get("name") if isinstance(entry, dict) else None
-            if isinstance(name, str):
-                yield name
+        yield from (str(one["name"]) for one in _plain_containers(workload, field))
+
+
+def _plain_containers(workload: Document, field: str = "containers") -> Iterator[dict[str, Plain]]:
+    """The containers of the pod template that have a name."""
+    entries = _below(workload.content, "spec", "template", "spec").get(field)
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            yield entry
 
 
 # --- other autoscalers ------------------------------------------------------------------------------------------

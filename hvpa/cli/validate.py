@@ -16,6 +16,7 @@ from hvpa.cli.inputs import Inputs, from_kustomizations, from_names
 from hvpa.cli.review_set import Read, review_set
 from hvpa.core.review import review
 from hvpa.core.review_amounts import review_amounts
+from hvpa.core.review_ranges import review_ranges
 from hvpa.core.spec_check import spec_problems
 
 NAME = "validate"
@@ -114,7 +115,8 @@ def _checked(inputs: Inputs) -> _Report:
             if spec is not None and not problems:
                 hvpas.append(Read(document, spec))
     for read in hvpas:
-        remarks = [*review(read.spec), *review_amounts(read.document.content["spec"])]
+        remarks = [*review(read.spec), *review_ranges(read.spec)]
+        remarks += review_amounts(read.document.content["spec"])
         remarks += review_set(read, hvpas, documents)
         report.findings += [of_remark(read.document, remark) for remark in remarks]
     if not report.hvpas and not report.count("error"):

@@ -31,6 +31,8 @@ MIN_HISTORY = "MinHistory"
 """The VPA's history is too young to lower a request."""
 OUT_OF_MEMORY = "OutOfMemory"
 """The container ran out of memory not long ago: its memory is not lowered."""
+RECENT_RAISE = "RecentRaise"
+"""The container ran out of memory again, and its memory was raised for that less than ten minutes ago."""
 STABILIZATION_WINDOW = "StabilizationWindow"
 """The axis was scaled less than the direction's stabilization duration ago."""
 MAINTENANCE_WINDOW = "MaintenanceWindow"
@@ -94,7 +96,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     `unmeasured` whether it has to wait for a new measurement and `measured_at` until when at the latest. `wait` is the
     stabilization duration where it is not the policy's, `worth_at` from when on pods are replaced for it. `kept_until`
     is when a container that ran out of memory may have less of it (`is_kept` alone: no clock ends that), `young_until`
-    when the VPA's history is old enough.
+    when the VPA's history is old enough, `raised_until` when the memory of a container that ran out of it again may be
+    raised again.
     """
 
     policy: ScaleType
@@ -112,6 +115,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     is_kept: bool = False
     kept_until: dt.datetime | None = None
     young_until: dt.datetime | None = None
+    raised_until: dt.datetime | None = None
 
 
 def _paused(change: Change, moment: Moment) -> Hold | None:
@@ -146,6 +150,11 @@ def _out_of_memory(change: Change, moment: Moment) -> Hold | None:
         return None
     until = change.kept_until
     return None if until is not None and moment.present.is_past(until) else Hold(OUT_OF_MEMORY, until)
+
+
+def _recent_raise(change: Change, moment: Moment) -> Hold | None:
+    until = change.raised_until
+    return None if until is None or moment.present.is_past(until) else Hold(RECENT_RAISE, until)
 
 
 def _stabilization(change: Change, moment: Moment) -> Hold | None:
@@ -195,6 +204,7 @@ GATES: tuple[tuple[str, Gate], ...] = (
     (REFUSED, _refused),
     (MIN_HISTORY, _min_history),
     (OUT_OF_MEMORY, _out_of_memory),
+    (RECENT_RAISE, _recent_raise),
     (STABILIZATION_WINDOW, _stabilization),
     (MAINTENANCE_WINDOW, _maintenance),
     (ROLLOUT, _rollout),

@@ -1,7 +1,8 @@
 """What is valid in a spec and probably not meant: each remark with the field, the reason and a remedy.
 
 What belongs here: checks of one Hvpa's spec by itself. A remark must be true for whoever reads it: what works as
-written gets none. Amounts (`memory: 128m`) are in `hvpa.core.review_amounts`, other objects in `hvpa.cli.review_set`.
+written gets none. Amounts (`memory: 128m`) are in `hvpa.core.review_amounts`, ranges and waits in
+`hvpa.core.review_ranges`, other objects in `hvpa.cli.review_set`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def _target(spec: HvpaSpec) -> Iterator[Remark]:
 
 def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
     template = deployed_hpa(spec)
-    if template is not None and (template.min_replicas or 1) == template.max_replicas:
+    directions = (spec.hpa.scale_up, spec.hpa.scale_down)
+    is_off = all(one.update_policy.update_mode == "Off" for one in directions)
+    if template is not None and not is_off and (template.min_replicas or 1) == template.max_replicas:
         field = "maxReplicas" if template.min_replicas is None else "minReplicas"
         yield Remark(
             f"{_TEMPLATE}.{field}",

@@ -123,16 +123,17 @@ class VerticalScaling:
     def outcome(self) -> VerticalOutcome:
         """Decide on every slot."""
         judged = self.judged()
+        reported = self._with_raises(judged)
         without_request = [f"{one.container} {one.resource}" for one in self.slots if one.request is None]
         applied = [step for step, hold in judged if hold is None]
         return VerticalOutcome(
             containers=self._resources(applied),
-            recommended=self._resources([step for step, _ in judged if not step.change.weightless]),
+            recommended=self._resources([step for step, _ in reported if not step.change.weightless]),
             changed=frozenset([step.slot.container for step in applied]),
             directions=tuple(sorted({step.direction for step in applied})),
             axis=self.record.after(judged, applied),
-            blocked=tuple([blocked(step, hold) for step, hold in judged if hold is not None]),
-            steps=tuple([note(step, hold) for step, hold in judged]),
+            blocked=tuple([blocked(step, hold) for step, hold in reported if hold is not None]),
+            steps=tuple([note(step, hold) for step, hold in reported]),
             young_until=self.young_until if self.is_young else None,
             without_request=tuple(without_request),
         )
@@ -146,8 +147,8 @@ class VerticalScaling:
     def step(self, slot: Slot) -> Step | None:
         """The change that is wanted of one slot; None where there is none."""
         starves = self._starves(slot)
-        if starves and (override := self._override(slot)) is not None:
-            return override
+        if starves and (raised := self._override(slot)) is not None and raised.change.raised_until is None:
+            return raised
         ppm, measured_at = self._weight_of(slot)
         wanted = self._blended(slot, ppm)
         up = wanted > slot.current
@@ -261,10 +262,8 @@ class VerticalScaling:
         return slot.resource == "memory" and starving
 
     def _override(self, slot: Slot) -> Step | None:
-        """The raise of a starving container's memory; None where it had one lately, or has all that it may have."""
+        """The raise of a starving container's memory; None where it has all that it may have."""
         before = self.record.overrides.get(slot.container)
-        if self.now.held_until(before.time if before is not None else None, OVERRIDE_EVERY) is not None:
-            return None
         wanted = enough_memory(slot, known=slot.container in self.seen.pods.starving)
         if wanted <= slot.current:
             return None
@@ -274,8 +273,22 @@ class VerticalScaling:
             contested_until=self.contest.until(up=True),
             refused_until=self._refused_until(slot, wanted),
             disruptive=self.disruptive,
+            raised_until=self.now.held_until(before.time if before is not None else None, OVERRIDE_EVERY),
         )
         return Step(slot, wanted, FULL, change, OVERRIDDEN, override=True)
+
+    def _with_raises(self, judged: list[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
+        """The changes with the raises that wait for their ten minutes, each in place of another change of the same
+        memory, but for one that raises it sooner."""
+        found = {step.slot.key: (step, hold) for step, hold in judged}
+        for slot in self.slots:
+            raised = self._override(slot) if self._starves(slot) else None
+            if raised is None or raised.change.raised_until is None:
+                continue
+            hold = first_hold(raised.change, self.moment, raised.passes)
+            if not _raises_before(hold, found.get(slot.key)):
+                found[slot.key] = (raised, hold)
+        return list(found.values())
 
     # --- requests and limits -----------------------------------------------------------------------------------------
     def _resources(self, steps: list[Step]) -> Mapping[str, ContainerResources]:
@@ -301,6 +314,16 @@ class VerticalScaling:
         gap = params_of(self.spec.limits_requests_gap_scale_params, slot.resource)
         found = scale_limit(slot.resource, step.request, slot.request, slot.limit, gap)
         return found if found is None or slot.most_limit is None else min(found, slot.most_limit)
+
+
+def _raises_before(waiting: Hold | None, judged: tuple[Step, Hold | None] | None) -> bool:
+    """Whether a change raises a request before the gate opens for which another raise of it is `waiting`."""
+    if judged is None or judged[0].direction == "down" or waiting is None:
+        return False
+    hold = judged[1]
+    if hold is None or waiting.until is None:
+        return True
+    return hold.until is not None and hold.until <= waiting.until
 
 
 def params_of(params: ScaleParams, resource: Resource) -> CpuParams | MemoryParams:

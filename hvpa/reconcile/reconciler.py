@@ -22,7 +22,7 @@ from hvpa.core.memo import forget, forget_decision
 from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
 from hvpa.core.refusals import with_refusal
 from hvpa.core.remedies import advised, entered
-from hvpa.core.report import failed_status, still_failing, unapplied_status
+from hvpa.core.report import WRITE_FAILED, failed_status, still_failing, unapplied_status
 from hvpa.reconcile.journal import log_transitions
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, Unavailable, WriteError
@@ -37,6 +37,9 @@ MAX_DESCRIPTION = 1024
 REPORTED_AFTER = 3
 """Failures in a row after which a write that gets no answer is reported: by then a second has passed, which is longer
 than a connection or one of several API servers takes to be replaced."""
+CONFLICTS_REPORTED_AFTER = 5
+"""Conflicts in a row after which they are reported: two seconds have passed by then (`hvpa.reconcile.pace`), in which
+the object was read anew each time."""
 MOST_PATCHES = 6
 """Patches of the workload that one reconcile sends at the most. Three are the rule: of both axes, and of each alone.
 With `Trajectory` one axis is solved anew without the other, and may then want something else."""
@@ -202,9 +205,7 @@ class Reconciler:
     async def _after_failed_write(self, key: Key, failed: _Failed) -> Result:
         operation, error = failed.operation, failed.error
         if isinstance(error, Conflict):
-            log.debug("conflict", operation=operation, error=str(error))
-            self._telemetry.write_failed(key, operation, "conflict")
-            return Result("conflict")
+            return await self._after_conflict(key, failed)
         if isinstance(error, Overloaded):
             log.debug("API server is overloaded", operation=operation, retry_after=error.retry_after)
             self._telemetry.write_failed(key, operation, "overloaded")
@@ -213,12 +214,32 @@ class Reconciler:
         level = logging.WARNING if operation == "PatchStatus" else logging.INFO
         log.log(level, "write failed", operation=operation, error=str(error))
         self._telemetry.write_failed(key, operation, "failed")
-        if isinstance(error, Unavailable):
-            self._failures[key] = self._failures.get(key, 0) + 1
-        is_passing = isinstance(error, Unavailable) and self._failures[key] < REPORTED_AFTER
+        is_passing = isinstance(error, Unavailable) and self._counted(key) < REPORTED_AFTER
         if operation != "PatchStatus" and not is_passing:
             await self._tell_error(key, operation, str(error), failed.decision)
         return Result("failed")
+
+    async def _after_conflict(self, key: Key, failed: _Failed) -> Result:
+        """After a conflict all is read and decided anew. Conflicts that repeat are reported in the status; those of the
+        status itself by an Event and in the log."""
+        operation, error = failed.operation, failed.error
+        log.debug("conflict", operation=operation, error=str(error))
+        self._telemetry.write_failed(key, operation, "conflict")
+        count = self._counted(key)
+        why = f"conflicts repeat, since another client changes the object or the operator's cache is behind: {error}"
+        if operation != "PatchStatus":
+            if count >= CONFLICTS_REPORTED_AFTER:
+                await self._tell_error(key, operation, why, failed.decision)
+        elif count == CONFLICTS_REPORTED_AFTER and (objects := self._cluster.objects(key)) is not None:
+            log.warning("write failed", operation=operation, error=why)
+            event = Event("Warning", WRITE_FAILED, advised(WRITE_FAILED, f"{operation}: {why}"))
+            await self._cluster.record_event(objects.hvpa.metadata, event)
+        return Result("conflict")
+
+    def _counted(self, key: Key) -> int:
+        """How often in a row writes for an Hvpa failed, with the one that just has."""
+        self._failures[key] = self._failures.get(key, 0) + 1
+        return self._failures[key]
 
     async def _tell_error(
         self, key: Key, operation: Operation, description: str, decision: Decision | None = None

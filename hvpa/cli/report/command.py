@@ -9,6 +9,7 @@ from hvpa.cli.arguments import (
     add_cluster,
     add_files,
     add_hpa_tolerance,
+    add_recommender_interval,
     instant,
     percentage,
 )
@@ -52,13 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_price_flags(parser)
     add_hpa_tolerance(add)
+    add_recommender_interval(add)
 
 
 def main(args: argparse.Namespace) -> int:
     """Report on all workloads. Raises CommandError."""
     found = _found(args)
     now = args.now if args.now is not None else SystemClock().now()
-    settings = Settings(hpa_tolerance_ppm=args.hpa_tolerance)
+    settings = Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval)
     made = report(found, now, settings, prices_of(args), args.vpa_weight)
     print(to_json(made) if args.output == "json" else to_text(made))
     return DONE

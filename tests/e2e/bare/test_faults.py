@@ -83,6 +83,24 @@ def test_a_step_that_somebody_else_took_meanwhile_is_not_taken_again(line: Proxy
     assert stage.target["metadata"]["resourceVersion"] == mine["metadata"]["resourceVersion"]
 
 
+def test_conflicts_that_repeat_are_reported_while_conditions_go_on(line: Proxy, play: Play) -> None:
+    stage = play(changes=weight(50))
+    stage.vpa_is_content()
+    fault = line.fail(409, times=None, verb="patch", path=f"/deployments/{stage.name}$")
+    stage.hpa_wants(6)
+    stage.await_condition("Ready", "False", "WriteFailed")
+    assert stage.condition("HpaActive")["status"] == "True"
+    stage.await_event("WriteFailed", "PatchWorkload: conflicts repeat")
+    assert stage.replicas == 2
+    stage.vpa_recommends(others={"gone": {"cpu": "1"}}, **stage.requests)
+    stage.await_condition("VpaActive", "True", "UnknownContainer")
+    assert stage.condition("Ready")["reason"] == "WriteFailed"
+    fault.remove()
+    stage.await_replicas(4)
+    stage.soon(lambda: "lastError" not in stage.status, "no more error")
+    assert len(stage.events("WriteFailed")) == 1
+
+
 @pytest.mark.parametrize("answered", [False, True], ids=["on its way there", "on its way back"])
 def test_one_lost_patch_leads_to_one_step_and_to_no_error(
     line: Proxy, play: Play, remote: Operator, answered: bool

@@ -10,6 +10,8 @@ from tests.e2e.world.operator import Operator
 
 RAISED = "604858k"
 """500M and 100Mi, which is more than 20 percent, in whole kilobytes."""
+RAISED_AGAIN = "725830k"
+"""A fifth more than that."""
 MESSAGE = (
     "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
     "Container app was using 600Mi, request is 500M, has larger consumption of memory. "
@@ -53,6 +55,10 @@ def test_an_oom_killed_container_gets_memory_past_all_gates_but_not_twice_in_ten
         lambda: (stage.blocked("Weight", "vertical", "up") or {})["wanted"] == "901m", "the next decision"
     )
     assert stage.requests == {"cpu": "500m", "memory": RAISED}
+    waits = stage.await_blocked("RecentRaise", "vertical")
+    assert (waits["container"], waits["resource"], waits["wanted"]) == ("app", "memory", RAISED_AGAIN)
+    stage.await_event("ScalingBlocked", "held by RecentRaise until 2")
+    assert "held by RecentRaise until 2" in stage.condition("ScalingBlocked")["message"]
 
 
 def test_an_eviction_for_memory_counts_likewise_and_goes_to_the_vpas_target(

@@ -96,6 +96,11 @@ def test_a_folder_without_a_kustomization_is_an_error(shell: Shell) -> None:
     assert "error: no kustomization.yaml in it" in shell.run("validate", "-k", put(shell.folder / "k")).err
 
 
+KNOWN = (": the HPA follows the utilization of ", ": another Hvpa has the same name (")
+"""The warnings about what this project shows: gardener's own example, `Additive` to be compared with, and files of
+which one is applied at a time."""
+
+
 @pytest.mark.parametrize("flags", [("-f", "config/samples"), ("-k", "config/samples"), ("-R", "-f", "examples"),
                                    ("-f", "docs"), ("-f", "demo/hvpa.yaml", "demo/workload.yaml")])  # fmt: skip
 def test_what_this_project_shows_has_no_error(
@@ -104,6 +109,8 @@ def test_what_this_project_shows_has_no_error(
     monkeypatch.chdir(ROOT)
     ran = shell.run("validate", *flags)
     assert ran.code == 0, ran.err
+    found = [line for line in ran.err.splitlines() if ": warning: " in line]
+    assert [line for line in found if not any(known in line for known in KNOWN)] == []
 
 
 # --- objects beside each other ------------------------------------------------------------------------------------
@@ -217,3 +224,57 @@ def test_named_recommenders_that_act_are_named(shell: Shell) -> None:
     assert told[1].startswith("spec.vpa.name: VerticalPodAutoscaler default/old (")
     ours = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "case"}
     assert warnings(shell, hvpa, recommender("HorizontalPodAutoscaler", {"scaleTargetRef": ours})) == []
+
+
+LOG: Doc = {"name": "log"}
+
+
+def sized(request: object, limit: object = None) -> Doc:
+    """A container with requests and limits of CPU."""
+    parts = {"requests": {"cpu": request}, "limits": {"cpu": limit}}
+    return {"name": "app", "resources": parts if limit is not None else {"requests": {"cpu": request}}}
+
+
+def bounded(**policy: object) -> Doc:
+    return quiet(
+        spec__vpa__template__spec__resourcePolicy__containerPolicies=[
+            {"containerName": "log", "mode": "Off", "maxAllowed": {"cpu": 1}},
+            {"containerName": "*", **policy},
+        ]
+    )
+
+
+def test_requests_that_can_not_be_raised_are_named(shell: Shell) -> None:
+    (told,) = warnings(shell, bounded(maxAllowed={"cpu": 2}), workload(sized("2500m"), LOG))
+    assert "containerPolicies[1].maxAllowed[cpu]: Deployment default/app (" in told
+    assert (
+        "requests 2500m of cpu for container app, which is more: the request is lowered to maxAllowed" in told
+    )
+    (told,) = warnings(shell, bounded(controlledValues="RequestsOnly"), workload(sized(1, "1000m"), LOG))
+    assert "containerPolicies[1].controlledValues: Deployment default/app (" in told
+    assert "which is its limit: with RequestsOnly the limit stays, and the request is never raised" in told
+
+
+@pytest.mark.parametrize(
+    ("policy", "container"),
+    [
+        ({"maxAllowed": {"cpu": 2}}, sized(2)),
+        ({"maxAllowed": {"cpu": 2}}, {**sized(4), "name": "log"}),
+        ({"maxAllowed": {"cpu": 2}}, {"name": "app"}),
+        ({"maxAllowed": {"cpu": 2}}, sized([4])),
+        ({"maxAllowed": {"cpu": 2}, "controlledResources": ["memory"]}, sized(4)),
+        ({"controlledValues": "RequestsOnly"}, sized(1, 2)),
+        ({"controlledValues": "RequestsOnly"}, sized(1)),
+        ({"controlledValues": "RequestsAndLimits"}, sized(1, 1)),
+    ],
+)
+def test_requests_within_their_bounds_get_no_remark(shell: Shell, policy: Doc, container: Doc) -> None:
+    assert warnings(shell, bounded(**policy), workload(container, LOG)) == []
+
+
+def test_requests_of_a_vpa_that_is_off_or_not_deployed_get_no_remark(shell: Shell) -> None:
+    off = {"updatePolicy": {"updateMode": "Off"}}
+    hvpa = manifests.changed(
+        bounded(maxAllowed={"cpu": 2}), {"spec.vpa.scaleUp": off, "spec.vpa.scaleDown": off}
+    )
+    assert warnings(shell, hvpa, workload(sized(4), LOG)) == []

@@ -141,6 +141,13 @@ IN_WINDOW = {"maintenanceTimeWindow": {"begin": "093000+0000", "end": "103000+00
             replace(FREE, is_kept=True, kept_until=NOW), moment(), None, id="it ran out of memory long ago"
         ),
         pytest.param(
+            replace(FREE, raised_until=at(minutes=6)),
+            moment(),
+            Hold("RecentRaise", at(minutes=6)),
+            id="its memory was raised four minutes ago",
+        ),
+        pytest.param(replace(FREE, raised_until=NOW), moment(), None, id="it was raised ten minutes ago"),
+        pytest.param(
             Change(policy(stabilization="3m"), at(minutes=-4), wait=dt.timedelta(minutes=6)),
             moment(),
             Hold("StabilizationWindow", at(minutes=2)),
@@ -180,6 +187,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "Refused",
         "MinHistory",
         "OutOfMemory",
+        "RecentRaise",
         "StabilizationWindow",
         "MaintenanceWindow",
         "Rollout",
@@ -206,11 +214,12 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         worth_at=at(hours=1),
         is_kept=True,
         young_until=at(hours=1),
+        raised_until=at(hours=1),
     )
     paused, running = moment({"mode": "Paused"}, is_settled=False), moment(is_settled=False)
     passed: set[str] = set()
     reported = []
-    for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 8]:
+    for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 9]:
         hold = first_hold(change, now, frozenset(passed))
         assert hold is not None
         reported.append(hold.reason)

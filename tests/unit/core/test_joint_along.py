@@ -85,6 +85,10 @@ def test_memory_that_was_raised_is_not_taken_back_for_a_day() -> None:
 
 def test_a_container_that_runs_out_again_is_raised_again() -> None:
     assert requests(raised(23, killed=True))["memory"] == 2_576_981_000  # a fifth more, in whole kilobytes
+    early = raised(1 / 12, killed=True)
+    assert requests(early)["memory"] == 2 * GIB
+    assert held(early) == [("up", "memory", "RecentRaise")]
+    assert (early.blocked[0].until, early.blocked[0].wanted) == (at(minutes=5), 2_576_981_000)
 
 
 def test_a_starving_container_passes_what_holds_others() -> None:

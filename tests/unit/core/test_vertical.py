@@ -672,6 +672,9 @@ def test_at_most_once_in_ten_minutes() -> None:
 
     early = killed_again(at(minutes=4))
     assert early.workload_patch is None
+    held = [(one.reason, one.direction, one.wanted, one.until) for one in early.blocked]
+    assert held == [("RecentRaise", "up", 1_546_190_000, at(minutes=10))]
+    assert early.recommended["app"].requests["memory"] == 1_546_190_000
     assert early.recheck_after == dt.timedelta(minutes=6)
     assert requests(killed_again(at(minutes=10)))["memory"] == 1_546_190_000  # 1288491k x 1.2 = 1546189.2k
 
@@ -705,15 +708,48 @@ def test_memory_of_a_starving_container_is_not_lowered() -> None:
     assert (only(decision).reason, only(decision).until) == ("OutOfMemory", None)
 
 
+RAISED = axis(at(minutes=-3), overrides=[{"container": "app", "time": stamp(at(minutes=-3))}])
+
+
 def test_in_the_ten_minutes_its_memory_has_no_relief() -> None:
-    status = axis(
-        at(minutes=-3),
-        overrides=[{"container": "app", "time": stamp(at(minutes=-3))}],
-    )
-    objects = starving({"memory": "2Gi"}, status=status, spec=up(stabilizationDuration="5m"))
+    objects = starving({"memory": "2Gi"}, status=RAISED, spec=up(stabilizationDuration="5m"))
     decision = build.decided(objects)
     assert (only(decision).reason, only(decision).until) == ("StabilizationWindow", at(minutes=2))
     assert decision.recheck_after == dt.timedelta(minutes=2)
+
+
+@pytest.mark.parametrize(
+    ("target", "rest", "expected"),
+    [
+        pytest.param("2Gi", {"weight": 0}, ("RecentRaise", "up", at(minutes=7)), id="past Weight"),
+        pytest.param(
+            "2Gi",
+            {"spec": up(stabilizationDuration="1h")},
+            ("RecentRaise", "up", at(minutes=7)),
+            id="past a longer StabilizationWindow",
+        ),
+        pytest.param("512Mi", {}, ("RecentRaise", "up", at(minutes=7)), id="instead of being lowered"),
+        pytest.param("100Mi", {}, ("OutOfMemory", "down", None), id="no raise is due: it is not lowered"),
+        pytest.param(
+            "2Gi",
+            {"spec": up(updatePolicy={"updateMode": "Off"})},
+            ("UpdatePolicy", "up", None),
+            id="gates that the raise does not pass are reported first",
+        ),
+    ],
+)
+def test_the_next_raise_waits_for_its_ten_minutes_where_nothing_raises_the_memory_sooner(
+    target: str, rest: dict[str, Any], expected: tuple[str, str, dt.datetime | None]
+) -> None:
+    decision = build.decided(starving({"memory": target}, status=RAISED, **rest))
+    held = only(decision)
+    assert (held.reason, held.direction, held.until) == expected
+
+
+def test_in_the_ten_minutes_memory_is_raised_as_usual() -> None:
+    decision = build.decided(starving({"memory": "2Gi"}, status=RAISED))
+    assert requests(decision)["memory"] > GIB
+    assert not decision.blocked
 
 
 def test_its_cpu_and_the_other_containers_pass_stabilization_and_min_change_on_their_way_up() -> None:

@@ -114,6 +114,73 @@ def test_after_a_conflict_no_status_is_written_and_the_key_comes_back(write: str
     assert "status" not in later or write == "owned"
 
 
+def outside_bounds() -> Objects:
+    """An Hvpa whose own `spec.replicas` is to be brought inside, before its HPA is created."""
+    return build.objects(build.hvpa({"replicas": 99}), vertical=build.vpa())
+
+
+@pytest.mark.parametrize(
+    ("write", "operation", "one"),
+    [
+        ("workload", "PatchWorkload", scaling_out()),
+        ("mailbox", "WriteMailbox", outside_bounds()),
+        ("owned", "ChangeOwned", scaling_out()),
+    ],
+)
+def test_conflicts_that_repeat_are_reported_and_conditions_go_on(
+    write: str, operation: str, one: Objects
+) -> None:
+    world = World(one, **{write: Conflict("the object has been modified")})
+    world.cluster.keeps = True
+
+    def found() -> dict[str, tuple[str, str]]:
+        assert world.cluster.one is not None
+        return {one.type: (one.status, one.reason) for one in world.cluster.one.hvpa.status.conditions}
+
+    for _ in range(4):
+        assert world.reconcile() == Result("conflict")
+        assert "WriteFailed" not in [event.reason for event in world.written("event")]
+    assert world.reconcile() == Result("conflict")
+    assert found()["Ready"] == ("False", "WriteFailed")
+    assert found()["VpaActive"] == ("False", "NoRecommendation")
+    told = world.cluster.statuses[-1][1].last_error
+    assert told is not None
+    assert told.last_operation == operation
+    assert told.description.startswith("conflicts repeat")
+    assert told.description.endswith("the object has been modified")
+
+    assert world.cluster.one is not None
+    world.cluster.one = replace(world.cluster.one, vpas=())
+    world.reconcile()
+    assert found()["Ready"] == ("False", "WriteFailed")
+    assert found()["VpaActive"] == ("False", "VpaCreated")
+    assert len([event for event in world.written("event") if event.reason == "WriteFailed"]) == 1
+
+    del world.cluster.failures[write]
+    assert world.reconcile().outcome == "done"
+    assert found()["Ready"][1] != "WriteFailed"
+    assert world.cluster.statuses[-1][1].last_error is None
+
+
+def test_conflicts_in_a_row_are_counted_anew_after_a_write_that_gets_through() -> None:
+    world = World(scaling_out())
+    for _ in range(3):
+        world.cluster.failures["workload"] = Conflict("changed")
+        for _ in range(4):
+            assert world.reconcile() == Result("conflict")
+        del world.cluster.failures["workload"]
+        assert world.reconcile().outcome == "done"
+    assert "WriteFailed" not in [event.reason for event in world.written("event")]
+
+
+def test_conflicts_of_the_status_itself_are_an_event() -> None:
+    world = World(scaling_out(), status=Conflict("the object has been modified"))
+    for _ in range(8):
+        assert world.reconcile() == Result("conflict")
+    [event] = [one for one in world.written("event") if one.reason == "WriteFailed"]
+    assert event.message.startswith("PatchStatus: conflicts repeat")
+
+
 def test_the_events_of_a_step_are_not_lost_to_a_later_conflict() -> None:
     world = World(scaling_out(), status=Conflict("changed"))
     world.reconcile()

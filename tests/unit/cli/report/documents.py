@@ -10,6 +10,16 @@ from tests.unit.cli.support import NOW, Doc, Shell
 TEMPLATE = ("spec", "template", "spec")
 
 
+STALE: dict[str, Any] = {
+    "metadata.creationTimestamp": "2026-11-11T10:00:00Z",
+    "metadata.managedFields": [
+        {"manager": "recommender", "subresource": "status", "time": "2026-11-21T09:55:00Z"}
+    ],
+    "status.recommendation.containerRecommendations.0.upperBound": {"memory": "2147483649"},
+}
+"""Of a VPA whose recommender was silent in the last five minutes, which must have changed the upper bound."""
+
+
 def reported(shell: Shell, documents: list[Doc], *flags: str) -> Any:
     """The JSON of the report on these documents."""
     ran = shell.run("report", "-f", shell.file(documents), "--now", NOW, "-o", "json", *flags)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.cli.api_server import PLURALS, Api
-from tests.unit.cli.report.documents import reported, with_fields, without
+from tests.unit.cli.report.documents import STALE, reported, with_fields, without
 from tests.unit.cli.support import NOW, Doc, Ran, Shell
 
 HVPA_API, VPA_API = "/apis/autoscaling.k8s.io/v1alpha1", "/apis/autoscaling.k8s.io/v1"
@@ -20,10 +20,12 @@ def report(shell: Shell, kubeconfig: str, *flags: str) -> Ran:
 def test_the_live_objects_are_reported_as_files_are(
     shell: Shell, api: Api, kubeconfig: str, shop: list[Doc]
 ) -> None:
+    shop = with_fields(shop, "VerticalPodAutoscaler", "web", STALE)
     api.put(shop, "shop")
     ran = report(shell, kubeconfig, "-n", "shop")
     assert (ran.code, ran.err) == (0, "")
     assert ran.json == reported(shell, shop)
+    assert "RecommendationStale" in ran.out
     assert sorted(api.asked) == sorted((plural, "list") for plural in PLURALS.values())
 
 

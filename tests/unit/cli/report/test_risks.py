@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.report.documents import of, reported, with_fields, without
+from tests.unit.cli.report.documents import STALE, of, reported, with_fields, without
 from tests.unit.cli.support import Doc, Shell
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
@@ -47,9 +47,9 @@ def healthy(shop: list[Doc]) -> list[Doc]:
     return [one for one in documents if one["metadata"]["name"] == "web"]
 
 
-def found(shell: Shell, documents: list[Doc]) -> dict[str, str]:
+def found(shell: Shell, documents: list[Doc], *flags: str) -> dict[str, str]:
     """The risks of the web server: message by reason."""
-    return {one["reason"]: one["message"] for one in of(reported(shell, documents), "web")["risks"]}
+    return {one["reason"]: one["message"] for one in of(reported(shell, documents, *flags), "web")["risks"]}
 
 
 def test_a_healthy_workload_has_none(shell: Shell, healthy: list[Doc]) -> None:
@@ -171,6 +171,16 @@ def test_an_hpa_on_average_value_chases_nothing(shell: Shell, healthy: list[Doc]
     documents = with_fields(healthy, VPA, "web", {"spec.updatePolicy": {"updateMode": "Recreate"}})
     documents = with_fields(documents, HPA, "web", {"spec.metrics.0.resource.target": target})
     assert "UtilizationBesideVpa" not in found(shell, documents)
+
+
+def test_a_recommender_that_is_silent_for_three_of_its_intervals_is_a_risk(
+    shell: Shell, healthy: list[Doc]
+) -> None:
+    documents = with_fields(healthy, VPA, "web", STALE)
+    assert found(shell, documents)["RecommendationStale"].startswith(
+        "the VPA does not count: the status of VerticalPodAutoscaler web was last updated at 2026-11-21T09:55:00Z"
+    )
+    assert found(shell, documents, "--vpa-recommender-interval", "2m") == {}
 
 
 @pytest.mark.parametrize(("kind", "reason"), [(HPA, "SeveralHpas"), (VPA, "SeveralVpas")])
