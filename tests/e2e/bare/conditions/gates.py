@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tests.e2e.bare.admission import FEW, Policy
 from tests.e2e.bare.conditions.row import GATED, Act, Row, both, change, content, wants
+from tests.e2e.bare.conditions.spec import most
 from tests.e2e.bare.conditions.workload import no_pods
 from tests.e2e.bare.manifests import ago, closed_window, merged, weight
 from tests.e2e.bare.stage import Stage
@@ -48,8 +49,8 @@ def contested(stage: Stage) -> None:
         stage.change_workload({"replicas": 2}, "gitops")
 
 
-def out_of_memory(stage: Stage) -> None:
-    """A container ran out of memory, and again with what it was raised to; then the VPA recommends less."""
+def out_of_memory_again(stage: Stage) -> None:
+    """A container ran out of memory, and again with what it was raised to."""
     oom_killed(stage, "a")
     stage.await_requests(memory=RAISED)
     stage.rollout_completes()
@@ -57,7 +58,13 @@ def out_of_memory(stage: Stage) -> None:
     stage.soon(lambda: stage.status["overrideScaleUpStabilization"] is False, "the step known")
     oom_killed(stage, "b", 2)  # with the new resources, after the step
     stage.soon(lambda: stage.status["overrideScaleUpStabilization"] is True, "the container known to starve")
+
+
+def out_of_memory(stage: Stage) -> None:
+    """The VPA recommends less memory, and a container runs out of all that it may have."""
     stage.vpa_recommends(cpu="500m", memory="400M")
+    stage.change(most(memory="500M"))
+    oom_killed(stage, "a")
 
 
 ROWS = (
@@ -91,12 +98,21 @@ ROWS = (
         text="cpu 500m -> 375m held by MinHistory",
     ),
     Row(
-        "a container ran out of memory, and the VPA wants less",
-        out_of_memory,
+        "a container ran out of memory again, less than ten minutes after its memory was raised for that",
+        out_of_memory_again,
         GATED,
         both(no_pods, content),
+        gate="RecentRaise",
+        text="held by RecentRaise",
+    ),
+    Row(
+        "a container ran out of all the memory that it may have, and the VPA wants less",
+        out_of_memory,
+        GATED,
+        both(no_pods, change(most(memory="2G")), content),
         gate="OutOfMemory",
         text="held by OutOfMemory",
+        changes={"vpa": {"scaleDown": {"minChange": {"memory": {"value": "200M"}}}}},
     ),
     Row(
         "a step was made less than stabilizationDuration ago",
