@@ -6,10 +6,12 @@ import datetime as dt
 from typing import Final
 
 from hvpa.api.objects import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
+from hvpa.core.stale import must_move
 from hvpa.kube.parsed import StoredHvpa
 
-SILENCE: Final = dt.timedelta(minutes=2)
-"""A recommender writes every minute: after a longer pause, its recommendation may have been reported as stale."""
+SILENT_PERIODS: Final = 2
+"""A recommender writes with each of its periods: after a longer pause its recommendation may have been reported as
+stale (after three, `hvpa.core.stale`)."""
 
 
 def _meta(meta: Meta) -> tuple[object, ...]:
@@ -48,11 +50,12 @@ def hpa_changed(old: Hpa, new: Hpa) -> bool:
     )
 
 
-def vpa_changed(old: Vpa, new: Vpa) -> bool:
-    """Whether spec, targets, conditions, labels or owners changed, or the recommender is back after a silence; bounds
-    move all the time and aren't read."""
+def vpa_changed(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
+    """Whether spec, targets, conditions, labels or owners changed, or the recommender is back after a silence. Bounds
+    move all the time; that they begin to is read, as it says how long the recommender may be silent from then on."""
     return (
-        _was_silent(old, new)
+        _was_silent(old, new, period)
+        or must_move(old) != must_move(new)
         or _targets(old) != _targets(new)
         or old.status.conditions != new.status.conditions
         or bytes(old.raw_spec) != bytes(new.raw_spec)
@@ -60,9 +63,9 @@ def vpa_changed(old: Vpa, new: Vpa) -> bool:
     )
 
 
-def _was_silent(old: Vpa, new: Vpa) -> bool:
+def _was_silent(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
     before, now = old.metadata.written_at(), new.metadata.written_at()
-    return before is not None and now is not None and now - before > SILENCE
+    return before is not None and now is not None and now - before > SILENT_PERIODS * period
 
 
 def _targets(vpa: Vpa) -> list[tuple[object, ...]]:

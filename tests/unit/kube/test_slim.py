@@ -123,10 +123,13 @@ def spoken(at: str, upper: str = "2Gi") -> Vpa:
     """A VPA whose status was last written at a minute of the hour."""
     written = {"manager": "recommender", "subresource": "status", "time": f"2026-11-21T10:{at}:00Z"}
     older = written | {"time": "2026-11-21T09:00:00Z"}
-    entry = {"containerName": "app", "target": {}, "upperBound": {"cpu": "1", "memory": upper}}
+    entry = {"containerName": "app", "target": {"memory": "1Mi"}, "upperBound": {"cpu": "1", "memory": upper}}
     found: Vpa = decoded(
         VPAS,
-        metadata={"managedFields": [older, written, {"manager": "kubectl"}]},
+        metadata={
+            "creationTimestamp": "2026-11-21T08:00:00Z",
+            "managedFields": [older, written, {"manager": "kubectl"}],
+        },
         status={"recommendation": {"containerRecommendations": [entry]}},
     )
     return found
@@ -145,8 +148,20 @@ def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound_of_memory()
 
 
 def test_bounds_wake_nobody_but_after_a_silence() -> None:
-    assert not vpa_changed(spoken("07"), spoken("09", "3Gi"))
-    assert vpa_changed(spoken("07"), spoken("10", "3Gi"))
+    minute = dt.timedelta(minutes=1)
+    assert not vpa_changed(spoken("07"), spoken("09", "3Gi"), minute)
+    assert vpa_changed(spoken("07"), spoken("10", "3Gi"), minute)
+    assert not vpa_changed(spoken("07"), spoken("10", "3Gi"), 2 * minute)
+    assert vpa_changed(spoken("07"), spoken("08", "3Gi"), minute / 4)
+
+
+def test_a_bound_that_begins_to_move_wakes() -> None:
+    """From then on the recommender may be silent for so long and no longer. Before that the bound is the largest that
+    the recommender gives."""
+    minute = dt.timedelta(minutes=1)
+    first, second, third = "97656250000Ki", "1136271366053", "568135683027"
+    assert vpa_changed(spoken("07", first), spoken("08", second), minute)
+    assert not vpa_changed(spoken("07", second), spoken("08", third), minute)
 
 
 def test_what_a_pod_requests_is_kept_once_for_all_pods_of_one_kind() -> None:
