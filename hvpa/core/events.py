@@ -11,7 +11,7 @@ from hvpa.core.judgement import Judgement, blocked_text
 from hvpa.core.model import Event, Scene
 from hvpa.core.remedies import advised, entered
 
-_PASSING = frozenset({MEASUREMENT, MAX_STEP})
+PASSING = frozenset({MEASUREMENT, MAX_STEP})
 """Gates that follow a step, for a minute at most: no event."""
 _SCALING = ("Ready", "HpaActive", "VpaActive")
 _COMPARED = 2048
@@ -34,11 +34,11 @@ def _block_events(seen: Scene, judged: Judgement, status: HvpaStatus) -> Iterabl
         (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
     }
     for entry in judged.blocked:
-        if entry.reason in _PASSING:
+        if entry.reason in PASSING:
             continue
         if (entry.reason, entry.axis, entry.direction, entry.container, entry.resource) not in known:
             yield Event("Normal", "ScalingBlocked", blocked_text(entry))
-    passed = any(reason not in _PASSING for reason, *_ in known) and not judged.blocked
+    passed = any(reason not in PASSING for reason, *_ in known) and not judged.blocked
     if passed and _scales(seen, status):
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
 

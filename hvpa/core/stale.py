@@ -33,13 +33,13 @@ def silent_since(vpa: Vpa, present: Present, period: dt.timedelta) -> dt.datetim
     """When the recommender last wrote the status of a VPA that it should have written since; None where that is not
     known, or not long ago. Example: last written at 10:00, and its period is a minute: reported from 10:03 on."""
     written = vpa.metadata.written_at()
-    if written is None or not must_move(vpa):
+    if written is None or not must_change(vpa):
         return None
     return written if present.is_past(after(written, PERIODS * period)) else None
 
 
-def must_move(vpa: Vpa) -> bool:
-    """Whether the status must change with each of the recommender's periods."""
+def must_change(vpa: Vpa) -> bool:
+    """Whether the status of a VPA must change with each of the recommender's periods."""
     recommendation, created = vpa.status.recommendation, vpa.metadata.creation_timestamp
     written = vpa.metadata.written_at()
     if recommendation is None or created is None or written is None or vpa.spec.recommenders:

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Final
 
 from hvpa.api.objects import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
-from hvpa.core.stale import must_move
+from hvpa.core.stale import must_change
 from hvpa.kube.parsed import StoredHvpa
 
 SILENT_PERIODS: Final = 2
@@ -51,15 +51,15 @@ def hpa_changed(old: Hpa, new: Hpa) -> bool:
 
 
 def vpa_changed(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
-    """Whether spec, targets, conditions, labels or owners changed, or the recommender is back after a silence. Bounds
-    move all the time; that they begin to is read, as it says how long the recommender may be silent from then on."""
+    """Whether spec, targets, conditions, labels or owners changed, the recommender is back after a silence, or its next
+    silence begins to count or no longer does; else bounds move all the time and aren't read."""
     return (
         _was_silent(old, new, period)
-        or must_move(old) != must_move(new)
         or _targets(old) != _targets(new)
         or old.status.conditions != new.status.conditions
         or bytes(old.raw_spec) != bytes(new.raw_spec)
         or _meta(old.metadata) != _meta(new.metadata)
+        or must_change(old) != must_change(new)
     )
 
 

@@ -1,321 +1,201 @@
-"""Each reason of a condition, from its true cause on an API server to what `kubectl get`, the conditions and
-`hvpa explain` show, and back to healthy (docs/decisions/0024). Rows may be added: a row is what happens, what is
-reported, and what ends it."""
+"""Walks the table of reasons: each from its true cause on an API server to what `kubectl get`, `kubectl describe`,
+`hvpa explain` and the log of the operator say, and back to healthy. The rows are in `tests/e2e/bare/conditions`."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import re
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.e2e.bare.conftest import Play, Start
-from tests.e2e.bare.manifests import ago, condition, entry, merged, weight
-from tests.e2e.bare.stage import Stage
-from tests.e2e.bare.test_explain import explained
+from hvpa.cli.main import main
+from hvpa.core.events import PASSING
+from hvpa.core.remedies import remedy
+from tests.e2e.bare.conditions.row import HEALTHY, Row, content_again
+from tests.e2e.bare.conditions.table import ROWS
+from tests.e2e.bare.manifests import merged, weight
+from tests.e2e.bare.stage import Stage, new_namespace
 from tests.e2e.world.controlplane import ControlPlane
 from tests.e2e.world.kube import Json
 from tests.e2e.world.operator import Operator
 
-Act = Callable[[Stage], object]
-GB = 1_000_000_000
+PERIOD = ("--vpa-recommender-interval", "1s")
+"""A recommendation is stale after three seconds."""
 
 
-class Row(NamedTuple):
-    """One reason: how it comes about, what is reported, and how it goes. `ready` is the status and the reason of
-    `Ready`; `condition` names another condition with its own status and reason, `text` stands in its message (that of
-    `Ready` where there is none)."""
+class Walk(NamedTuple):
+    """The control plane, an operator for one namespace, and that namespace."""
 
-    name: str
-    cause: Act
-    ready: tuple[str, str]
-    cure: Act
-    condition: tuple[str, str, str] | None = None
-    text: str = ""
-    columns: Mapping[str, str] = MappingProxyType({})
+    plane: ControlPlane
+    operator: Operator
+    space: str
 
 
-def content(stage: Stage) -> None:
-    """Both recommenders ask for what there is, and the rollout is complete."""
-    stage.rollout_completes()
-    stage.hpa_wants(stage.replicas)
-    stage.vpa_recommends(**stage.requests)
+@pytest.fixture(scope="module")
+def walk(plane: ControlPlane, account: Path) -> Iterator[Walk]:
+    """One operator for all rows."""
+    space = new_namespace(plane.api)
+    with Operator(plane, account, "--log-level", "debug", "--namespace", space, *PERIOD) as operator:
+        yield Walk(plane, operator, space)
 
 
-def tell_workload(stage: Stage, *conditions: Json, **status: int) -> None:
-    """The workload's controller writes its conditions."""
-    stage.api.patch_status(
-        stage.kind, stage.name, stage.namespace, {"conditions": list(conditions), **status}
-    )
+class Explained(NamedTuple):
+    """Exit code and output of `hvpa explain`. The command runs in this process: another one takes a second to start."""
+
+    code: int
+    output: str
+    errors: str
 
 
-def reported(kind: str, status: str, reason: str, message: str) -> Json:
-    return condition(kind, status, reason) | {"message": message, "lastUpdateTime": ago(minutes=1)}
+class Seen(NamedTuple):
+    """What the programs show of an Hvpa: columns of `kubectl get`, conditions (type: status, reason, message) and lines
+    of Events of `kubectl describe`, and the answer of `hvpa explain`."""
+
+    columns: dict[str, str]
+    conditions: dict[str, tuple[str, str, str]]
+    events: list[str]
+    explained: Explained
 
 
-def waiting_pod(stage: Stage, **status: Any) -> None:
-    stage.pod("stuck", phase="Pending", **status)
+def seen(walk: Walk, stage: Stage) -> Seen:
+    """What the programs show now."""
+    name = (stage.name, "-n", stage.namespace)
+    with ThreadPoolExecutor() as pool:
+        get = pool.submit(walk.plane.kubectl, "get", "hvpa", *name, "-o", "wide")
+        describe = pool.submit(walk.plane.kubectl, "describe", "hvpa", *name)
+        explained = explain(*name, "--kubeconfig", str(walk.plane.kubeconfig), "-o", "json", *PERIOD)
+        text = describe.result().stdout
+        return Seen(columns(get.result().stdout), conditions(text), events(text), explained)
 
 
-def no_pods(stage: Stage) -> None:
-    for one in stage.api.list("Pod", stage.namespace, f"app={stage.name}"):
-        stage.api.delete("Pod", one["metadata"]["name"], stage.namespace)
+def explain(*args: str) -> Explained:
+    """What `hvpa explain` says."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        code = main(["explain", *args])
+    return Explained(code, output.getvalue(), errors.getvalue())
 
 
-def hpa_has_no_metrics(stage: Stage) -> None:
-    failed = condition("ScalingActive", "False", "FailedGetResourceMetric") | {"message": "no metrics known"}
-    status = {"conditions": [failed], "currentMetrics": None}
-    stage.api.patch_status("HorizontalPodAutoscaler", stage.name, stage.namespace, status)
+def columns(text: str) -> dict[str, str]:
+    """The one row of a table of `kubectl get`."""
+    head, line = text.splitlines()
+    starts = [one.start() for one in re.finditer(r"\S+", head)]
+    cuts = zip(starts, [*starts[1:], None], strict=True)
+    return {head[start:end].strip(): line[start:end].strip() for start, end in cuts}
 
 
-def recommender_stops(stage: Stage) -> None:
-    """The recommender writes a last time; its upper bounds would move from now on."""
-    moving = entry("app", stage.requests)
-    moving["upperBound"] = {"memory": str(2 * GB + 1)}
-    provided = condition("RecommendationProvided", "True", "", ago(hours=2))
-    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [moving]}}
-    stage.api.patch_status("VerticalPodAutoscaler", stage.name, stage.namespace, status)
+def conditions(text: str) -> dict[str, tuple[str, str, str]]:
+    """The conditions in the text of `kubectl describe`: of their fields, the type is the last."""
+    found, fields = {}, dict[str, str]()
+    section = re.search(r"^  Conditions:\n((?:    .*\n)+)", text, re.MULTILINE)
+    for line in section[1].splitlines() if section else ():
+        key, _, value = line.strip().partition(":")
+        fields[key] = value.strip()
+        if key == "Type":
+            found[value.strip()] = (fields["Status"], fields["Reason"], fields["Message"])
+    return found
 
 
-def contested(stage: Stage) -> None:
-    """Somebody reverts the count twice. On the way down the operator waits for five minutes, which is long enough to
-    look at it."""
-    stage.hpa_wants(1)
-    for _ in range(2):
-        stage.await_replicas(1)
-        stage.rollout_completes()
-        stage.change_workload({"replicas": 2}, "gitops")
+def events(text: str) -> list[str]:
+    """The lines of the Events in the text of `kubectl describe`, blanks as one."""
+    return [re.sub(r"\s+", " ", line).strip() for line in text.partition("\nEvents:")[2].splitlines()]
 
 
-def uncontested(stage: Stage) -> None:
-    stage.change_workload({"replicas": 1}, "gitops")
-    content(stage)
+def logged(walk: Walk, stage: Stage) -> list[tuple[str, str]]:
+    """Level and text of the log's lines about conditions of an Hvpa."""
+    return [
+        (one["level"], one["event"])
+        for one in walk.operator.log_lines()
+        if (one.get("namespace"), one.get("name")) == (stage.namespace, stage.name) and "condition" in one
+    ]
 
 
-def paused(stage: Stage) -> None:
-    stage.change_workload({"paused": True})
-    stage.set_requests(cpu="600m")
-    stage.rollout(complete=False)
-    stage.vpa_recommends(**stage.requests)
+def warnings(walk: Walk, stage: Stage) -> list[str]:
+    """The reasons of the log's warnings, each of which ends with the remedy of its reason."""
+    found = [text for level, text in logged(walk, stage) if level == "warning"]
+    reasons = [text.partition(":")[0] for text in found]
+    for reason, text in zip(reasons, found, strict=True):
+        assert text.endswith(f"{remedy(reason)}.")
+    return sorted(reasons)
 
 
-def resumed(stage: Stage) -> None:
-    stage.change_workload({"paused": None})
-    content(stage)
+def is_over(walk: Walk, stage: Stage) -> list[str]:
+    """The reasons of which the log says that they are over."""
+    found = [text for level, text in logged(walk, stage) if level == "info"]
+    return sorted(text.partition(" is over: ")[0] for text in found)
 
 
-def away(stage: Stage) -> None:
-    stage.api.delete(stage.kind, stage.name, stage.namespace)
+def reports(walk: Walk, stage: Stage, row: Row) -> None:
+    """All programs say what the row expects, and the log has a warning for each reason to act on."""
+    for condition in row.conditions:
+        stage.await_condition(*condition)
+    expected = [("Warning", reason, remedy(reason)) for reason in row.to_act]
+    if row.gate not in ("NotBlocked", *PASSING):
+        expected.append(("Normal", "ScalingBlocked", f"held by {row.gate}"))
+    for _, reason, text in expected:
+        stage.await_event(reason, text)
+    assert warnings(walk, stage) == sorted(row.to_act)
+
+    shown = seen(walk, stage)
+    told = {"READY": row.ready[0], "REASON": row.ready[1], "BLOCKED": row.gate, **row.columns}
+    assert told.items() <= shown.columns.items(), shown.columns
+    for kind, status, reason in row.conditions:
+        assert shown.conditions[kind][:2] == (status, reason)
+    assert any(row.text in message for _, _, message in shown.conditions.values()), shown.conditions
+    for kind, reason, text in expected:
+        assert [line for line in shown.events if line.startswith(f"{kind} {reason} ") and text in line]
+    explains(shown, row)
 
 
-def back(stage: Stage) -> None:
-    stage.api.create(stage.workload)
-    content(stage)
+def explains(shown: Seen, row: Row) -> None:
+    """`hvpa explain` says of the conditions what `kubectl describe` says."""
+    answer = shown.explained
+    if "InvalidSpec" in row.reasons:
+        assert (answer.code, row.text in answer.errors) == (1, True), answer.errors
+        return
+    assert answer.code == 0, answer.errors
+    told = json.loads(answer.output)
+    assert by_type(told["reported"]["conditions"]) == shown.conditions
+    if "WriteFailed" in row.reasons:  # a write of the operator, which `explain` does not try
+        assert row.text in told["reported"]["lastError"]["description"]
+        assert [one["reported"] for one in told["differences"]] == ["False WriteFailed"]
+    else:
+        assert by_type(told["conditions"]) == shown.conditions
 
 
-def off(stage: Stage) -> None:
-    stage.change({"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}})
-    stage.hpa_wants(6)
+def by_type(found: list[Json]) -> dict[str, tuple[str, str, str]]:
+    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in found}
 
 
-def on(stage: Stage) -> None:
-    stage.change({"hpa": {"scaleUp": None}})
-    stage.await_replicas(4)
-    content(stage)
+def is_healthy(walk: Walk, stage: Stage, row: Row) -> None:
+    """Nothing is left of the reason but one line of the log for each reason to act on, which says that it is over."""
+    for condition in HEALTHY:
+        stage.await_condition(*condition)
+    assert "lastError" not in stage.status
+    stage.soon(lambda: is_over(walk, stage) == sorted(row.to_act), f"the log says that {row.to_act} is over")
+    assert warnings(walk, stage) == sorted(row.to_act), "none is repeated"
+    shown = seen(walk, stage)
+    assert (shown.columns["READY"], shown.columns["BLOCKED"]) == ("True", "NotBlocked")
+    assert {(kind, *told[:2]) for kind, told in shown.conditions.items()} == set(HEALTHY)
+    assert by_type(json.loads(shown.explained.output)["conditions"]) == shown.conditions
 
 
-def mode(name: str) -> Act:
-    return lambda stage: stage.change({"mode": name})
-
-
-QUOTA = 'pods "web-1" is forbidden: exceeded quota: small'
-ROWS = (
-    Row(
-        "a quota refuses pods",
-        lambda stage: tell_workload(stage, reported("ReplicaFailure", "True", "FailedCreate", QUOTA)),
-        ("False", "ReplicaFailure"),
-        lambda stage: tell_workload(stage, reported("ReplicaFailure", "False", "FailedCreate", "")),
-        text=QUOTA,
-    ),
-    Row(
-        "no node has room",
-        lambda stage: waiting_pod(
-            stage,
-            conditions=[
-                condition("PodScheduled", "False", "Unschedulable") | {"message": "0/3 nodes are available"}
-            ],
-        ),
-        ("False", "PodsUnschedulable"),
-        no_pods,
-        text="0/3 nodes are available",
-    ),
-    Row(
-        "an image that is not there",
-        lambda stage: waiting_pod(stage, container_status={"state": {"waiting": {"reason": "ErrImagePull"}}}),
-        ("False", "PodsNotStarting"),
-        no_pods,
-        text="ImagePullBackOff",
-    ),
-    Row(
-        "a rollout that is stuck",
-        lambda stage: tell_workload(
-            stage,
-            reported("Progressing", "False", "ProgressDeadlineExceeded", "it has timed out"),
-            availableReplicas=1,
-        ),
-        ("False", "ProgressDeadlineExceeded"),
-        lambda stage: tell_workload(stage, availableReplicas=2),
-        text="it has timed out",
-    ),
-    Row(
-        "a Deployment that is paused",
-        paused,
-        ("False", "DeploymentPaused"),
-        resumed,
-        text="spec.paused",
-    ),
-    Row(
-        "the HPA has no metrics",
-        hpa_has_no_metrics,
-        ("False", "HpaInactive"),
-        content,
-        condition=("HpaActive", "False", "FailedGetResourceMetric"),
-        text="no metrics known",
-    ),
-    Row(
-        "the recommender is down",
-        recommender_stops,
-        ("False", "VpaInactive"),
-        content,
-        condition=("VpaActive", "False", "RecommendationStale"),
-        text="is its recommender running",
-    ),
-    Row(
-        "somebody reverts replicas",
-        contested,
-        ("False", "Contested"),
-        uncontested,
-        condition=("Contested", "True", "SetBack"),
-        text="gitops keeps reverting replicas: remove spec.replicas from what it applies",
-        columns={"BLOCKED": "Contested", "DESIRED": "1"},
-    ),
-    Row(
-        "the target is deleted",
-        away,
-        ("False", "TargetNotFound"),
-        back,
-        text="does not exist",
-        columns={"CURRENT": "", "DESIRED": "", "BLOCKED": "NotBlocked"},
-    ),
-    Row(
-        "scaling out is switched off",
-        off,
-        ("True", "HeldBack"),
-        on,
-        condition=("ScalingBlocked", "True", "UpdatePolicy"),
-        text="replicas 2 -> 4 held by UpdatePolicy",
-        columns={"CURRENT": "2", "DESIRED": "4", "BLOCKED": "UpdatePolicy"},
-    ),
-    Row(
-        "mode Recommend",
-        mode("Recommend"),
-        ("True", "Recommend"),
-        mode("Apply"),
-        columns={"MODE": "Recommend"},
-    ),
-    Row(
-        "mode Paused",
-        mode("Paused"),
-        ("True", "Paused"),
-        mode("Apply"),
-        condition=("Paused", "True", "Paused"),
-        columns={"MODE": "Paused"},
-    ),
-    Row(
-        "a time zone that is none",
-        lambda stage: stage.change(
-            {"maintenanceWindows": [{"schedule": "0 3 * * *", "duration": "1h", "timeZone": "Mars/Utopia"}]}
-        ),
-        ("False", "InvalidSpec"),
-        lambda stage: stage.change({"maintenanceWindows": None}),
-        text="timeZone",
-        columns={"DESIRED": ""},
-    ),
-    Row(
-        "the VPA asks for more than maxAllowed",
-        lambda stage: stage.change(
-            {
-                "vpa": {
-                    "template": {
-                        "spec": {
-                            "resourcePolicy": {
-                                "containerPolicies": [{"containerName": "*", "maxAllowed": {"cpu": "500m"}}]
-                            }
-                        }
-                    }
-                }
-            }
-        ),
-        ("True", "Saturated"),
-        lambda stage: stage.change({"vpa": {"template": {"spec": None}}}),
-        text="the VPA's target is not below maxAllowed, 500m",
-    ),
-)
-
-
-def shown(plane: ControlPlane, stage: Stage) -> dict[str, str]:
-    """What `kubectl get` shows, by column."""
-    lines = plane.kubectl("get", "hvpa", stage.name, "-n", stage.namespace).stdout.splitlines()
-    starts = [one.start() for one in re.finditer(r"\S+", lines[0])]
-    ends = [*starts[1:], None]
-    return {
-        lines[0][start:end].strip(): lines[1][start:end].strip()
-        for start, end in zip(starts, ends, strict=True)
-    }
-
-
-def agree(plane: ControlPlane, stage: Stage, kind: str, status: str, reason: str) -> None:
-    """`hvpa explain` says of this condition what the status says."""
-    found = next(one for one in explained(plane, stage)["conditions"] if one["type"] == kind)
-    assert (found["status"], found["reason"]) == (status, reason)
-    assert found["message"] == stage.condition(kind)["message"]
-
-
-@pytest.fixture
-def quick(start: Start, space: str) -> Operator:
-    """An operator for which a recommendation is stale after three seconds."""
-    return start("--namespace", space, "--vpa-recommender-interval", "1s")
-
-
-def test_each_reason_comes_with_its_cause_and_goes_with_it(
-    plane: ControlPlane, play: Play, quick: Operator
-) -> None:
-    stages = {row.name: play(create=False, changes=merged(weight(50), {})) for row in ROWS}
-    for stage in stages.values():
-        stage.create(wait=False)
-    for stage in stages.values():
-        stage.await_owned()
-        content(stage)
-    for stage in stages.values():
-        stage.await_condition("Ready", "True", "Reconciled")
-    for row in ROWS:
-        row.cause(stages[row.name])
-    for row in ROWS:
-        stage = stages[row.name]
-        ready = stage.await_condition("Ready", *row.ready)
-        condition = row.condition or ("Ready", *row.ready)
-        message = stage.await_condition(*condition)["message"] if row.condition else ready["message"]
-        assert row.text in message, row.name
-        columns = shown(plane, stage)
-        assert (columns["READY"], row.name) == (row.ready[0], row.name)
-        assert row.columns.items() <= columns.items(), (row.name, columns)
-        if condition[2] != "RecommendationStale" and row.ready[1] != "InvalidSpec":
-            agree(plane, stage, *condition)
-    for row in ROWS:
-        row.cure(stages[row.name])
-    for row in ROWS:
-        stage = stages[row.name]
-        stage.await_condition("Ready", "True", "Reconciled")
-        assert shown(plane, stage)["READY"] == "True", row.name
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_a_reason_comes_with_its_cause_and_goes_with_it(walk: Walk, row: Row) -> None:
+    stage = Stage(walk.plane.api, walk.space, changes=merged(weight(50), dict(row.changes)), **row.start)
+    stage.create(wait=False)
+    content_again(stage)
+    for condition in HEALTHY:
+        stage.await_condition(*condition)
+    assert logged(walk, stage) == [], "a start is nothing to act on"
+    row.cause(stage)
+    reports(walk, stage, row)
+    row.cure(stage)
+    is_healthy(walk, stage, row)
+    stage.delete()

@@ -5,7 +5,18 @@ from __future__ import annotations
 from hvpa.core.remedies import REMEDIES
 from tests.e2e.bare.conftest import Play, Start
 from tests.e2e.bare.manifests import weight
-from tests.e2e.bare.test_events_and_log import lines
+from tests.e2e.bare.stage import Stage
+from tests.e2e.world.operator import Operator
+
+
+def lines(operator: Operator, stage: Stage, kind: str) -> list[tuple[str, str]]:
+    """Level and text of the log's lines about one condition of the Hvpa."""
+    return [
+        (one["level"], one["event"])
+        for one in operator.log_lines()
+        if (one.get("namespace"), one.get("name")) == (stage.namespace, stage.name)
+        and one.get("condition") == kind
+    ]
 
 
 def test_a_target_that_is_gone_is_one_warning_and_its_return_one_line(

@@ -2,76 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import pytest
 
+from tests.e2e.bare.admission import FEW, Policy
 from tests.e2e.bare.conftest import USER, Play
 from tests.e2e.bare.manifests import weight
 from tests.e2e.bare.stage import Stage
 from tests.e2e.world.audit import Mark
 from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
+from tests.e2e.world.kube import Json
 from tests.e2e.world.operator import Operator
 
-SMALL = (
+
+def wants_a_core(spec: Json) -> None:
+    """A spec that asks for more CPU than is allowed."""
+    resources = spec["template"]["spec"]["containers"][0]["resources"]
+    resources["requests"]["cpu"] = resources["limits"]["cpu"] = "1"
+
+
+SMALL = Policy(
     "object.spec.template.spec.containers.all(c, "
-    "quantity(c.resources.requests['cpu']).compareTo(quantity('800m')) <= 0)"
+    "quantity(c.resources.requests['cpu']).compareTo(quantity('800m')) <= 0)",
+    "at most 800m of CPU",
+    wants_a_core,
 )
-FEW = "object.spec.replicas <= 3"
-
-
-@contextlib.contextmanager
-def policy(api: KubeApi, stage: Stage, expression: str, message: str, breach: Json) -> Iterator[str]:
-    """A ValidatingAdmissionPolicy for Deployments of the stage's namespace, in force: a spec with `breach` is refused.
-    Gives its name, and is gone at the end."""
-    name = f"bound.{stage.namespace}"
-    rule = {
-        "apiGroups": ["apps"],
-        "apiVersions": ["v1"],
-        "operations": ["UPDATE"],
-        "resources": ["deployments"],
-    }
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule]},
-        "validations": [{"expression": expression, "message": message}],
-    }
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}
-    binding = {
-        "policyName": name,
-        "validationActions": ["Deny"],
-        "matchResources": {"namespaceSelector": selector},
-    }
-    group = "admissionregistration.k8s.io/v1"
-    kinds = {"ValidatingAdmissionPolicy": spec, "ValidatingAdmissionPolicyBinding": binding}
-    for kind, body in kinds.items():
-        api.create({"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": body})
-    try:
-        wait_for(lambda: message in refusal(stage, breach), 60, "the policy in force")
-        yield name
-    finally:
-        for kind in reversed(kinds):
-            api.delete(f"{group}/{kind}", name)
-        wait_for(lambda: refusal(stage, breach) == "", 60, "the policy out of force")
-
-
-def refusal(stage: Stage, spec: Json) -> str:
-    """What a change of the workload is refused with; empty where it would be taken. Nothing is stored."""
-    path = stage.api.path(stage.kind, stage.namespace, stage.name)
-    target = stage.target
-    target["spec"] |= {key: value for key, value in spec.items() if key != "cpu"}
-    if "cpu" in spec:
-        resources = target["spec"]["template"]["spec"]["containers"][0]["resources"]
-        resources["requests"]["cpu"] = resources["limits"]["cpu"] = spec["cpu"]
-    try:
-        stage.api.raw("PUT", f"{path}?dryRun=All", target)
-    except ApiError as error:
-        if error.status == 409:
-            return refusal(stage, spec)
-        return error.message
-    return ""
 
 
 def patches(plane: ControlPlane, stage: Stage, mark: Mark) -> list[tuple[set[str], int]]:
@@ -108,7 +62,7 @@ def test_a_policy_that_refuses_requests_does_not_hold_up_replicas(
     plane: ControlPlane, operator: Operator, paused: Stage
 ) -> None:
     stage = paused
-    with policy(plane.api, stage, SMALL, "at most 800m of CPU", {"cpu": "1"}) as name:
+    with SMALL.imposed(stage) as name:
         mark = plane.audit.mark()
         wants_both(stage)
         stage.await_replicas(4)
@@ -145,7 +99,7 @@ def test_a_policy_that_refuses_replicas_does_not_hold_up_requests(
     plane: ControlPlane, operator: Operator, paused: Stage
 ) -> None:
     stage = paused
-    with policy(plane.api, stage, FEW, "at most 3 replicas", {"replicas": 4}) as name:
+    with FEW.imposed(stage) as name:
         mark = plane.audit.mark()
         wants_both(stage)
         stage.await_requests(cpu="1")
@@ -170,7 +124,7 @@ def test_what_is_refused_is_not_tried_again_by_a_new_operator(
     plane: ControlPlane, operator: Operator, paused: Stage
 ) -> None:
     stage = paused
-    with policy(plane.api, stage, SMALL, "at most 800m of CPU", {"cpu": "1"}):
+    with SMALL.imposed(stage):
         wants_both(stage)
         stage.await_condition("Ready", "False", "Refused")
         stage.await_replicas(4)

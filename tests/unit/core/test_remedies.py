@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import hvpa.core
 from hvpa.api.status import HvpaStatus, StatusCondition
 from hvpa.core import remedies
 from hvpa.core.remedies import LENGTH, REMEDIES, advised, entered, left, needs_action, remedy
+from tests.reasons import finding_reasons
 from tools.remedies import page
 
 HEALTHY = {
-    *("Reconciled", "Recommend", "Recommending", "YoungHistory"),
+    *("Reconciled", "HeldBack", "Recommend", "Recommending", "ReadAsIs", "YoungHistory"),
     *("NotBlocked", "NotPaused", "NotContested"),
 }
 """Reasons of conditions that are as they should be. (`Recommend` and `Paused` are also modes.)"""
-ELSEWHERE = {
-    "HpaNotFound",
-    "VpaNotFound",
-    "ForeignHpa",
-    "ForeignVpa",
-    "ScalingInactive",
-    "WriteFailed",
-    "Paused",
-    "Refused",
-}
-"""Reasons that are put together, or stand in a constant."""
-CORE = Path(next(iter(hvpa.core.__path__)))
-
-
-def reasons() -> Iterator[str]:
-    """The reasons that stand in `Finding(reason, message)` in the core."""
-    for path in sorted(CORE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
-                first = node.args[0] if node.args else None
-                if isinstance(first, ast.Constant):
-                    yield str(first.value)
 
 
 def one(kind: str, status: str, reason: str, message: str = "because") -> StatusCondition:
@@ -48,9 +24,7 @@ def one(kind: str, status: str, reason: str, message: str = "because") -> Status
 
 
 def test_each_reason_of_a_condition_has_a_remedy_or_needs_none() -> None:
-    found = {*reasons(), *ELSEWHERE}
-    assert "TargetNotFound" in found, "they are found"
-    assert sorted(found - HEALTHY - remedies.EXPECTED - set(REMEDIES)) == []
+    assert sorted(finding_reasons() - HEALTHY - remedies.EXPECTED - set(REMEDIES)) == []
 
 
 def test_no_remedy_is_for_a_reason_that_needs_none() -> None:

@@ -59,6 +59,32 @@ def test_a_write_that_keeps_failing_is_logged_once() -> None:
     assert world.lines() == [("info", "WriteFailed is over: Ready is False, HpaInactive")]
 
 
+def test_conditions_that_begin_with_a_failed_write_have_their_events_once() -> None:
+    one = build.objects(
+        build.hvpa({"vpa": {"deploy": False, "name": "gone"}}),
+        horizontal=build.hpa(desired=6, utilization=100),
+    )
+    world = Cycle(one, workload=WriteError("denied"))
+
+    def news() -> list[tuple[str, str, str]]:
+        """The events of one reconcile, each of which is also a line of the log."""
+        world.cluster.writes.clear()
+        lines = [text for level, text in world.lines() if level == "warning"]
+        events = [(event.type, event.reason, event.message) for event in world.written("event")]
+        assert lines == [f"{reason}: {message}" for _, reason, message in events]
+        return events
+
+    write_failed = ("Warning", "WriteFailed", f"PatchWorkload: denied. {REMEDIES['WriteFailed']}.")
+    gone = f"VerticalPodAutoscaler gone does not exist. {REMEDIES['VpaNotFound']}."
+    assert news() == [write_failed, ("Warning", "VpaNotFound", gone)]
+    assert news() == [], "no more than once"
+    unsupported = {"conditions": [{"type": "ConfigUnsupported", "status": "True", "message": "two VPAs"}]}
+    there = build.vpa(change={"metadata": {"name": "gone"}, "status": unsupported})
+    world.cluster.one = replace(world.one, vpas=(there,))
+    assert [reason for _, reason, _ in news()] == ["ConfigUnsupported"], "of what begins later, only that"
+    assert world.one.hvpa.status.conditions[0].reason == "WriteFailed"
+
+
 def test_a_condition_s_event_is_not_lost_to_a_write_that_fails_later() -> None:
     one = build.objects(build.hvpa({"vpa": {"deploy": False, "name": "gone"}}))  # its HPA is missing
     world = Cycle(one, owned=WriteError("forbidden"))

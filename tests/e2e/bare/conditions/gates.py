@@ -1,0 +1,186 @@
+"""Gates: what is wanted and waits, because the user says so, because of what has just happened, or because somebody
+else is against it."""
+
+from __future__ import annotations
+
+from tests.e2e.bare.admission import FEW, Policy
+from tests.e2e.bare.conditions.row import GATED, Act, Row, both, change, content, wants
+from tests.e2e.bare.conditions.workload import no_pods
+from tests.e2e.bare.manifests import ago, closed_window, merged, weight
+from tests.e2e.bare.stage import Stage
+from tests.e2e.bare.test_starving import RAISED, oom_killed
+from tests.e2e.world.kube import Json
+
+HPA_OF_10 = Policy(
+    "object.spec.maxReplicas <= 10",
+    "at most 10 replicas",
+    lambda spec: spec.update(maxReplicas=12),
+    "HorizontalPodAutoscaler",
+)
+
+
+def scale_up(axis: str, **fields: object) -> Json:
+    return {axis: {"scaleUp": fields}}
+
+
+def mode(name: str) -> Json:
+    return {"updatePolicy": {"updateMode": name}}
+
+
+def stepped(wish: int, count: int) -> Act:
+    """The HPA wants so many replicas, and the step to `count` is made and complete."""
+
+    def act(stage: Stage) -> None:
+        stage.hpa_wants(wish)
+        stage.await_replicas(count)
+        stage.rollout_completes()
+
+    return act
+
+
+def contested(stage: Stage) -> None:
+    """Somebody reverts the count twice. On the way down the operator waits for five minutes, which is long enough to
+    look at it."""
+    stage.hpa_wants(1)
+    for _ in range(2):
+        stage.await_replicas(1)
+        stage.rollout_completes()
+        stage.change_workload({"replicas": 2}, "gitops")
+
+
+def out_of_memory(stage: Stage) -> None:
+    """A container ran out of memory, and again with what it was raised to; then the VPA recommends less."""
+    oom_killed(stage, "a")
+    stage.await_requests(memory=RAISED)
+    stage.rollout_completes()
+    stage.vpa_recommends(**stage.requests)
+    stage.soon(lambda: stage.status["overrideScaleUpStabilization"] is False, "the step known")
+    oom_killed(stage, "b", 2)  # with the new resources, after the step
+    stage.soon(lambda: stage.status["overrideScaleUpStabilization"] is True, "the container known to starve")
+    stage.vpa_recommends(cpu="500m", memory="400M")
+
+
+ROWS = (
+    Row(
+        "scaling out is switched off",
+        wants(6),
+        GATED,
+        content,
+        gate="UpdatePolicy",
+        text="replicas 2 -> 4 held by UpdatePolicy",
+        columns={"CURRENT": "2", "DESIRED": "4"},
+        changes=scale_up("hpa", **mode("Off")),
+    ),
+    Row(
+        "replicas have no weight",
+        wants(6),
+        GATED,
+        content,
+        gate="Weight",
+        text="replicas 2 -> 6 held by Weight",
+        columns={"CURRENT": "2", "DESIRED": "2"},
+        changes=weight(100),
+    ),
+    Row(
+        "the VPA is young",
+        lambda stage: stage.vpa_recommends(cpu="250m", memory="500M", since=ago(minutes=30)),
+        GATED,
+        content,
+        others=(("VpaActive", "True", "YoungHistory"),),
+        gate="MinHistory",
+        text="cpu 500m -> 375m held by MinHistory",
+    ),
+    Row(
+        "a container ran out of memory, and the VPA wants less",
+        out_of_memory,
+        GATED,
+        both(no_pods, content),
+        gate="OutOfMemory",
+        text="held by OutOfMemory",
+    ),
+    Row(
+        "a step was made less than stabilizationDuration ago",
+        both(stepped(4, 3), wants(9)),
+        GATED,
+        content,
+        gate="StabilizationWindow",
+        text="replicas 3 -> 6 held by StabilizationWindow",
+        changes=scale_up("hpa", stabilizationDuration="1h"),
+    ),
+    Row(
+        "no maintenance window is open",
+        wants(6),
+        GATED,
+        content,
+        gate="MaintenanceWindow",
+        text="replicas 2 -> 4 held by MaintenanceWindow",
+        changes=merged(scale_up("hpa", **mode("MaintenanceWindow")), closed_window()),
+    ),
+    Row(
+        "a rollout is under way",
+        both(
+            lambda stage: stage.rollout(complete=False),
+            lambda stage: stage.vpa_recommends(cpu="1500m", memory="500M"),
+        ),
+        GATED,
+        content,
+        gate="Rollout",
+        text="cpu 500m -> 1 held by Rollout",
+    ),
+    Row(
+        "the HPA has not measured the last step yet",
+        both(stepped(6, 4), wants(6)),
+        GATED,
+        content,
+        gate="Measurement",
+        text="replicas 4 -> 5 held by Measurement",
+    ),
+    Row(
+        "a change is too small",
+        wants(4),
+        GATED,
+        content,
+        gate="MinChange",
+        text="replicas 2 -> 3 held by MinChange",
+        changes=scale_up("hpa", minChange={"replicas": {"value": 2}}),
+    ),
+    Row(
+        "maxStep has left a part of the way",
+        stepped(7, 4),
+        GATED,
+        content,
+        gate="MaxStep",
+        text="replicas 4 -> 7 held by MaxStep",
+        columns={"CURRENT": "4", "DESIRED": "7"},
+        changes=merged(weight(0), scale_up("hpa", maxStep={"factor": 2, "minimum": 4})),
+    ),
+    Row(
+        "somebody reverts replicas",
+        contested,
+        ("False", "Contested"),
+        both(lambda stage: stage.change_workload({"replicas": 1}, "gitops"), content),
+        others=(("Contested", "True", "SetBack"),),
+        gate="Contested",
+        text="gitops keeps reverting replicas: remove spec.replicas from what it applies",
+        columns={"DESIRED": "1"},
+        to_act=("SetBack",),
+    ),
+    Row(
+        "a policy of the cluster refuses replicas",
+        both(FEW.impose, wants(6)),
+        ("False", "Refused"),
+        both(FEW.lift, content),
+        gate="Refused",
+        text="at most 3 replicas",
+        columns={"CURRENT": "2", "DESIRED": "4"},
+        to_act=("Refused",),
+    ),
+    Row(
+        "a policy of the cluster refuses the HPA",
+        both(HPA_OF_10.impose, change({"hpa": {"template": {"spec": {"maxReplicas": 12}}}})),
+        ("False", "WriteFailed"),
+        HPA_OF_10.lift,
+        text="at most 10 replicas",
+        to_act=("WriteFailed",),
+    ),
+)

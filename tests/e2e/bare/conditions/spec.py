@@ -1,0 +1,110 @@
+"""Reasons that the user's spec gives: what it names, deploys and allows."""
+
+from __future__ import annotations
+
+from tests.e2e.bare.conditions.row import HPA, VPA, Row, both, change, content, content_again, wants
+from tests.e2e.bare.manifests import hvpa
+from tests.e2e.bare.stage import Stage
+from tests.e2e.world.kube import Json
+
+NOT_READY = (("HpaActive", "False", "NotReady"), ("VpaActive", "False", "NotReady"))
+
+
+def rival(stage: Stage) -> str:
+    return f"{stage.name}-rival"
+
+
+def shared(stage: Stage) -> None:
+    """Another Hvpa applies to the same target."""
+    other = hvpa(rival(stage), stage.namespace, {"targetRef": {"name": stage.name}}, stage.kind)
+    stage.api.create(other)
+
+
+def no_recommender(stage: Stage) -> None:
+    stage.change({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
+    for kind in (HPA, VPA):
+        stage.await_gone(kind)
+
+
+def time_zone(name: str) -> Json:
+    return {"maintenanceWindows": [{"schedule": "0 3 * * *", "duration": "1h", "timeZone": name}]}
+
+
+def most(**resources: str) -> Json:
+    """A change of an Hvpa's spec: the VPA's maxAllowed."""
+    policy = {"containerPolicies": [{"containerName": "*", "maxAllowed": resources}]}
+    return {"vpa": {"template": {"spec": {"resourcePolicy": policy}}}}
+
+
+def unblocked(stage: Stage) -> None:
+    content(stage)
+    stage.await_unblocked()
+
+
+ROWS = (
+    Row(
+        "a time zone that is none",
+        change(time_zone("Mars/Utopia")),
+        ("False", "InvalidSpec"),
+        change({"maintenanceWindows": None}),
+        others=NOT_READY,
+        text="timeZone",
+        columns={"DESIRED": ""},
+        to_act=("InvalidSpec",),
+    ),
+    Row(
+        "a target that is no Deployment",
+        change({"targetRef": {"kind": "DaemonSet"}}),
+        ("False", "UnsupportedTarget"),
+        change({"targetRef": {"kind": "Deployment"}}),
+        others=NOT_READY,
+        text="apps/v1 DaemonSet is not supported",
+        columns={"CURRENT": "", "DESIRED": ""},
+        to_act=("UnsupportedTarget",),
+    ),
+    Row(
+        "two Hvpas apply to one target",
+        shared,
+        ("False", "TargetShared"),
+        lambda stage: stage.api.delete("Hvpa", rival(stage), stage.namespace),
+        others=NOT_READY,
+        text="is also the target of Hvpa",
+        columns={"CURRENT": "", "DESIRED": ""},
+        to_act=("TargetShared",),
+    ),
+    Row(
+        "neither HPA nor VPA is deployed",
+        no_recommender,
+        ("False", "NoRecommender"),
+        both(change({"hpa": {"deploy": True}, "vpa": {"deploy": True}}), content_again),
+        others=(("HpaActive", "False", "NotConfigured"), ("VpaActive", "False", "NotConfigured")),
+        text="neither spec.hpa nor spec.vpa",
+        to_act=("NoRecommender",),
+    ),
+    Row(
+        "mode Recommend",
+        change({"mode": "Recommend"}),
+        ("True", "Recommend"),
+        change({"mode": "Apply"}),
+        columns={"MODE": "Recommend"},
+    ),
+    Row(
+        "mode Paused",
+        both(change({"mode": "Paused"}), wants(6)),
+        ("True", "Paused"),
+        both(unblocked, change({"mode": "Apply"})),
+        others=(("Paused", "True", "Paused"),),
+        gate="Paused",
+        text="replicas 2 -> 4 held by Paused",
+        columns={"MODE": "Paused", "CURRENT": "2", "DESIRED": "4"},
+        to_act=("Paused",),
+    ),
+    Row(
+        "the VPA asks for more than maxAllowed",
+        change(most(cpu="500m")),
+        ("True", "Saturated"),
+        change({"vpa": {"template": {"spec": None}}}),
+        text="the VPA's target is not below maxAllowed, 500m",
+        to_act=("Saturated",),
+    ),
+)

@@ -1,0 +1,74 @@
+"""The whole table, and the reasons that are not in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from tests.e2e.bare.conditions import gates, recommenders, spec, workload
+from tests.e2e.bare.conditions.row import HEALTHY, Row
+
+ROWS: Final[tuple[Row, ...]] = (*workload.ROWS, *spec.ROWS, *recommenders.ROWS, *gates.ROWS)
+WALKED: Final = frozenset(reason for row in ROWS for reason in row.reasons) | {
+    reason for _, _, reason in HEALTHY
+}
+"""The reasons that the rows walk."""
+
+
+class Elsewhere(NamedTuple):
+    """Why a reason has no row, and the test (file::function) that shows it instead."""
+
+    why: str
+    test: str
+
+
+MOMENTARY = "holds for milliseconds, until the operator's write has come back by its watch"
+AMONG_SEVERAL = "takes several Hvpas on one target, which a row does not have"
+ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
+    "HpaCreated": Elsewhere(
+        MOMENTARY,
+        "tests/unit/core/test_ownership.py::test_what_is_missing_is_created_under_the_hvpas_name",
+    ),
+    "VpaCreated": Elsewhere(
+        MOMENTARY,
+        "tests/unit/core/test_ownership.py::test_what_is_missing_is_created_under_the_hvpas_name",
+    ),
+    "HpaAwaited": Elsewhere(
+        AMONG_SEVERAL,
+        "tests/unit/core/test_reading.py::test_of_several_the_first_creates_and_the_others_wait",
+    ),
+    "VpaAwaited": Elsewhere(
+        AMONG_SEVERAL,
+        "tests/unit/core/test_reading.py::test_of_several_the_first_creates_and_the_others_wait",
+    ),
+    "ReadAsIs": Elsewhere(
+        AMONG_SEVERAL,
+        "tests/unit/core/test_reading.py::test_an_hpa_that_scales_the_workload_is_read_as_it_is",
+    ),
+    "TooManyMetrics": Elsewhere(
+        "takes an HPA of more than 100 metrics, which would slow down all that follows on this API server",
+        "tests/unit/core/test_wish.py::test_an_hpa_with_too_many_metrics_has_no_say",
+    ),
+    "PodLevelResources": Elsewhere(
+        "takes a workload with resources of the pod, and a VPA that asks for more, from the beginning",
+        "tests/e2e/bare/test_resources.py::test_containers_get_no_more_than_the_pods_own_resources_leave",
+    ),
+    "VpaNotServed": Elsewhere(
+        "takes a cluster without the VPA's CRDs, which all other rows need",
+        "tests/unit/core/test_observing.py::test_a_cluster_without_vpas_is_told",
+    ),
+    "DecisionFailed": Elsewhere(
+        "takes a defect of the operator",
+        "tests/unit/core/test_report.py::test_a_failed_write_is_on_top_of_what_was_decided_and_reported_once",
+    ),
+    "RecentRaise": Elsewhere(
+        "takes a raise of memory before it, and ten minutes to go away",
+        "tests/e2e/bare/test_starving.py::test_an_oom_killed_container_gets_memory_past_all_gates_but_not_twice_in_ten_minutes",
+    ),
+    "SustainedDemand": Elsewhere(
+        "takes a Trajectory that has run for minutes at maxReplicas",
+        "tests/unit/core/test_joint_waits.py::test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes",
+    ),
+}
+"""Reasons without a row. (kube-controller-manager's reasons for an HPA are passed on as they are: two rows have one
+that can be passed on and one that can't.)"""

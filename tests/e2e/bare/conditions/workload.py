@@ -1,0 +1,124 @@
+"""Reasons that the workload gives: its pods, its rollout, its count, and that it is there."""
+
+from __future__ import annotations
+
+from tests.e2e.bare.conditions.row import Row, both, content
+from tests.e2e.bare.manifests import ago, condition
+from tests.e2e.bare.stage import Stage
+from tests.e2e.world.kube import Json
+
+QUOTA = 'pods "web-1" is forbidden: exceeded quota: small'
+UNSCHEDULABLE = condition("PodScheduled", "False", "Unschedulable") | {"message": "0/3 nodes are available"}
+CRASHED: Json = {
+    "restartCount": 3,
+    "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+    "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": ago(minutes=1)}},
+}
+
+
+def reports(stage: Stage, *conditions: Json, **status: int) -> None:
+    """The workload's controller writes its status."""
+    body = {**({"conditions": list(conditions)} if conditions else {}), **status}
+    stage.api.patch_status(stage.kind, stage.name, stage.namespace, body)
+
+
+def reported(kind: str, status: str, reason: str, message: str) -> Json:
+    return condition(kind, status, reason) | {"message": message, "lastUpdateTime": ago(minutes=1)}
+
+
+def no_pods(stage: Stage) -> None:
+    for one in stage.api.list("Pod", stage.namespace, f"app={stage.name}"):
+        stage.api.delete("Pod", one["metadata"]["name"], stage.namespace, grace=0)
+
+
+def paused(stage: Stage) -> None:
+    stage.change_workload({"paused": True})
+    stage.set_requests(cpu="600m")
+    stage.rollout(complete=False)
+    stage.vpa_recommends(**stage.requests)
+
+
+def away(stage: Stage) -> None:
+    stage.api.delete(stage.kind, stage.name, stage.namespace)
+
+
+def back(stage: Stage) -> None:
+    stage.api.create(stage.workload)
+    content(stage)
+
+
+ROWS = (
+    Row(
+        "a quota refuses pods",
+        lambda stage: reports(stage, reported("ReplicaFailure", "True", "FailedCreate", QUOTA)),
+        ("False", "ReplicaFailure"),
+        lambda stage: reports(stage, reported("ReplicaFailure", "False", "FailedCreate", "")),
+        text=QUOTA,
+        to_act=("ReplicaFailure",),
+    ),
+    Row(
+        "a StatefulSet makes no more pods",
+        lambda stage: reports(stage, replicas=1, updatedReplicas=1, readyReplicas=1, availableReplicas=1),
+        ("False", "PodsNotCreated"),
+        content,
+        text="has 1 of 2 pods",
+        to_act=("PodsNotCreated",),
+        start={"kind": "StatefulSet"},
+    ),
+    Row(
+        "no node has room",
+        lambda stage: stage.pod("waiting", phase="Pending", conditions=[UNSCHEDULABLE]),
+        ("False", "PodsUnschedulable"),
+        no_pods,
+        text="0/3 nodes are available",
+        to_act=("PodsUnschedulable",),
+    ),
+    Row(
+        "a container that ends again and again",
+        lambda stage: stage.pod("crashing", container_status=CRASHED),
+        ("False", "PodsNotStarting"),
+        no_pods,
+        text="CrashLoopBackOff: container app ended with Error",
+        to_act=("PodsNotStarting",),
+    ),
+    Row(
+        "a rollout that is stuck",
+        lambda stage: reports(
+            stage,
+            reported("Progressing", "False", "ProgressDeadlineExceeded", "it has timed out"),
+            availableReplicas=1,
+        ),
+        ("False", "ProgressDeadlineExceeded"),
+        lambda stage: reports(stage, availableReplicas=2),
+        text="it has timed out",
+        to_act=("ProgressDeadlineExceeded",),
+    ),
+    Row(
+        "a Deployment that is paused",
+        paused,
+        ("False", "DeploymentPaused"),
+        both(lambda stage: stage.change_workload({"paused": None}), content),
+        text="spec.paused",
+        to_act=("DeploymentPaused",),
+    ),
+    Row(
+        "a count of 0",
+        lambda stage: stage.change_workload({"replicas": 0}),
+        ("True", "ScaledToZero"),
+        both(lambda stage: stage.change_workload({"replicas": 2}), content),
+        others=(("HpaActive", "False", "NoPods"),),
+        text="0 replicas",
+        columns={"DESIRED": "0"},
+        to_act=("ScaledToZero",),
+    ),
+    Row(
+        "the target is deleted",
+        away,
+        ("False", "TargetNotFound"),
+        back,
+        others=(("HpaActive", "False", "NotReady"), ("VpaActive", "False", "NotReady")),
+        text="does not exist",
+        columns={"CURRENT": "", "DESIRED": ""},
+        to_act=("TargetNotFound",),
+    ),
+)
