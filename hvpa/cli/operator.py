@@ -76,7 +76,12 @@ class Operator:
             self._leases, clock, candidate if settings.leader_elect else None, settings.shards
         )
         self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
-        self._local = LocalCluster(settings.scopes, self._share.changed, self._share.changed_by_us)
+        self._local = LocalCluster(
+            settings.scopes,
+            self._share.changed,
+            self._share.changed_by_us,
+            settings.decisions.vpa_period,
+        )
         self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics, clock)
         limiter = Limiter(settings.max_in_flight, settings.qps, self.metrics)
         self._recorder = EventRecorder(self._transport, clock, limiter)

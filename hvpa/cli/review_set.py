@@ -173,7 +173,8 @@ def _foreign_hpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[R
         group = str(reference.get("apiVersion", "")).partition("/")[0]
         if (reference.get("kind"), reference.get("name"), group) != (KIND, one.name, GROUP):
             reason = (
-                f"{at} has another scaleTargetRef than this Hvpa: it would act by itself, and is not used"
+                f"{at} has another scaleTargetRef than this Hvpa: it would scale the workload without the Hvpa,"
+                " and is not used"
             )
             yield Remark("spec.hpa.name", reason, f"set its scaleTargetRef to kind: {KIND}, name: {one.name}")
     elif _is_target(one.spec, reference) and not _adopted(other, one.spec.hpa.deploy, one.spec.hpa.selector):
@@ -191,7 +192,7 @@ def _foreign_vpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[R
     if not acts:
         return
     if one.spec.vpa.name is not None and one.spec.vpa.name == name:
-        reason = f"{at} acts by itself (updateMode {mode or 'is not set'}): it is not used"
+        reason = f"{at} changes requests without the Hvpa (updateMode {mode or 'is not set'}): it is not used"
         yield Remark("spec.vpa.name", reason, 'set its updatePolicy: {updateMode: "Off"}')
     elif _is_target(one.spec, _below(other.content, "spec", "targetRef")):
         yield Remark(

@@ -33,7 +33,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "ScaledToZero": "Scale the target to 1 or more when it is to be scaled again",
     "Saturated": "Raise maxReplicas or maxAllowed, or reduce the load",
     "Refused": "Change the policy, webhook or quota that refuses it, or lower maxReplicas and maxAllowed",
-    "WriteFailed": "Remove the cause that the API server's message names; the write is tried again by itself",
+    "WriteFailed": "Remove the cause that the API server's message names; the operator repeats the write",
     "DecisionFailed": "Report it, with the line of the operator's log that has the traceback",
     "ReplicaFailure": "Raise the quota, or change the webhook or LimitRange that refuses the pods",
     "PodsNotCreated": "See the StatefulSet's Events (`kubectl describe statefulset`) for what refuses its pods",

@@ -81,7 +81,7 @@ def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) 
 def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
     """What the measurements of an HPA call for that is read as it is: the operator's own estimate (DESIGN 4, e), inside
     the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
-    `behavior` may hold back, nor `spec.replicas` of the Hvpa, which is nobody's to write."""
+    `behavior` may hold back, nor `spec.replicas` of the Hvpa, to which no HPA writes."""
     assert seen.spec is not None and seen.workload is not None
     corrected, problem = seen.horizontal.mailbox, _unusable(hpa)
     if hpa.spec.scale_target_ref.kind != seen.workload.kind:

@@ -9,8 +9,9 @@ from hvpa.api.objects import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
 from hvpa.core.stale import must_change
 from hvpa.kube.parsed import StoredHvpa
 
-SILENCE: Final = dt.timedelta(minutes=2)
-"""A recommender writes every minute: after a longer pause, its recommendation may have been reported as stale."""
+SILENT_PERIODS: Final = 2
+"""A recommender writes with each of its periods: after a longer pause its recommendation may have been reported as
+stale (after three, `hvpa.core.stale`)."""
 
 
 def _meta(meta: Meta) -> tuple[object, ...]:
@@ -49,11 +50,11 @@ def hpa_changed(old: Hpa, new: Hpa) -> bool:
     )
 
 
-def vpa_changed(old: Vpa, new: Vpa) -> bool:
+def vpa_changed(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
     """Whether spec, targets, conditions, labels or owners changed, the recommender is back after a silence, or its next
     silence begins to count or no longer does; else bounds move all the time and aren't read."""
     return (
-        _was_silent(old, new)
+        _was_silent(old, new, period)
         or _targets(old) != _targets(new)
         or old.status.conditions != new.status.conditions
         or bytes(old.raw_spec) != bytes(new.raw_spec)
@@ -62,9 +63,9 @@ def vpa_changed(old: Vpa, new: Vpa) -> bool:
     )
 
 
-def _was_silent(old: Vpa, new: Vpa) -> bool:
+def _was_silent(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
     before, now = old.metadata.written_at(), new.metadata.written_at()
-    return before is not None and now is not None and now - before > SILENCE
+    return before is not None and now is not None and now - before > SILENT_PERIODS * period
 
 
 def _targets(vpa: Vpa) -> list[tuple[object, ...]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from hvpa.api.objects import Hpa, Meta, Pod, Selector, Vpa, Workload
-from hvpa.core.model import Objects, OtherHvpa
+from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.kube import changes
 from hvpa.kube.cache import Store, version
 from hvpa.kube.indexes import Index, PodIndex, SelectorIndex
@@ -18,6 +19,7 @@ from hvpa.kube.targeting import Place, Targeting, place_of
 from hvpa.reconcile.ports import Key
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
+_VPA_PERIOD: Final = Settings().vpa_period
 
 
 class LocalCluster:
@@ -29,7 +31,10 @@ class LocalCluster:
         scopes: Collection[str],
         enqueue: Callable[[Key], None],
         enqueue_later: Callable[[Key], None] | None = None,
+        vpa_period: dt.timedelta = _VPA_PERIOD,
     ) -> None:
+        """`vpa_period`: how often the VPA's recommender writes."""
+        self._vpa_period = vpa_period
         self._enqueue = enqueue
         self._enqueue_later = enqueue_later or enqueue
         self.hvpas: Store[StoredHvpa] = Store(scopes, self._hvpa_changed)
@@ -246,7 +251,7 @@ class LocalCluster:
 
     def _vpa_changed(self, old: Vpa | None, new: Vpa | None, own: bool) -> None:
         carry_over(old, new)
-        if old is not None and new is not None and not changes.vpa_changed(old, new):
+        if old is not None and new is not None and not changes.vpa_changed(old, new, self._vpa_period):
             return
         self._recommender_changed(VPAS.kind, self._vpa_refs, old, new)
 

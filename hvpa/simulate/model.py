@@ -146,7 +146,7 @@ class Scenario:
 
 class Tick(NamedTuple):
     """What the pods did in one step. CPU in millicores, mean over the step; memory in bytes at its end; counts of pods
-    at its end. `demand` is what the load asked for, the replicas' base included, `unmet` the part of it that nobody
+    at its end. `demand` is what the load asked for, the replicas' base included, `unmet` the part of it that no pod
     served; `capacity` is what the ready pods could have served at most."""
 
     demand: float
@@ -231,7 +231,7 @@ class Totals:
 
     @property
     def unmet_demand_share(self) -> float:
-        """The share (0 to 1) of the demand for CPU that nobody served; 0 without demand."""
+        """The share (0 to 1) of the demand for CPU that no pod served; 0 without demand."""
         return self.unmet_core_seconds / self.demand_core_seconds if self.demand_core_seconds else 0.0
 
 

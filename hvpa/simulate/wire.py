@@ -49,7 +49,7 @@ class Figures(_Part, frozen=True):
     gib_hours_used: Amount
     slack_cpu: float
     slack_memory: float
-    unmet_core_seconds: Annotated[Amount, Meta(description="Demand for CPU that nobody served.")]
+    unmet_core_seconds: Annotated[Amount, Meta(description="Demand for CPU that no pod served.")]
     unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time in which demand went unmet.")]
     ooms: Annotated[Count, Meta(description="Containers killed for want of memory.")]
     restarts: Annotated[
@@ -65,7 +65,7 @@ class Figures(_Part, frozen=True):
     reaction_max_seconds: float | None
     demand_core_seconds: Annotated[Amount, Meta(description="All demand for CPU.")]
     unmet_demand_share: Annotated[
-        float, Meta(ge=0, description="Share of the demand for CPU that nobody served.")
+        float, Meta(ge=0, description="Share of the demand for CPU that no pod served.")
     ]
     cover_median_seconds: Annotated[
         float | None, Meta(description="The median of the rises' coverSeconds; null without rises.")

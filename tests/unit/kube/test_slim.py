@@ -119,6 +119,9 @@ def test_of_a_workloads_conditions_its_progress_and_its_failure_are_kept() -> No
     ]
 
 
+MINUTE = dt.timedelta(minutes=1)
+
+
 def spoken(at: str, upper: str = "2Gi") -> Vpa:
     """A VPA whose status was last written at a minute of the hour."""
     written = {"manager": "recommender", "subresource": "status", "time": f"2026-11-21T10:{at}:00Z"}
@@ -148,15 +151,17 @@ def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound_of_memory()
 
 
 def test_bounds_wake_nobody_but_after_a_silence() -> None:
-    assert not vpa_changed(spoken("07"), spoken("09", "3Gi"))
-    assert vpa_changed(spoken("07"), spoken("10", "3Gi"))
+    assert not vpa_changed(spoken("07"), spoken("09", "3Gi"), MINUTE)
+    assert vpa_changed(spoken("07"), spoken("10", "3Gi"), MINUTE)
+    assert not vpa_changed(spoken("07"), spoken("10", "3Gi"), 2 * MINUTE)
+    assert vpa_changed(spoken("07"), spoken("08", "3Gi"), MINUTE / 4)
 
 
 def test_a_bound_by_which_silence_begins_to_be_noticed_wakes_once() -> None:
     rounded, exact = spoken("07"), spoken("08", "2147483649")
-    assert vpa_changed(rounded, exact), "from now on a recommender that stops is seen by it, in three periods"
-    assert not vpa_changed(exact, spoken("09", "2147400001"))
-    assert vpa_changed(exact, spoken("09", "2Gi")), "what was reported as stale no longer is"
+    assert vpa_changed(rounded, exact, MINUTE), "a recommender that stops is noticed three periods from now"
+    assert not vpa_changed(exact, spoken("09", "2147400001"), MINUTE)
+    assert vpa_changed(exact, spoken("09", "2Gi"), MINUTE), "what was reported as stale no longer is"
 
 
 def test_what_a_pod_requests_is_kept_once_for_all_pods_of_one_kind() -> None:

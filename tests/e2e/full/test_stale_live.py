@@ -1,0 +1,92 @@
+"""A recommendation of a VPA recommender that is really stopped: reported as stale, and used again once it runs."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+
+import pytest
+
+from hvpa.api.timestamp import parse_timestamp
+from hvpa.core.stale import PERIODS
+from tests.e2e.full import play
+from tests.e2e.full.play import MEBI
+from tests.e2e.world.controlplane import ControlPlane
+from tests.e2e.world.kube import Json, wait_for
+from tests.e2e.world.load import Load, await_pods
+from tests.e2e.world.operator import Operator, operator_kubeconfig
+
+pytestmark = pytest.mark.owned_cluster
+PATIENCE = 120
+NAME = "silent"
+INTERVAL = 8
+"""Seconds. The recommender looks each 2 seconds and has a new sample to write each 11, as metrics-server measures."""
+
+
+@pytest.fixture
+def quick(cluster: ControlPlane, operator: Operator, namespace: str) -> Iterator[Operator]:
+    """In place of the operator: one for which a recommendation is stale after three times `INTERVAL`."""
+    operator.kill()
+    try:
+        args = (
+            "--namespace",
+            namespace,
+            "--vpa-recommender-interval",
+            f"{INTERVAL}s",
+            "--log-level",
+            "debug",
+        )
+        with Operator(cluster, operator_kubeconfig(cluster), *args, name="quick") as running:
+            yield running
+    finally:
+        operator.start()
+
+
+def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_again(
+    cluster: ControlPlane, quick: Operator, namespace: str
+) -> None:
+    api = cluster.api
+    api.create(play.deployment(NAME, namespace))
+    api.create(play.hvpa(NAME, namespace, vpa=play.vertical()))
+    await_pods(api, namespace, NAME)
+
+    def active(expected: tuple[str, str]) -> bool:
+        return play.conditions(api, NAME, namespace).get("VpaActive") == expected
+
+    def vpa() -> Json:
+        return api.get("VerticalPodAutoscaler", NAME, namespace)
+
+    def written() -> dt.datetime:
+        fields = vpa()["metadata"]["managedFields"]
+        return max(parse_timestamp(one["time"]) for one in fields if one.get("subresource") == "status")
+
+    def moves() -> bool:
+        """Whether the upper bound of memory is one that a history of some samples gives. Before that it is the largest
+        that the recommender gives (97656250000Ki), and stands still."""
+        found = vpa()["status"].get("recommendation", {}).get("containerRecommendations", ())
+        return any(one["upperBound"]["memory"].isdecimal() for one in found)
+
+    def usable() -> bool:
+        return play.conditions(api, NAME, namespace).get("VpaActive", ("", ""))[0] == "True"
+
+    with Load(api, namespace, f"app={NAME}", cpu=400, memory=200 * MEBI):
+        wait_for(lambda: usable() and moves(), PATIENCE, "the VPA's recommendation is used, and moves")
+        with cluster.stopped("vpa-recommender"):
+            last = written()
+            wait_for(
+                lambda: active(("False", "RecommendationStale")), PATIENCE, lambda: f"it is stale: {vpa()}"
+            )
+            [told] = [
+                one
+                for one in api.get("Hvpa", NAME, namespace)["status"]["conditions"]
+                if one["type"] == "VpaActive"
+            ]
+            assert parse_timestamp(told["lastTransitionTime"]) - last >= dt.timedelta(
+                seconds=PERIODS * INTERVAL
+            )
+            assert play.conditions(api, NAME, namespace)["Ready"] == ("False", "VpaInactive")
+            assert written() == last
+        wait_for(usable, PATIENCE, "it is used again")
+    warned = [one for one in quick.log_lines() if one.get("reason") == "RecommendationStale"]
+    assert [one["level"] for one in warned] == ["warning"]
+    assert [one for one in quick.log_lines() if one.get("was") == "RecommendationStale"]
