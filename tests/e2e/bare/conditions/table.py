@@ -61,10 +61,6 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes a defect of the operator",
         "tests/unit/core/test_report.py::test_a_failed_write_is_on_top_of_what_was_decided_and_reported_once",
     ),
-    "RecentRaise": Elsewhere(
-        "takes a raise of memory before it, and ten minutes to go away",
-        "tests/e2e/bare/test_starving.py::test_an_oom_killed_container_gets_memory_past_all_gates_but_not_twice_in_ten_minutes",
-    ),
     "SustainedDemand": Elsewhere(
         "takes a Trajectory that has run for minutes at maxReplicas",
         "tests/unit/core/test_joint_waits.py::test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes",
