@@ -59,10 +59,14 @@ def _event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what the event loop complains of. uvloop calls it a fault in the program when the server resets a connection
-    that just comes about (MagicStack/uvloop#506); who waits for that connection is told of its loss in any case."""
-    error, in_tls = context.get("exception"), "SSL protocol" in context.get("message", "")
-    if in_tls and isinstance(error, RuntimeError) and "the handler is closed" in str(error):
-        log.debug("a connection was reset while it came about", error=str(error))
+    that just comes about (MagicStack/uvloop#506), and, with a bare ConnectionResetError, when that happens in the
+    handshake of a connection whose attempt was given up in the same moment. The request that needed the connection
+    fails in any case."""
+    error, message = context.get("exception"), context.get("message", "")
+    closed = isinstance(error, RuntimeError) and "the handler is closed" in str(error)
+    given_up = isinstance(error, ConnectionResetError) and not error.args
+    if (closed and "SSL protocol" in message) or (given_up and message.startswith("Future exception")):
+        log.debug("a connection was reset while it came about", error=repr(error))
     else:
         loop.default_exception_handler(context)
 

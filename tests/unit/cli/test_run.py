@@ -145,6 +145,9 @@ def test_logs_that_can_t_be_written_stop_nothing(style: str) -> None:
     [
         ("Fatal error on SSL protocol\nprotocol: <uvloop.loop.SSLProtocol>", CLOSED, False),
         ("Task exception was never retrieved", CLOSED, True),
+        ("Future exception was never retrieved", ConnectionResetError(), False),
+        ("Future exception was never retrieved", ConnectionResetError("Connection lost"), True),
+        ("Task exception was never retrieved", ConnectionResetError(), True),
         ("Fatal error on SSL protocol", RuntimeError("something else"), True),
         ("Fatal error on SSL protocol", None, True),
     ],
