@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 PY := $(VENV)/bin/python
-SOURCES := hvpa tests demo benchmarks tools examples
+SOURCES := hvpa localcluster builders tests demo benchmarks tools examples
 PRESENT = $(wildcard $(SOURCES))
 # The decision, the models, what both stand on, and the simulator: every branch is tested.
 COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov=hvpa.recommend --cov=hvpa.simulate --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
@@ -145,23 +145,23 @@ clean: ## remove .venv and caches (the built control plane stays in the user's c
 ##@ A control plane to try things on
 .PHONY: control-plane
 control-plane: venv ## build the programs of the control plane (once; several minutes)
-	@$(PY) -m tests.e2e.world build
+	@$(PY) -m localcluster build
 
 .PHONY: cluster-up
 cluster-up: venv ## start a control plane of your own; prints how to use it
-	@$(PY) -m tests.e2e.world up
+	@$(PY) -m localcluster up
 
 .PHONY: cluster-env
 cluster-env: venv ## print what a shell needs to use it (for `eval`)
-	@$(PY) -m tests.e2e.world env
+	@$(PY) -m localcluster env
 
 .PHONY: cluster-load
 cluster-load: venv ## share LOAD (500m of CPU in total) among the pods labelled app=web, until Ctrl-C (LOAD_ARGS=--help)
-	@$(PY) -m tests.e2e.world load --cpu $(LOAD) $(LOAD_ARGS)
+	@$(PY) -m localcluster load --cpu $(LOAD) $(LOAD_ARGS)
 
 .PHONY: cluster-down
 cluster-down: venv ## stop it, or what `make demo KEEP=1` has left running
-	@$(PY) -m tests.e2e.world down
+	@$(PY) -m localcluster down
 
 .PHONY: e2e-kind
 e2e-kind: venv ## end-to-end tests on a kind cluster (needs kind and a running Docker)

@@ -20,11 +20,13 @@ def main() -> int:
     if name == "client":
         return client.main(options)
     if name == "joint":
-        from benchmarks import joint  # what workers of the others need not import: their memory is measured
+        from benchmarks.joint import (
+            command as joint,  # what workers of the others need not import: their memory is measured
+        )
 
         return joint.main(options)
     if name == "scale":
-        from benchmarks import scale
+        from benchmarks.scale import command as scale
 
         return scale.main(options)
     if name == "latency":
@@ -40,7 +42,7 @@ def main() -> int:
     parser.add_argument("--hvpas", default="100,2000")
     known, sys.argv[1:] = parser.parse_known_args()
     first = decision.main([]) | simulation.main(["--days", "3"]) | client.main([]) | latency.main()
-    from benchmarks import scale
+    from benchmarks.scale import command as scale
 
     return first | scale.main(["--hvpas", known.hvpas])
 

@@ -27,10 +27,10 @@ import aiohttp
 import uvloop
 from yarl import URL
 
-from hvpa.kube.config import Credentials
-from hvpa.kube.transport import MERGE_PATCH, Body, Transport
-from tests.e2e.world.kubeconfig import token_user, write_kubeconfig
-from tests.e2e.world.pki import Authority, Pair
+from hvpa.kube.client.credentials import Credentials
+from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
+from localcluster.client.kubeconfig import token_user, write_kubeconfig
+from localcluster.client.pki import Authority, Pair
 
 PATH = "/apis/autoscaling.k8s.io/v1alpha1/namespaces/default/hvpas/web/status"
 PATCH = {"metadata": {"resourceVersion": "1"}, "status": {"conditions": [{"message": "x" * 600}]}}

@@ -23,16 +23,16 @@ from typing import Any
 import msgspec
 import structlog
 
-from hvpa.api.hvpa import read_hvpa
-from hvpa.api.objects import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
-from hvpa.api.status import HvpaStatus, read_status, to_wire
+from builders import build
+from hvpa.api.hvpa.resource import read_hvpa
+from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
+from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Objects, Settings
-from hvpa.core.memo import REMEMBERED
 from hvpa.core.model import Event, OwnedChange, WorkloadPatch
+from hvpa.core.values.memo import REMEMBERED
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
-from tests.unit.core import build
 
 KEY = Key("default", "web")
 PERIOD = dt.timedelta(seconds=15)

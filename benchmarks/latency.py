@@ -27,12 +27,18 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from tests.e2e.bare.manifests import deployment, weight
-from tests.e2e.bare.stage import Stage, new_namespace, parallel
-from tests.e2e.world.build import build
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import KubeApi, read_kubeconfig, wait_for
-from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT, Operator, install_crds, install_operator_rbac
+from localcluster.client.api import KubeApi, read_kubeconfig, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import (
+    NAMESPACE,
+    SERVICE_ACCOUNT,
+    Operator,
+    install_crds,
+    install_operator_rbac,
+)
+from localcluster.programs.build import build
+from localcluster.workloads.bare_manifests import deployment, weight
+from localcluster.workloads.stage import Stage, new_namespace, parallel
 
 GOAL_MS = 100.0
 """The median that the operator must stay below."""

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from hvpa.simulate.engine import quiet, simulate
-from hvpa.simulate.scenario import load_scenario
+from hvpa.simulate.scenario.read import load_scenario
 
 GOAL_SECONDS = 20.0
 GOAL_MIB = 200

@@ -13,9 +13,9 @@ from demo.options import HELP, OptionError, Options, options
 from demo.scenario import Scenario
 from demo.show import Screen, Show, conclude, go_on, introduce, tell_use
 from demo.stage import StageError, stage
-from tests.e2e.world.keeper import KeeperError
-from tests.e2e.world.kube import ApiError
-from tests.e2e.world.toolchain import BuildError
+from localcluster.client.api import ApiError
+from localcluster.controlplane.keeper import KeeperError
+from localcluster.programs.toolchain import BuildError
 
 _INTERRUPTED = 130
 _NOT_STARTED = 3

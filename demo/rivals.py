@@ -17,8 +17,8 @@ import yaml
 from demo.scenario import BASE_CPU, BASE_MEMORY, Scenario
 from demo.snapshot import Resources
 from hvpa.simulate.engine import simulate
-from hvpa.simulate.scenario import load_scenario
-from tests.e2e.world.flags import Settings
+from hvpa.simulate.scenario.read import load_scenario
+from localcluster.controlplane.flags import Settings
 
 Json = dict[str, Any]
 HERE: Final = Path(__file__).resolve().parent

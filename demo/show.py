@@ -14,7 +14,7 @@ from demo.snapshot import Snapshot
 from demo.stage import NAME, NAMESPACE, Stage
 from demo.table import Moment, clock, cpu, header, line
 from demo.verdict import Step, Verdict, changes, judge, missing, state_of
-from tests.e2e.world.kube import ApiError
+from localcluster.client.api import ApiError
 
 _PERIOD_SECONDS = 1.0
 _LINE_EVERY_SECONDS = 5.0

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hvpa.api.quantity import parse_cpu, parse_memory
-from hvpa.api.timestamp import parse_timestamp
+from hvpa.api.values.quantity import parse_cpu, parse_memory
+from hvpa.api.values.timestamp import parse_timestamp
 
 Json = Mapping[str, Any]
 

@@ -24,12 +24,12 @@ from demo.scenario import BASE_CPU, BASE_MEMORY, Scenario
 from demo.snapshot import Snapshot, snapshot
 from demo.table import WIDTH
 from demo.verdict import Evidence, Rivals, Write, state_of
-from tests.e2e.world import keeper
-from tests.e2e.world.audit import Mark
-from tests.e2e.world.build import build
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.load import Load, await_pods
-from tests.e2e.world.process import Process, free_port
+from localcluster.client.audit import Mark
+from localcluster.controlplane import keeper
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.process import Process, free_port
+from localcluster.programs.build import build
+from localcluster.workloads.load import Load, await_pods
 
 Json = dict[str, Any]
 Tell = Callable[[str], None]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import hvpa.core
-from hvpa.core import gates
+from hvpa.core.gates import gates
 
 CORE: Final = Path(next(iter(hvpa.core.__path__)))
 GATES: Final = frozenset(
@@ -41,11 +41,11 @@ def reasons() -> frozenset[str]:
 @cache
 def finding_reasons() -> frozenset[str]:
     """The reasons of findings and conditions, without those that only gates have."""
-    return frozenset(text for path in CORE.glob("[!_]*.py") for text in _of_module(path))
+    return frozenset(text for path in CORE.rglob("[!_]*.py") for text in _of_module(path))
 
 
 def _of_module(path: Path) -> Iterator[str]:
-    module = importlib.import_module(f"hvpa.core.{path.stem}")
+    module = importlib.import_module(".".join(("hvpa.core", *path.relative_to(CORE).with_suffix("").parts)))
     constants = {key: value for key, value in vars(module).items() if isinstance(value, str)}
     for scope in ast.parse(path.read_text()).body:
         for node in ast.walk(scope):

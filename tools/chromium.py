@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.world.toolchain import cache_folder
+from localcluster.programs.toolchain import cache_folder
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VERSION: Final = "153.0.0"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks.joint_kept import Kept, Row, read
+from benchmarks.joint.kept import Kept, Row, read
 
 WIDTH: Final = 118
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -1,10 +1,11 @@
-"""Prints docs/remedies.md: what to do about each reason of a condition, from the table in `hvpa.core.remedies`."""
+"""Prints docs/remedies.md: what to do about each reason of a condition, from the table in
+`hvpa.core.report.remedies`."""
 
 from __future__ import annotations
 
 import sys
 
-from hvpa.core.remedies import FAMILIES, REMEDIES
+from hvpa.core.report.remedies import FAMILIES, REMEDIES
 
 _BEFORE = """# What to do about a reason
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 
-from hvpa.api.fields import INT32_MAX
-from hvpa.api.hvpa import KIND, HvpaSpec
-from hvpa.api.status import HvpaStatus
+from hvpa.api.hvpa.resource import KIND, HvpaSpec
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.schema.fields import INT32_MAX
 
 GROUP: Final = "autoscaling.k8s.io"
 VERSION: Final = "v1alpha1"

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from hvpa.api.crd import model_schema
-from hvpa.api.spec import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 
 _PART: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from hvpa.api.duration import DurationError, parse_duration
-from hvpa.api.timestamp import TimestampError, parse_timestamp
+from hvpa.api.values.duration import DurationError, parse_duration
+from hvpa.api.values.timestamp import TimestampError, parse_timestamp
 
 DEFAULT_TOLERANCE_PPM = 100_000
 """kube-controller-manager's default, 0.1, in parts per million."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hvpa.api.text import printable
+from hvpa.api.values.text import printable
 
 DONE = 0
 """What was asked for is done."""

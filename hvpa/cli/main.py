@@ -21,8 +21,8 @@ from hvpa.cli.errors import DONE, USAGE, WRONG, CommandError, one_line
 COMMANDS: Final = {
     "run": "hvpa.cli.run",
     "crd": "hvpa.cli.crd",
-    "validate": "hvpa.cli.validate",
-    "explain": "hvpa.cli.explain",
+    "validate": "hvpa.cli.validate.command",
+    "explain": "hvpa.cli.explain.command",
     "report": "hvpa.cli.report.command",
     "simulate": "hvpa.cli.simulate",
 }

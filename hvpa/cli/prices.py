@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from hvpa.api.prices import CPU_PRICE, MEMORY_PRICE, Prices
+from hvpa.api.values.prices import CPU_PRICE, MEMORY_PRICE, Prices
 
 
 def add_price_flags(parser: argparse.ArgumentParser) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import structlog
 
-from hvpa.cli.logs import configure_logs
-from hvpa.cli.operator import Parts, StartError, operate
 from hvpa.cli.settings import add_run_arguments, run_settings
-from hvpa.kube.errors import ConfigError
-from hvpa.kube.serve import AddressError
+from hvpa.kube.client.errors import ConfigError
+from hvpa.kube.server.endpoints import AddressError
+from hvpa.operator.log.setup import configure_logs
+from hvpa.operator.operator import Parts, StartError, operate
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

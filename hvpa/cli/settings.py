@@ -6,15 +6,15 @@ import argparse
 import re
 import socket
 import uuid
-from dataclasses import dataclass
 
 from hvpa.cli.arguments import Add, add_cluster, add_hpa_tolerance, add_recommender_interval
 from hvpa.core.model import Settings
-from hvpa.kube.cache import ALL_NAMESPACES
-from hvpa.kube.config import own_namespace
-from hvpa.kube.lease import Candidate, LeaseTimes
-from hvpa.kube.limits import MAX_IN_FLIGHT
-from hvpa.kube.serve import AddressError, parse_address
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.client.credentials import own_namespace
+from hvpa.kube.client.limits import MAX_IN_FLIGHT
+from hvpa.kube.leases.election import Candidate, LeaseTimes
+from hvpa.kube.server.endpoints import AddressError, parse_address
+from hvpa.operator.settings import RunSettings
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
@@ -22,29 +22,6 @@ _LEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 MOST_SHARDS = 256
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("json", "console")
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """All that `hvpa run` was told. `scopes`: the namespaces that are watched, or ALL_NAMESPACES alone."""
-
-    decisions: Settings
-    kubeconfig: str | None
-    context: str | None
-    scopes: tuple[str, ...]
-    workers: int
-    max_in_flight: int
-    qps: float
-    leader_elect: bool
-    shards: int
-    candidate: Candidate
-    metrics_address: str
-    metrics_secure: bool
-    metrics_cert_dir: str | None
-    health_address: str
-    per_object_metrics: bool
-    log_format: str
-    log_level: str
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

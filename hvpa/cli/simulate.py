@@ -14,13 +14,13 @@ from hvpa.cli.arguments import count_from, seed
 from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.prices import add_price_flags, prices_of
-from hvpa.simulate.compare import Comparison, compare
 from hvpa.simulate.engine import quiet
+from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.parallel import Progress, plan, simulate_all
-from hvpa.simulate.scalers import SimulationError
-from hvpa.simulate.scenario_errors import ScenarioError
-from hvpa.simulate.table import to_text
-from hvpa.simulate.wire import to_json
+from hvpa.simulate.policy.base import SimulationError
+from hvpa.simulate.report.compare import Comparison, compare
+from hvpa.simulate.report.json import to_json
+from hvpa.simulate.report.table import to_text
 
 NAME = "simulate"
 HELP = "simulate a workload under several policies: what each costs, leaves unmet, and which nothing beats"
@@ -114,11 +114,11 @@ def _check_baseline(name: str | None, names: Sequence[str]) -> None:
 def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
     """Write page and picture; what draws them is imported only where it is asked for."""
     if args.html is not None:
-        from hvpa.simulate.page import to_html
+        from hvpa.simulate.report.page import to_html
 
         write_drawing(Path(args.html), to_html(compared).encode())
     if args.png is not None:
-        from hvpa.simulate.picture import to_png
+        from hvpa.simulate.report.picture import to_png
 
         write_drawing(Path(args.png), to_png([one.result for one in compared]))
 

@@ -7,15 +7,15 @@ from operator import attrgetter
 
 from msgspec import structs
 
-from hvpa.api.hvpa import HvpaSpec
-from hvpa.api.quantity import format_resource
-from hvpa.api.status import HorizontalAxis
-from hvpa.core.events import events_of
-from hvpa.core.gates import Moment
-from hvpa.core.horizontal import HorizontalOutcome, scale_horizontally, without_past_goal
-from hvpa.core.joint_step import JointScaling
-from hvpa.core.judgement import Judgement
-from hvpa.core.memo import Basis, remembered_while
+from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.status import HorizontalAxis
+from hvpa.api.values.quantity import format_resource
+from hvpa.core.additive.replicas import scale_horizontally
+from hvpa.core.additive.requests import scale_vertically
+from hvpa.core.additive.weights import Axes, weight_at
+from hvpa.core.axes.replicas import HorizontalOutcome, without_past_goal
+from hvpa.core.axes.steps import VerticalOutcome
+from hvpa.core.gates.gates import Moment
 from hvpa.core.model import (
     LAST_APPLIED,
     Axis,
@@ -28,16 +28,18 @@ from hvpa.core.model import (
     Scene,
     WorkloadPatch,
 )
-from hvpa.core.present import Present
-from hvpa.core.report import next_status
-from hvpa.core.rollout import progress_deadline, rollout_complete
-from hvpa.core.slots import RESOURCES, present_resources
+from hvpa.core.recommenders.desired_replicas import Wish, measured_wish, put_inside, trusted_wish
+from hvpa.core.report.events import events_of
+from hvpa.core.report.status import next_status
+from hvpa.core.report.step_events import step_events
+from hvpa.core.report.summary import Judgement
 from hvpa.core.state import annotation_text, without_pending
-from hvpa.core.steps import VerticalOutcome
-from hvpa.core.vertical import scale_vertically
-from hvpa.core.weights import Axes, Bounds, Weight, weight_at
-from hvpa.core.why import step_events
-from hvpa.core.wish import Wish, measured_wish, put_inside, trusted_wish
+from hvpa.core.trajectory.step import JointScaling
+from hvpa.core.values.clock import Present
+from hvpa.core.values.memo import Basis, remembered_while
+from hvpa.core.values.weight import Bounds, Weight
+from hvpa.core.workload.containers import RESOURCES, present_resources
+from hvpa.core.workload.rollout import progress_deadline, rollout_complete
 
 _STANDING = ("configured", "problem", "changes", "in_charge", "read_as_is")
 _PARTS = attrgetter(

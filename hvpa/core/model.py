@@ -13,11 +13,11 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from hvpa.api.hvpa import HvpaObject, HvpaSpec
-from hvpa.api.objects import Hpa, Meta, Pod, Vpa, Workload
-from hvpa.api.quantity import Resource
-from hvpa.api.status import HorizontalAxis, HvpaStatus, VerticalAxis
-from hvpa.core.path import Path, Point, SlotKey
+from hvpa.api.hvpa.resource import HvpaObject, HvpaSpec
+from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, VerticalAxis
+from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
+from hvpa.api.values.quantity import Resource
+from hvpa.core.path.path import Path, Point, SlotKey
 
 Axis = Literal["horizontal", "vertical"]
 Direction = Literal["up", "down"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
-from hvpa.api.objects import (
+from hvpa.api.objects.read_models import (
     WORKLOAD_API_VERSION,
     ContainerRecommendation,
     Hpa,
@@ -19,8 +19,7 @@ from hvpa.api.objects import (
     Workload,
     condition,
 )
-from hvpa.api.timestamp import readable_timestamp
-from hvpa.core.memo import Basis, remembered, remembered_while
+from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import (
     LAST_APPLIED,
     MOST_RIVALS,
@@ -32,16 +31,16 @@ from hvpa.core.model import (
     Scene,
     Settings,
 )
-from hvpa.core.present import Present
-from hvpa.core.recommenders import resolve_hpa, resolve_vpa
-from hvpa.core.report import selector_text
-from hvpa.core.rollout import see_pods
-from hvpa.core.slots import RESOURCES, recommendations
-from hvpa.core.spec_check import spec_problems
-from hvpa.core.stale import silent_since
+from hvpa.core.recommenders.resolve import resolve_hpa, resolve_vpa
+from hvpa.core.recommenders.stale import silent_since
+from hvpa.core.spec.check import SUPPORTED_KINDS, spec_problems
 from hvpa.core.state import recorded_axes
+from hvpa.core.values.clock import Present
+from hvpa.core.values.memo import Basis, remembered, remembered_while
+from hvpa.core.workload.containers import RESOURCES, recommendations
+from hvpa.core.workload.rollout import see_pods
+from hvpa.core.workload.selector import selector_text
 
-SUPPORTED_KINDS = ("Deployment", "StatefulSet")
 MOST_CONTAINERS = 100
 """Containers of a pod that is scaled. What is told and remembered of each has room in a status and an annotation."""
 MOST_PROBLEMS = 20

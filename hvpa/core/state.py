@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from hvpa.api.base import read_json
-from hvpa.api.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
-from hvpa.core.memo import remembered
-from hvpa.core.present import Present
+from hvpa.api.hvpa.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
+from hvpa.api.schema.base import read_json
+from hvpa.core.values.clock import Present
+from hvpa.core.values.memo import remembered
 
 INSTANT = dt.timedelta(microseconds=1)
 """The shortest time that is told apart."""

@@ -8,15 +8,15 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
-from hvpa.api.objects import Meta
-from hvpa.api.status import HvpaStatus
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, WorkloadPatch
-from hvpa.kube.errors import ApiError, Unreachable, write_error
-from hvpa.kube.limits import Limiter
-from hvpa.kube.local import LocalCluster
-from hvpa.kube.parsed import StoredHvpa
-from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource, T
-from hvpa.kube.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.client.errors import ApiError, Unreachable, write_error
+from hvpa.kube.client.limits import Limiter
+from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource, T
+from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import Conflict, Key, Unavailable, WriteError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -164,7 +164,7 @@ class KubeCluster:
             raise WriteError(str(error)) from error  # tried again slowly, or once the watch has shown it
 
     async def _send(self, hvpa: Meta, method: str, path: str, query: Mapping[str, str], body: Body) -> bytes:
-        """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.limits` explains.
+        """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.client.limits` explains.
 
         Where no answer came, or the API server failed, it is sent once more. That is safe: a patch or deletion names
         the version that it is for, and an apply says the same again. If the first one was carried out after all, the

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from hvpa.api.objects import Meta
-from hvpa.api.text import told
+from hvpa.api.objects.read_models import Meta
+from hvpa.api.values.text import told
 from hvpa.core.model import API_VERSION, Event, Involved
-from hvpa.kube.errors import ApiError, Unreachable
-from hvpa.kube.limits import Limiter, Priority, asks_all
-from hvpa.kube.transport import MERGE_PATCH, Body, Transport
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.limits import Limiter, Priority, asks_all
+from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
 from hvpa.reconcile.ports import Clock, Overloaded
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

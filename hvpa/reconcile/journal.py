@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import structlog
 
-from hvpa.api.status import HvpaStatus
-from hvpa.core.remedies import advised, entered, left
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.core.report.remedies import advised, entered, left
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

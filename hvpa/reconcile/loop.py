@@ -24,7 +24,7 @@ YIELD = 0.01
 
 
 class Turns(Protocol):
-    """Limits how many reconciles are under way at once; the real one is `hvpa.kube.limits.Limiter`."""
+    """Limits how many reconciles are under way at once; the real one is `hvpa.kube.client.limits.Limiter`."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Wait for a turn; it is given back at the end of the context."""

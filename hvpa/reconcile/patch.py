@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from hvpa.api.hvpa import HvpaObject
-from hvpa.api.status import HvpaStatus, to_wire
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.status import HvpaStatus, to_wire
 
 
 def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:

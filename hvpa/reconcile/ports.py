@@ -7,8 +7,8 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from hvpa.api.objects import Meta
-from hvpa.api.status import HvpaStatus
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch
 
 

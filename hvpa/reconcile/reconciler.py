@@ -13,16 +13,16 @@ import msgspec
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from hvpa.api.hvpa import HvpaObject
-from hvpa.api.objects import Workload
-from hvpa.api.status import HvpaStatus
-from hvpa.api.text import told
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import Workload
+from hvpa.api.values.text import told
 from hvpa.core import decide, observe
-from hvpa.core.memo import forget, forget_decision
+from hvpa.core.gates.refusals import with_refusal
 from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
-from hvpa.core.refusals import with_refusal
-from hvpa.core.remedies import advised, entered
-from hvpa.core.report import WRITE_FAILED, failed_status, still_failing, unapplied_status
+from hvpa.core.report.remedies import advised, entered
+from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
+from hvpa.core.values.memo import forget, forget_decision
 from hvpa.reconcile.journal import log_transitions
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, Unavailable, WriteError

@@ -1,13 +1,13 @@
 """What reconciling tells about itself: the protocol, and an implementation that keeps silent.
 
-The real one, with Prometheus metrics, is `hvpa.kube.metrics`.
+The real one, with Prometheus metrics, is `hvpa.kube.server.metrics`.
 """
 
 from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from hvpa.api.objects import Workload
+from hvpa.api.objects.read_models import Workload
 from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.reconcile.ports import Key
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import structlog
 
-from hvpa.simulate import pods as physics
+from hvpa.simulate.cluster import pods as physics
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import ContainerModel, Policy, PolicyResult, Scenario, WorkloadModel
-from hvpa.simulate.scaler_acting import ActingScaler
-from hvpa.simulate.scaler_hvpa import HvpaScaler
-from hvpa.simulate.scalers import Scaler, Surroundings
+from hvpa.simulate.policy.autoscalers import ActingScaler
+from hvpa.simulate.policy.base import Scaler, Surroundings
+from hvpa.simulate.policy.hvpa import HvpaScaler
 
 PROGRESS_CALLS = 400
 """About how often `progress` is called in one run."""

@@ -8,9 +8,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
-from hvpa.api.quantity import Resource
+from hvpa.api.values.quantity import Resource
 from hvpa.core.model import Axis, Direction
-from hvpa.simulate import pods as physics
+from hvpa.simulate.cluster import pods as physics
 from hvpa.simulate.model import (
     Policy,
     PolicyResult,
@@ -21,7 +21,7 @@ from hvpa.simulate.model import (
     Tick,
     Totals,
 )
-from hvpa.simulate.rises import Answers, find_rises
+from hvpa.simulate.reactions import Answers, find_rises
 
 MOST_EVENTS: Final = 5_000
 """Events that are kept of one policy; further ones are counted."""

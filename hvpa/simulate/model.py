@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-from hvpa.api.quantity import Resource
+from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ContainerResources
-from hvpa.recommend.hpa import HpaSettings
-from hvpa.recommend.vpa import VpaSettings
+from hvpa.recommend.hpa.controller import HpaSettings
+from hvpa.recommend.vpa.recommender import VpaSettings
 
 PolicyKind = Literal["Hvpa", "HPA", "VPA", "HPA+VPA", "Fixed"]
 ResizeMode = Literal["Recreate", "InPlace"]

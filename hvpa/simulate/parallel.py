@@ -21,12 +21,12 @@ from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hvpa.simulate.conclusion import caveats
 from hvpa.simulate.engine import quiet, simulate
+from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.model import Policy, PolicyResult, Scenario, SimulationResult
-from hvpa.simulate.scalers import SimulationError
-from hvpa.simulate.scenario import load_scenario
-from hvpa.simulate.scenario_errors import ScenarioError
+from hvpa.simulate.policy.base import SimulationError
+from hvpa.simulate.report.conclusion import caveats
+from hvpa.simulate.scenario.read import load_scenario
 
 Progress = Callable[[float, float], None]
 """Told the simulated seconds that are done, of how many, over all scenarios and policies."""

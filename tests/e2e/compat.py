@@ -14,13 +14,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.e2e.world.build import build, build_apiserver, other_versions, to_stderr
+from localcluster.programs.build import build, build_apiserver, other_versions, to_stderr
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/compatibility.md"
 BEGIN, END = "<!-- written by make compat: begin -->\n", "<!-- written by make compat: end -->\n"
 
-_MANIFESTS, _INSTALLED = "tests/e2e/test_manifests.py", "tests/e2e/bare/test_installed.py"
+_MANIFESTS, _INSTALLED = "tests/e2e/test_manifests.py", "tests/e2e/bare/installed/test_installed.py"
 COLUMNS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "good manifests taken": ((_MANIFESTS,), "test_a_good_manifest"),
     "bad manifests refused": ((_MANIFESTS,), "test_a_bad_manifest"),
@@ -29,7 +29,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "overlays of `config`": ((_INSTALLED,), "test_an_overlay"),
     "a step of the operator": ((_INSTALLED,), "test_a_step"),
     "policies of `config/policy`": (
-        ("tests/e2e/bare/test_policy.py", "tests/e2e/bare/test_policy_operator.py"),
+        ("tests/e2e/bare/installed/test_policy.py", "tests/e2e/bare/installed/test_policy_operator.py"),
         "test_",
     ),
 }

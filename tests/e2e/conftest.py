@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from localcluster.controlplane.cluster import Cluster, ExternalCluster
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.process import Process, tail
+from localcluster.programs.build import Programs, build
+from localcluster.programs.toolchain import BuildError
 from tests.e2e import whole_run
-from tests.e2e.world.build import Programs, build
-from tests.e2e.world.cluster import Cluster, ExternalCluster
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.process import Process, tail
-from tests.e2e.world.toolchain import BuildError
 
 _LOGS = pytest.StashKey[dict[str, Process]]()
 _TAIL_LINES = 10

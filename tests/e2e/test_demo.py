@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.world.kube import KubeApi, wait_for
-from tests.e2e.world.manifests import CPU_ANNOTATION
-from tests.e2e.world.process import Process
+from localcluster.client.api import KubeApi, wait_for
+from localcluster.controlplane.manifests import CPU_ANNOTATION
+from localcluster.process import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 # The load's 300 s and three minutes to come back, the start, and as much again for a machine that is busy.
@@ -202,7 +202,7 @@ def load_of(api: KubeApi) -> set[str]:
 
 def take_down(folder: Path) -> subprocess.CompletedProcess[str]:
     """What `make cluster-down` does, for a control plane that keeps its files in this folder."""
-    command = [sys.executable, "-m", "tests.e2e.world", "down"]
+    command = [sys.executable, "-m", "localcluster", "down"]
     environment = {**os.environ, "HVPA_CLUSTER_FOLDER": str(folder)}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
 

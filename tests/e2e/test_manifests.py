@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hvpa.api.fields import LIST_LENGTH
-from hvpa.api.hvpa import parse_spec, read_hvpa
-from hvpa.api.objects import RawHvpa
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import wait_for
+from hvpa.api.hvpa.resource import parse_spec, read_hvpa
+from hvpa.api.objects.read_models import RawHvpa
+from hvpa.api.schema.fields import LIST_LENGTH
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
 from tests.manifests import Case, Manifest, bad, base, changed, good
 
 CRD = Path(__file__).parents[2] / "config" / "crd"

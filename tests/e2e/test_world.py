@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from localcluster.client.api import ApiError, Json, KubeApi, wait_for
+from localcluster.client.exec_plugin import ExecPlugin
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.manifests import HOLD_ANNOTATION
+from localcluster.process import Process
+from localcluster.programs.build import kubernetes_version
+from localcluster.workloads import samples
+from localcluster.workloads.load import Load, await_pods
 from tests.e2e.bare.accounts import new_account
-from tests.e2e.world import samples
-from tests.e2e.world.build import kubernetes_version
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.exec_plugin import ExecPlugin
-from tests.e2e.world.kube import ApiError, Json, KubeApi, wait_for
-from tests.e2e.world.load import Load, await_pods
-from tests.e2e.world.manifests import HOLD_ANNOTATION
-from tests.e2e.world.process import Process
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -304,7 +304,7 @@ class TestNothingStays:
     def test_a_program_dies_with_a_starter_that_is_killed(self, tmp_path: Path) -> None:
         script = (
             "import pathlib, sys, time\n"
-            "from tests.e2e.world.process import Process\n"
+            "from localcluster.process import Process\n"
             f"process = Process('sleep', ['/bin/sleep', '600'], pathlib.Path({str(tmp_path / 'log')!r}))\n"
             "process.start()\n"
             "print(process.pid, flush=True)\n"

@@ -1,5 +1,6 @@
 """Over a whole run of the end-to-end tests, in however many processes: least privilege, from the audit logs of all
-control planes. A pytest plugin of the process that has the last word; see `world/rights.py` for what is judged."""
+control planes. A pytest plugin of the process that has the last word; see `localcluster/client/rights.py` for what is
+judged."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.world import rights
+from localcluster.client import rights
 
 HERE = Path(__file__).resolve().parent
 

@@ -13,23 +13,23 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from hvpa.api.axes import Axes
-from hvpa.api.duration import DurationError, format_duration, parse_duration
-from hvpa.api.hvpa import read_hvpa, validate_manifest
-from hvpa.api.objects import RawHvpa
-from hvpa.api.quantity import QuantityError, format_memory, parse_cpu, parse_memory, parse_quantity
-from hvpa.api.status import read_status, to_wire
-from hvpa.api.text import told
-from hvpa.api.timestamp import TimestampError, format_timestamp, parse_timestamp
-from hvpa.api.windows import MaintenanceWindow
-from hvpa.core.present import Present
-from hvpa.core.spec_check import is_schedule, is_time_zone
+from builders import build
+from hvpa.api.hvpa.axes import Axes
+from hvpa.api.hvpa.resource import read_hvpa, validate_manifest
+from hvpa.api.hvpa.status import read_status, to_wire
+from hvpa.api.hvpa.windows import MaintenanceWindow
+from hvpa.api.objects.read_models import RawHvpa
+from hvpa.api.values.duration import DurationError, format_duration, parse_duration
+from hvpa.api.values.quantity import QuantityError, format_memory, parse_cpu, parse_memory, parse_quantity
+from hvpa.api.values.text import told
+from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
+from hvpa.core.gates.windows import window_state
+from hvpa.core.spec.check import is_schedule, is_time_zone
 from hvpa.core.state import recorded_axes
-from hvpa.core.windows import window_state
-from hvpa.kube.reflector import UNREADABLE
-from hvpa.kube.resources import WATCHED
-from hvpa.kube.salvage import without_wrong_times
-from tests.unit.core import build
+from hvpa.core.values.clock import Present
+from hvpa.kube.cache.reflector import UNREADABLE
+from hvpa.kube.objects.resources import WATCHED
+from hvpa.kube.objects.salvage import without_wrong_times
 from tests.unit.hostile import values
 from tests.unit.hostile.documents import (
     BLENDS,

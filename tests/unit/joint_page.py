@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from hvpa.api.quantity import format_cpu, format_memory, parse_cpu, parse_memory
+from builders import build
+from hvpa.api.values.quantity import format_cpu, format_memory, parse_cpu, parse_memory
 from hvpa.core import Decision
-from hvpa.core.blend import RequestBounds, ceil_div
-from hvpa.core.joint_path import path_of
-from hvpa.core.path import Path as ScalingPath
-from hvpa.core.path import SlotKey
-from hvpa.core.slots import Slot
-from hvpa.core.weights import Bounds
-from tests.unit.core import build, jointly
+from hvpa.core.path.path import Path as ScalingPath
+from hvpa.core.path.path import SlotKey
+from hvpa.core.trajectory.config import path_of
+from hvpa.core.values.arithmetic import RequestBounds, ceil_div
+from hvpa.core.values.weight import Bounds
+from hvpa.core.workload.containers import Slot
+from tests.unit.core.trajectory import jointly
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "joint-scaling.md").read_text()

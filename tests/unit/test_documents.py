@@ -12,10 +12,10 @@ import yaml
 from prometheus_client import CollectorRegistry
 from pydantic.alias_generators import to_camel
 
-from hvpa.api.hvpa import HvpaSpec, validate_manifest
+from hvpa.api.hvpa.resource import HvpaSpec, validate_manifest
 from hvpa.cli.settings import add_run_arguments
-from hvpa.core import gates
-from hvpa.kube.metrics import Metrics
+from hvpa.core.gates import gates
+from hvpa.kube.server.metrics import Metrics
 from hvpa.reconcile.telemetry import Operation
 
 ROOT = Path(__file__).resolve().parents[2]

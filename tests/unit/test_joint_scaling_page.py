@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
-from hvpa.api.hvpa import HvpaSpec, validate_manifest
-from hvpa.api.quantity import format_cpu, format_memory, parse_cpu
+from builders import build
+from hvpa.api.hvpa.resource import HvpaSpec, validate_manifest
+from hvpa.api.values.quantity import format_cpu, format_memory, parse_cpu
 from hvpa.cli.main import main
 from hvpa.core import Settings
-from hvpa.core.joint import BAND
-from hvpa.core.manifests import HPA_WINDOW
-from hvpa.core.path import DEFAULT_OVERLAP
-from hvpa.core.path_curve import Margin
-from hvpa.core.usual import HALF_LIFE, Mean, weight_since
-from hvpa.core.weights import Bounds
-from tests.unit.core import build, jointly
+from hvpa.core.path.curve import Margin
+from hvpa.core.path.path import DEFAULT_OVERLAP
+from hvpa.core.recommenders.manifests import HPA_WINDOW
+from hvpa.core.trajectory.means import HALF_LIFE, Mean, weight_since
+from hvpa.core.trajectory.solve import BAND
+from hvpa.core.values.weight import Bounds
+from tests.unit.core.trajectory import jointly
 from tests.unit.joint_page import (
     BASE_USAGE,
     CPU,

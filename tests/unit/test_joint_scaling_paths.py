@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from hvpa.api.quantity import format_cpu, format_memory, parse_cpu
-from hvpa.core.path import Path as ScalingPath
-from hvpa.core.path import Point
-from hvpa.core.weights import Bounds
+from hvpa.api.values.quantity import format_cpu, format_memory, parse_cpu
+from hvpa.core.path.path import Path as ScalingPath
+from hvpa.core.path.path import Point
+from hvpa.core.values.weight import Bounds
 from tests.unit.joint_page import (
     BASE_USAGE,
     CPU,

@@ -8,9 +8,10 @@ from itertools import product
 
 import pytest
 
-from hvpa.api.quantity import format_cpu, format_memory, parse_cpu
-from hvpa.core.blend import ceil_div
-from tests.unit.core import build, jointly
+from builders import build
+from hvpa.api.values.quantity import format_cpu, format_memory, parse_cpu
+from hvpa.core.values.arithmetic import ceil_div
+from tests.unit.core.trajectory import jointly
 from tests.unit.joint_page import (
     CPU,
     GIGA,

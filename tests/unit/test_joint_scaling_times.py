@@ -6,10 +6,11 @@ import datetime as dt
 
 import pytest
 
-from hvpa.core.estimate import SETTLING
-from hvpa.core.joint_step import NOT_WORTH_REPLACING, SHRINKS_AFTER
-from hvpa.core.usual import HALF_LIFE
-from tests.unit.core import build, jointly
+from builders import build
+from hvpa.core.recommenders.estimate import SETTLING
+from hvpa.core.trajectory.means import HALF_LIFE
+from hvpa.core.trajectory.step import NOT_WORTH_REPLACING, SHRINKS_AFTER
+from tests.unit.core.trajectory import jointly
 from tests.unit.joint_page import (
     GIGA,
     ONE_LINE,

@@ -14,8 +14,8 @@ from hvpa.cli.arguments import (
     percentage,
 )
 from hvpa.cli.errors import DONE, CommandError, UsageError
-from hvpa.cli.files import read_documents
-from hvpa.cli.gather import DEFAULT_NAMESPACE, Filled, with_status
+from hvpa.cli.input.files import read_documents
+from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled, with_status
 from hvpa.cli.prices import add_price_flags, prices_of
 from hvpa.cli.report.contract import to_json
 from hvpa.cli.report.drafts import DEFAULT_VPA_WEIGHT

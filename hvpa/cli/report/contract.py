@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from hvpa.api.hvpa import Blend, Mode
-from hvpa.api.objects import Workload
-from hvpa.api.prices import Prices
-from hvpa.api.text import printable_json
-from hvpa.api.timestamp import format_timestamp
-from hvpa.cli.contract import Containers, containers_view
-from hvpa.cli.contract_path import Count, Part
+from hvpa.api.hvpa.resource import Blend, Mode
+from hvpa.api.objects.read_models import Workload
+from hvpa.api.values.prices import Prices
+from hvpa.api.values.text import printable_json
+from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli.explain.contract.decision import Containers, containers_view
+from hvpa.cli.explain.contract.path import Count, Part
 from hvpa.cli.report.costs import HOURS_PER_MONTH, Amount, Size
 from hvpa.cli.report.drafts import BLENDS
 from hvpa.cli.report.inventory import LeftOut

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hvpa.api.objects import Workload
-from hvpa.api.prices import Prices
-from hvpa.api.quantity import Resource
+from hvpa.api.objects.read_models import Workload
+from hvpa.api.values.prices import Prices
+from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ContainerResources
-from hvpa.core.slots import amount, present_resources
-from hvpa.recommend.hpa_requests import sidecars
+from hvpa.core.workload.containers import amount, present_resources
+from hvpa.recommend.hpa.requests import sidecars
 
 HOURS_PER_MONTH: Final = 730
 """A year of 8760 hours has twelve months."""

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from hvpa.api.hvpa import Blend, HvpaObject, HvpaSpec, ScalingInterval
-from hvpa.api.objects import WORKLOAD_API_VERSION, Meta, RawHvpa, Workload
-from hvpa.api.status import HvpaStatus
+from hvpa.api.hvpa.resource import Blend, HvpaObject, HvpaSpec, ScalingInterval
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import WORKLOAD_API_VERSION, Meta, RawHvpa, Workload
 from hvpa.core.model import LAST_APPLIED, Objects
-from hvpa.kube.parsed import StoredHvpa, stored
+from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 
 BLENDS: Final[tuple[Blend, ...]] = ("Additive", "Trajectory")
 DEFAULT_VPA_WEIGHT: Final = 50

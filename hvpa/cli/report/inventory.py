@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hvpa.api.hvpa import Blend, HvpaObject
-from hvpa.api.objects import Hpa, Vpa, Workload
+from hvpa.api.hvpa.resource import Blend, HvpaObject
+from hvpa.api.objects.read_models import Hpa, Vpa, Workload
 from hvpa.cli.report.drafts import BLENDS, draft, with_blend
 from hvpa.core.model import Objects
-from hvpa.core.observing import SUPPORTED_KINDS
-from hvpa.kube.local import LocalCluster
-from hvpa.kube.parsed import StoredHvpa
-from hvpa.kube.references import HVPA_KIND, Target, reference_of
+from hvpa.core.spec.check import SUPPORTED_KINDS
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.objects.references import HVPA_KIND, Target, reference_of
+from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import Key
 
 R = TypeVar("R", Hpa, Vpa)

@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from hvpa.api.objects import Vpa
+from hvpa.api.objects.read_models import Vpa
 from hvpa.cli.errors import CommandError
-from hvpa.cli.live import Reader, read_cluster
+from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.cli.report.inventory import LeftOut
-from hvpa.kube.errors import ApiError
-from hvpa.kube.local import LocalCluster
-from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.client.errors import ApiError
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
 
 _ALWAYS: Final[tuple[Resource[Any], ...]] = (DEPLOYMENTS, STATEFULSETS, HPAS, PODS)
 """What every cluster serves; of Hvpas and VPAs the CRDs may be missing."""

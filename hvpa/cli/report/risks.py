@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hvpa.api.objects import Hpa, Metric, MetricSource, Vpa, condition
-from hvpa.api.text import names
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.objects.read_models import Hpa, Metric, MetricSource, Vpa, condition
+from hvpa.api.values.text import names
+from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.report.costs import human
 from hvpa.cli.report.inventory import Subject
-from hvpa.core.judgement import saturation
 from hvpa.core.model import Decision, Observation
-from hvpa.core.path import SlotKey
-from hvpa.core.rollout import PROGRESSING, rollout_gaps
-from hvpa.core.slots import (
+from hvpa.core.path.path import SlotKey
+from hvpa.core.recommenders.desired_replicas import TOO_MANY_REPLICAS
+from hvpa.core.report.summary import saturation
+from hvpa.core.workload.containers import (
     RESOURCES,
     amount,
     policies_by_name,
@@ -27,7 +27,7 @@ from hvpa.core.slots import (
     recommendations,
     request_now,
 )
-from hvpa.core.wish import TOO_MANY_REPLICAS
+from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
 
 _PERCENT: Final = 100
 _KEDA: Final = ("app.kubernetes.io/managed-by", "keda-operator")

@@ -9,10 +9,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-from hvpa.api.hvpa import HvpaObject
-from hvpa.api.prices import Prices
-from hvpa.api.text import names, printable
-from hvpa.api.timestamp import format_timestamp
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.values.prices import Prices
+from hvpa.api.values.text import names, printable
+from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.report.costs import HOURS_PER_MONTH, Amount, Size
 from hvpa.cli.report.drafts import BLENDS
 from hvpa.cli.report.inventory import Inventory, Subject

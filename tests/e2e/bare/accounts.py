@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.e2e.world.cluster import Cluster
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import Json, KubeApi
+from localcluster.client.api import Json, KubeApi
+from localcluster.controlplane.cluster import Cluster
+from localcluster.controlplane.controlplane import ControlPlane
 
 _RBAC = "rbac.authorization.k8s.io"
 

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.e2e.bare.stage import Stage
-from tests.e2e.world.kube import ApiError, Json, wait_for
+from localcluster.client.api import ApiError, Json, wait_for
+from localcluster.workloads.stage import Stage
 
 GROUP = "admissionregistration.k8s.io/v1"
 KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")

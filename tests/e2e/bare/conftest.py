@@ -9,10 +9,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.bare.stage import Stage, new_namespace
-from tests.e2e.world.build import BuildError, build
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT, Operator, install_crds, install_operator_rbac
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import (
+    NAMESPACE,
+    SERVICE_ACCOUNT,
+    Operator,
+    install_crds,
+    install_operator_rbac,
+)
+from localcluster.programs.build import BuildError, build
+from localcluster.workloads.stage import Stage, new_namespace
 
 USER = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
 """The operator as the audit log's filters name it."""

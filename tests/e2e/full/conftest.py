@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from localcluster.controlplane.cluster import Cluster
+from localcluster.operator.operator import NAMESPACE, Operator, install_operator_rbac
 from tests.e2e.conftest import _LOGS
-from tests.e2e.world.cluster import Cluster
-from tests.e2e.world.operator import NAMESPACE, Operator, install_operator_rbac
 
 ELECTION = ("--leader-elect", "--lease-namespace", NAMESPACE)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hvpa.api.quantity import parse_cpu, parse_memory
-from tests.e2e.world import samples
-from tests.e2e.world.kube import Json, KubeApi
-from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
-from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT
+from hvpa.api.values.quantity import parse_cpu, parse_memory
+from localcluster.client.api import Json, KubeApi
+from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT
+from localcluster.workloads import samples
 
 MEBI = 2**20
 AIM = "200m"

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import NAMESPACE, REPOSITORY, Operator
+from localcluster.programs.build import build
+from localcluster.workloads import samples
 from tests.e2e.full import play
-from tests.e2e.world import samples
-from tests.e2e.world.build import build
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import Json, wait_for
-from tests.e2e.world.operator import NAMESPACE, REPOSITORY, Operator
 
 SAMPLES = sorted(
     path for path in (REPOSITORY / "config/samples").glob("*.yaml") if path.name != "kustomization.yaml"

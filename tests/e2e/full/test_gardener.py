@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.api.quantity import parse_memory
+from hvpa.api.values.quantity import parse_memory
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator
+from localcluster.workloads import samples
+from localcluster.workloads.load import Load, await_pods
 from tests.e2e.full import play
 from tests.e2e.full.play import MEBI, OPERATOR
-from tests.e2e.world import samples
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import wait_for
-from tests.e2e.world.load import Load, await_pods
-from tests.e2e.world.operator import Operator
 from tests.manifests import good
 
 pytestmark = pytest.mark.owned_cluster

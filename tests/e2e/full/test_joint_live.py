@@ -11,15 +11,15 @@ import time
 
 import pytest
 
+from localcluster.client.api import Json, KubeApi, wait_for
+from localcluster.client.audit import Request
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+from localcluster.operator.operator import Operator
+from localcluster.workloads import samples
+from localcluster.workloads.load import Load, await_pods
 from tests.e2e.full import play
 from tests.e2e.full.play import HPA_CONTROLLER, MEBI, OPERATOR
-from tests.e2e.world import samples
-from tests.e2e.world.audit import Request
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import Json, KubeApi, wait_for
-from tests.e2e.world.load import Load, await_pods
-from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
-from tests.e2e.world.operator import Operator
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 180

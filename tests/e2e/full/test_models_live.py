@@ -17,20 +17,20 @@ from typing import NamedTuple, TypeVar, cast
 import msgspec
 import pytest
 
-from hvpa.api.autoscalers import Hpa, HpaStatusRead, MetricName, Vpa
-from hvpa.api.duration import parse_duration
-from hvpa.api.meta import condition
-from hvpa.api.quantity import parse_quantity
-from hvpa.api.timestamp import parse_timestamp
-from hvpa.api.workloads import Pod
-from hvpa.recommend.go_quantities import milli_value
-from hvpa.recommend.hpa import HorizontalAutoscaler, HpaSettings, MetricsError, PodReading, Scale
-from hvpa.recommend.vpa import VerticalRecommender, VpaSettings
-from tests.e2e.world import samples
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.flags import Settings
-from tests.e2e.world.kube import Json, KubeApi, wait_for
-from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+from hvpa.api.objects.autoscalers import Hpa, HpaStatusRead, MetricName, Vpa
+from hvpa.api.objects.meta import condition
+from hvpa.api.objects.workloads import Pod
+from hvpa.api.values.duration import parse_duration
+from hvpa.api.values.quantity import parse_quantity
+from hvpa.api.values.timestamp import parse_timestamp
+from hvpa.recommend.golang.quantities import milli_value
+from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaSettings, MetricsError, PodReading, Scale
+from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
+from localcluster.client.api import Json, KubeApi, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+from localcluster.workloads import samples
 
 pytestmark = pytest.mark.owned_cluster
 

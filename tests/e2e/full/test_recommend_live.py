@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.api.quantity import parse_cpu
+from hvpa.api.values.quantity import parse_cpu
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+from localcluster.operator.operator import Operator
+from localcluster.workloads import samples
+from localcluster.workloads.load import Load, await_pods
 from tests.e2e.full import play
 from tests.e2e.full.play import AIM, HPA_CONTROLLER, OPERATOR, OPERATOR_USER
-from tests.e2e.world import samples
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import Json, wait_for
-from tests.e2e.world.load import Load, await_pods
-from tests.e2e.world.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
-from tests.e2e.world.operator import Operator
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 120

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import pytest
 
+from localcluster.client.api import Json, KubeApi, wait_for
+from localcluster.client.audit import Mark
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator
+from localcluster.workloads.load import Load, await_pods
 from tests.e2e.full import play
 from tests.e2e.full.play import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
-from tests.e2e.world.audit import Mark
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import Json, KubeApi, wait_for
-from tests.e2e.world.load import Load, await_pods
-from tests.e2e.world.operator import Operator
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 180

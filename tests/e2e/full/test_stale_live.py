@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from hvpa.api.timestamp import parse_timestamp
-from hvpa.core.stale import PERIODS
+from hvpa.api.values.timestamp import parse_timestamp
+from hvpa.core.recommenders.stale import PERIODS
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator, operator_kubeconfig
+from localcluster.workloads.load import Load, await_pods
 from tests.e2e.full import play
 from tests.e2e.full.play import MEBI
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import Json, wait_for
-from tests.e2e.world.load import Load, await_pods
-from tests.e2e.world.operator import Operator, operator_kubeconfig
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 120

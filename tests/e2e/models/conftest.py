@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from tests.e2e.world.build import BuildError, Programs, build_replays
+from localcluster.programs.build import BuildError, Programs, build_replays
 
 
 @pytest.fixture(scope="session")

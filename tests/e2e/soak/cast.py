@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.e2e.bare.manifests import (
+from localcluster.client.api import Json
+from localcluster.workloads.bare_manifests import (
     HORIZONTAL_ONLY,
     VERTICAL_ONLY,
     ago,
@@ -18,7 +19,6 @@ from tests.e2e.bare.manifests import (
     weight,
 )
 from tests.e2e.soak.plan import LEAST, MOST
-from tests.e2e.world.kube import Json
 
 SPACES = 5
 """Namespaces that the Hvpas are spread over."""

@@ -18,8 +18,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from hvpa.api.quantity import parse_cpu
-from hvpa.api.timestamp import parse_timestamp
+from hvpa.api.values.quantity import parse_cpu
+from hvpa.api.values.timestamp import parse_timestamp
 from hvpa.core.model import LAST_APPLIED
 from tests.e2e.soak.cast import Class, Place, Role, place_of
 from tests.e2e.soak.plan import LEAST, MOST

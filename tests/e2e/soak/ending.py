@@ -6,18 +6,18 @@ import datetime as dt
 
 import msgspec
 
-from hvpa.api.quantity import parse_cpu
+from hvpa.api.values.quantity import parse_cpu
 from hvpa.core import decide, observe
 from hvpa.core.model import Settings
-from hvpa.kube.cache import ALL_NAMESPACES
-from hvpa.kube.local import LocalCluster
-from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import is_quiet
+from localcluster.client.api import Json, KubeApi
 from tests.e2e.soak.cast import CPU, REPLICAS, Place, Role
 from tests.e2e.soak.play import Play
-from tests.e2e.world.kube import Json, KubeApi
 
 SETTLED = frozenset({"Reconciled", "HeldBack", "HpaInactive", "VpaInactive"})
 """Reasons of `Ready` at the end: for some, neither HPA nor VPA was ever played."""

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from localcluster.client.api import ApiError, Json, KubeApi
 from tests.e2e.soak.cast import CPU, Place, Role, hpa_status, vpa_status, workload_status
 from tests.e2e.soak.plan import Act, delay_of
-from tests.e2e.world.kube import ApiError, Json, KubeApi
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 ROLLOUT, GARBAGE = 6.0, 4.0

@@ -11,12 +11,12 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localcluster.client.api import ApiError
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT, Operator
+from localcluster.proxy.proxy import Proxy
+from localcluster.proxy.wire import Wire
 from tests.e2e.soak.growth import Size
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import ApiError
-from tests.e2e.world.operator import NAMESPACE, SERVICE_ACCOUNT, Operator
-from tests.e2e.world.proxy import Proxy
-from tests.e2e.world.wire import Wire
 
 LEASE = 5
 """Seconds of the Lease: its holder writes for two thirds of it after a renewal."""

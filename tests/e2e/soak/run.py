@@ -14,6 +14,17 @@ from pathlib import Path
 
 import yaml
 
+from localcluster.client.api import ApiError, Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import (
+    NAMESPACE,
+    REPOSITORY,
+    SERVICE_ACCOUNT,
+    install_crds,
+    install_operator_rbac,
+)
+from localcluster.programs.build import build
+from localcluster.proxy.wire import Wire
 from tests.e2e.soak.cast import Role
 from tests.e2e.soak.check import Checker
 from tests.e2e.soak.ending import unsettled
@@ -24,17 +35,6 @@ from tests.e2e.soak.replicas import Replica
 from tests.e2e.soak.strike import Strikes
 from tests.e2e.soak.trail import Trail
 from tests.e2e.soak.turns import Turns
-from tests.e2e.world.build import build
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.kube import ApiError, Json, wait_for
-from tests.e2e.world.operator import (
-    NAMESPACE,
-    REPOSITORY,
-    SERVICE_ACCOUNT,
-    install_crds,
-    install_operator_rbac,
-)
-from tests.e2e.world.wire import Wire
 
 USERS = frozenset({"wish", "target", "edit", "set", "workload", "hvpa"})
 """Acts that are no faults."""

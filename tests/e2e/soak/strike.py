@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.proxy.faults import Damage, Hold
+from localcluster.proxy.proxy import Proxy
 from tests.e2e.soak.plan import Act
 from tests.e2e.soak.replicas import Replica
-from tests.e2e.world.controlplane import ControlPlane
-from tests.e2e.world.faults import Damage, Hold
-from tests.e2e.world.proxy import Proxy
 
 DAMAGES = list(Damage)
 WAIT = {429: 1, 503: 1}

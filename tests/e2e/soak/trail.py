@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.world.audit import BEGUN, WRITE_VERBS
+from localcluster.client.audit import BEGUN, WRITE_VERBS
 
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from hvpa.kube.shards import Names, shard_of
+from hvpa.kube.leases.assignment import Names, shard_of
 from hvpa.reconcile.ports import Key
 from tests.e2e.soak.cast import Place
 from tests.e2e.soak.trail import Write

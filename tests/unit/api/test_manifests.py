@@ -12,9 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.base import path_of
-from hvpa.api.hvpa import FieldError, HvpaObject, HvpaSpec, parse_spec, read_hvpa, validate_manifest, warnings
-from hvpa.api.objects import Meta, RawHvpa
+from hvpa.api.hvpa.resource import (
+    FieldError,
+    HvpaObject,
+    HvpaSpec,
+    parse_spec,
+    read_hvpa,
+    validate_manifest,
+    warnings,
+)
+from hvpa.api.objects.read_models import Meta, RawHvpa
+from hvpa.api.schema.base import path_of
 from tests.manifests import Case, Manifest, bad, base, changed, good
 
 GOOD = {case.name: case for case in good()}

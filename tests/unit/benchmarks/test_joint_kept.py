@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.joint_kept import POLICY, kept
-from benchmarks.joint_policies import BASELINE
-from benchmarks.joint_run import Outcome, Run
+from benchmarks.joint.kept import POLICY, kept
+from benchmarks.joint.policies import BASELINE
+from benchmarks.joint.run import Outcome, Run
 from hvpa.simulate.model import Totals
 
 

@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks import scale, scale_audit, scale_objects, scale_plot, scale_report
-from benchmarks.scale_audit import USER, Asked, Kind
-from benchmarks.scale_floor import NEW_EVENT, STATUS, WORKLOADS, Share, _write, shares
-from benchmarks.scale_http import _Connection
-from benchmarks.scale_phases import latencies, quantile
+from benchmarks.scale import audit as scale_audit
+from benchmarks.scale import command as scale
+from benchmarks.scale import objects as scale_objects
+from benchmarks.scale import plot as scale_plot
+from benchmarks.scale import report as scale_report
+from benchmarks.scale.audit import USER, Asked, Kind
+from benchmarks.scale.floor import NEW_EVENT, STATUS, WORKLOADS, Share, _write, shares
+from benchmarks.scale.http import _Connection
+from benchmarks.scale.phases import latencies, quantile
 
 
 def figures(

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hvpa.api.hvpa import parse_spec
-from hvpa.cli.files import load as load_values
+from hvpa.api.hvpa.resource import parse_spec
+from hvpa.cli.input.files import load as load_values
 from hvpa.cli.main import main
-from hvpa.core.spec_check import spec_problems
+from hvpa.core.spec.check import spec_problems
 from tests.unit.cli.support import NOW, Doc, load, of_kind
 
 KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")

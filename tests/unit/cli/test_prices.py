@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from hvpa.api.prices import Prices
+from hvpa.api.values.prices import Prices
 from hvpa.cli.prices import add_price_flags, prices_of
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from hvpa.cli.run import on_loop_error
-from hvpa.cli.settings import RunSettings, add_run_arguments, run_settings
+from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.operator.settings import RunSettings
 
 CLOSED = RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
 
@@ -108,7 +109,7 @@ def test_a_missing_kubeconfig_is_told_in_one_line(tmp_path: Path) -> None:
 LOGGING = """
 import logging, sys
 import structlog
-from hvpa.cli.logs import configure_logs
+from hvpa.operator.log.setup import configure_logs
 configure_logs(sys.argv[1], "info")
 log = structlog.get_logger()
 with structlog.contextvars.bound_contextvars(namespace="ns", name="h"):

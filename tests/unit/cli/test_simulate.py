@@ -14,10 +14,11 @@ import pytest
 import structlog
 
 from hvpa.cli import simulate
-from hvpa.simulate import page, parallel
-from hvpa.simulate.wire import schema
+from hvpa.simulate import parallel
+from hvpa.simulate.report import page
+from hvpa.simulate.report.json import schema
+from tests.unit.cli.explain.contract.test_decision import faults
 from tests.unit.cli.support import Shell
-from tests.unit.cli.test_contract import faults
 
 ROOT = Path(__file__).parents[3]
 SCENARIO: dict[str, Any] = {

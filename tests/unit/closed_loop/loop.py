@@ -15,22 +15,31 @@ from typing import Any, cast
 
 import msgspec
 
-from hvpa.api.objects import Hpa, Meta, MetricName, ObjectReference, Pod, Vpa, VpaStatusRead, Workload
-from hvpa.api.quantity import Resource, parse_resource
-from hvpa.api.status import HvpaStatus
+from builders import build
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import (
+    Hpa,
+    Meta,
+    MetricName,
+    ObjectReference,
+    Pod,
+    Vpa,
+    VpaStatusRead,
+    Workload,
+)
+from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Decision, Event, Objects, OwnedChange, Settings, WorkloadPatch
-from hvpa.recommend.hpa import HorizontalAutoscaler, MetricsError, PodReading, Scale
-from hvpa.recommend.hpa_requests import requests_of
-from hvpa.recommend.vpa import VerticalRecommender
+from hvpa.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
+from hvpa.recommend.hpa.requests import requests_of
+from hvpa.recommend.vpa.recommender import VerticalRecommender
 from hvpa.reconcile.ports import Conflict, Key, Refused
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
-from hvpa.simulate.cluster import VirtualClock, owned_meta
-from hvpa.simulate.objects import raw
-from hvpa.simulate.scaler_hvpa import run_to_end
+from hvpa.simulate.cluster.objects import raw
+from hvpa.simulate.cluster.port import VirtualClock, owned_meta
+from hvpa.simulate.policy.hvpa import run_to_end
 from tests.unit.closed_loop.loads import Load
 from tests.unit.closed_loop.workload import DEFAULT_REQUESTS, Fate, Fleet, Running, Shape, instant
-from tests.unit.core import build
 
 Usage = Mapping[str, Mapping[str, tuple[float, int]]]
 """Millicores and bytes by pod and container."""

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from hvpa.api.objects import Pod, Workload
-from tests.unit.core.build import GIB, MIB, NOW, stamp
+from builders.build import GIB, MIB, NOW, stamp
+from hvpa.api.objects.read_models import Pod, Workload
 
 Place = Literal["template", "native", "injected"]
 DEFAULT_REQUESTS = {"cpu": "100m", "memory": f"{128 * MIB}"}

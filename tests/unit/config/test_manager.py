@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from hvpa.cli.settings import add_run_arguments, run_settings
-from hvpa.kube.serve import parse_address
+from hvpa.kube.server.endpoints import parse_address
 from tests.unit.config.folders import CONFIG, objects, only, resources
 
 DEPLOYMENT = only("manager", "Deployment", "hvpa")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.kube.resources import WATCHED
+from hvpa.kube.objects.resources import WATCHED
 from tests.unit.config.folders import Json, objects, only
 
 ROLES = [role for role in objects("secure-metrics") if role["kind"] in ("Role", "ClusterRole")]

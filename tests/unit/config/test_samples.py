@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.api.hvpa import HvpaSpec, validate_manifest, warnings
-from hvpa.core.path import SlotKey
-from hvpa.core.path_build import path_of_weights, weight_intervals
-from hvpa.core.path_curve import Extent
-from hvpa.core.weights import Bounds
+from hvpa.api.hvpa.resource import HvpaSpec, validate_manifest, warnings
+from hvpa.core.path.build import path_of_weights, weight_intervals
+from hvpa.core.path.curve import Extent
+from hvpa.core.path.path import SlotKey
+from hvpa.core.values.weight import Bounds
 from tests.unit.config.folders import Json, objects
 
 SAMPLES = [one for one in objects("samples") if one["kind"] == "Hvpa"]

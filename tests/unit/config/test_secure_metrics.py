@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from hvpa.cli.settings import add_run_arguments, run_settings
-from hvpa.kube.serve_auth import ACCESS_REVIEWS, TOKEN_REVIEWS
+from hvpa.kube.server.auth import ACCESS_REVIEWS, TOKEN_REVIEWS
 from tests.unit.config.folders import CONFIG, objects, only
 
 PATCH: list[dict[str, Any]] = yaml.safe_load((CONFIG / "secure-metrics/deployment_patch.yaml").read_text())

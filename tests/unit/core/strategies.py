@@ -9,10 +9,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hvpa.api.objects import Hpa, Pod, Vpa, Workload
+from builders import build
+from builders.build import NOW, stamp
+from hvpa.api.objects.read_models import Hpa, Pod, Vpa, Workload
 from hvpa.core import Objects
-from tests.unit.core import build
-from tests.unit.core.build import NOW, stamp
 
 WINDOWS: dict[str, dict[str, str] | None] = {
     "none": None,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from builders import build
+from builders.build import GIB, NOW, at
 from hvpa.core import Decision, Objects
-from tests.unit.core import build
-from tests.unit.core.build import GIB, NOW, at
 
 
 def intervals(*rows: tuple[float, int, int]) -> list[dict[str, Any]]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from builders import build
+from builders.build import NOW, at, stamp
 from hvpa.core import Decision, Objects, Settings, decide, observe
 from hvpa.core.model import OtherHvpa
-from hvpa.core.slots import recommendations
-from tests.unit.core import build
-from tests.unit.core.build import NOW, at, stamp
+from hvpa.core.workload.containers import recommendations
 
 TARGETS = {"app": {"cpu": "3", "memory": "1Gi"}}
 

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hvpa.api.hvpa import HvpaObject, ScaleParams
-from hvpa.api.objects import Container
-from hvpa.api.status import parse_status, to_wire
+from builders import build
+from builders.build import NOW
+from hvpa.api.hvpa.resource import HvpaObject, ScaleParams
+from hvpa.api.hvpa.status import parse_status, to_wire
+from hvpa.api.objects.read_models import Container
 from hvpa.core import Decision, Objects, Settings, observe
-from hvpa.core.memo import forget_all
 from hvpa.core.model import LAST_APPLIED, OtherHvpa
-from hvpa.core.slots import RESOURCES, amount, policies, policies_by_name, present_resources
-from tests.unit.core import build
-from tests.unit.core.build import NOW
+from hvpa.core.values.memo import forget_all
+from hvpa.core.workload.containers import RESOURCES, amount, policies, policies_by_name, present_resources
 from tests.unit.core.strategies import Limits, objects
 
 pytestmark = pytest.mark.untraced

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
-from hvpa.api.status import HorizontalAxis, HvpaStatus, MailboxCorrection, Pending, SpentWish, VerticalAxis
-from hvpa.core.present import Present, after
+from builders.build import NOW, at
+from hvpa.api.hvpa.status import (
+    HorizontalAxis,
+    HvpaStatus,
+    MailboxCorrection,
+    Pending,
+    SpentWish,
+    VerticalAxis,
+)
 from hvpa.core.state import annotation_text, held_until, recorded_axes, step_time
-from tests.unit.core.build import NOW, at
+from hvpa.core.values.clock import Present, after
 
 OLD, NEW = at(minutes=-20), at(minutes=-10)
 

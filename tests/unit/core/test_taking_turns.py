@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hvpa.api.objects import Hpa, Vpa
+from builders import build
+from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.core import Decision
 from hvpa.core.model import Objects, OtherHvpa, OwnedChange
-from tests.unit.core import build
-from tests.unit.core.test_ownership import FREE, HPA, THEIRS, active
-from tests.unit.core.test_reading import hpa
+from tests.unit.core.recommenders.test_ownership import FREE, HPA, THEIRS, active
+from tests.unit.core.recommenders.test_read_only import hpa
 
 NAMES = ("a", "b", "c")
 MODES = ("Apply", "Recommend", "Paused")

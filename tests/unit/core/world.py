@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from builders import build
 from hvpa.core import Decision, Objects, decide, observe
 from hvpa.core.model import Settings
-from tests.unit.core import build
 
 TICK = dt.timedelta(seconds=30)
 """How often the HPA and the VPA look."""

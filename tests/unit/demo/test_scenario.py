@@ -10,8 +10,8 @@ import yaml
 from demo import stage
 from demo.options import OptionError, Options, options
 from demo.scenario import BASE_MEMORY, Scenario
-from hvpa.api.hvpa import validate_manifest
-from hvpa.api.quantity import parse_memory
+from hvpa.api.hvpa.resource import validate_manifest
+from hvpa.api.values.quantity import parse_memory
 
 DEMO = Path(stage.__file__).parent
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tests.unit.core.build import LONG_AGO, OWNER, SPEC, UID, at, merged, stamp
+from builders.build import LONG_AGO, OWNER, SPEC, UID, at, merged, stamp
 
 Json = dict[str, Any]
 Place = tuple[str | int, ...]

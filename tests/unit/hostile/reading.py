@@ -13,18 +13,18 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from hvpa.api.objects import Meta
-from hvpa.api.status import HvpaStatus, StatusCondition, read_status, to_wire
-from hvpa.cli.contract import to_json
-from hvpa.cli.render import to_text
+from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, read_status, to_wire
+from hvpa.api.objects.read_models import Meta
+from hvpa.cli.explain.contract.decision import to_json
+from hvpa.cli.explain.text.decision import to_text
 from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch
-from hvpa.kube.cache import ALL_NAMESPACES
-from hvpa.kube.errors import Unreachable
-from hvpa.kube.local import LocalCluster
-from hvpa.kube.metrics import Metrics
-from hvpa.kube.reflector import Reflector
-from hvpa.kube.resources import WATCHED
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.reflector import Reflector
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.client.errors import Unreachable
+from hvpa.kube.objects.resources import WATCHED
+from hvpa.kube.server.metrics import Metrics
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import Reconciler
 from tests.unit.hostile.documents import KINDS, NAME, NAMESPACE, encoded

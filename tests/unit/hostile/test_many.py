@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.core.memo import forget_all
+from builders.build import LONG_AGO, merged
 from hvpa.core.observing import MOST_CONTAINERS, MOST_SELECTOR
-from hvpa.core.wish import MOST_METRICS
-from hvpa.kube.salvage import MOST_ENTRIES
-from hvpa.kube.slim import _labels, _parts
-from tests.unit.core.build import LONG_AGO, merged
+from hvpa.core.recommenders.desired_replicas import MOST_METRICS
+from hvpa.core.values.memo import forget_all
+from hvpa.kube.objects.salvage import MOST_ENTRIES
+from hvpa.kube.objects.slim import _labels, _parts
 from tests.unit.hostile.documents import BLENDS, NAME, NAMESPACE, Json, documents
 from tests.unit.hostile.reading import KEY, Watched, condition, reconciled
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.core.memo import forget_all
+from builders.build import LONG_AGO, OWNER, merged
 from hvpa.core.model import MOST_RIVALS
-from hvpa.core.ownership import AT_ONCE
-from hvpa.kube.indexes import FEW
+from hvpa.core.recommenders.ownership import AT_ONCE
+from hvpa.core.values.memo import forget_all
+from hvpa.kube.cache.indexes import FEW
 from hvpa.reconcile.ports import Key
-from tests.unit.core.build import LONG_AGO, OWNER, merged
 from tests.unit.hostile.documents import NAME, NAMESPACE, Json, documents
 from tests.unit.hostile.reading import KEY, Watched, condition
 

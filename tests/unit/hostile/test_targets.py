@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hvpa.core.memo import forget_all
+from hvpa.core.values.memo import forget_all
 from tests.fuzz.targets import TARGETS, seeds
 from tests.unit.hostile import values
 

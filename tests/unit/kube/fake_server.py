@@ -13,10 +13,10 @@ from typing import Any
 
 from aiohttp import web
 
-from hvpa.kube.config import Credentials
-from hvpa.kube.transport import Transport
-from tests.e2e.world.listening import stop_accepting
-from tests.e2e.world.packets import swallow
+from hvpa.kube.client.credentials import Credentials
+from hvpa.kube.client.transport import Transport
+from localcluster.proxy.listening import stop_accepting
+from localcluster.proxy.packets import swallow
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from hvpa.api.objects import Meta
-from hvpa.api.status import HvpaStatus
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import Event, OwnedChange, OwnedKind, WorkloadPatch
-from hvpa.kube.cache import ALL_NAMESPACES
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cluster import KubeCluster
-from hvpa.kube.local import LocalCluster
-from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS
 from hvpa.reconcile.ports import Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
 

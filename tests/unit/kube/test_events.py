@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from hvpa.api.objects import Meta
+from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import Event, Involved
+from hvpa.kube.client.limits import Limiter
 from hvpa.kube.events import BURST, EventRecorder
-from hvpa.kube.limits import Limiter
 from tests.unit.kube.fake_server import LONG, FakeServer, status
 
 pytestmark = pytest.mark.asyncio

@@ -16,14 +16,15 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from hvpa.core import decide, memo, observe
+from hvpa.core import decide, observe
 from hvpa.core.model import Settings
-from hvpa.kube import sharing
-from hvpa.kube.cache import ALL_NAMESPACES
-from hvpa.kube.errors import ApiError, Unreachable
-from hvpa.kube.local import LocalCluster
-from hvpa.kube.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS, Resource
-from hvpa.kube.transport import Body, Transport
+from hvpa.core.values import memo
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.transport import Body, Transport
+from hvpa.kube.objects import interning as sharing
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS, Resource
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.fake_server import FakeServer, status
 

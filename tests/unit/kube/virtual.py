@@ -12,8 +12,8 @@ import selectors
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
-from hvpa.kube.errors import ApiError, Unreachable
-from hvpa.kube.transport import Body
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.transport import Body
 
 Value = TypeVar("Value")
 Json = dict[str, Any]

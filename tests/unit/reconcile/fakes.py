@@ -7,12 +7,12 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from hvpa.api.objects import Meta, Workload
-from hvpa.api.status import HvpaStatus, to_wire
+from builders import build
+from hvpa.api.hvpa.status import HvpaStatus, to_wire
+from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.core.model import Axis, Blocked, Decision, Direction, Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome
-from tests.unit.core import build
 
 T = TypeVar("T")
 

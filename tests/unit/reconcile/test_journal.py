@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from structlog.testing import capture_logs
 
+from builders import build
 from hvpa.core import Objects
-from hvpa.core.remedies import REMEDIES
+from hvpa.core.report.remedies import REMEDIES
 from hvpa.reconcile.ports import Unavailable, WriteError
-from tests.unit.core import build
 from tests.unit.reconcile.test_reconciler import World, scaling_out
 
 

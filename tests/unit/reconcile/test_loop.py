@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from hvpa.kube.limits import Limiter
+from hvpa.kube.client.limits import Limiter
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.metered import Metered
 from hvpa.reconcile.pace import BURST, SPACING

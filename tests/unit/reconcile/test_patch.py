@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hvpa.api.status import to_wire
+from builders import build
+from hvpa.api.hvpa.status import to_wire
 from hvpa.core import Objects
 from hvpa.reconcile import patch
 from hvpa.reconcile.patch import StatusPatch, merge_patch
-from tests.unit.core import build
 from tests.unit.core.strategies import objects
 
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hvpa.api.status import LastError
+from builders import build
+from hvpa.api.hvpa.status import LastError
 from hvpa.core import Objects, Settings
 from hvpa.reconcile.ports import Conflict, Key, Overloaded, Unavailable, WriteError
 from hvpa.reconcile.reconciler import Reconciler, Result
-from tests.unit.core import build
 from tests.unit.reconcile.fakes import FakeClock, FakeCluster, FakeTelemetry, drive
 
 KEY = Key("default", "web")

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from hvpa.api.objects import Hpa, Meta, Vpa
-from hvpa.api.quantity import parse_cpu
-from hvpa.api.status import HvpaStatus
+from builders import build
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import Hpa, Meta, Vpa
+from hvpa.api.values.quantity import parse_cpu
 from hvpa.core import Decision, Objects, Settings
 from hvpa.core.model import LAST_APPLIED, WorkloadPatch
 from hvpa.reconcile.ports import Conflict, Key, Refused, WriteError
 from hvpa.reconcile.reconciler import Reconciler, Result
-from tests.unit.core import build, jointly
+from tests.unit.core.trajectory import jointly
 from tests.unit.reconcile.fakes import FakeClock, FakeCluster, FakeTelemetry, drive
 
 KEY = Key("default", "web")

@@ -11,7 +11,7 @@ import pytest
 from hvpa.core.model import ContainerResources
 from hvpa.simulate.engine import simulate
 from hvpa.simulate.model import NodeModel, Policy, PolicyResult, Scenario, WorkloadModel
-from hvpa.simulate.scalers import SimulationError
+from hvpa.simulate.policy.base import SimulationError
 from tests.unit.simulate import build
 
 POLICIES = build.Policies()

@@ -11,7 +11,7 @@ import yaml
 
 from hvpa.simulate.engine import simulate
 from hvpa.simulate.model import PolicyResult
-from hvpa.simulate.scenario import load_scenario
+from hvpa.simulate.scenario.read import load_scenario
 
 pytestmark = pytest.mark.untraced
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

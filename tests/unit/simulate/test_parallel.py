@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import structlog
 
-from hvpa.api.prices import Prices
+from hvpa.api.values.prices import Prices
 from hvpa.simulate import parallel
-from hvpa.simulate.compare import compare
+from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.parallel import plan, simulate_all
-from hvpa.simulate.scalers import SimulationError
-from hvpa.simulate.scenario_errors import ScenarioError
-from hvpa.simulate.wire import to_json
+from hvpa.simulate.policy.base import SimulationError
+from hvpa.simulate.report.compare import compare
+from hvpa.simulate.report.json import to_json
 
 SCENARIO = """
 name: small

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from hvpa.core.model import LAST_APPLIED
+from localcluster.client.api import KubeApi
 from tests.e2e.soak.cast import Role
 from tests.e2e.soak.check import Checker
 from tests.e2e.soak.play import Play
 from tests.e2e.soak.trail import Write
 from tests.e2e.soak.turns import Turns
-from tests.e2e.world.kube import KubeApi
 
 START = 1000.0
 ROLES = [Role(0), Role(1), Role(2)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.world.process import free_port
+from localcluster.process import free_port
 from tools import chromium
 
 SKIPPED = "the page's test is skipped"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from benchmarks import joint_kept
+from benchmarks.joint import kept as joint_kept
 from tools import evidence
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -3,14 +3,14 @@ else is against it."""
 
 from __future__ import annotations
 
+from localcluster.client.api import Json
+from localcluster.workloads.bare_manifests import ago, closed_window, merged, weight
+from localcluster.workloads.stage import Stage
 from tests.e2e.bare.admission import FEW, Policy
 from tests.e2e.bare.conditions.row import GATED, Act, Row, both, change, content, wants
 from tests.e2e.bare.conditions.spec import most
 from tests.e2e.bare.conditions.workload import no_pods
-from tests.e2e.bare.manifests import ago, closed_window, merged, weight
-from tests.e2e.bare.stage import Stage
-from tests.e2e.bare.test_starving import RAISED, oom_killed
-from tests.e2e.world.kube import Json
+from tests.e2e.bare.scaling.test_starving import RAISED, oom_killed
 
 HPA_OF_10 = Policy(
     "object.spec.maxReplicas <= 10",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hvpa.core.wish import MAX_CORRECTIONS
+from hvpa.core.recommenders.desired_replicas import MAX_CORRECTIONS
+from localcluster.client.api import Json
+from localcluster.workloads import samples
+from localcluster.workloads.bare_manifests import ago, condition, entry
+from localcluster.workloads.stage import Stage
 from tests.e2e.bare.conditions.row import GATED, HPA, VPA, Act, Row, both, change, content, content_again
-from tests.e2e.bare.manifests import ago, condition, entry
-from tests.e2e.bare.stage import Stage
-from tests.e2e.bare.test_owned import foreign_hpa, foreign_vpa
-from tests.e2e.world import samples
-from tests.e2e.world.kube import Json
+from tests.e2e.bare.scaling.test_owned import foreign_hpa, foreign_vpa
 
 GB = 1_000_000_000
 HEALTHY_READY = ("True", "Reconciled")

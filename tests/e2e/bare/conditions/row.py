@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tests.e2e.bare.stage import Stage
-from tests.e2e.world.kube import Json
+from localcluster.client.api import Json
+from localcluster.workloads.stage import Stage
 
 Act = Callable[[Stage], object]
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from localcluster.client.api import Json
+from localcluster.workloads.bare_manifests import hvpa
+from localcluster.workloads.stage import Stage
 from tests.e2e.bare.conditions.row import HPA, VPA, Row, both, change, content, content_again, wants
-from tests.e2e.bare.manifests import hvpa
-from tests.e2e.bare.stage import Stage
-from tests.e2e.world.kube import Json
 
 NOT_READY = (("HpaActive", "False", "NotReady"), ("VpaActive", "False", "NotReady"))
 

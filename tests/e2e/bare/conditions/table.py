@@ -27,31 +27,31 @@ AMONG_SEVERAL = "takes several Hvpas on one target, which a row does not have"
 ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     "HpaCreated": Elsewhere(
         MOMENTARY,
-        "tests/unit/core/test_ownership.py::test_what_is_missing_is_created_under_the_hvpas_name",
+        "tests/unit/core/recommenders/test_ownership.py::test_what_is_missing_is_created_under_the_hvpas_name",
     ),
     "VpaCreated": Elsewhere(
         MOMENTARY,
-        "tests/unit/core/test_ownership.py::test_what_is_missing_is_created_under_the_hvpas_name",
+        "tests/unit/core/recommenders/test_ownership.py::test_what_is_missing_is_created_under_the_hvpas_name",
     ),
     "HpaAwaited": Elsewhere(
         AMONG_SEVERAL,
-        "tests/unit/core/test_reading.py::test_of_several_the_first_creates_and_the_others_wait",
+        "tests/unit/core/recommenders/test_read_only.py::test_of_several_the_first_creates_and_the_others_wait",
     ),
     "VpaAwaited": Elsewhere(
         AMONG_SEVERAL,
-        "tests/unit/core/test_reading.py::test_of_several_the_first_creates_and_the_others_wait",
+        "tests/unit/core/recommenders/test_read_only.py::test_of_several_the_first_creates_and_the_others_wait",
     ),
     "ReadAsIs": Elsewhere(
         AMONG_SEVERAL,
-        "tests/unit/core/test_reading.py::test_an_hpa_that_scales_the_workload_is_read_as_it_is",
+        "tests/unit/core/recommenders/test_read_only.py::test_an_hpa_that_scales_the_workload_is_read_as_it_is",
     ),
     "TooManyMetrics": Elsewhere(
         "takes an HPA of more than 100 metrics, which would slow down all that follows on this API server",
-        "tests/unit/core/test_wish.py::test_an_hpa_with_too_many_metrics_has_no_say",
+        "tests/unit/core/recommenders/test_desired_replicas.py::test_an_hpa_with_too_many_metrics_has_no_say",
     ),
     "PodLevelResources": Elsewhere(
         "takes a workload with resources of the pod, and a VPA that asks for more, from the beginning",
-        "tests/e2e/bare/test_resources.py::test_containers_get_no_more_than_the_pods_own_resources_leave",
+        "tests/e2e/bare/scaling/test_resources.py::test_containers_get_no_more_than_the_pods_own_resources_leave",
     ),
     "VpaNotServed": Elsewhere(
         "takes a cluster without the VPA's CRDs, which all other rows need",
@@ -59,11 +59,11 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     ),
     "DecisionFailed": Elsewhere(
         "takes a defect of the operator",
-        "tests/unit/core/test_report.py::test_a_failed_write_is_on_top_of_what_was_decided_and_reported_once",
+        "tests/unit/core/report/test_status.py::test_a_failed_write_is_on_top_of_what_was_decided_and_reported_once",
     ),
     "SustainedDemand": Elsewhere(
         "takes a Trajectory that has run for minutes at maxReplicas",
-        "tests/unit/core/test_joint_waits.py::test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes",
+        "tests/unit/core/trajectory/step/test_waits.py::test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes",
     ),
 }
 """Reasons without a row. (kube-controller-manager's reasons for an HPA are passed on as they are: two rows have one

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from localcluster.client.api import Json
+from localcluster.workloads.bare_manifests import ago, condition
+from localcluster.workloads.stage import Stage
 from tests.e2e.bare.conditions.row import Row, both, content
-from tests.e2e.bare.manifests import ago, condition
-from tests.e2e.bare.stage import Stage
-from tests.e2e.world.kube import Json
 
 QUOTA = 'pods "web-1" is forbidden: exceeded quota: small'
 UNSCHEDULABLE = condition("PodScheduled", "False", "Unschedulable") | {"message": "0/3 nodes are available"}

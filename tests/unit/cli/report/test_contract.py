@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hvpa.cli.report import contract
+from tests.unit.cli.explain.contract.test_decision import faults
 from tests.unit.cli.report.documents import reported, with_fields
 from tests.unit.cli.support import Doc, Shell, load
-from tests.unit.cli.test_contract import faults
 
 SCHEMA_FILE = Path(__file__).parents[4] / "docs" / "report.schema.json"
 

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.objects import Container, PodSpec, PodTemplate, Resources, Workload, WorkloadMeta, WorkloadSpec
-from hvpa.api.prices import Prices
-from hvpa.api.quantity import Resource
+from hvpa.api.objects.read_models import (
+    Container,
+    PodSpec,
+    PodTemplate,
+    Resources,
+    Workload,
+    WorkloadMeta,
+    WorkloadSpec,
+)
+from hvpa.api.values.prices import Prices
+from hvpa.api.values.quantity import Resource
 from hvpa.cli.report.costs import HOURS_PER_MONTH, Amount, human, size_now, size_of
 from hvpa.core.model import ContainerResources
 

@@ -1,0 +1,1 @@
+"""What joint scaling costs beside an HPA, a VPA, and both."""

@@ -1,0 +1,93 @@
+"""The results of `python -m benchmarks joint` that the documents cite, kept in the repository: one policy beside the
+baseline, a row for each kind of workload and of resizes. `--keep` writes them; `tools/evidence.py` writes the
+tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from benchmarks.joint.policies import BASELINE
+from benchmarks.joint.report import compared, done, mean, place
+from benchmarks.joint.run import Run
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+FILE: Final = ROOT / "benchmarks" / "kept" / "joint-scaling.json"
+POLICY: Final = "Trajectory 50"
+
+
+class Row(Struct, frozen=True, forbid_unknown_fields=True):
+    """`cost` and `unmet` are geometric means of ratios to the baseline (0.97: 3 percent less), the others sums."""
+
+    workload: str
+    resize: str
+    cost: float
+    unmet: float
+    ooms: int
+    baseline_ooms: int
+    restarts: int
+    baseline_restarts: int
+
+
+class Kept(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the documents cite. `how` says how the figures came to be, `commit` and `date` of which code they speak,
+    `days` how long each load was, `scenarios` how many loads and workloads there were."""
+
+    how: str
+    commit: str
+    date: str
+    days: float
+    scenarios: int
+    policy: str
+    baseline: str
+    rows: tuple[Row, ...]
+
+
+def read() -> Kept:
+    """The kept results."""
+    return msgspec.json.decode(FILE.read_bytes(), type=Kept)
+
+
+def keep(runs: Sequence[Run], days: float) -> None:
+    """Write the results of these runs in place of the kept ones."""
+    commit = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    version = subprocess.run(commit, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    text = msgspec.json.format(msgspec.json.encode(kept(runs, days, version, today)), indent=1)
+    FILE.write_bytes(text + b"\n")
+
+
+def kept(runs: Sequence[Run], days: float, commit: str, date: str) -> Kept:
+    """The rows of these runs."""
+    baselines = {place(one.run): one for one in done(runs) if one.run.policy == BASELINE}
+    found = [one for one in compared(done(runs)) if one.done.run.policy == POLICY]
+    rows = []
+    for (resize, workload), group in groupby(
+        sorted(found, key=lambda one: (one.done.run.resize != "Recreate", one.done.run.workload)),
+        lambda one: (one.done.run.resize, one.done.run.workload),
+    ):
+        part = list(group)
+        own = [one.done.outcome.totals for one in part]
+        theirs = [baselines[place(one.done.run)].outcome.totals for one in part]
+        rows.append(
+            Row(
+                workload,
+                resize,
+                round(mean([one.cost for one in part]), 2),
+                round(mean([one.unmet for one in part]), 2),
+                sum(one.ooms for one in own),
+                sum(one.ooms for one in theirs),
+                sum(one.restarts for one in own),
+                sum(one.restarts for one in theirs),
+            )
+        )
+    scenarios = len({(one.done.run.load, one.done.run.workload) for one in found})
+    how = "Written by `python -m benchmarks joint --keep`."
+    return Kept(how, commit, date, days, scenarios, POLICY, BASELINE, tuple(rows))

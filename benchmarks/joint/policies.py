@@ -1,0 +1,238 @@
+"""The workloads and the ways to scale them of `python -m benchmarks joint`, as a scenario's fields.
+
+What belongs here: what is compared, and what makes it fair; the reasons are in `benchmarks/joint/command.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+Fields = dict[str, Any]
+"""A part of a scenario, as YAML has it."""
+Resize = Literal["Recreate", "InPlace"]
+CONTAINER: Final = "app"
+REQUEST: Final = {"cpu": "1", "memory": "2Gi"}
+"""What each policy begins with, and what the HPA alone keeps."""
+MIN_ALLOWED: Final = {"cpu": "100m", "memory": "128Mi"}
+MAX_ALLOWED: Final = {"cpu": "4", "memory": "16Gi"}
+REPLICAS: Final = {"minReplicas": 2, "maxReplicas": 30}
+BASELINE: Final = "HPA+VPA"
+"""What the others are compared with."""
+
+
+# --- workloads ------------------------------------------------------------------------------------------------------
+class Workload(NamedTuple):
+    """What a replica uses: for each core of work that much memory, and without any work the base. `by_memory` says that
+    memory is a metric of its HPA; `known_base`, that the base is one to speak of, so that its owner knows it."""
+
+    name: str
+    memory_per_core: str
+    base_cpu: str
+    base_memory: str
+    by_memory: bool
+    known_base: bool
+
+
+_LITTLE: Final = ("20m", "150Mi")
+_MUCH: Final = ("150m", "600Mi")
+WORKLOADS: Final = (  # 64Mi and 4Gi for 1.5 cores
+    Workload("cpu", "43690667", *_LITTLE, False, False),
+    Workload("cpu-base", "43690667", *_MUCH, False, True),
+    Workload("memory", "2863311531", *_LITTLE, True, False),
+    Workload("memory-base", "2863311531", *_MUCH, True, True),
+)
+
+
+def workload_field(workload: Workload, resize: Resize) -> Fields:
+    """The scenario's field `workload`. A core of work is a unit of the load."""
+    use = {
+        "cpu": {"base": workload.base_cpu, "perUnit": "1"},
+        "memory": {"base": workload.base_memory, "perUnit": workload.memory_per_core},
+    }
+    container = {"name": CONTAINER, "requests": dict(REQUEST), "limits": {"memory": "3Gi"}, **use}
+    field: Fields = {"name": "web", "replicas": 3, "startUp": "30s", "containers": [container]}
+    return field if resize == "Recreate" else {**field, "resize": resize}
+
+
+# --- headroom -------------------------------------------------------------------------------------------------------
+class Headroom(NamedTuple):
+    """How much more than is used is asked for: what an HPA lets a pod of `REQUEST` use (millicores; memory in the same
+    proportion), and the share that a VPA puts on top of what it saw."""
+
+    target: int
+    margin: float
+
+    @property
+    def memory(self) -> int:
+        """The memory in Mi that an HPA lets a pod use: 1600 with 800 millicores."""
+        return 2 * self.target
+
+    @property
+    def share(self) -> Headroom:
+        """The same margin where pods are sized by what an HPA lets them use of their request."""
+        return Headroom(round(1000 / (1 + self.margin)), self.margin)
+
+    @property
+    def name(self) -> str:
+        """How it is called."""
+        return f"{self.target}m"
+
+
+DEFAULT_TARGET: Final = 800
+DEFAULT_MARGIN: Final = 0.15
+TARGETS: Final = (600, 700, 800, 900)
+
+
+def headroom(target: int, scale_margin: bool) -> Headroom:
+    """The headroom of this target. With `scale_margin` the VPA's share is as much larger or smaller as the HPA's
+    1 / target."""
+    if not scale_margin:
+        return Headroom(target, DEFAULT_MARGIN)
+    return Headroom(target, round((1 + DEFAULT_MARGIN) * DEFAULT_TARGET / target - 1, 4))
+
+
+# --- policies -------------------------------------------------------------------------------------------------------
+class Case(NamedTuple):
+    """What a policy is made for."""
+
+    workload: Workload
+    headroom: Headroom
+    resize: Resize
+    hpa_window: bool = False
+    """An Hvpa's HPA has the memory that HPAs have by themselves, and the Hvpa does not wait."""
+
+
+class PolicyCase(NamedTuple):
+    """A way to scale, and how its pods are resized."""
+
+    name: str
+    resize: Resize
+    build: Callable[[Case], Fields]
+
+    @property
+    def full_name(self) -> str:
+        """Name and resize."""
+        return f"{self.name}/{self.resize}"
+
+
+def _absolute(case: Case, room: Headroom) -> Fields:
+    """An HPA by AverageValue."""
+    metrics = [_metric("cpu", {"type": "AverageValue", "averageValue": f"{room.target}m"})]
+    if case.workload.by_memory:
+        metrics.append(_metric("memory", {"type": "AverageValue", "averageValue": f"{room.memory}Mi"}))
+    return {**REPLICAS, "metrics": metrics}
+
+
+def _relative(case: Case) -> Fields:
+    """An HPA by Utilization, of requests that nobody changes."""
+    percent = {"cpu": case.headroom.target // 10}
+    if case.workload.by_memory:
+        percent["memory"] = case.headroom.memory * 100 // 2048
+    metrics = [_metric(one, {"type": "Utilization", "averageUtilization": of}) for one, of in percent.items()]
+    return {**REPLICAS, "metrics": metrics}
+
+
+def _metric(resource: str, target: Fields) -> Fields:
+    return {"type": "Resource", "resource": {"name": resource, "target": target}}
+
+
+def _resource_policy(bounds: Fields) -> Fields:
+    return {"containerPolicies": [{"containerName": CONTAINER, **bounds}]}
+
+
+def _vpa(case: Case) -> Fields:
+    """A VPA that acts; limits keep the proportion of the template."""
+    spec: Fields = {
+        "resourcePolicy": _resource_policy({"minAllowed": dict(MIN_ALLOWED), "maxAllowed": dict(MAX_ALLOWED)})
+    }
+    if case.resize == "InPlace":
+        spec["updatePolicy"] = {"updateMode": "InPlaceOrRecreate"}
+    return spec
+
+
+def _hvpa(case: Case, blend: Fields, least: bool = True) -> Fields:
+    """An Hvpa with its defaults, but for what all have in common: bounds, targets, the hold before scaling in, limits.
+    Without `least`, there is no minAllowed."""
+    bounds: Fields = {"maxAllowed": dict(MAX_ALLOWED)}
+    if least:
+        bounds["minAllowed"] = dict(MIN_ALLOWED)
+    spec: Fields = {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "hpa": _hvpa_hpa(case, case.headroom.share if blend["blend"] == "Trajectory" else case.headroom),
+        "vpa": {
+            "deploy": True,
+            "template": {"spec": {"resourcePolicy": _resource_policy(bounds)}},
+            "limitsRequestsGapScaleParams": {"memory": {"percentage": 50}},
+        },
+        **blend,
+    }
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1alpha1",
+        "kind": "Hvpa",
+        "metadata": {"name": "web"},
+        "spec": spec,
+    }
+
+
+def _hvpa_hpa(case: Case, room: Headroom) -> Fields:
+    """`spec.hpa`, with five minutes before scaling in."""
+    spec = _absolute(case, room)
+    if case.hpa_window:
+        behavior = {"scaleDown": {"stabilizationWindowSeconds": 300}}
+        return {"deploy": True, "template": {"spec": {**spec, "behavior": behavior}}}
+    return {"deploy": True, "template": {"spec": spec}, "scaleDown": {"stabilizationDuration": "5m"}}
+
+
+def _weights(weight: int) -> Fields:
+    return {"weightBasedScalingIntervals": [{"vpaWeight": weight, "lastReplicaCount": 30}]}
+
+
+def _additive(weight: int) -> Callable[[Case], Fields]:
+    return lambda case: {"hvpa": _hvpa(case, {"blend": "Additive", **_weights(weight)})}
+
+
+def _trajectory(case: Case, fields: Fields) -> Fields:
+    """`spec.trajectory`: where replicas have a base to speak of, its owner says so."""
+    if case.workload.known_base:
+        base = {
+            "cpu": {"value": case.workload.base_cpu},
+            "memory": {"value": case.workload.base_memory},
+        }
+        fields = {**fields, "baseResourcesPerReplica": base}
+    return {"blend": "Trajectory", **({"trajectory": fields} if fields else {})}
+
+
+def _by_weight(weight: int, least: bool = True) -> Callable[[Case], Fields]:
+    return lambda case: {"hvpa": _hvpa(case, {**_trajectory(case, {}), **_weights(weight)}, least)}
+
+
+PATH: Final = (
+    {"maxReplicas": 4, "maxResources": dict(REQUEST)},
+    {"maxReplicas": 12, "maxResources": {"cpu": "2", "memory": "4Gi"}},
+    {"maxReplicas": 30, "maxResources": dict(MAX_ALLOWED)},
+)
+"""A path written out: it begins with the pods that all begin with, and ends at the bounds."""
+
+
+def _by_intervals(case: Case) -> Fields:
+    return {"hvpa": _hvpa(case, _trajectory(case, {"intervals": [dict(one) for one in PATH]}))}
+
+
+_RESIZED: Final[Mapping[str, Callable[[Case], Fields]]] = {
+    BASELINE: lambda case: {"hpa": _absolute(case, case.headroom), "vpa": _vpa(case)},
+    "VPA": lambda case: {"vpa": _vpa(case)},
+    "Additive 50": _additive(50),
+    "Trajectory 0": _by_weight(0, least=False),
+    "Trajectory 50": _by_weight(50, least=False),
+    "Trajectory 80": _by_weight(80, least=False),
+    "Trajectory 50 from 100m": _by_weight(50),
+    "Trajectory intervals": _by_intervals,
+}
+_KINDS: Final[tuple[Resize, ...]] = ("Recreate", "InPlace")
+POLICIES: Final = (
+    PolicyCase("HPA", "Recreate", lambda case: {"hpa": _relative(case)}),
+    *(PolicyCase(name, resize, build) for resize in _KINDS for name, build in _RESIZED.items()),
+)
+"""All of them. A path by weights begins at the requests that are found, but `from 100m` at minAllowed, which is a floor
+and no pod that one would run. An HPA by itself resizes nothing: it stands with those that recreate."""

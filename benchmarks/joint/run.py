@@ -1,0 +1,235 @@
+"""Runs what `python -m benchmarks joint` compares: one policy under one load in one process, several at once, each
+result kept under a key made of all that it depends on.
+
+What belongs here: from scenarios to outcomes. A result is found again where the scenario with this policy, its CSV
+file, the seed and the code are the same; comments, docstrings and layout are no code. An Hvpa depends on the rooms of
+the operator too, the others only on those of the recommenders and the simulator.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import hashlib
+import json
+import math
+import multiprocessing
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+import hvpa
+from benchmarks.joint.loads import LoadCase
+from benchmarks.joint.policies import CONTAINER, Case, PolicyCase, workload_field
+from hvpa.api.values.duration import format_duration
+from hvpa.simulate.engine import quiet, simulate
+from hvpa.simulate.errors import ScenarioError
+from hvpa.simulate.model import PolicyResult, Scenario, Totals
+from hvpa.simulate.policy.base import SimulationError
+from hvpa.simulate.scenario.read import load_scenario
+
+STEP: Final = 15
+SCENARIO: Final = "scenario.yaml"
+"""What the file of one run is called, for as long as it is read."""
+DAY: Final = 86400.0
+GIB: Final = 1024.0**3
+ACTING_ROOMS: Final = ("api", "recommend", "simulate")
+HVPA_ROOMS: Final = (*ACTING_ROOMS, "core", "reconcile")
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of one run. Means and the largest count are over time after the warm-up: replicas, and a pod's requests
+    in cores and GiB. `cpu_beyond` and `memory_beyond` are core-hours and GiB-hours used beyond the requests, of all
+    pods together at each step: nothing where some lend what others lack. `seconds` is the processor's time, `code` the
+    version that it was run with."""
+
+    totals: Totals
+    cpu_beyond: float
+    memory_beyond: float
+    replicas_mean: float
+    replicas_max: int
+    cpu_mean: float
+    memory_mean: float
+    seconds: float
+    code: str
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One run: the names that it is told by, the scenario with its one policy, and the load's file."""
+
+    load: str
+    workload: str
+    policy: str
+    resize: str
+    target: int
+    margin: float
+    scenario: dict[str, Any]
+    file: str
+    text: str
+    seed: int
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A job's names with its outcome, or why there is none."""
+
+    load: str
+    workload: str
+    policy: str
+    resize: str
+    target: int
+    margin: float
+    outcome: Outcome | None = None
+    error: str = ""
+    kept: bool = False
+    """It was found, not computed."""
+
+
+# --- scenarios ------------------------------------------------------------------------------------------------------
+def scenario_of(load: LoadCase, case: Case, policies: Sequence[PolicyCase]) -> dict[str, Any]:
+    """The scenario of this load, workload, headroom and kind of resizes, as YAML has it."""
+    return {
+        "name": f"{load.name}, {case.workload.name}, {case.resize}, {case.headroom.name}",
+        "duration": _length(load.duration),
+        "warmUp": _length(min(DAY, load.duration / 2)),
+        "step": f"{STEP}s",
+        "load": dict(load.field),
+        "workload": workload_field(case.workload, case.resize),
+        "nodes": {"cpu": 16, "memory": "64Gi", "headroom": "20%", "startUp": "2m"},
+        "controllers": {"vpa": {"safetyMargin": case.headroom.margin}},
+        "policies": [{"name": one.name, **one.build(case)} for one in policies],
+    }
+
+
+def _length(seconds: float) -> str:
+    return format_duration(dt.timedelta(seconds=seconds))
+
+
+def job_of(load: LoadCase, case: Case, policy: PolicyCase, seed: int) -> Job:
+    """The run of this policy."""
+    scenario = scenario_of(load, case, [policy])
+    names = (load.name, case.workload.name, policy.name, case.resize)
+    return Job(*names, *case.headroom, scenario, load.file, load.text, seed)
+
+
+def write_scenario(path: Path, scenario: Mapping[str, Any], file: str, text: str) -> Path:
+    """Write the scenario to this path, and its load beside it; returns the path."""
+    if file:
+        (path.parent / file).write_text(text)
+    path.write_text(yaml.safe_dump(dict(scenario), sort_keys=False, width=110))
+    return path
+
+
+# --- running --------------------------------------------------------------------------------------------------------
+def run_all(jobs: Sequence[Job], kept: Path, processes: int, tell: Callable[[Run], None]) -> list[Run]:
+    """Run all that is not kept in this folder, `processes` at once; in the order of the jobs. `tell` hears of each when
+    it is done. What is done stays when it is interrupted."""
+    kept.mkdir(parents=True, exist_ok=True)
+    found: dict[int, Run] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, quiet) as pool:
+        futures = {pool.submit(run_one, job, kept): at for at, job in enumerate(jobs)}
+        try:
+            for future in as_completed(futures):
+                found[futures[future]] = run = future.result()
+                tell(run)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [found[at] for at in range(len(jobs))]
+
+
+def run_one(job: Job, kept: Path) -> Run:
+    """Run it in this process, or find it."""
+    names = (job.load, job.workload, job.policy, job.resize, job.target, job.margin)
+    code = code_version(HVPA_ROOMS if "hvpa" in job.scenario["policies"][0] else ACTING_ROOMS)
+    path = kept / f"{_key(job, code)}.json"
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        return Run(*names, msgspec.json.decode(path.read_bytes(), type=Outcome), kept=True)
+    try:
+        outcome = _simulated(job, code)
+    except (ScenarioError, SimulationError) as error:
+        return Run(*names, error=str(error).rpartition(f"{SCENARIO}:")[2])
+    except Exception as error:  # one policy's fault must not end the others
+        return Run(*names, error=f"internal error: {type(error).__name__}: {error}")
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_bytes(msgspec.json.encode(outcome))
+    part.replace(path)
+    return Run(*names, outcome)
+
+
+def _key(job: Job, code: str) -> str:
+    scenario = {**job.scenario, "name": ""}
+    told = json.dumps([scenario, job.text, job.seed, code], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+def _simulated(job: Job, code: str) -> Outcome:
+    began = time.process_time()
+    with TemporaryDirectory() as folder:
+        path = write_scenario(Path(folder) / SCENARIO, job.scenario, job.file, job.text)
+        scenario = load_scenario(path, job.seed)
+    (policy,) = scenario.policies
+    result = simulate(scenario, policy)
+    return _outcome(scenario, result, time.process_time() - began, code)
+
+
+def _outcome(scenario: Scenario, result: PolicyResult, seconds: float, code: str) -> Outcome:
+    series, first = result.series, round(scenario.warm_up / scenario.step)
+    replicas = series.replicas[first:]
+    return Outcome(
+        totals=result.totals,
+        cpu_beyond=_beyond(series.used_cpu, series.requested_cpu, first) / 1000,
+        memory_beyond=_beyond(series.used_memory, series.requested_memory, first) / GIB,
+        replicas_mean=statistics.fmean(replicas),
+        replicas_max=max(replicas),
+        cpu_mean=statistics.fmean(series.requests[CONTAINER, "cpu"][first:]) / 1000,
+        memory_mean=statistics.fmean(series.requests[CONTAINER, "memory"][first:]) / GIB,
+        seconds=seconds,
+        code=code,
+    )
+
+
+def _beyond(used: Sequence[float], requested: Sequence[float], first: int) -> float:
+    """What was used beyond the requests from this step on, in unit-hours."""
+    pairs = zip(used[first:], requested[first:], strict=True)
+    return math.fsum(max(0.0, own - asked) for own, asked in pairs) * STEP / 3600
+
+
+# --- the code's version ---------------------------------------------------------------------------------------------
+@cache
+def code_version(rooms: tuple[str, ...]) -> str:
+    """A hash of what the files of these rooms do."""
+    found = hashlib.sha256()
+    root = Path(hvpa.__file__).parent
+    for room in rooms:
+        for file in sorted((root / room).rglob("*.py")):
+            found.update(f"{file.relative_to(root)}\n{_essence(file.read_text())}".encode())
+    return found.hexdigest()[:12]
+
+
+def _essence(text: str) -> str:
+    """The code as a tree, without texts that stand alone."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [one for one in body if not _is_text(one)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )

@@ -1,0 +1,1 @@
+"""How the operator does with very many Hvpas."""

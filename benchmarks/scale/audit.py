@@ -1,0 +1,123 @@
+"""What the operator asked of the API server, from the audit log: counted while it is read, as the log of a large run
+doesn't belong into memory; and, for a few objects, what it wrote."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT
+
+USER = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
+WRITES = frozenset({"create", "update", "patch", "delete"})
+
+
+def policy(sample: str) -> str:
+    """An audit policy that logs the operator's requests alone, with what it writes in the namespace `sample`. (And the
+    requests by which `localcluster.client.audit` finds out whether the log is up to date.)"""
+    marks = {"resources": [{"group": "", "resources": ["configmaps"]}], "namespaces": ["default"]}
+    rules = [
+        {"level": "Request", "users": [USER], "namespaces": [sample], "verbs": sorted(WRITES)},
+        {"level": "Metadata", "users": [USER]},
+        {"level": "Metadata", "verbs": ["get"], **marks},
+        {"level": "None"},
+    ]
+    document = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"]}
+    return yaml.safe_dump({**document, "rules": rules})
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+
+
+class _Reference(msgspec.Struct):
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+
+
+class _Entry(msgspec.Struct):
+    stage: str
+    verb: str
+    user: _User
+    objectRef: _Reference | None = None
+    responseStatus: _Status | None = None
+    requestObject: msgspec.Raw = msgspec.Raw(b"")
+    requestReceivedTimestamp: dt.datetime | None = None
+    stageTimestamp: dt.datetime | None = None
+
+
+_decode = msgspec.json.Decoder(_Entry).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What kind of request: `patch hvpas/status`."""
+
+    verb: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}"
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it asked for a change (of anything but the operator's own Lease)."""
+        return self.verb in WRITES and self.resource != "leases"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The operator's requests of a time: how many of each kind, how many were refused by code, the bodies of writes in
+    the sampled namespace, and for how many seconds each write was in the API server."""
+
+    kinds: Counter[Kind]
+    refused: Counter[str]
+    bodies: dict[Kind, list[bytes]]
+    seconds: dict[Kind, list[float]]
+
+    def told(self) -> dict[str, int]:
+        """The numbers, the largest first."""
+        return {str(kind): count for kind, count in self.kinds.most_common()}
+
+
+def read(log: Path, start: int, end: int) -> Asked:
+    """The operator's requests in this part of the log. Of a watch only the beginning counts."""
+    asked = Asked(Counter(), Counter(), {}, {})
+    for entry in _entries(log, start, end):
+        if entry.user.username != USER or (entry.verb == "watch") != (entry.stage == "ResponseStarted"):
+            continue
+        about = entry.objectRef or _Reference()
+        resource = "/".join(part for part in (about.resource, about.subresource) if part)
+        kind = Kind(entry.verb, resource)
+        asked.kinds[kind] += 1
+        if kind.is_write and entry.requestReceivedTimestamp and entry.stageTimestamp:
+            took = (entry.stageTimestamp - entry.requestReceivedTimestamp).total_seconds()
+            asked.seconds.setdefault(kind, []).append(took)
+        code = entry.responseStatus.code if entry.responseStatus is not None else 0
+        if code >= 300:
+            asked.refused[f"{kind} {code}"] += 1
+        elif bytes(entry.requestObject):
+            asked.bodies.setdefault(kind, []).append(bytes(entry.requestObject))
+    return asked
+
+
+def _entries(log: Path, start: int, end: int) -> Iterator[_Entry]:
+    with log.open("rb") as file:
+        file.seek(start)
+        left = end - start
+        for line in file:
+            left -= len(line)
+            if left < 0:
+                return
+            yield _decode(line)

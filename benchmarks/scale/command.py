@@ -1,0 +1,160 @@
+"""How the operator does with very many Hvpas, from 100 to 10,000, on etcd and kube-apiserver alone.
+
+A driver in a process of its own plays the user, the HPA controller, the VPA recommender, the Deployment controller and
+the kubelet. The phases:
+
+- creation: the workloads exist, all Hvpas are created at once; until all their HPAs and VPAs exist;
+- step: the statuses of all HPAs and VPAs change as fast as the API server takes it, so that each workload is to be
+  changed on both axes. Timed per Hvpa from its last status (sent) to the changed workload (seen by a watch), and as a
+  whole from the first status to the last changed workload; and the operator's CPU until it is quiet again;
+- trickle: a hundredth of the objects gets new statuses per second;
+- idle: nothing changes;
+- startup: the operator is ended, some statuses change, and it is started again;
+- floor: the operator is ended; the driver writes the same statuses, while a bare client writes what the operator wrote
+  in a step (its kinds of requests and their numbers are from the audit log, their bodies from a sample), as many at a
+  time as the operator does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scale import phases
+from benchmarks.scale import report as scale_report
+from benchmarks.scale.driver import Driver
+from benchmarks.scale.objects import PER_NAMESPACE, PREFIX
+from benchmarks.scale.phases import PHASES, Bench, Plan
+from benchmarks.scale.remote import Remote
+from benchmarks.scale.world import world
+from hvpa.cli.settings import add_run_arguments, run_settings
+
+SIZES = "100,2000,10000"
+
+
+def run(plan: Plan, flags: list[str], figures: dict[str, Any], save: Callable[[], None]) -> None:
+    """All figures for one number of Hvpas, put into `figures`; they are saved after each phase."""
+
+    def tell(text: str) -> None:
+        print(f"{plan.hvpas} Hvpas: {text}", file=sys.stderr, flush=True)
+
+    tell("starting a control plane")
+    sample = f"{PREFIX}{plan.hvpas // PER_NAMESPACE // 2}"
+    with (
+        world(sample, flags) as found,
+        Remote(Driver, found.plane.kubeconfig, plan.hvpas, plan.pods, plan.concurrency) as driver,
+    ):
+        found.others["driver"] = driver.pid
+        bench = Bench(found, driver, plan, tell, figures)
+        for name in PHASES:
+            if name in plan.phases:
+                getattr(phases, name)(bench)
+                save()
+
+
+def requests_at_once(flags: list[str]) -> int:
+    """How many writes an operator with these flags has under way at most."""
+    parser = argparse.ArgumentParser()
+    add_run_arguments(parser)
+    settings = run_settings(parser.parse_args(flags))
+    return min(settings.workers, getattr(settings, "max_in_flight", settings.workers))
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The options."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks scale", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--hvpas", type=sizes, default=sizes(SIZES), metavar="N,…", help=f"default: {SIZES}")
+    add(
+        "--phases",
+        type=names,
+        default=frozenset(PHASES),
+        metavar="NAME,…",
+        help=f"those, and creation (default: {','.join(PHASES)})",
+    )
+    add("--steps", type=int, default=2, help="default: 2")
+    add("--pods", type=int, default=2, help="pods per workload (default: 2)")
+    add("--concurrency", type=int, default=16, help="the driver's requests at once (default: 16)")
+    add(
+        "--floor-concurrency",
+        type=int,
+        metavar="N",
+        help="the bare client's (default: as the operator's flags say)",
+    )
+    add("--trickle", type=float, default=20, metavar="SECONDS", help="default: 20")
+    add("--idle", type=float, default=30, metavar="SECONDS", help="default: 30")
+    add("--operator-args", type=shlex.split, default=[], metavar="FLAGS", help="further flags of `hvpa run`")
+    add(
+        "--profile",
+        type=Path,
+        metavar="FILE",
+        help="sample the operator during the first step (needs py-spy; speedscope's format)",
+    )
+    add("--json", type=Path, metavar="FILE", help="write all figures")
+    add("--plot", type=Path, metavar="FILE", help="write a picture of cost against the number of Hvpas (SVG)")
+    return parser
+
+
+def sizes(text: str) -> list[int]:
+    """Numbers of Hvpas."""
+    return [int(part) for part in text.split(",")]
+
+
+def names(text: str) -> frozenset[str]:
+    """Names of phases."""
+    found = frozenset(text.split(","))
+    if unknown := found - set(PHASES):
+        raise argparse.ArgumentTypeError(
+            f"no phase {', '.join(sorted(unknown))}; there are {', '.join(PHASES)}"
+        )
+    return found | {"creation"} | ({"step"} if "floor" in found else set())
+
+
+def main(options: list[str]) -> int:
+    """Run it: 0 when all goals are met, 1 when not."""
+    args = arguments().parse_args(options)
+    flags: list[str] = args.operator_args
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that everything is ended in order
+    results: list[dict[str, Any]] = []
+
+    def save() -> None:
+        if args.json:
+            found = {"results": results, "missed": scale_report.verdicts(results)}
+            args.json.write_text(json.dumps(found, indent=1) + "\n")
+
+    try:
+        for hvpas in args.hvpas:
+            results.append({"hvpas": hvpas})
+            run(make_plan(args, hvpas), flags, results[-1], save)
+    finally:  # what was measured is told, whatever became of the rest
+        print(scale_report.table(results))
+        print(scale_report.hindrances(results))
+        print(scale_report.requests_table(results))
+        if args.plot:
+            from benchmarks.scale import (
+                plot as scale_plot,  # matplotlib takes its time, and is only needed here
+            )
+
+            args.plot.write_bytes(scale_plot.to_svg(results))
+    return 1 if any(scale_report.verdicts(results).values()) else 0
+
+
+def make_plan(args: argparse.Namespace, hvpas: int) -> Plan:
+    """What the options say about one number of Hvpas."""
+    return Plan(
+        hvpas=hvpas,
+        phases=args.phases,
+        steps=args.steps,
+        trickle_seconds=args.trickle,
+        idle_seconds=args.idle,
+        floor_concurrency=args.floor_concurrency or requests_at_once(args.operator_args),
+        pods=args.pods,
+        concurrency=args.concurrency,
+        profile=args.profile,
+    )

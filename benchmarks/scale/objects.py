@@ -1,0 +1,188 @@
+"""The objects of the scale benchmark, one workload with its Hvpa after another, and the bodies of all that is written
+about them on behalf of a user, the HPA controller, the VPA recommender, the Deployment controller and the kubelet."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from hvpa.api.values.quantity import parse_cpu
+from localcluster.workloads.bare_manifests import ago, condition, deployment, entry, hvpa, merged, weight
+
+APPS = "/apis/apps/v1"
+HPAS = "/apis/autoscaling/v2"
+VPAS = "/apis/autoscaling.k8s.io/v1"
+HVPAS = "/apis/autoscaling.k8s.io/v1alpha1"
+PREFIX = "scale-"
+"""Of the namespaces' names."""
+PER_NAMESPACE = 50
+STEP_MILLICORES = 300
+"""By how much a step raises the CPU request: half of what the VPA recommends on top."""
+MEMORY = "500M"
+MAX_REPLICAS = 1000
+
+encode = msgspec.json.encode
+
+
+@dataclass(slots=True)
+class Item:
+    """One workload with its Hvpa, as the watch last showed it. While a step is awaited, `replicas_before` and
+    `cpu_before` are what it was; `sent` and `patched` are when (perf_counter) the last status was sent and when the
+    workload was first seen with both changed."""
+
+    namespace: str
+    name: str
+    replicas: int = 2
+    cpu: int = 500
+    generation: int = 0
+    replicas_before: int = 0
+    cpu_before: int = 0
+    sent: float = 0.0
+    patched: float = 0.0
+    awaited: bool = False
+
+    def path(self, api: str, plural: str, suffix: str = "") -> str:
+        """The URL path of the object of this name."""
+        return f"{api}/namespaces/{self.namespace}/{plural}/{self.name}{suffix}"
+
+    def collection(self, api: str, plural: str) -> str:
+        """The URL path to create one under."""
+        return f"{api}/namespaces/{self.namespace}/{plural}"
+
+    def expect(self) -> None:
+        """From now on a step is awaited."""
+        self.replicas_before, self.cpu_before = self.replicas, self.cpu
+        self.patched, self.awaited = 0.0, True
+
+
+def make_items(count: int) -> list[Item]:
+    """So many, with PER_NAMESPACE to a namespace."""
+    return [Item(f"{PREFIX}{number // PER_NAMESPACE}", f"app-{number}") for number in range(count)]
+
+
+@functools.cache
+def _long_ago() -> str:
+    return ago(hours=2)
+
+
+def workload(item: Item) -> bytes:
+    """The Deployment."""
+    return encode(deployment(item.name, item.namespace))
+
+
+def manifest(item: Item) -> bytes:
+    """The Hvpa: HPA and VPA deployed, both axes at half weight."""
+    wide = {"hpa": {"template": {"spec": {"maxReplicas": MAX_REPLICAS}}}}
+    return encode(hvpa(item.name, item.namespace, merged(weight(50), wide)))
+
+
+def pod(item: Item, number: int) -> bytes:
+    """A pod of the workload, as a ReplicaSet would make it."""
+    spec = deployment(item.name, item.namespace)["spec"]["template"]["spec"]
+    metadata = {
+        "name": f"{item.name}-{number}",
+        "namespace": item.namespace,
+        "labels": {"app": item.name, "pod-template-hash": "1"},
+    }
+    return encode(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "nodeName": "node"}}
+    )
+
+
+@functools.cache
+def pod_status() -> bytes:
+    """The kubelet: running and ready."""
+    running = {"running": {"startedAt": _long_ago()}}
+    base = {"name": "app", "image": "app", "imageID": "", "ready": True, "restartCount": 0, "state": running}
+    kinds = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+    status = {
+        "phase": "Running",
+        "startTime": _long_ago(),
+        "conditions": [condition(kind, "True", "", _long_ago()) for kind in kinds],
+        "containerStatuses": [base],
+    }
+    return encode({"status": status})
+
+
+def rollout_complete(item: Item) -> bytes:
+    """The Deployment controller: all pods are of the present template and available."""
+    count = item.replicas
+    status = {"observedGeneration": max(1, item.generation), "replicas": count, "updatedReplicas": count}
+    return encode({"status": {**status, "readyReplicas": count, "availableReplicas": count}})
+
+
+def hpa_status(item: Item, wish: int, pods: int) -> bytes:
+    """The HPA controller: it wants `wish` replicas, having measured `pods` pods at most."""
+    counted = min(item.replicas, pods) or item.replicas
+    measured = 100 if wish == item.replicas else -(-100 * wish // counted)
+    current = {"averageUtilization": measured, "averageValue": f"{5 * measured}m"}
+    status = {
+        "currentReplicas": item.replicas,
+        "desiredReplicas": wish,
+        "currentMetrics": [{"type": "Resource", "resource": {"name": "cpu", "current": current}}],
+        "conditions": [condition("ScalingActive", "True", "ValidMetricFound", _long_ago())],
+    }
+    return encode({"status": status})
+
+
+def vpa_status(cpu: int) -> bytes:
+    """The VPA recommender: so many millicores, as for two hours, and the memory that is requested from the start."""
+    told = entry("app", {"cpu": f"{cpu}m", "memory": MEMORY})
+    provided = condition("RecommendationProvided", "True", "", _long_ago())
+    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [told]}}
+    return encode({"status": status})
+
+
+# --- what a watch of Deployments shows -------------------------------------------------------------------------------
+class _Meta(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    generation: int = 0
+    resourceVersion: str = ""
+
+
+class _Resources(msgspec.Struct):
+    requests: dict[str, Any] = {}
+
+
+class _Container(msgspec.Struct):
+    resources: _Resources
+
+
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container] = []
+
+
+class _Template(msgspec.Struct):
+    spec: _PodSpec
+
+
+class _Spec(msgspec.Struct):
+    template: _Template
+    replicas: int = 1
+
+
+class Seen(msgspec.Struct):
+    """A Deployment, as far as anything here depends on it."""
+
+    metadata: _Meta
+    spec: _Spec | None = None
+
+
+class Change(msgspec.Struct):
+    """An event of a watch."""
+
+    type: str
+    object: Seen
+
+
+def millicores(quantity: object) -> int:
+    """A CPU request in millicores."""
+    return parse_cpu(str(quantity))
+
+
+decode_change: Callable[[bytes], Change] = msgspec.json.Decoder(Change).decode

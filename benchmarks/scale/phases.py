@@ -1,0 +1,221 @@
+"""The phases of the scale benchmark, in their order; each gives its figures."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scale.floor import Floor, shares
+from benchmarks.scale.remote import Remote
+from benchmarks.scale.world import Spent, World, await_decisions
+
+Figures = dict[str, Any]
+PHASES = ("creation", "step", "trickle", "idle", "startup", "floor")
+TRICKLE = 0.01
+"""Share of the objects that change per second."""
+TIMERS = 65.0
+"""Seconds after a step within which the operator looks at an object again by itself (a new count settles in 60)."""
+CHANGED_WHILE_DOWN = 0.01
+"""Share of the objects that change while there is no operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured."""
+
+    hvpas: int
+    phases: frozenset[str]
+    steps: int
+    trickle_seconds: float
+    idle_seconds: float
+    floor_concurrency: int
+    pods: int
+    concurrency: int
+    profile: Path | None = None
+
+
+@dataclass(slots=True)
+class Bench:
+    """One run: the world, what plays in it, and the figures so far."""
+
+    world: World
+    driver: Remote
+    plan: Plan
+    tell: Callable[[str], None]
+    figures: Figures = field(default_factory=dict)
+    last_step: float = 0.0
+    sampled: list[Spent] = field(default_factory=list)
+    """The steps as they were measured, for the floor."""
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The smallest value that this share of all does not exceed (nearest rank)."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def latencies(seconds: Sequence[float]) -> Figures:
+    """Percentiles in milliseconds."""
+    shares = {"median_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "max_ms": 1.0}
+    return {name: round(1000 * quantile(seconds, share), 1) for name, share in shares.items()}
+
+
+def spent(of: Spent) -> Figures:
+    """CPU in seconds by process, and requests."""
+    return {
+        "cpu_seconds": {name: round(value, 2) for name, value in of.cpu.items()},
+        "requests": of.asked.told(),
+        "refused": dict(of.asked.refused),
+        "in_the_api_server": {str(kind): latencies(took) for kind, took in of.asked.seconds.items()},
+    }
+
+
+def creation(bench: Bench) -> None:
+    """All Hvpas are created at once, while their workloads are there and the operator runs."""
+    world = bench.world
+    bench.tell("creating workloads and pods")
+    prepared = bench.driver.call("prepare")
+    world.start()
+    world.until_quiet()
+    before = world.memory()
+    bench.tell(f"workloads and pods: {prepared['seconds']:.1f} s; creating Hvpas")
+    with world.measured() as found:
+        answer = bench.driver.call("create")
+        world.until_quiet()
+    bench.figures["creation"] = {
+        "all_exist_seconds": round(answer["seconds"], 2),
+        "driver_seconds": round(answer["driver_seconds"], 2),
+        "cpu_ms_per_hvpa": round(1000 * found[0].cpu["operator"] / bench.plan.hvpas, 2),
+        **spent(found[0]),
+    }
+    bench.figures["memory"] = {"before_creation": before, "after_creation": world.memory()}
+    bench.driver.call("recommend_present")
+    settle(bench)
+
+
+def settle(bench: Bench) -> None:
+    """Rollouts complete and HPAs are content; not measured."""
+    bench.driver.call("settle")
+    if bench.world.operator is not None:
+        bench.world.until_quiet()
+
+
+def step(bench: Bench) -> None:
+    """All statuses change, several times."""
+    for number in range(bench.plan.steps):
+        bench.tell(f"step {number + 1} of {bench.plan.steps}")
+        profile = bench.plan.profile if number == 0 else None
+        with bench.world.measured() as found, bench.world.profiled(profile):
+            answer = bench.driver.call("step")
+            is_quiet = bench.world.until_quiet()
+        bench.last_step = time.monotonic()
+        bench.sampled.append(found[0])
+        bench.figures.setdefault("step", []).append(
+            {
+                "seconds": round(answer["seconds"], 3),
+                "driver_seconds": round(answer["driver_seconds"], 3),
+                "quiet_after_seconds": round(found[0].seconds, 2),
+                "is_quiet": is_quiet,
+                "latency": latencies(answer["latencies"]),
+                "cpu_ms_per_hvpa": round(1000 * found[0].cpu["operator"] / bench.plan.hvpas, 3),
+                **spent(found[0]),
+            }
+        )
+        settle(bench)
+    bench.figures["memory"]["after_steps"] = bench.world.memory()
+
+
+def trickle(bench: Bench) -> None:
+    """A hundredth of the objects changes per second."""
+    bench.tell(f"trickle for {bench.plan.trickle_seconds:g} s")
+    with bench.world.measured() as found:
+        answer = bench.driver.call("trickle", TRICKLE, bench.plan.trickle_seconds)
+    bench.last_step = time.monotonic()
+    bench.figures["trickle"] = {
+        "objects": answer["objects"],
+        "seconds": round(answer["seconds"], 2),
+        "latency": latencies(answer["latencies"]),
+        "cpu_share": round(found[0].cpu["operator"] / found[0].seconds, 4),
+        **spent(found[0]),
+    }
+    settle(bench)
+
+
+def idle(bench: Bench) -> None:
+    """Nothing changes."""
+    bench.tell("waiting until the last timers have run out")
+    time.sleep(max(0.0, bench.last_step + TIMERS - time.monotonic()))
+    is_quiet = bench.world.until_quiet(60)
+    bench.tell(f"idle for {bench.plan.idle_seconds:g} s")
+    with bench.world.measured() as found:
+        time.sleep(bench.plan.idle_seconds)
+    bench.figures["idle"] = {
+        "seconds": round(found[0].seconds, 2),
+        "is_quiet": is_quiet,
+        "cpu_share": round(found[0].cpu["operator"] / found[0].seconds, 4),
+        **spent(found[0]),
+    }
+    bench.figures["memory"]["at_the_end"] = bench.world.memory()
+
+
+def startup(bench: Bench) -> None:
+    """The operator starts anew where everything exists, and something has changed meanwhile."""
+    world = bench.world
+    bench.tell("starting an operator anew")
+    world.end()
+    count = bench.driver.call("change", CHANGED_WHILE_DOWN)
+    with world.measured() as found:
+        began = time.perf_counter()
+        bench.driver.begin("changed")
+        operator = world.start()
+        filled = time.perf_counter() - began
+        at_start = world.memory()
+        await_decisions(operator, bench.plan.hvpas)
+        through = time.perf_counter() - began
+        answer = bench.driver.result()
+        world.until_quiet()
+    bench.last_step = time.monotonic()
+    bench.figures["startup"] = {
+        "changed": count,
+        "caches_filled_seconds": round(filled, 2),
+        "first_patch_seconds": round(answer["first"] - began, 2),
+        "last_patch_seconds": round(answer["last"] - began, 2),
+        "through_seconds": round(through, 2),
+        **spent(found[0]),
+    }
+    bench.figures["memory"]["at_start"] = at_start
+    bench.figures["memory"]["after_start"] = world.memory()
+    settle(bench)
+
+
+def floor(bench: Bench) -> None:
+    """The operator is ended, and a bare client writes what it wrote in the last step."""
+    world, plan = bench.world, bench.plan
+    last = bench.sampled[-1]
+    world.end()
+    bench.tell("the floor of a step")
+    what = shares(last.asked, [one.asked for one in bench.sampled])
+    with Remote(Floor, world.account, plan.hvpas, plan.floor_concurrency, what) as client:
+        world.others["client"] = client.pid
+        with world.measured() as found:
+            bench.driver.begin("step")
+            client.begin("run")
+            wrote = client.result()
+            answer = bench.driver.result()
+        del world.others["client"]
+    seconds = answer["seconds_until_all_done"]
+    steps = bench.figures["step"]
+    bench.figures["floor"] = {
+        "seconds": round(seconds, 3),
+        "client_seconds": round(wrote["seconds"], 3),
+        "driver_seconds": round(answer["driver_seconds"], 3),
+        "concurrency": plan.floor_concurrency,
+        "cpu_ms_per_hvpa": round(1000 * found[0].cpu["client"] / plan.hvpas, 3),
+        "ratio": round(statistics.median(one["seconds"] for one in steps) / seconds, 2),
+        "cpu_ratio": round(last.cpu["operator"] / max(0.01, found[0].cpu["client"]), 2),
+        **spent(found[0]),
+    }

@@ -1,0 +1,174 @@
+"""Where the scale benchmark runs: a bare control plane, the operator as a process with its own rights, and what is seen
+of both from outside: CPU, memory, requests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+
+from benchmarks.latency import cpu_seconds
+from benchmarks.scale import audit as scale_audit
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import (
+    NAMESPACE,
+    SERVICE_ACCOUNT,
+    Operator,
+    install_crds,
+    install_operator_rbac,
+)
+from localcluster.programs.build import build
+
+QUIET_SECONDS = 1.0
+"""The operator counts as quiet after so long without a request, and with little CPU."""
+QUIET_CPU = 0.1
+"""Cores, of a quiet operator at most."""
+QUIET_LOG = 8192
+"""Bytes by which the audit log grows at most meanwhile: the Lease's renewals."""
+LIMIT = 900.0
+"""Seconds for anything that is awaited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds of CPU by process, requests, and wall-clock seconds of a phase."""
+
+    seconds: float
+    cpu: dict[str, float]
+    asked: scale_audit.Asked
+
+
+@dataclass(slots=True)
+class World:
+    """A control plane with an operator that can be ended and started."""
+
+    plane: ControlPlane
+    log: Path
+    account: Path
+    flags: Sequence[str]
+    others: dict[str, int] = field(default_factory=dict)
+    """Process ids of what else runs, by name."""
+    operator: Operator | None = None
+
+    def start(self, *, wait: bool = True) -> Operator:
+        """Start an operator."""
+        flags = ("--leader-elect", "--lease-namespace", NAMESPACE, *self.flags)
+        self.operator = Operator(self.plane, self.account, *flags)
+        self.operator.start(wait=wait, timeout=LIMIT)
+        return self.operator
+
+    def end(self) -> None:
+        """End the operator in order, so that it gives its Lease back."""
+        if self.operator is not None:
+            self.operator.terminate()
+            self.operator = None
+
+    def memory(self) -> dict[str, float]:
+        """Resident memory of the operator in MB (10^6 bytes) now, and the most since its start."""
+        assert self.operator is not None
+        lines = Path(f"/proc/{self.operator.process.pid}/status").read_text().splitlines()
+        found = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
+        return {
+            "rss_mb": round(found["VmRSS"] * 1024 / 1e6, 1),
+            "peak_mb": round(found["VmHWM"] * 1024 / 1e6, 1),
+        }
+
+    def cpu(self) -> dict[str, float]:
+        """Seconds of CPU so far of each process."""
+        pids = {name: process.pid for name, process in self.plane.processes.items()} | self.others
+        if self.operator is not None:
+            pids["operator"] = self.operator.process.pid
+        return {name: cpu_seconds(pid) for name, pid in pids.items()}
+
+    @contextlib.contextmanager
+    def profiled(self, file: Path | None) -> Iterator[None]:
+        """The operator's CPU profile of the block (in speedscope's format) by py-spy, which samples from outside and so
+        costs the operator little. Nothing without a `file`."""
+        if file is None:
+            yield
+            return
+        assert self.operator is not None
+        what = ["record", "--pid", str(self.operator.process.pid), "--output", str(file)]
+        how = ["--format", "speedscope", "--rate", "200", "--nonblocking"]
+        sampler = subprocess.Popen([profiler(), *what, *how], stdout=subprocess.DEVNULL)
+        try:
+            yield
+        finally:
+            sampler.send_signal(signal.SIGINT)
+            sampler.wait(60)
+
+    def until_quiet(self, limit: float = LIMIT) -> bool:
+        """Wait until the operator has nothing to do any more; False when it never stops within `limit` seconds."""
+        assert self.operator is not None
+        deadline = time.monotonic() + limit
+        while time.monotonic() < deadline:
+            size, cpu = self.log.stat().st_size, cpu_seconds(self.operator.process.pid)
+            time.sleep(QUIET_SECONDS)
+            used = cpu_seconds(self.operator.process.pid) - cpu
+            if used < QUIET_CPU * QUIET_SECONDS and self.log.stat().st_size - size < QUIET_LOG:
+                return True
+        return False
+
+    @contextlib.contextmanager
+    def measured(self) -> Iterator[list[Spent]]:
+        """What is spent in the block; put into the list at its end."""
+        found: list[Spent] = []
+        mark = self.plane.audit.mark().offset
+        before, began = self.cpu(), time.perf_counter()
+        yield found
+        seconds, after = time.perf_counter() - began, self.cpu()
+        used = {name: after[name] - before.get(name, 0.0) for name in after}
+        asked = scale_audit.read(self.log, mark, self.plane.audit.mark().offset)
+        found.append(Spent(seconds, used, asked))
+
+
+def profiler() -> str:
+    """The program py-spy, which is not among our own dependencies; raises `RuntimeError` where it is not installed."""
+    found = shutil.which(
+        "py-spy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    )
+    if found is None:
+        raise RuntimeError("a profile needs py-spy: pip install py-spy")
+    return found
+
+
+@contextlib.contextmanager
+def world(sample: str, flags: Sequence[str]) -> Iterator[World]:
+    """A new bare control plane with all CRDs and the operator's rights; the audit log shows the operator's requests,
+    those in the namespace `sample` with what is written."""
+    programs = build(full=True)
+    with TemporaryDirectory(prefix="hvpa-scale-") as folder:
+        plane = ControlPlane(full=False, programs=programs, folder=Path(folder))
+        (Path(folder) / "audit-policy.yaml").write_text(scale_audit.policy(sample))
+        with plane:
+            install_crds(plane)
+            crds = yaml.safe_load_all(programs.shared["vpa-crd.yaml"].read_text())
+            plane.apply_all([document for document in crds if document])
+            install_operator_rbac(plane)
+            account = plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT, 6 * 3600)
+            found = World(plane, plane.logs / "audit.log", account, flags)
+            try:
+                yield found
+            finally:
+                if found.operator is not None:
+                    found.operator.kill()
+
+
+def await_decisions(operator: Operator, count: int) -> None:
+    """Wait until an operator has decided on so many Hvpas and none waits."""
+
+    def through() -> bool:
+        return operator.metric("hvpa_decisions_total") >= count and operator.metric("hvpa_queue_depth") == 0
+
+    wait_for(through, LIMIT, f"{count} decisions", interval=0.2)

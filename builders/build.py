@@ -1,0 +1,325 @@
+"""Builders of the objects that a decision reads, as the cluster would send them: JSON through the real decoders."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
+from hvpa.api.hvpa.status import HvpaStatus, to_wire
+from hvpa.api.objects.read_models import Hpa, Pod, RawHvpa, Vpa, Workload
+from hvpa.core import Decision, Objects, Settings, decide, observe
+
+NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
+LONG_AGO = "2026-11-01T00:00:00Z"
+UID = "11111111-2222-3333-4444-555555555555"
+GIB = 1024**3
+MIB = 1024**2
+
+
+def at(**offset: float) -> dt.datetime:
+    """NOW plus an offset (`seconds=`, `minutes=`, …)."""
+    return NOW + dt.timedelta(**offset)
+
+
+def stamp(when: dt.datetime) -> str:
+    """RFC 3339 text."""
+    return when.isoformat().replace("+00:00", "Z")
+
+
+def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `change` merged in, mapping by mapping; None removes a key."""
+    result = dict(base)
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+OWNER: dict[str, Any] = {
+    "apiVersion": "autoscaling.k8s.io/v1alpha1",
+    "kind": "Hvpa",
+    "name": "web",
+    "uid": UID,
+    "controller": True,
+}
+"""The usual Hvpa as owner of its HPA and VPA."""
+
+HPA_TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"of": "web"}},
+    "spec": {
+        "minReplicas": 1,
+        "maxReplicas": 10,
+        "metrics": [
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
+            }
+        ],
+    },
+}
+SPEC: dict[str, Any] = {
+    "replicas": 3,
+    "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+    "hpa": {"deploy": True, "selector": {"matchLabels": {"of": "web"}}, "template": HPA_TEMPLATE},
+    "vpa": {
+        "deploy": True,
+        "selector": {"matchLabels": {"of": "web"}},
+        "template": {"metadata": {"labels": {"of": "web"}}},
+    },
+    "weightBasedScalingIntervals": [{"vpaWeight": 50}],
+}
+
+
+def hvpa(
+    spec: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    base: Mapping[str, Any] = SPEC,
+) -> HvpaObject:
+    """An Hvpa `default/web` with `spec` merged over the usual one."""
+    document = {
+        "metadata": merged(
+            {"name": "web", "namespace": "default", "uid": UID, "generation": 1}, metadata or {}
+        ),
+        "spec": merged(base, spec or {}),
+        "status": dict(status or {}),
+    }
+    return read_hvpa(msgspec.json.decode(msgspec.json.encode(document), type=RawHvpa))
+
+
+def with_status(one: HvpaObject, status: HvpaStatus) -> HvpaObject:
+    """The Hvpa with a status as the API server would hand it back."""
+    raw = {"metadata": {"name": "x"}, "spec": {}, "status": to_wire(status)}
+    decoded = read_hvpa(msgspec.json.decode(msgspec.json.encode(raw), type=RawHvpa)).status
+    return replace(one, status=decoded)
+
+
+def container(
+    name: str = "app", requests: Mapping[str, Any] | None = None, limits: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A container of a pod template."""
+    resources: dict[str, Any] = {
+        "requests": dict(requests if requests is not None else {"cpu": "1", "memory": "1Gi"})
+    }
+    if limits is not None:
+        resources["limits"] = dict(limits)
+    return {"name": name, "image": "app:1", "resources": resources}
+
+
+def workload(
+    replicas: int = 3,
+    containers: Sequence[Mapping[str, Any]] | None = None,
+    change: Mapping[str, Any] | None = None,
+    kind: str = "Deployment",
+) -> Workload:
+    """A Deployment `web` whose rollout is complete."""
+    document: dict[str, Any] = {
+        "kind": kind,
+        "metadata": {
+            "name": "web",
+            "namespace": "default",
+            "uid": "w",
+            "resourceVersion": "7",
+            "generation": 1,
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "spec": {"containers": list(containers if containers is not None else [container()])}
+            },
+        },
+        "status": {
+            "observedGeneration": 1,
+            "replicas": replicas,
+            "updatedReplicas": replicas,
+            "readyReplicas": replicas,
+            "availableReplicas": replicas,
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=Workload)
+
+
+def hpa(
+    desired: int = 3,
+    utilization: int | None = 50,
+    change: Mapping[str, Any] | None = None,
+    replicas: int = 3,
+) -> Hpa:
+    """The HPA that the usual Hvpa owns, asking for `desired` at a measured CPU utilization (its target is 50)."""
+    metrics = []
+    if utilization is not None:
+        current = {"averageUtilization": utilization, "averageValue": f"{utilization * 10}m"}
+        metrics = [{"type": "Resource", "resource": {"name": "cpu", "current": current}}]
+    document: dict[str, Any] = {
+        "metadata": {
+            "name": "web",
+            "namespace": "default",
+            "uid": "h",
+            "resourceVersion": "100",
+            "creationTimestamp": LONG_AGO,
+            "labels": {"of": "web"},
+            "ownerReferences": [OWNER],
+        },
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"},
+            **HPA_TEMPLATE["spec"],
+        },
+        "status": {
+            "currentReplicas": replicas,
+            "desiredReplicas": desired,
+            "currentMetrics": metrics,
+            "conditions": [{"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}],
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=Hpa)
+
+
+def vpa(
+    targets: Mapping[str, Mapping[str, Any]] | None = None,
+    change: Mapping[str, Any] | None = None,
+    since: str = LONG_AGO,
+) -> Vpa:
+    """The VPA that the usual Hvpa owns, recommending `targets` by container."""
+    recommended = [
+        {"containerName": name, "target": dict(target)} for name, target in (targets or {}).items()
+    ]
+    document: dict[str, Any] = {
+        "metadata": {
+            "name": "web",
+            "namespace": "default",
+            "uid": "v",
+            "creationTimestamp": LONG_AGO,
+            "labels": {"of": "web"},
+            "ownerReferences": [OWNER],
+        },
+        "spec": {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "updatePolicy": {"updateMode": "Off"},
+        },
+        "status": {
+            "recommendation": {"containerRecommendations": recommended},
+            "conditions": [{"type": "RecommendationProvided", "status": "True", "lastTransitionTime": since}],
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=Vpa)
+
+
+def pod(
+    name: str = "web-1",
+    ready: bool = True,
+    change: Mapping[str, Any] | None = None,
+    containers: Sequence[Mapping[str, Any]] | None = None,
+) -> Pod:
+    """A pod of the usual workload."""
+    document: dict[str, Any] = {
+        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": "web"}},
+        "spec": {"containers": list(containers if containers is not None else [container()])},
+        "status": {
+            "phase": "Running",
+            "startTime": LONG_AGO,
+            "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": LONG_AGO}],
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=Pod)
+
+
+def oom_killed(
+    when: dt.datetime,
+    name: str = "web-1",
+    of: str = "app",
+    containers: Sequence[Mapping[str, Any]] | None = None,
+) -> Pod:
+    """A pod one of whose containers was killed for memory."""
+    terminated = {"terminated": {"reason": "OOMKilled", "finishedAt": stamp(when)}}
+    return pod(
+        name,
+        change={"status": {"containerStatuses": [{"name": of, "lastState": terminated}]}},
+        containers=containers,
+    )
+
+
+def objects(
+    one: HvpaObject | None = None,
+    target: Workload | None = None,
+    horizontal: Hpa | None = None,
+    vertical: Vpa | None = None,
+    pods: Sequence[Pod] | None = None,
+    **rest: Any,
+) -> Objects:
+    """Everything that belongs to the usual Hvpa; ready pods as many as the workload has."""
+    target = target if target is not None else workload()
+    if pods is None:
+        pods = [pod(f"web-{index}") for index in range(target.spec.replicas)]
+    return Objects(
+        hvpa=one if one is not None else hvpa(),
+        workload=target,
+        hpas=(horizontal,) if horizontal is not None else (),
+        vpas=(vertical,) if vertical is not None else (),
+        pods=tuple(pods),
+        **rest,
+    )
+
+
+def decided(seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None) -> Decision:
+    """Observe and decide."""
+    return decide(observe(seen, now, settings or Settings()))
+
+
+def apply(seen: Objects, decision: Decision) -> Objects:
+    """The objects once the decision's writes are done and the rollout is through."""
+    changed = replace(seen, hvpa=with_status(seen.hvpa, decision.status))
+    if decision.mailbox is not None:
+        assert seen.hvpa.spec is not None
+        spec = seen.hvpa.spec.model_copy(update={"replicas": decision.mailbox})
+        changed = replace(changed, hvpa=replace(changed.hvpa, spec=spec))
+    if decision.workload_patch is None or seen.workload is None:
+        return changed
+    document = msgspec.to_builtins(seen.workload)
+    body = decision.workload_patch.body
+    metadata: Any = body["metadata"]
+    document["metadata"]["annotations"] = {
+        **document["metadata"].get("annotations", {}),
+        **metadata["annotations"],
+    }
+    patch: Any = body["spec"]
+    if "replicas" in patch:
+        count = patch["replicas"]
+        document["spec"]["replicas"] = count
+        document["status"] |= dict.fromkeys(
+            ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count
+        )
+    by_name = {one["name"]: one for one in document["spec"]["template"]["spec"]["containers"]}
+    for entry in patch.get("template", {}).get("spec", {}).get("containers", []):
+        resources = by_name[entry["name"]].setdefault("resources", {})
+        for section, values in entry["resources"].items():
+            resources[section] = {**resources.get(section, {}), **values}
+    target = msgspec.convert(document, Workload)
+    return replace(changed, workload=target)
+
+
+def settled(seen: Objects, now: dt.datetime = NOW) -> Objects:
+    """The objects after a first decision, with the owned HPA and VPA as the operator applies them."""
+    decision = decided(seen, now)
+    hpas, vpas = list(seen.hpas), list(seen.vpas)
+    for change in decision.owned:
+        manifest: Any = change.manifest
+        if change.kind == "HorizontalPodAutoscaler":
+            hpas = [_applied(one, manifest, Hpa) if one.metadata.name == change.name else one for one in hpas]
+        else:
+            vpas = [_applied(one, manifest, Vpa) if one.metadata.name == change.name else one for one in vpas]
+    return replace(apply(seen, decision), hpas=tuple(hpas), vpas=tuple(vpas))
+
+
+def _applied(one: Any, manifest: Mapping[str, Any], model: Any) -> Any:
+    document = merged(msgspec.json.decode(msgspec.json.encode(one)), manifest)
+    return msgspec.json.decode(msgspec.json.encode(document), type=model)

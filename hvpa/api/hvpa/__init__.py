@@ -1,0 +1,1 @@
+"""The resource Hvpa: spec and status as pydantic models."""

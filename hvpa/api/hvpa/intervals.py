@@ -1,0 +1,102 @@
+"""Intervals of replica counts and their vertical weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import Final, Self
+
+from pydantic import field_validator, model_validator
+
+from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.fields import Count, Weight
+
+_WHOLE_PPM: Final = 1_000_000
+_PPM_PER_PERCENT: Final = 10_000
+
+_BOUNDS = "must not be less than startReplicaCount"
+_MIXED = "mixes fractions with percentages: either no weight is above 1, or none is between 0 and 1"
+_ORDER = "must be in order of startReplicaCount"
+
+INTERVAL_RULES: Final = [
+    cel(
+        "!(self.exists(i, i.vpaWeight > 0.0 && i.vpaWeight < 1.0) && self.exists(i, i.vpaWeight > 1.0))",
+        _MIXED,
+    ),
+    cel(
+        "self.filter(i, has(i.startReplicaCount) && i.startReplicaCount > 0)"
+        ".map(i, i.startReplicaCount).isSorted()",
+        _ORDER,
+    ),
+]
+"""What the API server checks of the list as a whole; `check_intervals` is the same in Python."""
+
+
+class ScalingInterval(SpecModel):
+    """How much of a change is vertical while the number of replicas is in this interval."""
+
+    model_config = rules(
+        cel(
+            "!has(self.startReplicaCount) || !has(self.lastReplicaCount) || self.lastReplicaCount == 0"
+            " || self.startReplicaCount <= self.lastReplicaCount",
+            _BOUNDS,
+            ".lastReplicaCount",
+        )
+    )
+
+    vpa_weight: Weight = 0
+    """Weight of the vertical recommendation: 0 to 100 percent, or a fraction where no weight of the list is above 1."""
+    start_replica_count: Count | None = None
+    """First number of replicas of the interval; minReplicas where it is missing or 0."""
+    last_replica_count: Count | None = None
+    """Last number of replicas of the interval; maxReplicas where it is missing or 0."""
+
+    @field_validator("start_replica_count", "last_replica_count", mode="after")
+    @classmethod
+    def _zero_is_missing(cls, count: int | None) -> int | None:
+        return count or None
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        start, last = self.start_replica_count, self.last_replica_count
+        if start is not None and last is not None and start > last:
+            raise fault(_BOUNDS, "lastReplicaCount")
+        return self
+
+
+def check_intervals(intervals: Sequence[ScalingInterval]) -> None:
+    """Raise the `fault` of a list that mixes fractions with percentages, or is out of order."""
+    weights = [interval.vpa_weight for interval in intervals]
+    if any(0 < weight < 1 for weight in weights) and any(weight > 1 for weight in weights):
+        raise fault(_MIXED)
+    starts = [i.start_replica_count for i in intervals if i.start_replica_count is not None]
+    if starts != sorted(starts):
+        raise fault(_ORDER)
+
+
+def weights_in_ppm(intervals: Sequence[ScalingInterval]) -> tuple[int, ...]:
+    """Vertical weights in parts per million. Where none is above 1 they are fractions, else percentages."""
+    fractions = all(interval.vpa_weight <= 1 for interval in intervals)
+    unit = _WHOLE_PPM if fractions else _PPM_PER_PERCENT
+    return tuple(
+        int((Decimal(str(interval.vpa_weight)) * unit).to_integral_value()) for interval in intervals
+    )
+
+
+OVERLAPS: Final = "overlaps the interval before it: the first that holds the number of replicas counts"
+
+
+def overlapping(intervals: Sequence[ScalingInterval]) -> list[int]:
+    """The index of each interval that shares more than a boundary with the one before it (which counts there)."""
+    found = []
+    for index, (before, after) in enumerate(pairwise(intervals), start=1):
+        last, start = before.last_replica_count, after.start_replica_count
+        if start is None or last is None or start < last:
+            found.append(index)
+    return found
+
+
+def overlap_warnings(intervals: Sequence[ScalingInterval]) -> list[str]:
+    """A sentence for each interval of `overlapping`."""
+    return [f"spec.weightBasedScalingIntervals[{index}] {OVERLAPS}" for index in overlapping(intervals)]

@@ -1,0 +1,316 @@
+"""The metrics that the HorizontalPodAutoscaler scales by, in either of their two forms.
+
+Both the old form (autoscaling/v2beta1: `targetAverageUtilization`, `metricName`, …) and that of
+autoscaling/v2 (`target: {type, …}`) are accepted, entry by entry; `MetricSpec.to_v2` gives the latter.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from hvpa.api.hvpa.metric_targets import (
+    DescribedObject,
+    MetricIdentifier,
+    MetricTarget,
+    ObjectTarget,
+    Wire,
+    identifier_to_wire,
+)
+from hvpa.api.hvpa.selector import LabelSelector
+from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.fields import Name, NonNegativeQuantity, PositiveCount, PositiveQuantity
+
+_RESOURCE_FORMS = "set exactly one of target (v2), targetAverageUtilization and targetAverageValue (v2beta1)"
+_PODS_FORMS = "set metric and target (v2), or metricName and targetAverageValue (v2beta1)"
+_OBJECT_FORMS = (
+    "set metric, describedObject and target.type (v2), or metricName, target.name and targetValue (v2beta1)"
+)
+_EXTERNAL_FORMS = (
+    "set metric and target (v2), or metricName and one of targetValue and targetAverageValue (v2beta1)"
+)
+
+
+class ResourceMetric(SpecModel):
+    """CPU or memory of the pods, all containers together."""
+
+    model_config = rules(
+        cel(
+            "[has(self.target), has(self.targetAverageUtilization), has(self.targetAverageValue)]"
+            ".exists_one(set, set)",
+            _RESOURCE_FORMS,
+        ),
+        cel(
+            "!has(self.target) || self.target.type != 'Value'",
+            "must be Utilization or AverageValue",
+            ".target.type",
+        ),
+    )
+
+    name: Name
+    """The resource: cpu or memory."""
+    target: MetricTarget | None = None
+    """Target in the form of autoscaling/v2: Utilization or AverageValue."""
+    target_average_utilization: PositiveCount | None = None
+    """Target per pod as a percentage of its request (v2beta1)."""
+    target_average_value: PositiveQuantity | None = None
+    """Target per pod (v2beta1)."""
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        targets = (self.target, self.target_average_utilization, self.target_average_value)
+        if sum(target is not None for target in targets) != 1:
+            raise fault(_RESOURCE_FORMS)
+        if self.target is not None and self.target.type == "Value":
+            raise fault("must be Utilization or AverageValue", "target", "type")
+        return self
+
+    def to_v2(self) -> Wire:
+        """The source as autoscaling/v2 writes it."""
+        if self.target is not None:
+            target = self.target.to_wire()
+        elif self.target_average_utilization is not None:
+            target = {"type": "Utilization", "averageUtilization": self.target_average_utilization}
+        else:
+            target = {"type": "AverageValue", "averageValue": self.target_average_value}
+        return {"name": self.name, "target": target}
+
+
+class ContainerResourceMetric(ResourceMetric):
+    """CPU or memory of one container of the pods."""
+
+    container: Name
+    """The container's name."""
+
+    def to_v2(self) -> Wire:
+        """The source as autoscaling/v2 writes it."""
+        return super().to_v2() | {"container": self.container}
+
+
+class PodsMetric(SpecModel):
+    """A custom metric of the pods, averaged over them."""
+
+    model_config = rules(
+        cel(
+            "has(self.metric) ? has(self.target) && !has(self.metricName) && !has(self.targetAverageValue)"
+            " && !has(self.selector)"
+            " : has(self.metricName) && has(self.targetAverageValue) && !has(self.target)",
+            _PODS_FORMS,
+        ),
+        cel(
+            "!has(self.target) || self.target.type == 'AverageValue'", "must be AverageValue", ".target.type"
+        ),
+    )
+
+    metric: MetricIdentifier | None = None
+    """The metric (autoscaling/v2)."""
+    target: MetricTarget | None = None
+    """Target in the form of autoscaling/v2: AverageValue."""
+    metric_name: Name | None = None
+    """The metric's name (v2beta1)."""
+    selector: LabelSelector | None = None
+    """Narrows the metric down to series with these labels (v2beta1)."""
+    target_average_value: PositiveQuantity | None = None
+    """Target per pod (v2beta1)."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        new = (self.metric, self.target)
+        old = (self.metric_name, self.target_average_value, self.selector)
+        if not (_whole(new, old) or (_whole(old[:2], new))):
+            raise fault(_PODS_FORMS)
+        if self.target is not None and self.target.type != "AverageValue":
+            raise fault("must be AverageValue", "target", "type")
+        return self
+
+    def to_v2(self) -> Wire:
+        """The source as autoscaling/v2 writes it."""
+        if self.metric is not None and self.target is not None:
+            return {"metric": self.metric.to_wire(), "target": self.target.to_wire()}
+        return {
+            "metric": identifier_to_wire(self.metric_name, self.selector),
+            "target": {"type": "AverageValue", "averageValue": self.target_average_value},
+        }
+
+
+class ObjectMetric(SpecModel):
+    """A custom metric that describes one object, such as an Ingress."""
+
+    model_config = rules(
+        cel(
+            "has(self.metric)"
+            " ? has(self.describedObject) && has(self.target.type)"
+            " && !has(self.metricName) && !has(self.targetValue) && !has(self.averageValue)"
+            " && !has(self.selector)"
+            " : has(self.metricName) && !has(self.target.type) && !has(self.describedObject)"
+            " && (has(self.averageValue) || has(self.targetValue))",
+            _OBJECT_FORMS,
+        ),
+        cel(
+            "has(self.averageValue) || !has(self.targetValue) || !(self.targetValue in [dyn('0'), dyn(0)])",
+            "must be greater than 0",
+            ".targetValue",
+        ),
+    )
+
+    metric: MetricIdentifier | None = None
+    """The metric (autoscaling/v2)."""
+    described_object: DescribedObject | None = None
+    """The object that the metric describes (autoscaling/v2)."""
+    target: ObjectTarget
+    """The target: Value or AverageValue (autoscaling/v2); or the object that the metric describes (v2beta1)."""
+    metric_name: Name | None = None
+    """The metric's name (v2beta1)."""
+    selector: LabelSelector | None = None
+    """Narrows the metric down to series with these labels (v2beta1)."""
+    target_value: NonNegativeQuantity | None = None
+    """Target of the metric as a whole (v2beta1); not used where `averageValue` is set."""
+    average_value: PositiveQuantity | None = None
+    """Target per pod (v2beta1)."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        new = (self.metric, self.described_object, self.target.type)
+        old = (self.metric_name, self.average_value or self.target_value, self.selector)
+        if not (_whole(new, old) or _whole(old[:2], new)):
+            raise fault(_OBJECT_FORMS)
+        if self.average_value is None and self.target_value == "0":
+            raise fault("must be greater than 0", "targetValue")
+        return self
+
+    def to_v2(self) -> Wire:
+        """The source as autoscaling/v2 writes it."""
+        if self.metric is not None and self.described_object is not None:
+            return {
+                "metric": self.metric.to_wire(),
+                "describedObject": self.described_object.to_wire(),
+                "target": self.target.target_to_wire(),
+            }
+        return {
+            "metric": identifier_to_wire(self.metric_name, self.selector),
+            "describedObject": self.target.reference_to_wire(),
+            "target": _value_target(self.target_value, self.average_value),
+        }
+
+
+class ExternalMetric(SpecModel):
+    """A metric that has nothing to do with the cluster's objects, such as the length of a queue."""
+
+    model_config = rules(
+        cel(
+            "has(self.metric) ? has(self.target) && !has(self.metricName) && !has(self.metricSelector)"
+            " && !has(self.targetValue) && !has(self.targetAverageValue)"
+            " : has(self.metricName) && !has(self.target)"
+            " && has(self.targetValue) != has(self.targetAverageValue)",
+            _EXTERNAL_FORMS,
+        ),
+        cel(
+            "!has(self.target) || self.target.type != 'Utilization'",
+            "must be Value or AverageValue",
+            ".target.type",
+        ),
+    )
+
+    metric: MetricIdentifier | None = None
+    """The metric (autoscaling/v2)."""
+    target: MetricTarget | None = None
+    """Target in the form of autoscaling/v2: Value or AverageValue."""
+    metric_name: Name | None = None
+    """The metric's name (v2beta1)."""
+    metric_selector: LabelSelector | None = None
+    """Narrows the metric down to series with these labels (v2beta1)."""
+    target_value: PositiveQuantity | None = None
+    """Target of the metric as a whole (v2beta1)."""
+    target_average_value: PositiveQuantity | None = None
+    """Target per pod (v2beta1)."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        new = (self.metric, self.target)
+        values = (self.target_value, self.target_average_value)
+        old = (self.metric_name, self.target_value or self.target_average_value, self.metric_selector)
+        if not (_whole(new, old) or (_whole(old[:2], new) and None in values)):
+            raise fault(_EXTERNAL_FORMS)
+        if self.target is not None and self.target.type == "Utilization":
+            raise fault("must be Value or AverageValue", "target", "type")
+        return self
+
+    def to_v2(self) -> Wire:
+        """The source as autoscaling/v2 writes it."""
+        if self.metric is not None and self.target is not None:
+            return {"metric": self.metric.to_wire(), "target": self.target.to_wire()}
+        return {
+            "metric": identifier_to_wire(self.metric_name, self.metric_selector),
+            "target": _value_target(self.target_value, self.target_average_value),
+        }
+
+
+_SOURCES = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+_SOURCE_MESSAGE = "must be set for metric type {}, and only then"
+
+
+class MetricSpec(SpecModel):
+    """One metric. `type` names the source, and exactly that source is set."""
+
+    model_config = rules(
+        *(
+            cel(f"has(self.{source}) == (self.type == '{kind}')", _SOURCE_MESSAGE.format(kind), f".{source}")
+            for kind, source in _SOURCES.items()
+        )
+    )
+
+    type: Literal["Resource", "ContainerResource", "Pods", "Object", "External"]
+    """Which of the sources this is."""
+    resource: ResourceMetric | None = None
+    """CPU or memory of the pods (type Resource)."""
+    container_resource: ContainerResourceMetric | None = None
+    """CPU or memory of one container (type ContainerResource)."""
+    pods: PodsMetric | None = None
+    """A custom metric of the pods (type Pods)."""
+    object: ObjectMetric | None = None
+    """A custom metric of another object (type Object)."""
+    external: ExternalMetric | None = None
+    """A metric from outside of the cluster (type External)."""
+
+    @model_validator(mode="after")
+    def _source_fits_type(self) -> Self:
+        for (kind, field), source in zip(_SOURCES.items(), self._sources(), strict=True):
+            if (source is not None) != (kind == self.type):
+                raise fault(_SOURCE_MESSAGE.format(kind), field)
+        return self
+
+    def to_v2(self) -> Wire:
+        """The metric as autoscaling/v2 writes it."""
+        source = next(source for source in self._sources() if source is not None)
+        return {"type": self.type, _SOURCES[self.type]: source.to_v2()}
+
+    def _sources(
+        self,
+    ) -> tuple[
+        ResourceMetric | None,
+        ContainerResourceMetric | None,
+        PodsMetric | None,
+        ObjectMetric | None,
+        ExternalMetric | None,
+    ]:
+        return (self.resource, self.container_resource, self.pods, self.object, self.external)
+
+
+def _whole(
+    form: tuple[Wire | SpecModel | str | None, ...], other: tuple[SpecModel | str | None, ...]
+) -> bool:
+    """Whether one form is complete and the other absent."""
+    return None not in form and not any(part is not None for part in other)
+
+
+def _value_target(value: str | None, average_value: str | None) -> Wire:
+    if average_value is not None:
+        return {"type": "AverageValue", "averageValue": average_value}
+    return {"type": "Value", "value": value}

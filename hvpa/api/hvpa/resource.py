@@ -1,0 +1,208 @@
+"""An Hvpa as a whole: how one is read, from the cluster's bytes or from a manifest, and what is wrong with
+it.
+
+The names of the spec's parts are all to be had from here; `hvpa.api.hvpa.spec` and its neighbours define them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, Self
+
+import msgspec
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from hvpa.api.hvpa.intervals import ScalingInterval
+from hvpa.api.hvpa.metrics import MetricSpec
+from hvpa.api.hvpa.scaling import (
+    CpuParams,
+    HpaScaleUp,
+    MaxStep,
+    MemoryParams,
+    ReplicasParams,
+    ScaleParams,
+    ScaleType,
+    UpdateMode,
+    UpdatePolicy,
+    VpaScaleDown,
+    VpaScaleUp,
+)
+from hvpa.api.hvpa.selector import LabelSelector, LabelSelectorRequirement, TemplateMeta
+from hvpa.api.hvpa.spec import Blend, HpaSpec, HvpaSpec, Mode, TargetRef, VpaSpec
+from hvpa.api.hvpa.status import HvpaStatus, read_status
+from hvpa.api.hvpa.templates import (
+    Behavior,
+    ContainerPolicy,
+    HpaTemplate,
+    HpaTemplateSpec,
+    ResourcePolicy,
+    VpaTemplate,
+    VpaTemplateSpec,
+)
+from hvpa.api.hvpa.trajectory import MaxResources, ResourceMargins, Trajectory, TrajectoryInterval
+from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow
+from hvpa.api.objects.read_models import Meta, RawHvpa
+from hvpa.api.schema.base import FieldError, SpecModel, fault, field_errors
+from hvpa.api.schema.fields import Annotations, Labels, Text, Timestamp
+
+__all__ = [
+    "API_VERSION",
+    "KIND",
+    "Behavior",
+    "Blend",
+    "ContainerPolicy",
+    "CpuParams",
+    "FieldError",
+    "HpaScaleUp",
+    "HpaSpec",
+    "HpaTemplate",
+    "HpaTemplateSpec",
+    "HvpaObject",
+    "HvpaSpec",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "MaintenanceTimeWindow",
+    "MaintenanceWindow",
+    "MaxResources",
+    "MaxStep",
+    "MemoryParams",
+    "MetricSpec",
+    "Mode",
+    "ReplicasParams",
+    "ResourceMargins",
+    "ResourcePolicy",
+    "ScaleParams",
+    "ScaleType",
+    "ScalingInterval",
+    "TargetRef",
+    "TemplateMeta",
+    "Trajectory",
+    "TrajectoryInterval",
+    "UpdateMode",
+    "UpdatePolicy",
+    "VpaScaleDown",
+    "VpaScaleUp",
+    "VpaSpec",
+    "VpaTemplate",
+    "VpaTemplateSpec",
+    "parse_spec",
+    "read_hvpa",
+    "read_spec",
+    "validate_manifest",
+    "warnings",
+]
+
+API_VERSION: Final = "autoscaling.k8s.io/v1alpha1"
+KIND: Final = "Hvpa"
+KEPT: Final = 32_768
+"""Bytes of the longest spec that is kept as it was read; hundreds of larger ones would be a burden."""
+
+_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+"""Names of objects and of namespaces (RFC 1123; k8s.io/apimachinery/pkg/util/validation)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HvpaObject:
+    """An Hvpa as a decision sees it.
+
+    `spec` is None where it does not validate, and `problems` says why. `unreadable_status` names the
+    top-level fields that the stored status has and that could not be read: they are not in `status`, so a
+    write must remove them.
+    """
+
+    metadata: Meta
+    spec: HvpaSpec | None
+    problems: tuple[FieldError, ...]
+    status: HvpaStatus
+    unreadable_status: tuple[str, ...] = ()
+
+
+def read_hvpa(raw: RawHvpa) -> HvpaObject:
+    """The Hvpa that the cluster holds. Never raises: whatever is wrong is in `problems`."""
+    spec, problems = read_spec(bytes(raw.spec))
+    status, unreadable = read_status(bytes(raw.status))
+    return HvpaObject(raw.metadata, spec, problems, status, unreadable)
+
+
+def parse_spec(document: object) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+    """The spec of a manifest, or what is wrong with it, with paths from `spec`. Never raises."""
+    try:
+        return HvpaSpec.model_validate(document, by_alias=True, by_name=False), ()
+    except ValidationError as error:
+        return None, field_errors(error, "spec")
+
+
+def read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+    """The spec that the cluster holds, or what is wrong with it, with paths from `spec`. Never raises."""
+    return _known_spec(raw) if len(raw) <= KEPT else _fresh_spec(raw)
+
+
+@lru_cache(maxsize=64)  # serves counts that come back to `spec.replicas`; `hvpa.kube` keeps what is in use
+def _known_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+    return _fresh_spec(raw)
+
+
+def _fresh_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
+    try:
+        document = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return None, (FieldError("spec", str(error)),)
+    return parse_spec(document)
+
+
+# --- manifests ----------------------------------------------------------------------------------------------
+class _ManifestMeta(SpecModel):
+    """`metadata` of a manifest: all fields of ObjectMeta, checked as far as a user writes them."""
+
+    name: Annotated[str, StringConstraints(strict=True, max_length=253, pattern=_SUBDOMAIN)] | None = None
+    generate_name: Text | None = None
+    namespace: Annotated[str, StringConstraints(strict=True, max_length=63, pattern=_LABEL)] | None = None
+    labels: Labels = Field(default_factory=dict)
+    annotations: Annotations = Field(default_factory=dict)
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Any = None
+    deletion_grace_period_seconds: Any = None
+    finalizers: Any = None
+    generation: Any = None
+    managed_fields: Any = None
+    owner_references: Any = None
+    resource_version: Any = None
+    self_link: Any = None
+    uid: Any = None
+
+    @model_validator(mode="after")
+    def _is_named(self) -> Self:
+        if not self.name and not self.generate_name:
+            raise fault("is required", "name")
+        return self
+
+
+class _Manifest(SpecModel):
+    """A manifest as a whole. Its status is not looked at: it is the operator's."""
+
+    api_version: Literal["autoscaling.k8s.io/v1alpha1"]
+    kind: Literal["Hvpa"]
+    metadata: _ManifestMeta
+    spec: HvpaSpec
+    status: Any = None
+
+
+def validate_manifest(document: object) -> list[FieldError]:
+    """What the API server would refuse in this manifest; nothing where it is well. Never raises."""
+    if not isinstance(document, dict):
+        return [FieldError("manifest", "must be an object")]
+    for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if document.get(field) != wanted:
+            return [FieldError(field, f"must be {wanted}")]
+    try:
+        _Manifest.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        return list(field_errors(error))
+    return []
+
+
+def warnings(spec: HvpaSpec) -> list[str]:
+    """What is allowed and probably not meant, a sentence each."""
+    return list(spec.warnings)

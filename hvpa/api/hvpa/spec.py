@@ -1,0 +1,187 @@
+"""The spec of an Hvpa (DESIGN 3.1 and 3.2), put together from the other models of this package.
+
+Cron expressions and names of time zones are judged in `hvpa.core.spec.check`: the API server can't judge
+them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from hvpa.api.hvpa.intervals import (
+    INTERVAL_RULES,
+    ScalingInterval,
+    check_intervals,
+    overlap_warnings,
+    weights_in_ppm,
+)
+from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
+from hvpa.api.hvpa.selector import LabelSelector
+from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
+from hvpa.api.hvpa.trajectory import Trajectory
+from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow
+from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.fields import LIST_LENGTH, Count, Flag, Name, Text
+
+Mode = Literal["Apply", "Recommend", "Paused"]
+Blend = Literal["Additive", "Trajectory"]
+
+_NAME_OR_DEPLOY = "name an existing object, or deploy one: not both"
+_NAME_RULE = cel("!has(self.name) || !has(self.deploy) || !self.deploy", _NAME_OR_DEPLOY, ".name")
+_MAX_REPLICAS = "is required where deploy is true, and greater than 0"
+_ADDITIVE = "must not be Additive where trajectory is set"
+_TWO_PATHS = (
+    "must not be set beside weightBasedScalingIntervals: the path is either written out or drawn by weights"
+)
+
+
+class TargetRef(SpecModel):
+    """The workload that is scaled, in the Hvpa's namespace."""
+
+    api_version: Text | None = None
+    """The workload's API version, such as apps/v1."""
+    kind: Name
+    """The workload's kind: Deployment or StatefulSet."""
+    name: Name
+    """The workload's name."""
+
+
+class HpaSpec(SpecModel):
+    """Horizontal scaling: how many replicas."""
+
+    model_config = rules(
+        _NAME_RULE,
+        cel(
+            "!has(self.deploy) || !self.deploy || (has(self.template) && has(self.template.spec)"
+            " && has(self.template.spec.maxReplicas) && self.template.spec.maxReplicas > 0)",
+            _MAX_REPLICAS,
+            ".template.spec.maxReplicas",
+        ),
+    )
+
+    name: Name | None = None
+    """Name of an existing HorizontalPodAutoscaler to read instead of deploying one; it must target this Hvpa, or
+    in mode Recommend the workload."""
+    deploy: Flag = False
+    """Whether a HorizontalPodAutoscaler is created from the template, and owned."""
+    selector: LabelSelector = LabelSelector()
+    """HorizontalPodAutoscalers that may be adopted."""
+    template: HpaTemplate = HpaTemplate()
+    """The HorizontalPodAutoscaler that is deployed."""
+    scale_up: HpaScaleUp = HpaScaleUp()
+    """When replicas are added."""
+    scale_down: ScaleType = ScaleType()
+    """When replicas are taken away."""
+
+    @model_validator(mode="after")
+    def _deploys_or_names(self) -> Self:
+        if self.deploy and self.name is not None:
+            raise fault(_NAME_OR_DEPLOY, "name")
+        if self.deploy and self.template.spec is None:
+            raise fault(_MAX_REPLICAS, "template", "spec", "maxReplicas")
+        return self
+
+
+class VpaSpec(SpecModel):
+    """Vertical scaling: how large the requests of each container."""
+
+    model_config = rules(_NAME_RULE)
+
+    name: Name | None = None
+    """Name of an existing VerticalPodAutoscaler to read instead of deploying one; its update mode must be Off, or
+    in mode Recommend any."""
+    deploy: Flag = False
+    """Whether a VerticalPodAutoscaler is created from the template, and owned."""
+    selector: LabelSelector = LabelSelector()
+    """VerticalPodAutoscalers that may be adopted."""
+    template: VpaTemplate = VpaTemplate()
+    """The VerticalPodAutoscaler that is deployed."""
+    scale_up: VpaScaleUp = VpaScaleUp()
+    """When requests are raised."""
+    scale_down: VpaScaleDown = VpaScaleDown()
+    """When requests are lowered."""
+    limits_requests_gap_scale_params: ScaleParams = ScaleParams()
+    """How far a limit is kept above its request: by value or by percentage of the request, whichever is more.
+    In proportion where nothing is set."""
+
+    @model_validator(mode="after")
+    def _deploys_or_names(self) -> Self:
+        if self.deploy and self.name is not None:
+            raise fault(_NAME_OR_DEPLOY, "name")
+        return self
+
+
+class HvpaSpec(SpecModel):
+    """How a workload is scaled horizontally and vertically."""
+
+    model_config = rules(
+        cel("!has(self.trajectory) || !has(self.blend) || self.blend != 'Additive'", _ADDITIVE, ".blend"),
+        cel(
+            "!has(self.trajectory) || !has(self.trajectory.intervals) || self.trajectory.intervals.size() == 0"
+            " || !has(self.weightBasedScalingIntervals) || self.weightBasedScalingIntervals.size() == 0",
+            _TWO_PATHS,
+            ".trajectory.intervals",
+        ),
+    )
+
+    replicas: Count | None = None
+    """Where the HorizontalPodAutoscaler writes the number of replicas that it wants, through the scale
+    subresource. Kept by the operator; not the number of replicas of the workload."""
+    target_ref: TargetRef
+    """The workload that is scaled."""
+    hpa: HpaSpec = HpaSpec()
+    """Horizontal scaling."""
+    vpa: VpaSpec = VpaSpec()
+    """Vertical scaling."""
+    weight_based_scaling_intervals: Annotated[
+        tuple[ScalingInterval, ...],
+        Field(max_length=LIST_LENGTH, json_schema_extra={"x-kubernetes-validations": INTERVAL_RULES}),
+    ] = ()
+    """How much of a change is vertical, by the present number of replicas. The first interval that holds it
+    counts; neighbours may share a boundary. Weights are percentages, or fractions where none is above 1."""
+    maintenance_time_window: MaintenanceTimeWindow | None = None
+    """Daily window for directions whose update mode is MaintenanceWindow."""
+    maintenance_windows: Annotated[tuple[MaintenanceWindow, ...], Field(max_length=LIST_LENGTH)] = ()
+    """Further windows, by cron expressions."""
+    mode: Mode = "Apply"
+    """Apply scales the workload; Recommend reads the HPA and VPA of the workload as they are, shows in the status what
+    Apply would do, and changes nothing; Paused is like Recommend, but sets the condition Paused: use it to stop scaling
+    in an incident."""
+    blend: Blend | None = None
+    """How two recommendations become one change. Additive: each axis takes its share of its recommender's step.
+    Trajectory: every level of demand maps to one fixed combination of replica count and pod size. Where it is
+    missing: Trajectory if trajectory is set, else Additive."""
+    trajectory: Trajectory | None = None
+    """The path that both axes are scaled along together."""
+
+    @field_validator("weight_based_scaling_intervals", mode="after")
+    @classmethod
+    def _intervals_in_order(cls, intervals: tuple[ScalingInterval, ...]) -> tuple[ScalingInterval, ...]:
+        check_intervals(intervals)
+        return intervals
+
+    @model_validator(mode="after")
+    def _one_path(self) -> Self:
+        if self.trajectory is not None and self.blend == "Additive":
+            raise fault(_ADDITIVE, "blend")
+        if self.trajectory is not None and self.trajectory.intervals and self.weight_based_scaling_intervals:
+            raise fault(_TWO_PATHS, "trajectory", "intervals")
+        return self
+
+    @cached_property
+    def joint(self) -> bool:
+        """Whether both axes are solved together, on a path (`Trajectory`)."""
+        return self.blend == "Trajectory" or (self.blend is None and self.trajectory is not None)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed and probably not meant, a sentence each."""
+        return tuple(overlap_warnings(self.weight_based_scaling_intervals))
+
+    @cached_property
+    def weights_ppm(self) -> tuple[int, ...]:
+        """The vertical weight of each interval in parts per million: fractions and percentages told apart."""
+        return weights_in_ppm(self.weight_based_scaling_intervals)

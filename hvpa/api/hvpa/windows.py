@@ -1,0 +1,115 @@
+"""Maintenance windows: the daily one, and those by cron expression."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Self
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.cron import SCHEDULE_RULES, ZONE, ZONE_MESSAGE, ZONE_RULES, schedule_fault
+from hvpa.api.schema.fields import PositiveDuration
+
+DAY_SECONDS: Final = 86_400
+_TIME_LENGTH: Final = 11
+_TIME_PATTERN: Final = r"^([01][0-9]|2[0-3])([0-5][0-9])([0-5][0-9])([+-])([01][0-9]|2[0-3])([0-5][0-9])$"
+_TIME: Final = re.compile(_TIME_PATTERN.replace("$", r"\Z"), re.ASCII)
+_TIME_MESSAGE: Final = "must be a time of day and a zone, HHMMSS+HHMM or HHMMSS-HHMM, such as 220000+0100"
+_SAME_MESSAGE: Final = "must be another time than begin"
+
+
+def _cel_seconds(field: str) -> str:
+    """CEL for the UTC second of day of a well-formed time, up to whole days."""
+    hours, minutes, seconds, zone_hours, zone_minutes = (
+        f"int(self.{field}.substring({at}, {at + 2}))" for at in (0, 2, 4, 7, 9)
+    )
+    sign = f"(self.{field}.substring(6, 7) == '+' ? 1 : -1)"
+    zone = f"{sign} * ({zone_hours} * 3600 + {zone_minutes} * 60)"
+    return f"({hours} * 3600 + {minutes} * 60 + {seconds} - {zone})"
+
+
+_TIME_SCHEMA: Final = {"x-kubernetes-validations": [cel(f"self.matches(r'{_TIME_PATTERN}')", _TIME_MESSAGE)]}
+_Time = Annotated[str, StringConstraints(strict=True, max_length=_TIME_LENGTH)]
+
+
+class MaintenanceTimeWindow(SpecModel):
+    """A daily window from begin up to, not including, end. It may cross midnight."""
+
+    model_config = rules(
+        cel(
+            f"!self.begin.matches(r'{_TIME_PATTERN}') || !self.end.matches(r'{_TIME_PATTERN}')"
+            f" || ({_cel_seconds('begin')} - {_cel_seconds('end')}) % {DAY_SECONDS} != 0",
+            _SAME_MESSAGE,
+            ".end",
+        )
+    )
+
+    begin: _Time = Field(json_schema_extra=_TIME_SCHEMA)  # type: ignore[arg-type]
+    """Begin: HHMMSS and zone, such as 220000+0100."""
+    end: _Time = Field(json_schema_extra=_TIME_SCHEMA)  # type: ignore[arg-type]
+    """End: HHMMSS and zone, such as 230000+0100."""
+
+    @field_validator("begin", "end", mode="after")
+    @classmethod
+    def _well_formed(cls, text: str) -> str:
+        if _TIME.match(text) is None:
+            raise ValueError(_TIME_MESSAGE)
+        return text
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if self.begin_seconds == self.end_seconds:
+            raise fault(_SAME_MESSAGE, "end")
+        return self
+
+    @property
+    def begin_seconds(self) -> int:
+        """Begin as second of the day in UTC, 0 to 86399."""
+        return _second_of_day(self.begin)
+
+    @property
+    def end_seconds(self) -> int:
+        """End as second of the day in UTC, 0 to 86399."""
+        return _second_of_day(self.end)
+
+
+class MaintenanceWindow(SpecModel):
+    """A window that opens by a cron expression and stays open for a while."""
+
+    schedule: Annotated[
+        str,
+        StringConstraints(strict=True, min_length=1, max_length=200),
+        Field(json_schema_extra={"x-kubernetes-validations": SCHEDULE_RULES}),
+    ]
+    """Cron expression of five fields: when the window opens."""
+    duration: PositiveDuration
+    """How long it stays open (a Go duration, such as 2h)."""
+    time_zone: Annotated[
+        str,
+        StringConstraints(strict=True, min_length=1, max_length=100),
+        Field(json_schema_extra={"x-kubernetes-validations": ZONE_RULES}),
+    ] = "UTC"
+    """IANA name of the time zone in which the schedule is read."""
+
+    @field_validator("schedule", mode="after")
+    @classmethod
+    def _schedule_in_form(cls, text: str) -> str:
+        fault_found = schedule_fault(text)
+        if fault_found is not None:
+            raise ValueError(fault_found)
+        return text
+
+    @field_validator("time_zone", mode="after")
+    @classmethod
+    def _zone_in_form(cls, name: str) -> str:
+        if ZONE.fullmatch(name) is None:
+            raise ValueError(f"{ZONE_MESSAGE}; it is {name!r}")
+        return name
+
+
+def _second_of_day(time: str) -> int:
+    """UTC second of the day of a well-formed time."""
+    hours, minutes, seconds, zone_hours, zone_minutes = (int(time[at : at + 2]) for at in (0, 2, 4, 7, 9))
+    zone = (zone_hours * 3600 + zone_minutes * 60) * (1 if time[6] == "+" else -1)
+    return (hours * 3600 + minutes * 60 + seconds - zone) % DAY_SECONDS

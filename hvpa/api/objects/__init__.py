@@ -1,0 +1,1 @@
+"""Narrow read-models of the cluster's other objects."""

@@ -1,0 +1,1 @@
+"""What the models of an Hvpa are built from: base model, types of fields, form of cron expressions."""

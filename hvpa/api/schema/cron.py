@@ -1,0 +1,108 @@
+"""The form of cron expressions and of time zones' names: what the API server can check of them, and the models too.
+
+What belongs here: regular expressions that Python and RE2 read alike. They refuse only what croniter refuses; what else
+croniter refuses, and what the database of time zones lacks, is found in `hvpa.core.spec.check` (decision note 26).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from hvpa.api.schema.base import cel
+
+ALIASES: Final = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
+"""What may stand in place of the five fields."""
+
+_ALIAS: Final = rf"(?i:{'|'.join(ALIASES)})"
+_PLAIN: Final = r"^[ -~]*$"
+"""Printable ASCII. What has other characters is left to croniter, which alone knows what they mean."""
+_COUNT: Final = r"^ *[^ @][^ ]*( +[^ ]+){4} *$"
+_STEP: Final = r"(/0*[1-9][0-9]*)?"
+_WORDED: Final = r"[^ ,]*[A-Za-z?#][^ ,]*"
+"""A part of a field with a word or a sign of croniter's in it: `MON-FRI`, `L`, `15W`, `FRI#2`. Left to croniter."""
+
+
+@dataclass(frozen=True, slots=True)
+class CronField:
+    """One of the five fields: its name, its numbers as a regular expression, and what may stand in it, in words."""
+
+    name: str
+    number: str
+    allowed: str
+    worded: bool
+
+    @property
+    def pattern(self) -> str:
+        """The field as a regular expression: a list of stars, numbers and ranges, each with a step or without."""
+        part = rf"(\*|{self.number}(-{self.number})?){_STEP}"
+        part = rf"({part}|{_WORDED})" if self.worded else part
+        return rf"{part}(,{part})*"
+
+    @property
+    def message(self) -> str:
+        """What is said of an expression of which this field is wrong."""
+        return f"the {self.name} must be {self.allowed}, or a list, a range or steps of these, such as {_SUCH_AS}"
+
+
+_SUCH_AS: Final = "1,3 or 1-5 or */2"
+FIELDS: Final = (
+    CronField("minute (field 1)", "0*[0-5]?[0-9]", "0 to 59", worded=False),
+    CronField("hour (field 2)", "0*([01]?[0-9]|2[0-3])", "0 to 23", worded=False),
+    CronField("day of month (field 3)", "0*([0-2]?[0-9]|3[01])", "1 to 31", worded=True),
+    CronField("month (field 4)", "0*(0?[0-9]|1[0-2])", "1 to 12 or JAN to DEC", worded=True),
+    CronField("day of week (field 5)", "0*[0-7]", "0 to 7 (0 and 7 are Sunday) or SUN to SAT", worded=True),
+)
+"""As for a CronJob: minute, hour, day of month, month, day of week."""
+COUNT_MESSAGE: Final = (
+    "must be a cron expression of five fields (minute, hour, day of month, month, day of week), such as 0 22 * * 1-5,"
+    f" or one of {', '.join(ALIASES)}"
+)
+ZONE_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
+ZONE_MESSAGE: Final = "must be the name of a time zone in the IANA database, such as Europe/Berlin or UTC"
+
+
+def _field_rule(index: int) -> str:
+    """CEL for "if this is an expression of five fields, the one at `index` is in form"."""
+    before = "[^ ]+ +" * index
+    return f"!self.matches(r'{_COUNT}') || self.matches(r'^ *{before}{FIELDS[index].pattern}( |$)')"
+
+
+SCHEDULE_RULES: Final = [
+    cel(
+        f"!self.matches(r'{_PLAIN}') || self.matches(r'{_COUNT}') || self.matches(r'^{_ALIAS}$')",
+        COUNT_MESSAGE,
+    ),
+    *(
+        cel(f"!self.matches(r'{_PLAIN}') || {_field_rule(index)}", field.message)
+        for index, field in enumerate(FIELDS)
+    ),
+]
+"""What the API server checks of a schedule; `schedule_fault` is the same in Python."""
+ZONE_RULES: Final = [cel(f"self.matches(r'{ZONE_PATTERN}')", ZONE_MESSAGE)]
+"""What the API server checks of a time zone's name."""
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.removeprefix("^").removesuffix("$"), re.ASCII)
+
+
+_PLAIN_TEXT, _FIVE, _ALIAS_ONLY = _compiled(_PLAIN), _compiled(_COUNT), _compiled(_ALIAS)
+_IN_FORM: Final = tuple(_compiled(field.pattern) for field in FIELDS)
+ZONE: Final = _compiled(ZONE_PATTERN)
+
+
+def schedule_fault(text: str) -> str | None:
+    """What is wrong with the form of a cron expression; None where nothing is, or where only croniter can say.
+
+    Of `0 25 * * 1-5` it names the hour and its value, 25.
+    """
+    if _PLAIN_TEXT.fullmatch(text) is None or _ALIAS_ONLY.fullmatch(text) is not None:
+        return None
+    if _FIVE.fullmatch(text) is None:
+        return f"{COUNT_MESSAGE}; it is {text!r}"
+    for field, pattern, found in zip(FIELDS, _IN_FORM, text.split(), strict=True):
+        if pattern.fullmatch(found) is None:
+            return f"{field.message}; it is {found!r}"
+    return None

@@ -1,0 +1,207 @@
+"""Types of an Hvpa's fields: quantities, durations, counts, names. Each is a way to read it and a schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints, WithJsonSchema
+
+from hvpa.api.schema.base import cel, without_nulls
+from hvpa.api.values.duration import MAX_LENGTH as DURATION_LENGTH
+from hvpa.api.values.duration import PATTERN as DURATION_PATTERN
+from hvpa.api.values.duration import format_duration, parse_duration
+from hvpa.api.values.quantity import MAX_LENGTH as QUANTITY_LENGTH
+from hvpa.api.values.quantity import (
+    NON_NEGATIVE_PATTERN,
+    POSITIVE_PATTERN,
+    parse_cpu,
+    parse_memory,
+    parse_quantity,
+)
+from hvpa.api.values.timestamp import format_timestamp, parse_timestamp
+
+INT32_MAX: Final = 2**31 - 1
+"""Kubernetes counts replicas in 32 bits."""
+INT64_MAX: Final = 2**63 - 1
+"""The largest whole number, and the largest quantity, of Kubernetes."""
+LIST_LENGTH: Final = 100
+"""Longest list of intervals, metrics or policies. The API server prices CEL rules by it."""
+NAME_LENGTH: Final = 253
+"""Longest name of a Kubernetes object (a DNS subdomain)."""
+LABEL_VALUE_PATTERN: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
+"""A label's value (k8s.io/apimachinery/pkg/util/validation)."""
+
+
+def _integer(value: object) -> object:
+    """JSON knows one kind of number: 3.0 is an integer, but neither "3" nor true is."""
+    if isinstance(value, bool | str | bytes):
+        raise ValueError("must be an integer")
+    return value
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a number")
+    return value
+
+
+def _growth(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 < value <= INT32_MAX:
+        raise ValueError(f"must be a number greater than 1, {INT32_MAX} at most")
+    return value
+
+
+def _quantity(value: object) -> str | int:
+    """A quantity that is not negative, as the API server takes it: text, or a whole number of 64 bits."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("must be a quantity: a string or a whole number")
+    if isinstance(value, int) and abs(value) > INT64_MAX:
+        raise ValueError("must be a quantity: a string, or a whole number of 64 bits")
+    parse_quantity(value)
+    if str(value).startswith("-"):
+        raise ValueError("must not be negative")
+    return value
+
+
+def _positive_quantity(value: object) -> str:
+    checked = _quantity(value)
+    if parse_quantity(checked) == 0:
+        raise ValueError("must be greater than 0")
+    return str(checked)
+
+
+def _millicores(value: object) -> int:
+    return parse_cpu(_quantity(value))
+
+
+def _bytes(value: object) -> int:
+    return parse_memory(_quantity(value))
+
+
+def _replicas(value: object) -> int:
+    """A number of replicas that stands where quantities stand: in plain digits, as number or as text."""
+    value = _quantity(value)
+    if _REPLICAS.match(str(value)) is None:
+        raise ValueError("must be a number of replicas, in up to nine digits")
+    return int(value)
+
+
+def _duration(value: object) -> dt.timedelta:
+    if isinstance(value, dt.timedelta):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be a duration: a string such as 90s, 3m or 1h30m")
+    return parse_duration(value)
+
+
+def _positive_duration(value: object) -> dt.timedelta:
+    duration = _duration(value)
+    if duration <= dt.timedelta(0):
+        raise ValueError("must be longer than 0")
+    return duration
+
+
+def _timestamp(value: object) -> dt.datetime:
+    """YAML readers turn an unquoted timestamp into an instant themselves; such a one is taken as UTC if naive."""
+    if isinstance(value, dt.datetime):
+        return value.replace(tzinfo=value.tzinfo or dt.UTC)
+    if not isinstance(value, str):
+        raise ValueError("must be a timestamp")
+    return parse_timestamp(value)
+
+
+def cel_at_most(smaller: str, larger: str) -> str:
+    """CEL for "the quantity `smaller` is not greater than the quantity `larger`", of fields with `QUANTITY_SCHEMA`.
+
+    Each list of one element names its value. It matters: API servers before 1.34 overlook the `maxLength` of a field
+    that is a string or an integer, take a string operation on it for one on a string as long as the longest request,
+    and refuse the CRD for the cost. The cost of an operation on the named value is estimated as it is (decision note
+    20).
+    """
+    compared = "quantity(string(a)).compareTo(quantity(string(b))) <= 0"
+    return f"[{smaller}].all(a, [{larger}].all(b, {compared}))"
+
+
+_REPLICAS_PATTERN: Final = r"^[0-9]{1,9}$"
+_REPLICAS: Final = re.compile(_REPLICAS_PATTERN.replace("$", r"\Z"), re.ASCII)
+_GROWTH_SCHEMA: Final = {
+    "type": "number",
+    "minimum": 1,
+    "exclusiveMinimum": True,
+    "maximum": INT32_MAX,
+}
+QUANTITY_SCHEMA: Final[dict[str, Any]] = {
+    "x-kubernetes-int-or-string": True,
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "minimum": 0,
+    "maxLength": QUANTITY_LENGTH,
+    "pattern": NON_NEGATIVE_PATTERN,
+}
+_POSITIVE_QUANTITY_SCHEMA: Final = QUANTITY_SCHEMA | {"minimum": 1, "pattern": POSITIVE_PATTERN}
+_REPLICAS_SCHEMA: Final = QUANTITY_SCHEMA | {"maximum": 999_999_999, "pattern": _REPLICAS_PATTERN}
+DURATION_SCHEMA: Final[dict[str, Any]] = {
+    "type": "string",
+    "maxLength": DURATION_LENGTH,
+    "x-kubernetes-validations": [
+        cel(
+            f"self.matches(r'{DURATION_PATTERN}') && duration(self) >= duration('0s')",
+            "must be a duration that is not negative, such as 90s, 3m or 1h30m",
+        )
+    ],
+}
+_POSITIVE_DURATION_SCHEMA: Final = DURATION_SCHEMA | {
+    "x-kubernetes-validations": [
+        cel(
+            f"self.matches(r'{DURATION_PATTERN}') && duration(self) > duration('0s')",
+            "must be a duration longer than 0, such as 90s, 3m or 1h30m",
+        )
+    ]
+}
+
+_WRITE_DURATION = PlainSerializer(format_duration, return_type=str, when_used="json")
+_WRITE_TIMESTAMP = PlainSerializer(format_timestamp, return_type=str, when_used="json")
+
+Count = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=INT32_MAX)]
+PositiveCount = Annotated[int, BeforeValidator(_integer), Field(ge=1, le=INT32_MAX)]
+Weight = Annotated[float, BeforeValidator(_number), Field(ge=0, le=100, allow_inf_nan=False)]
+GrowthFactor = Annotated[float, BeforeValidator(_growth), WithJsonSchema(_GROWTH_SCHEMA)]
+"""How many times as much: above 1, or nothing would grow."""
+Flag = Annotated[bool, Field(strict=True)]
+Text = Annotated[str, StringConstraints(strict=True, max_length=NAME_LENGTH)]
+Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=NAME_LENGTH)]
+LabelValue = Annotated[str, StringConstraints(strict=True, max_length=63, pattern=LABEL_VALUE_PATTERN)]
+NoNulls = BeforeValidator(without_nulls)
+"""For maps: an entry that is null counts as absent."""
+Labels = Annotated[dict[Text, LabelValue], Field(max_length=LIST_LENGTH), NoNulls]
+Annotations = Annotated[
+    dict[Text, Annotated[str, Field(strict=True)]], Field(max_length=LIST_LENGTH), NoNulls
+]
+PlainQuantity = Annotated[str | int | float, BeforeValidator(_quantity), WithJsonSchema(QUANTITY_SCHEMA)]
+PositiveQuantity = Annotated[
+    str, BeforeValidator(_positive_quantity), WithJsonSchema(_POSITIVE_QUANTITY_SCHEMA)
+]
+NonNegativeQuantity = Annotated[
+    str, BeforeValidator(lambda value: str(_quantity(value))), WithJsonSchema(QUANTITY_SCHEMA)
+]
+Millicores = Annotated[int, BeforeValidator(_millicores), WithJsonSchema(QUANTITY_SCHEMA)]
+Bytes = Annotated[int, BeforeValidator(_bytes), WithJsonSchema(QUANTITY_SCHEMA)]
+ReplicaAmount = Annotated[int, BeforeValidator(_replicas), WithJsonSchema(_REPLICAS_SCHEMA)]
+Duration = Annotated[
+    dt.timedelta, BeforeValidator(_duration), _WRITE_DURATION, WithJsonSchema(DURATION_SCHEMA)
+]
+PositiveDuration = Annotated[
+    dt.timedelta,
+    BeforeValidator(_positive_duration),
+    _WRITE_DURATION,
+    WithJsonSchema(_POSITIVE_DURATION_SCHEMA),
+]
+Timestamp = Annotated[
+    dt.datetime,
+    BeforeValidator(_timestamp),
+    _WRITE_TIMESTAMP,
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]

@@ -1,0 +1,1 @@
+"""Plain values and their texts: quantities, durations, instants, prices."""

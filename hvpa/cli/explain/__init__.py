@@ -1,0 +1,1 @@
+"""`hvpa explain`: one decision, step by step."""

@@ -1,0 +1,121 @@
+"""`hvpa explain`: what the operator would decide about one Hvpa now, and why. Writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli.arguments import (
+    add_cluster,
+    add_files,
+    add_hpa_tolerance,
+    add_recommender_interval,
+    instant,
+    svg_file,
+)
+from hvpa.cli.drawing import refuse_undrawable, write_drawing
+from hvpa.cli.errors import DONE, CommandError, UsageError
+from hvpa.cli.explain.contract.decision import to_json
+from hvpa.cli.explain.text.decision import to_text
+from hvpa.cli.input.gather import Gathered, gather, invalid
+from hvpa.core import Decision, Settings, decide, observe
+from hvpa.core.model import Objects, Observation
+from hvpa.kube.clock import SystemClock
+
+NAME = "explain"
+HELP = (
+    "show what the operator last reported about an Hvpa and what is decided now, step by step; write nothing"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="the Hvpa to read from the cluster")
+    add_files(add, "Hvpa, workload, HPA, VPA and Pods")
+    add(
+        "-n",
+        "--namespace",
+        help="the Hvpa's namespace (default: the kubeconfig's); with -f, that of documents that name none",
+    )
+    add_cluster(add)
+    add("--now", type=instant, metavar="TIME", help="decide as of this RFC 3339 time (default: the present)")
+    add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    add(
+        "--plot",
+        type=svg_file,
+        metavar="FILE.svg",
+        help="blend Trajectory: also draw the path, with the present point and the one that is wanted",
+    )
+    add_hpa_tolerance(add)
+    add_recommender_interval(add)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Explain one Hvpa. Raises CommandError."""
+    if args.plot is not None:
+        refuse_undrawable("--plot", args.plot, "matplotlib")
+    gathered = _gathered(args)
+    _refuse_invalid(gathered.objects.hvpa)
+    now = args.now if args.now is not None else SystemClock().now()
+    seen = observe(
+        gathered.objects,
+        now,
+        Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval),
+    )
+    decision = decide(seen)
+    if args.plot is not None:
+        write_drawing(args.plot, _drawn(seen, decision))
+    applied = _in_mode_apply(gathered.objects, seen)
+    if args.output == "json":
+        print(to_json(seen, decision, applied))
+    else:
+        print(to_text(seen, decision, gathered.notes, applied))
+    return DONE
+
+
+def _gathered(args: argparse.Namespace) -> Gathered:
+    if args.filename and args.name is not None:
+        raise UsageError("name an Hvpa or give files with -f, not both")
+    if args.filename:
+        if args.kubeconfig is not None or args.context is not None:
+            raise UsageError("--kubeconfig and --context have no meaning with -f")
+        return gather(args.filename, args.namespace)
+    if not args.name:
+        raise UsageError("name an Hvpa, or give files with -f")
+    from hvpa.cli.input.live import fetch  # its client takes longer to import than all the rest
+
+    return Gathered(fetch(args.name, args.namespace, args.kubeconfig, args.context, debug=args.debug))
+
+
+def _in_mode_apply(objects: Objects, seen: Observation) -> Decision | None:
+    """The decision if `spec.mode` were Apply; None where it is."""
+    spec = objects.hvpa.spec
+    if spec is None or spec.mode == "Apply":
+        return None
+    hvpa = replace(objects.hvpa, spec=spec.model_copy(update={"mode": "Apply"}))
+    return decide(observe(replace(objects, hvpa=hvpa), seen.now, seen.settings))
+
+
+def _drawn(seen: Observation, decision: Decision) -> bytes:
+    """The path as SVG."""
+    name = f"Hvpa {seen.metadata.namespace}/{seen.metadata.name}"
+    if seen.spec is not None and not seen.spec.joint:
+        raise CommandError(f"{name}: there is no path to draw: spec.blend is not Trajectory")
+    view, replicas = decision.joint, decision.replicas
+    if view is None or replicas is None or not view.path.lanes:
+        kind = "Ready" if view is None else "VpaActive"
+        why = next((f": {one.message}" for one in decision.status.conditions if one.type == kind), "")
+        raise CommandError(f"{name}: there is no path to draw{why}")
+    from hvpa.cli.explain.plot.path import draw  # needs what is not always installed
+
+    return draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")
+
+
+def _refuse_invalid(hvpa: HvpaObject) -> None:
+    problems = invalid(hvpa)
+    if problems:
+        told = "; ".join(str(one) for one in problems)
+        raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {told}")

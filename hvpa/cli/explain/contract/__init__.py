@@ -1,0 +1,1 @@
+"""What `hvpa explain -o json` prints, and its schema."""

@@ -1,0 +1,239 @@
+"""One panel of a path's plot: one container's one resource, replicas against the request of each pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from hvpa.cli.explain.plot.scale import multiples, short
+from hvpa.core.path.curve import Lane
+from hvpa.core.path.path import SlotKey
+from hvpa.simulate.report.picture import INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEW_COUNTS: Final = 12
+MANY_COUNTS: Final = 30
+"""Replica counts that are drawn at least where the path has that many: with marks, and without."""
+LINES: Final = 7
+"""Lines of equal capacity."""
+TICKS: Final = 6
+ROOM: Final = 0.05
+"""What a label needs of the panel's height."""
+FINE: Final = 120
+"""Points of a line of equal capacity."""
+MARGIN: Final = 0.12
+"""What is left free above the largest request, as a part of the panel."""
+CURVE: Final = "#1f5fae"
+CAPACITY: Final = "#b9bec5"
+USUAL: Final = "#8a5a00"
+CURRENT: Final = "#44484d"
+WANTED: Final = "#b3261e"
+OUTSIDE: Final = "#f0f1f3"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point that is shown on the path: so many replicas of these requests (millicores, bytes), and the `demand` by
+    container and resource that it is to serve, where a line is to show it."""
+
+    kind: str
+    replicas: int
+    sizes: Mapping[SlotKey, int]
+    demand: Mapping[SlotKey, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How a mark looks: one can be seen around the other where several are at one point."""
+
+    colour: str
+    marker: str
+    size: float
+    filled: bool
+    order: int
+    word: str
+    demand: str = ""
+
+
+LOOKS: Final = {
+    "usual": _Look(USUAL, "o", 14, False, 6, "usual demand", "usually"),
+    "current": _Look(CURRENT, "s", 8, False, 7, "now"),
+    "wanted": _Look(WANTED, "D", 5.5, True, 8, "wanted", "needs"),
+}
+
+
+class Panel:
+    """One container's one resource."""
+
+    def __init__(self, key: SlotKey, lane: Lane, marks: Sequence[Mark], ax: Axes) -> None:
+        self.key = key
+        self.lane = lane
+        self.marks = [one for one in marks if key in one.sizes]
+        self.ax = ax
+        self.first, self.last = self._counts()
+        self.height = self._height()
+
+    def _counts(self) -> tuple[int, int]:
+        """The replica counts that are shown: all of the path where there are not too many."""
+        lower, upper = self.lane.counts.lower, self.lane.counts.upper
+        shown = [one.replicas for one in self.marks]
+        last = max([lower + FEW_COUNTS, *(2 * one for one in shown)]) if shown else lower + MANY_COUNTS
+        last = last if upper is None else min(upper, last)
+        return min([lower, *shown]), max([last, *shown])
+
+    def _height(self) -> float:
+        """The request at the upper edge."""
+        tops = [self.lane.top(count) for count in self._path_counts()]
+        sizes = [*(one for one in tops if one is not None), *(one.sizes[self.key] for one in self.marks)]
+        highest = max([*sizes, self.lane.extent.base, 1])
+        if None in tops:
+            highest *= 2
+        return highest * (1 + MARGIN)
+
+    def _path_counts(self) -> range:
+        return range(self.lane.counts.lower, self.last + 1)
+
+    def draw(self) -> None:
+        """All of the panel."""
+        ax, resource = self.ax, self.key.resource
+        ax.set_xlim(self.first - 0.6, self.last + 0.6)
+        ax.set_ylim(0, self.height)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
+        ticks = multiples(resource, self.height, TICKS)
+        ax.set_yticks(ticks, [short(resource, one) for one in ticks])
+        ax.set_title(f"{self.key.container} {resource}: request of each pod", pad=22)
+        beyond = self._told_beyond()
+        ax.set_xlabel(f"replicas{beyond}", color=INK, fontsize=8, labelpad=2)
+        self._bounds()
+        self._capacities()
+        self._curve()
+        for mark in self.marks:
+            self._mark(mark)
+        self._legend()
+
+    def _told_beyond(self) -> str:
+        upper = self.lane.counts.upper
+        if upper is None:
+            return " (the path goes on)"
+        return f" (the path goes on to {upper})" if upper > self.last else ""
+
+    # --- lines of equal capacity -------------------------------------------------------------------------------------
+    def _capacities(self) -> None:
+        """Round totals in grey, and those that are needed in the colour of their mark; each labelled at its end."""
+        work, resource = self.lane.extent.reserve.work, self.key.resource
+        taken: list[float] = []
+        for mark in self.marks:
+            demand, look = mark.demand.get(self.key), LOOKS[mark.kind]
+            if demand:
+                end = self._capacity(demand, look.colour, "--")
+                told = f"{look.demand} {short(resource, demand)}{' ↑' if end > 1 else ''}"
+                end = min(end, 1 - ROOM / 2)
+                end += next(one for one in (0, ROOM, -ROOM, -2 * ROOM) if _is_free(end + one, taken))
+                self._label(end, told, look.colour, taken)
+        for total in multiples(resource, self.last * work(int(self.height)), LINES)[1:]:
+            end = self._capacity(total, CAPACITY, "-")
+            if _is_free(end, taken):
+                self._label(end, short(resource, total), INK, taken)
+
+    def _capacity(self, total: int, colour: str, style: str) -> float:
+        """One line; where it ends at the right edge, as a part of the panel's height."""
+        size = self.lane.extent.reserve.size
+        left, right = max(self.first - 0.6, 0.05), self.last + 0.6
+        xs = [left + (right - left) * at / FINE for at in range(FINE + 1)]
+        ys = [size(max(1, round(total / x))) for x in xs]
+        self.ax.plot(xs, ys, color=colour, linestyle=style, linewidth=0.8, zorder=1.5)
+        return ys[-1] / self.height
+
+    def _label(self, end: float, text: str, colour: str, taken: list[float]) -> None:
+        """What a line is of, where it ends; nothing for one that ends above the panel."""
+        if end <= 1:
+            taken.append(end)
+            self.ax.text(
+                1.008, end, text, color=colour, fontsize=7.5, va="center", transform=self.ax.transAxes
+            )
+
+    # --- the path ----------------------------------------------------------------------------------------------------
+    def _curve(self) -> None:
+        """For each replica count the requests that the path has there, from where fewer replicas end to the largest."""
+        lane, ax = self.lane, self.ax
+        xs, ys = [], []
+        for count, low, top in self._stretches():
+            ax.plot([count, count], [low, min(top, self.height)], color=CURVE, linewidth=2.4, zorder=3)
+            xs.append(count)
+            ys.append(min(top, self.height))
+            if lane.top(count) is None:
+                ax.plot(count, self.height * 0.985, marker="^", color=CURVE, markersize=6, zorder=4)
+        ax.plot(xs, ys, color=CURVE, linewidth=0.7, alpha=0.5, zorder=2.5)
+        ax.plot(xs, ys, color=CURVE, linestyle="none", marker="o", markersize=3.5, zorder=3.5)
+
+    def _stretches(self) -> Iterator[tuple[int, float, float]]:
+        """Replica count, and the smallest and the largest request of the path there."""
+        lane, before = self.lane, 0
+        for count in self._path_counts():
+            low = lane.size(count, before + 1) if before else max(lane.extent.lower, lane.flat(count))
+            top, reach = lane.top(count), lane.reach(count)
+            yield count, low, self.height if top is None else max(low, top)
+            if reach is None:
+                return
+            before = reach
+
+    # --- what bounds it, and where we are ----------------------------------------------------------------------------
+    def _bounds(self) -> None:
+        """Grey where there may be nothing."""
+        lane, ax = self.lane, self.ax
+        ax.axvspan(self.first - 0.6, lane.counts.lower - 0.35, color=OUTSIDE, linewidth=0, zorder=0)
+        if lane.counts.upper is not None:
+            ax.axvspan(lane.counts.upper + 0.35, self.last + 0.6, color=OUTSIDE, linewidth=0, zorder=0)
+        if lane.extent.lower:
+            ax.axhspan(0, lane.extent.lower, color=OUTSIDE, linewidth=0, zorder=0)
+        if lane.extent.upper is not None:
+            ax.axhspan(lane.extent.upper, self.height, color=OUTSIDE, linewidth=0, zorder=0)
+
+    def _mark(self, mark: Mark) -> None:
+        look = LOOKS[mark.kind]
+        self.ax.plot(
+            mark.replicas,
+            mark.sizes[self.key],
+            marker=look.marker,
+            markersize=look.size,
+            markeredgecolor=look.colour,
+            markerfacecolor=look.colour if look.filled else "none",
+            markeredgewidth=1.6,
+            linestyle="none",
+            zorder=look.order,
+            clip_on=False,
+        )
+
+    def _legend(self) -> None:
+        handles: list[Line2D | Patch] = [
+            Line2D([], [], color=CURVE, marker="o", markersize=3.5, linewidth=2.4)
+        ]
+        labels = ["the path"]
+        for mark in self.marks:
+            look = LOOKS[mark.kind]
+            fill = look.colour if look.filled else "none"
+            handles.append(
+                Line2D(
+                    [], [], color="none", marker=look.marker, markersize=min(look.size, 9),
+                    markeredgecolor=look.colour, markerfacecolor=fill, markeredgewidth=1.6,
+                )
+            )  # fmt: skip
+            size = short(self.key.resource, mark.sizes[self.key])
+            labels.append(f"{look.word}: {mark.replicas} × {size}")
+        handles += [Line2D([], [], color=CAPACITY, linewidth=0.8), Patch(color=OUTSIDE)]
+        labels += ["same total", "out of bounds"]
+        self.ax.legend(
+            handles, labels, loc="lower left", bbox_to_anchor=(-0.015, 0.985), ncols=len(labels), frameon=False,
+            fontsize=7.5, handlelength=1.4, columnspacing=1.3, handletextpad=0.5,
+        )  # fmt: skip
+
+
+def _is_free(end: float, taken: Sequence[float]) -> bool:
+    return all(abs(end - one) >= 0.99 * ROOM for one in taken)

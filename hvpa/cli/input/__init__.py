@@ -1,0 +1,1 @@
+"""Objects for a command: from files or from a cluster."""

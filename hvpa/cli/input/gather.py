@@ -1,0 +1,261 @@
+"""From the documents of files to the operator's own local copy, and to the `Objects` of an Hvpa among them.
+
+Files are often written by hand, so what a cluster would have filled in is added: namespace, uids, the owner of
+an HPA or VPA that only recommends, and a workload's status where no controller has written one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from hvpa.api.hvpa.resource import FieldError, HvpaObject, HvpaSpec, read_hvpa, validate_manifest
+from hvpa.api.objects.read_models import Hpa, Meta, OwnerReference, RawHvpa, Vpa, Workload, WorkloadStatus
+from hvpa.cli.errors import CommandError, UsageError
+from hvpa.cli.input.decode import RESOURCES, decoded
+from hvpa.cli.input.files import Document, Plain, read_documents
+from hvpa.core.model import API_VERSION, GROUP, Objects
+from hvpa.core.spec.check import spec_problems
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.objects.resources import HVPAS
+from hvpa.kube.objects.stored_hvpa import stored
+from hvpa.reconcile.ports import Key
+
+DEFAULT_NAMESPACE: Final = "default"
+_SYNTHETIC: Final = uuid.UUID("5a3c2c6e-6d0e-5b7e-9a51-0f6f4b1f7a55")
+"""Namespace of the uids that objects without one are given: the same ones each time."""
+_FORMER_GROUPS: Final = {"extensions": "apps"}
+"""Groups that once served the same kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The objects of one Hvpa, and what was taken for granted about them."""
+
+    objects: Objects
+    notes: tuple[str, ...] = ()
+
+
+def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
+    """The objects in the files at `paths`; `namespace` is that of documents that name none (default: the
+    Hvpa's own, else `default`). Raises CommandError where a file or an object is wrong, UsageError for two Hvpas."""
+    documents = [one for path in dict.fromkeys(paths) for one in read_documents(path)]
+    hvpas = [one for one in documents if one.kind == HVPAS.kind]
+    if not hvpas:
+        raise CommandError(f"no Hvpa in {', '.join(dict.fromkeys(paths))}")
+    if len(hvpas) > 1:
+        raise UsageError(
+            f"exactly one Hvpa can be explained, not {len(hvpas)}: {', '.join(one.label for one in hvpas)}"
+        )
+    hvpa = hvpas[0]
+    _refuse(hvpa, validate_manifest(hvpa.content))
+    own = hvpa.metadata.get("namespace") or namespace or DEFAULT_NAMESPACE
+    filled = Filled([one for one in documents if one.metadata.get("namespace", own) == own], own)
+    objects = filled.local.objects(filled.hvpas[0])
+    assert objects is not None
+    return Gathered(*with_status(objects))
+
+
+def invalid(hvpa: HvpaObject) -> list[FieldError]:
+    """Everything that is wrong with an Hvpa, whichever check finds it."""
+    problems = list(hvpa.problems)
+    if hvpa.spec is not None and not problems:
+        problems += spec_problems(hvpa.spec)
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """An Hvpa of the files."""
+
+    raw: RawHvpa
+    spec: HvpaSpec
+
+
+class Filled:
+    """The documents as a local copy of a cluster: what belongs to whom is then found as the operator finds it.
+
+    `local` holds all objects that a decision reads, `hvpas` are the keys of the Hvpas, in the order of the files.
+    """
+
+    def __init__(self, documents: Sequence[Document], namespace: str) -> None:
+        """`namespace` is that of documents that name none. Raises CommandError where an object is wrong."""
+        self._namespace = namespace
+        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        hvpas = [one for one in documents if one.kind == HVPAS.kind]
+        others = [one for one in documents if one.kind != HVPAS.kind and _is_read(one)]
+        for one in hvpas:
+            _refuse(one, validate_manifest(one.content))
+            _name(one)
+        self._uids = {self._key(one): self._uid(one, others) for one in hvpas}
+        self._own = {self._key(one): self._hvpa(one) for one in hvpas}
+        self.hvpas = tuple(self._own)
+        for document in others:
+            obj = self._decoded(document)
+            if isinstance(obj, Hpa | Vpa):
+                obj = self._owned(obj)
+            store = self.local.store(RESOURCES[document.kind])
+            store.delete(
+                Key(obj.metadata.namespace, obj.metadata.name)
+            )  # of two, the later counts, as with kubectl
+            store.put(obj)
+
+    def _key(self, document: Document) -> Key:
+        return Key(document.metadata.get("namespace", self._namespace), _name(document))
+
+    def _hvpa(self, document: Document) -> _Own:
+        raw: RawHvpa = self._decoded(document)
+        found = read_hvpa(raw)
+        _refuse(document, invalid(found))
+        assert found.spec is not None
+        self.local.hvpas.put(stored(raw))
+        return _Own(raw, found.spec)
+
+    def _uid(self, hvpa: Document, others: Sequence[Document]) -> str:
+        """The Hvpa's uid: its own, else what the objects that it owns say, else a synthetic one."""
+        own, key = hvpa.metadata.get("uid"), self._key(hvpa)
+        if isinstance(own, str) and own:
+            return own
+        for document in others:
+            if document.metadata.get("namespace", self._namespace) != key.namespace:
+                continue
+            for reference in _owners(document):
+                if (
+                    reference.get("kind") == HVPAS.kind
+                    and reference.get("name") == key.name
+                    and reference.get("uid")
+                ):
+                    return str(reference["uid"])
+        return self._synthetic(hvpa)
+
+    def _synthetic(self, document: Document) -> str:
+        key = self._key(document)
+        return str(uuid.uuid5(_SYNTHETIC, f"{document.kind}/{key.namespace}/{key.name}"))
+
+    def _decoded(self, document: Document) -> Any:
+        """The read-model of a document, with what a cluster would have filled in."""
+        metadata = document.content.get("metadata")
+        if not isinstance(metadata, dict):
+            raise CommandError(f"{document.at('metadata')}: metadata: must be an object")
+        key = self._key(document)
+        filled = {**metadata, "name": key.name, "namespace": key.namespace}
+        if document.kind == HVPAS.kind:
+            filled["uid"] = self._uids[key]
+        elif not filled.get("uid"):
+            filled["uid"] = self._synthetic(document)
+        if "ownerReferences" in filled:
+            references = _list(filled["ownerReferences"])
+            filled["ownerReferences"] = [self._reference(one, key.namespace) for one in references]
+        return decoded(document, {**document.content, "metadata": filled})
+
+    def _reference(self, reference: Plain, namespace: str) -> Plain:
+        """An owner reference; one to an Hvpa of the files that lacks the uid is given it."""
+        if not isinstance(reference, dict) or reference.get("uid") or reference.get("kind") != HVPAS.kind:
+            return reference
+        uid = self._uids.get(Key(namespace, str(reference.get("name"))))
+        return reference if uid is None else {**reference, "uid": uid}
+
+    def _owned(self, obj: Hpa | Vpa) -> Hpa | Vpa:
+        """The HPA or VPA, owned by the Hvpa where it would be after adoption: it only recommends, to this Hvpa,
+        and the selector matches. Manifests written by hand have no owner references, whatever the mode."""
+        if obj.metadata.owner_references:
+            return obj
+        for own in self._own.values():
+            part = own.spec.hpa if isinstance(obj, Hpa) else own.spec.vpa
+            is_near = own.raw.metadata.namespace == obj.metadata.namespace and _only_recommends(obj, own)
+            if is_near and part.deploy and part.selector.matches(obj.metadata.labels):
+                return _owned_by(obj, own.raw.metadata)
+        return obj
+
+
+def with_status(objects: Objects) -> tuple[Objects, tuple[str, ...]]:
+    """The same with the workload's status filled in where no controller wrote one, and a note of that."""
+    workload = objects.workload
+    if workload is None or workload.status.observed_generation != 0:
+        return objects, ()
+    settled = _settled(workload)
+    complete = settled.status.available_replicas >= settled.spec.replicas
+    note = (
+        f"the status of {workload.kind} {workload.metadata.name} is not its controller's: "
+        f"its rollout counts as {'complete' if complete else 'not complete'}"
+    )
+    return replace(objects, workload=settled), (note,)
+
+
+def _is_read(document: Document) -> bool:
+    """Whether a decision reads objects of this kind. Raises CommandError for a version that can't be read."""
+    resource = RESOURCES.get(document.kind)
+    if resource is None:
+        return False
+    wanted = resource.api.removeprefix("/apis/").removeprefix("/api/")
+    group, _, _ = wanted.rpartition("/")
+    if _FORMER_GROUPS.get(document.group, document.group) != group:
+        return False
+    if document.content.get("apiVersion") != wanted:
+        raise CommandError(f"{document.at('apiVersion')}: apiVersion: must be {wanted}")
+    return True
+
+
+def _only_recommends(obj: Hpa | Vpa, own: _Own) -> bool:
+    if isinstance(obj, Hpa):
+        target = obj.spec.scale_target_ref
+        return (target.kind, target.name, target.api_version.partition("/")[0]) == (
+            HVPAS.kind,
+            own.raw.metadata.name,
+            GROUP,
+        )
+    policy, reference = obj.spec.update_policy, obj.spec.target_ref
+    workload = (own.spec.target_ref.kind, own.spec.target_ref.name)
+    return (reference.kind, reference.name) == workload and policy is not None and policy.update_mode == "Off"
+
+
+def _owned_by(obj: Hpa | Vpa, hvpa: Meta) -> Hpa | Vpa:
+    owner = OwnerReference(
+        kind=HVPAS.kind, name=hvpa.name, uid=hvpa.uid, api_version=API_VERSION, controller=True
+    )
+    return msgspec.structs.replace(
+        obj, metadata=msgspec.structs.replace(obj.metadata, owner_references=[owner])
+    )
+
+
+def _settled(workload: Workload) -> Workload:
+    """A workload without its controller's status: what the status does not say is as the spec has it."""
+    status, wanted = workload.status, workload.spec.replicas
+    replicas = status.replicas or wanted
+    ready = status.ready_replicas or replicas
+    filled = WorkloadStatus(
+        observed_generation=workload.metadata.generation,
+        replicas=replicas,
+        updated_replicas=status.updated_replicas or replicas,
+        ready_replicas=ready,
+        available_replicas=status.available_replicas or ready,
+    )
+    return msgspec.structs.replace(workload, status=filled)
+
+
+def _name(document: Document) -> str:
+    name = document.metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise CommandError(
+            f"{document.at('metadata.name')}: metadata.name: {'must be a string' if name else 'is required'}"
+        )
+    return name
+
+
+def _owners(document: Document) -> Iterator[dict[str, Plain]]:
+    return (one for one in _list(document.metadata.get("ownerReferences")) if isinstance(one, dict))
+
+
+def _list(value: Plain) -> list[Plain]:
+    return value if isinstance(value, list) else []
+
+
+def _refuse(document: Document, problems: Sequence[FieldError]) -> None:
+    if problems:
+        told = "; ".join(str(one) for one in problems)
+        raise CommandError(f"{document.at(problems[0].path)}: {told}")

@@ -1,0 +1,223 @@
+"""Reading objects from a cluster, once, with GET and LIST; nothing is written or watched.
+
+The objects go into the operator's own local copy: what belongs to an Hvpa is found as the operator finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from hvpa.api.objects.read_models import Workload
+from hvpa.cli.errors import ClusterError, CommandError
+from hvpa.cli.input.gather import DEFAULT_NAMESPACE
+from hvpa.core.model import Objects
+from hvpa.core.workload.selector import selector_text
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.client.credentials import Credentials, own_namespace
+from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
+from hvpa.kube.client.library import kube_config
+from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.reconcile.ports import Key
+
+NOT_OUR_FAULT = frozenset({401, 408, 429})
+"""HTTP codes below 500 that say nothing about what was asked for."""
+
+
+T = TypeVar("T")
+
+
+class _Name(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Name = msgspec.field(default_factory=_Name)
+
+
+class _Served(msgspec.Struct):
+    """What an API server says of a group's version (`metav1.APIResourceList`)."""
+
+    resources: list[_Name] = []
+
+
+def fetch(
+    name: str, namespace: str | None, kubeconfig: str | None, context: str | None, *, debug: bool
+) -> Objects:
+    """The objects of the Hvpa `name`; `namespace` defaults to the kubeconfig context's. Raises CommandError
+    where the Hvpa does not exist or can't be read, ClusterError where the cluster can't be reached."""
+
+    async def read(reader: Reader) -> Objects:
+        return await reader.objects(name)
+
+    return read_cluster(read, "hvpa-explain", namespace, kubeconfig, context, debug=debug)
+
+
+def read_cluster(
+    read: Callable[[Reader], Awaitable[T]],
+    user_agent: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    *,
+    debug: bool,
+) -> T:
+    """What `read` makes of the cluster; `namespace` defaults to the kubeconfig context's. Raises as `fetch`."""
+    try:
+        with nullcontext() if debug else _silence():
+            return asyncio.run(_connected(read, user_agent, namespace, kubeconfig, context))
+    except ConfigError as error:
+        raise ClusterError(f"can't reach the cluster: {error}") from error
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What libraries would log is told by the error, or is of no interest."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        structlog.configure(**before)
+
+
+async def _connected(
+    read: Callable[[Reader], Awaitable[T]],
+    user_agent: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+) -> T:
+    credentials = await Credentials.load(kubeconfig, context)
+    transport = Transport(credentials, user_agent=user_agent)
+    try:
+        return await read(Reader(transport, namespace or _default_namespace(kubeconfig, context)))
+    except Unreachable as error:
+        raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
+    except ApiError as error:
+        if error.status >= 500 or error.status in NOT_OUR_FAULT:
+            raise ClusterError(f"{transport.server} answers {error.status}: {error}") from error
+        raise CommandError(f"{transport.server} answers {error.status}: {error}") from error
+    finally:
+        await transport.close()
+
+
+def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
+    """The namespace of the kubeconfig's context; in a Pod without a kubeconfig, the Pod's."""
+    try:
+        contexts, current = kube_config.list_kube_config_contexts(kubeconfig)
+    except (
+        Exception
+    ):  # the library lets YAML, type and key errors through; a file that is broken was refused before
+        return own_namespace(DEFAULT_NAMESPACE)
+    chosen = (
+        current if context is None else next((one for one in contexts if one.get("name") == context), None)
+    )
+    details: Any = chosen.get("context") if isinstance(chosen, Mapping) else None
+    namespace = details.get("namespace") if isinstance(details, Mapping) else None
+    return namespace if isinstance(namespace, str) and namespace else DEFAULT_NAMESPACE
+
+
+class Reader:
+    """Fills a local copy. `namespace` is the one whose objects are listed, None for all of them; `on_unreadable` is
+    called with the kind, namespace, name and fault of an object that can't be read: by default, that ends the
+    command."""
+
+    def __init__(self, transport: Transport, namespace: str) -> None:
+        self._transport = transport
+        self.on_unreadable: Callable[[str, str, str, str], None] = _refuse_unreadable
+        self.namespace: str | None = namespace
+        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+
+    async def objects(self, name: str) -> Objects:
+        """All that belongs to the Hvpa of this name in the reader's namespace."""
+        assert self.namespace is not None
+        key = Key(self.namespace, name)
+        if not await self.list(HVPAS):
+            raise CommandError("the cluster does not know Hvpas: the CRD is not installed")
+        stored = self.local.hvpas.get(key)
+        if stored is None:
+            raise CommandError(f"Hvpa {key} does not exist")
+        served = await self.list(VPAS)
+        self.local.set_vpa_served(served)
+        await self.list(HPAS)
+        spec = stored.read().spec
+        target = spec.target_ref if spec is not None else None
+        resources: dict[str, Resource[Workload]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS)}
+        if target is not None and target.kind in resources:
+            workload = await self._get(resources[target.kind], target.name)
+            if workload is not None and (selector := selector_text(workload.spec.selector)):
+                await self.list(PODS, {"labelSelector": selector})
+        objects = self.local.objects(key)
+        assert objects is not None
+        return objects
+
+    async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
+        assert self.namespace is not None
+        try:
+            answer = await self._transport.request("GET", resource.path(self.namespace, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        self._put(resource, msgspec.Raw(answer))
+        return self.local.workloads[resource.kind].get(Key(self.namespace, name))
+
+    async def list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
+        """Put all objects of the namespace; False where the cluster does not know the resource. Raises ApiError."""
+
+        def take(page: Page) -> None:
+            for item in page.items or ():
+                self._put(resource, item)
+
+        try:
+            await read_list(self._transport, resource.path(self.namespace), take, query)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    async def is_served(self, resource: Resource[Any]) -> bool:
+        """Whether the cluster knows the resource; whoever may log in may read that. Raises ApiError."""
+        try:
+            body = await self._transport.request("GET", resource.api)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        try:
+            known = msgspec.json.decode(body, type=_Served)
+        except msgspec.MsgspecError as error:
+            raise CommandError(f"{resource.api} can't be read: {error}") from error
+        return any(one.name == resource.plural for one in known.resources)
+
+    def _put(self, resource: Resource[Any], raw: msgspec.Raw) -> None:
+        try:
+            self.local.store(resource).put(resource.decode(raw))
+        except msgspec.MsgspecError as error:
+            name = _name_of(raw)
+            self.on_unreadable(resource.kind, self.namespace or name.namespace, name.name, str(error))
+
+
+def _refuse_unreadable(kind: str, namespace: str, name: str, fault: str) -> None:
+    raise CommandError(f"{kind} {namespace}/{name} can't be read: {fault}")
+
+
+def _name_of(raw: msgspec.Raw) -> _Name:
+    try:
+        return msgspec.json.decode(raw, type=_Named).metadata
+    except msgspec.MsgspecError:
+        return _Name("?", "?")

@@ -1,0 +1,1 @@
+"""`hvpa validate`: checks of manifests, offline."""

@@ -1,0 +1,227 @@
+"""What the objects of one input say of each other: two Hvpas on one target, containers that are not there, an HPA or
+VPA that scales the workload itself.
+
+Only objects of the same namespace are compared; one that names none counts as of the namespace that it is applied to.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hvpa.api.hvpa.resource import KIND, HvpaSpec, LabelSelector
+from hvpa.api.values.quantity import Resource, readable_resource
+from hvpa.cli.input.files import Document, Plain
+from hvpa.core.model import GROUP
+from hvpa.core.spec.ranges import POLICIES, is_off
+from hvpa.core.spec.review import Remark
+from hvpa.core.workload.containers import RESOURCES, amount, policies_by_name
+
+_HPA: Final = "HorizontalPodAutoscaler"
+_VPA: Final = "VerticalPodAutoscaler"
+_KEDA: Final = "ScaledObject"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An Hvpa without errors: where it stands, and what it says."""
+
+    document: Document
+    spec: HvpaSpec
+
+    @property
+    def name(self) -> Plain:
+        """Its name."""
+        return self.document.metadata.get("name")
+
+
+def review_set(one: Read, hvpas: Sequence[Read], documents: Sequence[Document]) -> Iterator[Remark]:
+    """The remarks on `one` of all `hvpas`, beside all `documents` of the input."""
+    near = [other for other in documents if _namespace(other) == _namespace(one.document)]
+    yield from _same_target(one, [other for other in hvpas if other is not one and other.document in near])
+    for other in near:
+        if other.kind == one.spec.target_ref.kind and other.metadata.get("name") == one.spec.target_ref.name:
+            yield from _containers(one.spec, other)
+            yield from _sizes(one.spec, other)
+    if one.spec.mode != "Recommend":
+        yield from _scaled_by_others(one, near)
+
+
+def _same_target(one: Read, others: Sequence[Read]) -> Iterator[Remark]:
+    target = one.spec.target_ref
+    for other in others:
+        at = f"{other.document.file}:{other.document.line()}"
+        if other.name == one.name and one.name is not None:
+            reason = f"another Hvpa has the same name ({at}): the one that is applied last replaces the other"
+            yield Remark("metadata.name", reason, "rename or remove one of them")
+        elif (other.spec.target_ref.kind, other.spec.target_ref.name) == (
+            target.kind,
+            target.name,
+        ) and one.spec.mode == other.spec.mode == "Apply":
+            reason = (
+                f"{other.document.title} ({at}) scales {target.kind} {target.name} too: neither of them will be"
+                " scaled by an Hvpa"
+            )
+            yield Remark(
+                "spec.targetRef", reason, "remove one of them, or set mode: Recommend in all but one"
+            )
+
+
+# --- containers -----------------------------------------------------------------------------------------------
+def _containers(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
+    names = list(_container_names(workload))
+    if not names:
+        return
+    policy = spec.vpa.template.spec.resource_policy if spec.vpa.template.spec is not None else None
+    named = [
+        (
+            f"spec.vpa.template.spec.resourcePolicy.containerPolicies[{index}].containerName",
+            one.container_name,
+        )
+        for index, one in enumerate(policy.container_policies if policy is not None else ())
+        if one.container_name != "*"
+    ]
+    metrics = spec.hpa.template.spec.metrics if spec.hpa.template.spec is not None else ()
+    named += [
+        (
+            f"spec.hpa.template.spec.metrics[{index}].containerResource.container",
+            one.container_resource.container,
+        )
+        for index, one in enumerate(metrics)
+        if one.container_resource is not None
+    ]
+    for path, name in named:
+        if name is not None and name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            yield Remark(
+                path,
+                f"{workload.title} ({workload.file}:{workload.line()}) has no container {name}",
+                f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}",
+            )
+
+
+def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
+    """Requests that the Hvpa can only lower, or not raise, because of its own container policies."""
+    policy = spec.vpa.template.spec.resource_policy if spec.vpa.template.spec is not None else None
+    policies = () if policy is None or not spec.vpa.deploy else policy.container_policies
+    find = policies_by_name(policies)
+    for container in _plain_containers(workload):
+        own = find(str(container.get("name")))
+        index = next((number for number, one in enumerate(policies) if one is own), None)
+        if index is None or own.mode == "Off" or all(map(is_off, (spec.vpa.scale_up, spec.vpa.scale_down))):
+            continue
+        controlled = RESOURCES if own.controlled_resources is None else own.controlled_resources
+        for resource in RESOURCES:
+            request, limit = (
+                _amount(_below(container, "resources", part), resource) for part in ("requests", "limits")
+            )
+            most = amount(own.max_allowed, resource)
+            if resource not in controlled or request is None:
+                continue
+            what = (
+                f"{workload.title} ({workload.file}:{workload.line()}) requests"
+                f" {readable_resource(resource, request)} of {resource} for container {container['name']}"
+            )
+            if most is not None and most < request:
+                yield Remark(
+                    f"{POLICIES}[{index}].maxAllowed[{resource}]",
+                    f"{what}, which is more: the request is lowered to maxAllowed, and never raised",
+                    "raise maxAllowed to what a pod may need, or lower the request",
+                )
+            elif own.controlled_values == "RequestsOnly" and limit is not None and limit <= request:
+                yield Remark(
+                    f"{POLICIES}[{index}].controlledValues",
+                    f"{what}, which is its limit: with RequestsOnly the limit stays, and the request is never raised",
+                    "use RequestsAndLimits, or raise the limit",
+                )
+
+
+def _amount(amounts: dict[str, Plain], resource: Resource) -> int | None:
+    """A resource of a manifest that nothing has checked."""
+    return amount({key: one for key, one in amounts.items() if isinstance(one, str | int | float)}, resource)
+
+
+def _container_names(workload: Document) -> Iterator[str]:
+    for field in ("containers", "initContainers"):
+        yield from (str(one["name"]) for one in _plain_containers(workload, field))
+
+
+def _plain_containers(workload: Document, field: str = "containers") -> Iterator[dict[str, Plain]]:
+    """The containers of the pod template that have a name."""
+    entries = _below(workload.content, "spec", "template", "spec").get(field)
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            yield entry
+
+
+# --- other autoscalers ------------------------------------------------------------------------------------------
+def _scaled_by_others(one: Read, documents: Sequence[Document]) -> Iterator[Remark]:
+    for other in documents:
+        at = f"{other.title} ({other.file}:{other.line()})"
+        name = other.metadata.get("name")
+        if other.kind in (_HPA, _KEDA):
+            yield from _foreign_hpa(one, other, name, at)
+        elif other.kind == _VPA:
+            yield from _foreign_vpa(one, other, name, at)
+
+
+def _foreign_hpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[Remark]:
+    reference = _below(other.content, "spec", "scaleTargetRef")
+    if other.kind == _HPA and one.spec.hpa.name is not None and one.spec.hpa.name == name:
+        group = str(reference.get("apiVersion", "")).partition("/")[0]
+        if (reference.get("kind"), reference.get("name"), group) != (KIND, one.name, GROUP):
+            reason = (
+                f"{at} has another scaleTargetRef than this Hvpa: it would scale the workload without the Hvpa,"
+                " and is not used"
+            )
+            yield Remark("spec.hpa.name", reason, f"set its scaleTargetRef to kind: {KIND}, name: {one.name}")
+    elif _is_target(one.spec, reference) and not _adopted(other, one.spec.hpa.deploy, one.spec.hpa.selector):
+        yield Remark(
+            "spec.hpa",
+            f"{at} scales {one.spec.target_ref.kind} {one.spec.target_ref.name} itself: the Hvpa will not scale"
+            " replicas beside it (ForeignHpa)",
+            "remove it; or set mode: Recommend, which only looks on",
+        )
+
+
+def _foreign_vpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[Remark]:
+    mode = _below(other.content, "spec", "updatePolicy").get("updateMode")
+    acts = mode not in ("Off", False)  # unquoted, YAML reads Off as false
+    if not acts:
+        return
+    if one.spec.vpa.name is not None and one.spec.vpa.name == name:
+        reason = f"{at} changes requests without the Hvpa (updateMode {mode or 'is not set'}): it is not used"
+        yield Remark("spec.vpa.name", reason, 'set its updatePolicy: {updateMode: "Off"}')
+    elif _is_target(one.spec, _below(other.content, "spec", "targetRef")):
+        yield Remark(
+            "spec.vpa",
+            f"{at} acts on {one.spec.target_ref.kind} {one.spec.target_ref.name} itself: the Hvpa will not scale"
+            " requests beside it (ForeignVpa)",
+            'set its updatePolicy: {updateMode: "Off"}, or remove it; or set mode: Recommend, which only looks on',
+        )
+
+
+def _is_target(spec: HvpaSpec, reference: dict[str, Plain]) -> bool:
+    kind = reference.get("kind", "Deployment")  # KEDA's default; in an HPA or VPA it is required
+    return bool((kind, reference.get("name")) == (spec.target_ref.kind, spec.target_ref.name))
+
+
+def _adopted(other: Document, deploy: bool, selector: LabelSelector) -> bool:
+    """Whether the Hvpa would take this HPA over."""
+    labels = other.metadata.get("labels")
+    if other.kind != _HPA or not deploy or not isinstance(labels, dict):
+        return False
+    return selector.matches({key: value for key, value in labels.items() if isinstance(value, str)})
+
+
+def _below(content: Plain, *names: str) -> dict[str, Plain]:
+    """The object at these names; empty where there is none."""
+    for name in names:
+        content = content.get(name) if isinstance(content, dict) else None
+    return content if isinstance(content, dict) else {}
+
+
+def _namespace(document: Document) -> Plain:
+    return document.metadata.get("namespace")

@@ -1,0 +1,252 @@
+"""The replicas of one step, for both strategies: through `maxStep`, bounds and gates (DESIGN 6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import NamedTuple
+
+from msgspec import Struct, structs
+
+from hvpa.api.hvpa.status import HorizontalAxis, SpentWish
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.gates.contest import Contest, judge_contest
+from hvpa.core.gates.gates import (
+    CONTESTED,
+    MAX_STEP,
+    OUTSIDE_BOUNDS,
+    STABILIZATION_WINDOW,
+    Change,
+    Hold,
+    Moment,
+    first_hold,
+)
+from hvpa.core.gates.refusals import refused_until
+from hvpa.core.model import Blocked, Direction, Scene
+from hvpa.core.recommenders.desired_replicas import Wish
+from hvpa.core.recommenders.estimate import SETTLING
+from hvpa.core.state import step_time
+from hvpa.core.values.arithmetic import threshold
+from hvpa.core.values.clock import Present, after
+from hvpa.core.values.weight import Bounds
+
+STEP_PERIOD = dt.timedelta(seconds=15)
+"""Where `maxStep` limits a step out, the next one follows at the earliest after this: the period of the HPA and of
+Postmates' controller. Without it, steps would follow one another as fast as the workload can be written."""
+
+
+class HorizontalOutcome(Struct, frozen=True):
+    """What becomes of the replica count: `target` is set now, `recommended` would be if nothing were blocked."""
+
+    current: int
+    target: int
+    recommended: int
+    axis: HorizontalAxis
+    blocked: tuple[Blocked, ...] = ()
+    steps: tuple[str, ...] = ()
+
+    @property
+    def direction(self) -> Direction:
+        """Which way the count goes."""
+        return _direction(self.current, self.target)
+
+
+def scale_to(
+    seen: Scene, moment: Moment, wish: Wish, goal: int, bounds: Bounds, starving: bool
+) -> HorizontalOutcome:
+    """Decide on the replica count where it is known which one serves the demand: `goal`."""
+    assert seen.workload is not None
+    is_begun = begun(seen.horizontal, seen.workload.spec.replicas)
+    way = Way(goal, goal, 0, 0, is_begun, how="needed by the demand")
+    return go(seen, moment, wish, way, bounds, starving)
+
+
+def go(
+    seen: Scene, moment: Moment, wish: Wish, way: Way, bounds: Bounds, starving: bool
+) -> HorizontalOutcome:
+    """As far on the way as `maxStep`, the bounds and the gates let it."""
+    assert seen.workload is not None
+    current = seen.workload.spec.replicas
+    contest = _contest(seen, moment, current)
+    way = _cut(seen, moment, way, bounds)
+    full = way.step
+    note = way.told(current, wish)
+    nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), (note,))
+    if full == current and way.next_at is not None:
+        return _held(structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at))
+    reported = full
+    if way.weight_now == 100 and wish.replicas is not None and full == current:
+        reported = wish.replicas
+    if reported == current:
+        return nothing
+    change = _change(seen, moment, contest, reported, way, weightless=reported != full)
+    passes = frozenset({STABILIZATION_WINDOW}) if starving and reported > current else frozenset[str]()
+    hold = first_hold(change, moment, passes)
+    if hold is None:
+        spent = SpentWish(
+            replicas=full,
+            wish=full if wish.replicas is None else wish.replicas,
+            weight=way.weight,
+            goal=way.goal if way.goal > full else None,
+        )
+        return structs.replace(nothing, target=full, axis=_stepped(seen, moment.present, contest, spent))
+    inside = bounds.clamp(current)
+    if inside != current and first_hold(change, moment, OUTSIDE_BOUNDS) is None:
+        spent = _spent_inside(seen.horizontal.spent, inside, way)
+        nothing = structs.replace(
+            nothing,
+            target=inside,
+            axis=_stepped(seen, moment.present, contest, spent),
+            steps=(note, f"replicas: {inside}, inside bounds, at once"),
+        )
+    elif hold.reason == CONTESTED:
+        nothing = structs.replace(
+            nothing, axis=seen.horizontal.model_copy(update={"set_back": contest.record})
+        )
+    return nothing if nothing.target == reported else _held(nothing, reported, hold)
+
+
+def _spent_inside(before: SpentWish | None, inside: int, way: Way) -> SpentWish:
+    """The record of a count that is brought inside its bounds. On a way to a goal beyond, it is a part of the way."""
+    if way.begun and before is not None and before.goal is not None and before.goal > inside:
+        return before.model_copy(update={"replicas": inside})
+    return SpentWish(replicas=inside, wish=inside, weight=way.weight_now)
+
+
+def _held(outcome: HorizontalOutcome, wanted: int, hold: Hold) -> HorizontalOutcome:
+    direction = _direction(outcome.current, wanted)
+    blocked = Blocked("horizontal", direction, hold.reason, outcome.current, wanted, until=hold.until)
+    note = f"replicas: {wanted} held back by {hold.told()}"
+    return structs.replace(outcome, blocked=(blocked,), steps=(*outcome.steps, note))
+
+
+def _direction(current: int, wanted: int) -> Direction:
+    return "up" if wanted > current else "down"
+
+
+def _contest(seen: Scene, moment: Moment, current: int) -> Contest:
+    axis = seen.horizontal
+    undone = moment.applies and axis.spent is not None and axis.spent.replicas != current
+    return judge_contest(undone, axis.set_back, axis.last_scale_time, moment.present)
+
+
+def begun(axis: HorizontalAxis, current: int) -> bool:
+    """Whether our last step, which stands, was part of a way that `maxStep` cut."""
+    spent = axis.spent
+    return spent is not None and spent.replicas == current and spent.goal is not None
+
+
+def without_past_goal(axis: HorizontalAxis, current: int, wish: Wish) -> HorizontalAxis:
+    """The axis without the goal of a way that has ended, since the HPA no longer wants out. What it wants later, the
+    same count included, is another wish."""
+    if wish.replicas is None or wish.replicas > current or axis.spent is None or not begun(axis, current):
+        return axis
+    spent = SpentWish(replicas=current, wish=current, weight=axis.spent.weight)
+    return axis.model_copy(update={"spent": spent})
+
+
+class Settling(NamedTuple):
+    """Whether the HPA has yet to measure what the last changes made of the workload, and until when (None: until the
+    rollout is complete, which no clock ends)."""
+
+    is_awaited: bool
+    until: dt.datetime | None = None
+
+
+MEASURED = Settling(False)
+
+
+def settling(seen: Scene, moment: Moment) -> Settling:
+    """Whether the HPA has measured the settled workload: the rollout is complete, or past its progress deadline, and 60
+    seconds have passed since (DESIGN 5.2)."""
+    if not moment.is_settled:
+        return Settling(True, None if moment.settles_at is None else after(moment.settles_at, SETTLING))
+    changes = (
+        seen.horizontal.last_scale_time,
+        seen.vertical.last_scale_time,
+        seen.pods.last_ready_at,
+        moment.settles_at,
+    )
+    held = [until for when in changes if (until := moment.present.held_until(when, SETTLING)) is not None]
+    return Settling(bool(held), max(held, default=None))
+
+
+class Way(Struct, frozen=True):
+    """Where the wish leads: to `goal`, blended with the vertical `weight` (percent), and now to `step`, which is less
+    where `maxStep` says so. `weight_now` is the weight at the present count, which may be another. `begun` tells that
+    earlier steps went part of the way, `next_at` when the next step of `maxStep` is due, `how` what was done with
+    the wish, `measurement` what it waits for, having had its step."""
+
+    goal: int
+    step: int
+    weight: float
+    weight_now: float
+    begun: bool = False
+    next_at: dt.datetime | None = None
+    how: str = "after weighting"
+    measurement: Settling = MEASURED
+
+    def told(self, current: int, wish: Wish) -> str:
+        """The way in words."""
+        asked = (
+            "the HPA has no recommendation" if wish.replicas is None else f"the HPA asks for {wish.replicas}"
+        )
+        text = f"replicas: {current} now, {asked}; {self.goal} {self.how}"
+        if self.measurement.is_awaited:
+            until = self.measurement.until
+            due = "when the rollout is complete" if until is None else f"at {readable_timestamp(until)}"
+            return f"{text}; this recommendation had its step, the next one is due {due}"
+        if self.step == self.goal == current and self.weight_now == 100:
+            return f"{text}, as vpaWeight is 100"
+        if self.step == self.goal:
+            return text
+        if self.step == current and self.next_at is not None:
+            return f"{text}, the next step of maxStep at {readable_timestamp(self.next_at)}"
+        return f"{text}, {self.step} by maxStep, the rest later"
+
+
+def _cut(seen: Scene, moment: Moment, way: Way, bounds: Bounds) -> Way:
+    """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that somebody else set is a new start; on
+    one of our own, the next step waits for its turn."""
+    assert seen.spec is not None and seen.workload is not None
+    current = seen.workload.spec.replicas
+    most = seen.spec.hpa.scale_up.max_step
+    goal = bounds.clamp(way.goal)
+    if most is None or goal <= current:
+        return way if goal == way.goal else structs.replace(way, goal=goal, step=goal)
+    axis = seen.horizontal
+    ours = axis.spent is not None and axis.spent.replicas == current
+    next_at = moment.present.held_until(axis.last_scale_time, STEP_PERIOD) if ours else None
+    if next_at is not None:
+        return structs.replace(way, goal=goal, step=bounds.clamp(current), next_at=next_at)
+    return structs.replace(way, goal=goal, step=bounds.clamp(min(goal, most.limit(current))))
+
+
+def _change(
+    seen: Scene, moment: Moment, contest: Contest, reported: int, way: Way, *, weightless: bool
+) -> Change:
+    """The step as its gates see it. Whether it is too small is a matter of the whole way: a part of it is not."""
+    assert seen.spec is not None and seen.workload is not None
+    current = seen.workload.spec.replicas
+    policy = seen.spec.hpa.scale_up if reported > current else seen.spec.hpa.scale_down
+    least = policy.min_change.replicas
+    whole = reported if weightless else way.goal
+    return Change(
+        policy=policy,
+        last_scale_time=seen.horizontal.last_scale_time,
+        contested_until=contest.until(up=reported > current),
+        refused_until=refused_until(seen.horizontal.refused, moment.present, current, reported),
+        weightless=weightless,
+        unmeasured=way.measurement.is_awaited,
+        measured_at=way.measurement.until,
+        too_small=not way.begun and abs(whole - current) < threshold(least.value, least.percentage, current),
+    )
+
+
+def _stepped(seen: Scene, present: Present, contest: Contest, spent: SpentWish) -> HorizontalAxis:
+    when = step_time(seen.horizontal.last_scale_time, present)
+    return HorizontalAxis(
+        last_scale_time=when,
+        spent=spent,
+        set_back=contest.after_step(when),
+        mailbox=seen.horizontal.mailbox,
+    )

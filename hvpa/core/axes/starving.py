@@ -1,0 +1,33 @@
+"""How much memory a container gets that ran out of it (DESIGN 6.4)."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up
+from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import Slot
+
+OVERRIDE_EVERY = dt.timedelta(minutes=10)
+"""A starving container's memory is raised past all gates at most this often."""
+FACTOR_PERCENT = 120
+LEAST = 100 * 1024 * 1024
+"""The raise where the VPA does not ask for more yet: by 20 percent, at least by 100Mi (as VPA's OOM bump does)."""
+CAP = 4
+"""Without maxAllowed, the raise ends at this multiple of the VPA target."""
+
+
+def enough_memory(slot: Slot, *, known: bool) -> int:
+    """The memory request that a starving container should have.
+
+    The VPA's target where that is above the request. Else a fifth more than the request, within `maxAllowed` or four
+    times the target; but only where the pods show that this container starves (`known`), not where an older status
+    merely says that some container does.
+    """
+    if slot.target > slot.current or not known:
+        return slot.blended(FULL)
+    raised = max(ceil_div(slot.current * FACTOR_PERCENT, 100), slot.current + LEAST)
+    raised = round_up(raised, KILOBYTE)
+    if slot.bounds.upper is None:
+        raised = min(raised, CAP * slot.target)
+    return slot.bounds.clamp(raised)

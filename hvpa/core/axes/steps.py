@@ -1,0 +1,75 @@
+"""Steps of the vertical axis as values: a wanted change of one slot, what becomes of all of them, and their words."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+import msgspec
+
+from hvpa.api.hvpa.status import Pending, VerticalAxis
+from hvpa.api.values.quantity import readable_change, readable_resource
+from hvpa.core.gates.gates import Change, Hold
+from hvpa.core.model import Blocked, ContainerResources, Direction
+from hvpa.core.values.weight import percent
+from hvpa.core.workload.containers import Slot
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """A change of one slot that is wanted: the request, the weight it was blended with, and how its gates see it."""
+
+    slot: Slot
+    request: int
+    weight_ppm: int
+    change: Change
+    passes: frozenset[str] = frozenset()
+    override: bool = False
+    pending: Pending | None = None
+
+    @property
+    def direction(self) -> Direction:
+        """Which way the request goes."""
+        return "up" if self.request > self.slot.current else "down"
+
+
+class VerticalOutcome(msgspec.Struct, frozen=True, gc=False):
+    """What becomes of the resources: `containers` is set now, `recommended` would be if nothing were blocked, `changed`
+    names the containers that this decision changes, `young_until` until when the VPA's history is too young
+    for a request that would be lowered, `without_request` what was reckoned from a missing request."""
+
+    containers: Mapping[str, ContainerResources]
+    recommended: Mapping[str, ContainerResources]
+    changed: frozenset[str]
+    directions: tuple[Direction, ...]
+    axis: VerticalAxis
+    blocked: tuple[Blocked, ...] = ()
+    steps: tuple[str, ...] = ()
+    young_until: dt.datetime | None = None
+    without_request: tuple[str, ...] = ()
+
+
+def blocked(step: Step, hold: Hold) -> Blocked:
+    """A step that is held back, as it is told."""
+    slot = step.slot
+    return Blocked(
+        "vertical",
+        step.direction,
+        hold.reason,
+        slot.current,
+        step.request,
+        container=slot.container,
+        resource=slot.resource,
+        until=hold.until,
+    )
+
+
+def note(step: Step, hold: Hold | None) -> str:
+    """The step in words."""
+    slot = step.slot
+    now, wanted = readable_change(slot.resource, slot.current, step.request)
+    target = readable_resource(slot.resource, slot.target)
+    shown = percent(step.weight_ppm)
+    text = f"{slot.container} {slot.resource}: {now} now, {target} recommended, {wanted} at weight {shown}"
+    if step.override:
+        text += ", raised because it ran out of memory"
+    return text if hold is None else f"{text}, held back by {hold.told()}"

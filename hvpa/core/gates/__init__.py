@@ -1,0 +1,1 @@
+"""What holds a wanted change back, in order."""

@@ -1,0 +1,194 @@
+"""Building a path: from weights (DESIGN 5.4), or from intervals that are written out (DESIGN 5.5).
+
+Both are cached by their arguments, and boundaries are computed when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.core.path.curve import Extent, Flat, Lane, Level, Line, Piece, Power
+from hvpa.core.path.path import Path, SlotKey
+from hvpa.core.values.weight import FULL, Bounds
+
+_PATHS: Final = 1024
+"""Paths that are kept of each kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightInterval:
+    """Vertical weight (parts per million) from `start` to `last` replicas; missing: minReplicas and maxReplicas."""
+
+    weight_ppm: int
+    start: int | None = None
+    last: int | None = None
+
+    def holds(self, count: int, counts: Bounds) -> bool:
+        """Whether `count` is inside."""
+        last = counts.upper if self.last is None else self.last
+        return (self.start or counts.lower) <= count and (last is None or count <= last)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceInterval:
+    """The end of a stretch of the path: up to `replicas` replicas, of at most `size` each (millicores or bytes)."""
+
+    replicas: int
+    size: int
+    horizontal_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Counts between which one weight says how to grow; `last` is None where it goes on without an end."""
+
+    start: int
+    last: int | None
+    weight_ppm: int
+
+
+def weight_intervals(spec: HvpaSpec, vertical_only: bool) -> tuple[WeightInterval, ...]:
+    """The weights of an Hvpa. Without any: all vertical where there is no HPA, else all horizontal (DESIGN 5.1)."""
+    if not spec.weight_based_scaling_intervals:
+        return (WeightInterval(FULL if vertical_only else 0),)
+    return tuple(
+        WeightInterval(weight, interval.start_replica_count, interval.last_replica_count)
+        for weight, interval in zip(spec.weights_ppm, spec.weight_based_scaling_intervals, strict=True)
+    )
+
+
+def weight_leaving(intervals: tuple[WeightInterval, ...], count: int, counts: Bounds) -> int:
+    """The weight at which the path leaves `count` replicas towards the next.
+
+    It is that of the first interval that holds the count (DESIGN 5.1), 0 where none does. Where that one ends at the
+    count and a later one begins there, they share a boundary and the later one counts, as an interval reaches to the
+    start of the next; a vertical stretch has no width and counts all the same.
+    """
+    holding = [one for one in intervals if one.holds(count, counts)]
+    for one in holding:
+        if one.weight_ppm == FULL or one.holds(count + 1, counts):
+            return one.weight_ppm
+    return holding[0].weight_ppm if holding else 0
+
+
+def stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> tuple[Stretch, ...]:
+    """The path's counts from the first to the last, cut where the weight changes."""
+    upper = counts.upper
+    edges = {counts.lower}
+    for one in intervals:
+        edges.update(edge for edge in (one.start, one.last) if edge is not None)
+        edges.update(() if one.last is None else (one.last + 1,))
+    starts = sorted(one for one in edges if counts.lower <= one and (upper is None or one < upper))
+    weights = [(start, weight_leaving(intervals, start, counts)) for start in starts]
+    changes = weights[:1] + [after for before, after in pairwise(weights) if before[1] != after[1]]
+    ends = [start for start, _ in changes[1:]] + [upper]
+    return tuple(Stretch(start, end, weight) for (start, weight), end in zip(changes, ends, strict=False))
+
+
+@lru_cache(maxsize=_PATHS)
+def path_of_weights(
+    intervals: tuple[WeightInterval, ...], counts: Bounds, slots: tuple[tuple[SlotKey, Extent], ...]
+) -> Path:
+    """The path that weights draw from the base point (minReplicas, base), a curve for each slot (DESIGN 5.4).
+
+    A weight of 100 percent ends at `upper`, and so does what lies beyond the last count; at `upper` the rest is
+    horizontal. A slot without a base has no relative increase to share: all of its demand is vertical.
+    """
+    counts = _usable(counts)
+    parts = stretches(intervals, counts)
+    return Path(counts, {key: _weight_lane(parts, counts, _sound(extent)) for key, extent in slots})
+
+
+def _weight_lane(parts: tuple[Stretch, ...], counts: Bounds, extent: Extent) -> Lane:
+    size = extent.clamp(extent.base)
+    pieces: list[Piece] = [Level(counts.lower, size)]
+    walls: list[int] = []
+    flats: list[Flat] = []
+    for part in parts:
+        if part.weight_ppm == FULL or not size:
+            pieces.append(Level(part.start, extent.upper))
+            walls.append(part.start)
+            break
+        if part.weight_ppm == 0 or size == extent.upper:
+            pieces.append(Level(part.start + 1, size))
+            if part.weight_ppm == 0:
+                flats.append(Flat(part.start, part.last, size))
+            continue
+        power = Power(part.start + 1, part.start, size, part.weight_ppm, extent.unit)
+        pieces.append(power)
+        reached = None if part.last is None else power.top(part.last)
+        size = extent.clamp(reached) if reached is not None else extent.upper or 0
+    return _lane(counts, extent, pieces, walls, flats)
+
+
+@lru_cache(maxsize=_PATHS)
+def path_of_intervals(
+    counts: Bounds, slots: tuple[tuple[SlotKey, Extent, tuple[ResourceInterval, ...]], ...]
+) -> Path:
+    """The path that is written out, the intervals of its resource for each slot (DESIGN 5.5); one without any is all
+    vertical, and has a say at its upper bound only.
+
+    The first interval begins at no replicas and no resources, so that minReplicas moves no boundary. The last size is
+    the path's end, like `upper` (whichever is smaller). From there the rest is horizontal, and at the last replica
+    count the rest is vertical up to there. Raises ValueError where counts do not rise or sizes fall.
+    """
+    counts = _usable(counts)
+    return Path(
+        counts,
+        {
+            key: _interval_lane(parts, counts, extent) if parts else _vertical_lane(counts, _sound(extent))
+            for key, extent, parts in slots
+        },
+    )
+
+
+def _vertical_lane(counts: Bounds, extent: Extent) -> Lane:
+    return _lane(counts, extent, [Level(counts.lower, extent.upper)], [counts.lower], [])
+
+
+def _interval_lane(parts: tuple[ResourceInterval, ...], counts: Bounds, extent: Extent) -> Lane:
+    for before, after in pairwise((ResourceInterval(0, 1), *parts)):
+        if before.replicas >= after.replicas or before.size > after.size:
+            raise ValueError(f"replicas must rise and sizes must not fall: {before} is followed by {after}")
+    end = parts[-1]
+    extent = _sound(replace(extent, upper=extent.clamp(end.size)))
+    flats = [
+        Flat(before.replicas + 1, after.replicas, after.size)
+        for before, after in pairwise((ResourceInterval(0, 0), *parts))
+        if after.horizontal_only
+    ]
+    pieces = [*_written(parts, extent.unit), Level(end.replicas + 1, end.size)]
+    return _lane(counts, extent, pieces, [], flats)
+
+
+def _written(parts: tuple[ResourceInterval, ...], unit: int) -> Iterator[Piece]:
+    for before, after in pairwise((ResourceInterval(0, 0), *parts)):
+        first = before.replicas + 1
+        if after.horizontal_only:
+            yield Level(first, after.size)
+        else:
+            yield Line(first, before.replicas, before.size, after.replicas, after.size, unit)
+
+
+def _lane(counts: Bounds, extent: Extent, pieces: list[Piece], walls: list[int], flats: list[Flat]) -> Lane:
+    """The lane, with the rest: at the last replica count it is vertical."""
+    if counts.upper is not None:
+        pieces.append(Level(counts.upper, extent.upper))
+        walls.append(counts.upper)
+    return Lane(counts, extent, tuple(pieces), tuple(sorted(set(walls))), tuple(flats))
+
+
+def _usable(counts: Bounds) -> Bounds:
+    """Bounds of at least one replica, the lower of which wins."""
+    lower = max(1, counts.lower)
+    return Bounds(lower, None if counts.upper is None else max(lower, counts.upper))
+
+
+def _sound(extent: Extent) -> Extent:
+    """Bounds that leave a pod at least one millicore or byte."""
+    return extent if extent.upper is None or extent.upper > 0 else replace(extent, upper=1)

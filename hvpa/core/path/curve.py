@@ -1,0 +1,284 @@
+"""One slot's curve: the largest pod of the path at each replica count (DESIGN 5.4, 5.5), and what follows from it.
+
+Whole numbers only: replicas, and millicores or bytes. A size on the curve is rounded up to whole units once, when it is
+first asked for; every comparison after that is one of integers. The curve never falls, so neither does what
+`count` replicas serve, and a bisection finds the count for a demand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Final, NamedTuple
+
+from hvpa.core.values.arithmetic import ceil_div, round_up
+from hvpa.core.values.weight import FULL, Bounds
+
+LARGEST: Final = 2**63 - 1
+"""No quantity of Kubernetes is larger: a size beyond it is as good as none that is too small."""
+_DIGITS: Final = Context(prec=60)
+"""Sizes have at most 19 digits: some 40 are left behind the point."""
+_CLOSE: Final = Decimal("1e-20")
+"""A power that is above a whole number by less than this is that number: the error of `_DIGITS` is far smaller."""
+_LARGEST_LOG: Final = Decimal(44)
+"""Above the natural logarithm of `LARGEST`."""
+_REMEMBERED: Final = 16_384
+"""Counts of which a curve keeps the boundary. When there are more, it starts anew."""
+_PERCENT: Final = 100
+_MOST_BASE: Final = 10
+"""A pod's base usage is at most 0.9 of its size: one part of ten is left for work (DESIGN 5.5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """The larger of a fixed amount (millicores or bytes) and a percentage: `overlap` and `baseResourcesPerReplica`."""
+
+    value: int = 0
+    percentage: int = 0
+
+    def raised(self, demand: int) -> int:
+        """The smallest boundary that, lowered by this margin, still holds `demand`: b - max(value, b * percentage) >=
+        demand. No demand needs nothing. A margin of 100 percent or more is never cleared."""
+        if demand <= 0:
+            return 0
+        if self.percentage >= _PERCENT:
+            return max(demand, LARGEST)
+        return max(demand + self.value, ceil_div(demand * _PERCENT, _PERCENT - self.percentage))
+
+    def work(self, size: int) -> int:
+        """What a pod of this size has left for work: size - b, with b = max(value, size * percentage), at most 0.9 of
+        the size."""
+        base = max(self.value, ceil_div(size * self.percentage, _PERCENT))
+        return max(size - base, ceil_div(size, _MOST_BASE))
+
+    def size(self, work: int) -> int:
+        """The smallest size that has this much left for work: the inverse of `work`."""
+        if work <= 0:
+            return 0
+        most = _MOST_BASE * (work - 1) + 1
+        if self.percentage >= _PERCENT:
+            return most
+        return min(most, max(work + self.value, ceil_div(work * _PERCENT, _PERCENT - self.percentage)))
+
+
+NONE: Final = Margin()
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What bounds the size of one slot (one container's one resource), in millicores or bytes.
+
+    `base` is the size at the path's first count: `minAllowed`, or the request when the Hvpa first saw the target; 0
+    where it is not known. `upper` (`maxAllowed`, or a limit that stays put) wins over `lower` (`minAllowed`). Sizes
+    between the bounds are multiples of `unit`, rounded up. `reserve` is what a pod uses before it does any work.
+    """
+
+    base: int = 0
+    lower: int = 0
+    upper: int | None = None
+    unit: int = 1
+    reserve: Margin = NONE
+
+    def clamp(self, size: int) -> int:
+        """The nearest size inside the bounds."""
+        size = max(size, self.lower)
+        return size if self.upper is None else min(size, self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """From count `first` on: one size, `None` one without an end."""
+
+    first: int
+    size: int | None
+
+    def top(self, count: int) -> int | None:
+        """The size at `count` replicas."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """From count `first` on: size = `size` * (count / origin) ** (w / (1 - w)), rounded up to whole units.
+
+    It solves d(ln size) : d(ln count) = w : (1 - w) from the point (`origin`, `size`), with w in parts per million.
+    """
+
+    first: int
+    origin: int
+    size: int
+    weight_ppm: int
+    unit: int
+
+    def top(self, count: int) -> int | None:
+        """The size at `count` replicas; None where it is beyond every quantity."""
+        exponent = _DIGITS.divide(Decimal(self.weight_ppm), Decimal(FULL - self.weight_ppm))
+        ratio = _DIGITS.divide(Decimal(count), Decimal(self.origin))
+        log = _DIGITS.multiply(exponent, _DIGITS.ln(ratio))
+        if log > _LARGEST_LOG:
+            return None
+        exact = _DIGITS.multiply(Decimal(self.size), _DIGITS.exp(log))
+        whole = int(_DIGITS.subtract(exact, _CLOSE).to_integral_value(ROUND_CEILING))
+        rounded = round_up(whole, self.unit)
+        return rounded if rounded <= LARGEST else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """From count `first` on: the total grows by the same amount with each replica, from that of (`origin`, `low`) to
+    that of (`last`, `high`); size = total / count, rounded up to whole units, at most `high`."""
+
+    first: int
+    origin: int
+    low: int
+    last: int
+    high: int
+    unit: int
+
+    def top(self, count: int) -> int | None:
+        """The size at `count` replicas."""
+        width, start = self.last - self.origin, self.origin * self.low
+        total = start * width + (count - self.origin) * (self.last * self.high - start)
+        return min(self.high, round_up(ceil_div(total, width * count), self.unit))
+
+
+Piece = Level | Power | Line
+
+
+class Flat(NamedTuple):
+    """A stretch of the path, from count `first` to `last` (None: without an end), on which only the count grows: pods
+    keep this `size`, whatever the demand (weight 0, `horizontalOnly`)."""
+
+    first: int
+    last: int | None
+    size: int
+
+
+class Edge(NamedTuple):
+    """The largest size of the path at a replica count, and the largest demand that so many serve; None: no end."""
+
+    top: int | None
+    reach: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One slot's path: for each replica count of `counts` the largest size, of which the last piece that begins at or
+    before the count speaks. `walls` are the counts, in order, at which the path goes straight up to its top there,
+    `flats` the stretches with one size. Demand is what the pods do together, without `extent.reserve`."""
+
+    counts: Bounds
+    extent: Extent
+    pieces: tuple[Piece, ...]
+    walls: tuple[int, ...]
+    flats: tuple[Flat, ...] = ()
+    _edges: dict[int, Edge] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def edge(self, count: int) -> Edge:
+        """How far the path goes at `count` replicas."""
+        try:
+            return self._edges[count]
+        except KeyError:
+            pass
+        top = self._top(count)
+        found = Edge(top, None if top is None else count * self.extent.reserve.work(top))
+        if len(self._edges) >= _REMEMBERED:
+            self._edges.clear()
+        self._edges[count] = found
+        return found
+
+    def top(self, count: int) -> int | None:
+        """The largest size of the path at `count` replicas; None where the path goes up without an end."""
+        return self.edge(count).top
+
+    def reach(self, count: int) -> int | None:
+        """The largest demand that `count` replicas of the path serve: count * (top(count) - base usage). None: any.
+
+        This is the boundary for scaling out: one more takes one more replica, unless it is the last.
+        """
+        return self.edge(count).reach
+
+    def count(self, demand: int) -> int:
+        """The smallest replica count that serves `demand`; the largest of all where none does."""
+        low, high = self.counts.lower, self.counts.upper
+        if high is None:
+            high = low
+            while not self.serves(high, demand):
+                low, high = high + 1, high * 2
+        edge = self.edge
+        while low < high:
+            middle = (low + high) // 2
+            reach = edge(middle).reach
+            if reach is None or demand <= reach:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def serves(self, count: int, demand: int) -> bool:
+        """Whether `count` replicas of the path serve `demand`."""
+        reach = self.reach(count)
+        return reach is None or demand <= reach
+
+    def size(self, count: int, demand: int) -> int:
+        """The size with which `count` replicas serve `demand`: demand / count and the base usage, rounded up to whole
+        units, inside the bounds, and not below that of a flat stretch. Where the path has fewer pods for that demand it
+        is below the curve, and where `count` is fewer than the path has (they are held), above it."""
+        wanted, least = self.extent.reserve.size(ceil_div(demand, count)), self.flat(count)
+        least = max(least, self.extent.lower)
+        if wanted <= least:
+            return self.extent.clamp(least)
+        top = self.top(count) if count >= self.counts.lower else None
+        rounded = round_up(wanted, self.extent.unit)
+        if top is not None and wanted <= top:
+            rounded = min(rounded, top)
+        return self.extent.clamp(rounded)
+
+    def enough(self, count: int, size: int, demand: int) -> int:
+        """This size where `count` pods of it serve `demand`, else the larger one that does."""
+        if count * self.extent.reserve.work(size) >= demand:
+            return size
+        return max(size, self.size(count, demand))
+
+    def flat(self, count: int) -> int:
+        """The size that pods keep at `count` replicas; 0 where it follows the demand."""
+        for one in self.flats:
+            if one.first <= count and (one.last is None or count <= one.last):
+                return one.size
+        return 0
+
+    def fits(self, count: int, demand: int) -> bool:
+        """Whether `count` replicas can serve `demand` at all, with pods as large as the bounds allow."""
+        upper = self.extent.upper
+        return upper is None or demand <= count * self.extent.reserve.work(upper)
+
+    def replicas(self, usual: int, size: int, demand: int) -> int:
+        """How many replicas serve a present `demand`, when the usual one is served by `usual` replicas of this `size`:
+        replicas come first, sizes follow later.
+
+        But beyond `usual`, the path has no more than `wall` replicas before their size is at the end of the vertical
+        stretch there. So more demand than that many of them serve is a reason for larger pods first, and for more of
+        them only beyond `reach(wall)` (DESIGN 5.4: where replicas can't serve the present demand, the size does). The
+        last count is such a wall. Grows with `demand` without a jump.
+        """
+        work = self.extent.reserve.work
+        size = max(1, size)
+        needed = ceil_div(demand, work(size))
+        if needed <= usual:
+            return self.counts.clamp(needed)
+        for wall in self.walls:
+            if needed <= wall:
+                break
+            if self.serves(wall, demand):
+                needed = wall
+                break
+            size = max(size, self.top(wall) or size)
+            needed = ceil_div(demand, work(size))
+        return self.counts.clamp(max(needed, usual))
+
+    def _top(self, count: int) -> int | None:
+        for piece in reversed(self.pieces):
+            if piece.first <= count:
+                size = piece.top(count)
+                return self.extent.upper if size is None else self.extent.clamp(size)
+        raise ValueError(f"the path begins at {self.counts.lower} replicas: there is no size for {count}")

@@ -1,0 +1,128 @@
+"""The path: a map from total demand to replicas and the size of each pod that never falls (DESIGN 5.4, 5.5).
+
+Nothing here knows who measured a demand, what is set now, or what may be changed: the answer depends on the path and
+the demand alone. Demands are totals over all pods, in millicores and bytes, without the base usage of each pod
+(`baseResourcesPerReplica`); sizes are requests, with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from hvpa.api.values.quantity import Resource
+from hvpa.core.path.curve import NONE, Lane, Margin
+from hvpa.core.values.weight import Bounds
+
+DEFAULT_OVERLAP: Final = Margin(percentage=10)
+"""How far below a boundary demand must be before replicas are taken away, where the spec does not say (DESIGN 5.5)."""
+
+
+class SlotKey(NamedTuple):
+    """One container's one resource."""
+
+    container: str
+    resource: Resource
+
+
+Demand = Mapping[SlotKey, int]
+"""What all pods do together, by slot: millicores and bytes. A slot that is missing, or that has no lane, has no say."""
+Overlaps = Mapping[Resource, Margin]
+"""How far a boundary is lowered for scaling in, by resource. Missing: not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where demand is served: so many replicas, each with these requests (millicores, bytes).
+
+    `binding` is the slot that asks for that many replicas, the first of them; None where no slot has a say.
+    `saturated` are the slots that can't be served even so: replicas and size are at their ends.
+    """
+
+    replicas: int
+    sizes: Mapping[SlotKey, int]
+    binding: SlotKey | None
+    saturated: tuple[SlotKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One path for each slot over the same replica counts. Treat `lanes` as frozen: it is shared."""
+
+    counts: Bounds
+    lanes: Mapping[SlotKey, Lane]
+
+    def counts_of(self, demand: Demand) -> dict[SlotKey, int]:
+        """How many replicas each slot asks for, before the largest is taken."""
+        lanes = self.lanes
+        return {key: lanes[key].count(amount) for key, amount in demand.items() if key in lanes}
+
+    def count(self, demand: Demand) -> int:
+        """The replicas that serve `demand`: the largest count over slots. For scaling out."""
+        return max(self.counts_of(demand).values(), default=self.counts.lower)
+
+    def count_in(self, demand: Demand, overlaps: Overlaps) -> int:
+        """The replicas down to which `demand` lets the path scale in: as `count`, with every boundary lowered by the
+        overlap of its resource, max(value, percentage of it). Never below `count`."""
+        return self.count(
+            {key: overlaps.get(key.resource, NONE).raised(amount) for key, amount in demand.items()}
+        )
+
+    def settled(self, current: int, demand: Demand, overlaps: Overlaps) -> int:
+        """The replicas from `current` on: more where they don't serve `demand`, fewer where they would with the overlap
+        to spare, else `current`. Depends on `current` inside that band only, and is itself settled."""
+        least = self.count(demand)
+        if current <= least:
+            return least
+        return min(current, self.count_in(demand, overlaps))
+
+    def sizes(self, replicas: int, demand: Demand) -> dict[SlotKey, int]:
+        """The requests with which `replicas` serve `demand`: demand / replicas plus base usage, rounded up to whole
+        units, inside the bounds of each slot. Serves for a count that is held as well: the size takes up the rest."""
+        lanes = self.lanes
+        return {key: lanes[key].size(replicas, amount) for key, amount in demand.items() if key in lanes}
+
+    def short(self, replicas: int, demand: Demand) -> tuple[SlotKey, ...]:
+        """The slots of which `replicas` can't serve the demand, however large their pods may be."""
+        lanes = self.lanes
+        return tuple(
+            key for key, amount in demand.items() if key in lanes and not lanes[key].fits(replicas, amount)
+        )
+
+    def point(self, demand: Demand) -> Point:
+        """`path(demand)`: the replicas, rounded up, and the sizes that go with them."""
+        counts = self.counts_of(demand)
+        binding = max(counts, key=counts.__getitem__, default=None)
+        replicas = self.counts.lower if binding is None else counts[binding]
+        return Point(replicas, self.sizes(replicas, demand), binding, self.short(replicas, demand))
+
+    def replicas(
+        self, usual: int, sizes: Mapping[SlotKey, int], demand: Demand
+    ) -> tuple[int, SlotKey | None]:
+        """How many replicas serve a present `demand`, where the usual one is served by `usual` replicas of these
+        sizes, and the slot that asks for that many (`Lane.replicas`)."""
+        lanes = self.lanes
+        most, binding = self.counts.lower, None
+        for key, amount in demand.items():
+            if key in lanes and key in sizes:
+                needed = lanes[key].replicas(usual, sizes[key], amount)
+                if needed > most or binding is None:
+                    most, binding = needed, key
+        return most, binding
+
+    def present(self, usual: Point, demand: Demand) -> Point:
+        """Where a present `demand` is served, when `usual` is the point of the usual demand: by more or fewer replicas,
+        and by larger pods only where the path has a vertical stretch, or ends."""
+        sizes = usual.sizes
+        replicas, binding = self.replicas(usual.replicas, sizes, demand)
+        larger = self.enlarged(replicas, sizes, demand)
+        return Point(replicas, larger, binding, self.short(replicas, demand))
+
+    def enlarged(self, replicas: int, sizes: Mapping[SlotKey, int], demand: Demand) -> dict[SlotKey, int]:
+        """These sizes, and larger ones where `replicas` of them don't serve `demand`."""
+        lanes = self.lanes
+        return {
+            key: lanes[key].enough(replicas, size, demand[key]) if key in demand and key in lanes else size
+            for key, size in sizes.items()
+        }

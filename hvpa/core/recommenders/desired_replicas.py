@@ -1,0 +1,197 @@
+"""How far the HPA's wish is trusted, and what its mailbox must hold (DESIGN 4).
+
+The HPA writes its wish into the Hvpa's `spec.replicas`, the mailbox, and reads it back as the present count. A metric
+within tolerance proposes whatever stands there, so an old wish would stay for ever. It is therefore believed only
+between the workload's count and the operator's own estimate from the same measurements.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from msgspec import Struct, structs
+
+from hvpa.api.hvpa.status import MailboxCorrection
+from hvpa.api.objects.read_models import Hpa, condition
+from hvpa.api.values import text
+from hvpa.core.model import Finding, Observation
+from hvpa.core.recommenders.estimate import (
+    MICRO,
+    SETTLING,
+    MetricDemand,
+    estimate_replicas,
+    is_never_stale,
+    metric_demands,
+)
+from hvpa.core.values.clock import Present
+from hvpa.core.values.weight import Bounds
+
+MAX_CORRECTIONS = 2
+"""How often in a row the mailbox is set right for one and the same HPA status (DESIGN 4)."""
+TOO_MANY_REPLICAS = "TooManyReplicas"
+"""Reason of the HPA's `ScalingLimited` where it wants more than maxReplicas (podautoscaler/horizontal.go)."""
+
+_NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet")
+MOST_METRICS = 100
+"""Metrics of an HPA that is read, as of one that is deployed."""
+
+
+class Wish(Struct, frozen=True):
+    """What the HPA is believed to want.
+
+    `replicas` is the trusted wish (None: the HPA has no say), `beyond_max` whether it would go out further than
+    maxReplicas. `mailbox` is the count to be written to `spec.replicas`, `correction` the record of that write where it
+    corrects the HPA. For a joint decision: `measured` is what each metric calls for, in fractions of pods, `demands`
+    the same as far as the HPA stands by it, `held` what the wish speaks of where it is more than that, since the HPA is
+    slower to scale in, and `unmeasured` tells that a metric has no value.
+    """
+
+    replicas: int | None
+    beyond_max: bool = False
+    mailbox: int | None = None
+    correction: MailboxCorrection | None = None
+    problem: Finding | None = None
+    measured: tuple[MetricDemand, ...] = ()
+    demands: tuple[MetricDemand, ...] = ()
+    held: tuple[MetricDemand, ...] = ()
+    unmeasured: bool = False
+    silent_since: dt.datetime | None = None
+    """Since when the HPA has no metrics, where it says so."""
+
+
+def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) -> Wish:
+    """The wish of an HPA that only recommends, given the mailbox's content and its last correction."""
+    assert seen.spec is not None
+    problem = _unusable(hpa)
+    estimate = None if problem else estimate_replicas(seen, hpa)
+    wish = _whole_wish(hpa, seen, bounds, problem, estimate, present)
+    if wish.replicas is None or not seen.spec.joint:
+        return wish
+    measured, unmeasured = metric_demands(seen, hpa)
+    found = structs.replace(wish, measured=measured, demands=measured, unmeasured=unmeasured)
+    assert estimate is not None
+    wished = _as_wished(measured, wish.replicas * MICRO)
+    # More than the metrics call for is a reason to keep replicas, and none for larger pods: it is counted in pods as
+    # they are, and would grow with them.
+    if wish.replicas > bounds.clamp(estimate):
+        return structs.replace(found, held=wished)
+    return found if wish.replicas == bounds.clamp(estimate) else structs.replace(found, demands=wished)
+
+
+def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
+    """What the measurements of an HPA call for that is read as it is: the operator's own estimate (DESIGN 4, e), inside
+    the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
+    `behavior` may hold back, nor `spec.replicas` of the Hvpa, to which no HPA writes."""
+    assert seen.spec is not None and seen.workload is not None
+    corrected, problem = seen.horizontal.mailbox, _unusable(hpa)
+    if hpa.spec.scale_target_ref.kind != seen.workload.kind:
+        # Its `currentReplicas` are the count that it asks another Hvpa for, and no pods.
+        hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
+    estimate = None if problem else estimate_replicas(seen, hpa)
+    if estimate is None:
+        problem = problem or _NO_METRICS
+        return Wish(None, correction=corrected, problem=problem, silent_since=_silent_since(hpa))
+    beyond = bounds.upper is not None and estimate > bounds.upper
+    wish = Wish(bounds.clamp(estimate), beyond, correction=corrected)
+    if not seen.spec.joint:
+        return wish
+    measured, unmeasured = metric_demands(seen, hpa)
+    return structs.replace(wish, measured=measured, demands=measured, unmeasured=unmeasured)
+
+
+def _as_wished(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDemand, ...]:
+    """Demands of which the largest is the wish itself, since the HPA knows better (DESIGN 4)."""
+    largest = max(range(len(demands)), key=lambda index: demands[index].pods)
+    return tuple(
+        one.scaled(pods) if index == largest else one.limited(pods) for index, one in enumerate(demands)
+    )
+
+
+def _whole_wish(
+    hpa: Hpa,
+    seen: Observation,
+    bounds: Bounds,
+    problem: Finding | None,
+    reckoned: int | None,
+    instant: Present,
+) -> Wish:
+    """The wish without what its metrics call for. `reckoned` is the operator's own estimate."""
+    assert seen.spec is not None and seen.workload is not None
+    present, mailbox, corrected = seen.workload.spec.replicas, seen.spec.replicas, seen.horizontal.mailbox
+    if reckoned is None:
+        problem = problem or _NO_METRICS
+        inside = put_inside(mailbox, present, bounds)
+        since = _silent_since(hpa)
+        return Wish(None, mailbox=inside, correction=corrected, problem=problem, silent_since=since)
+    # 0 is the count of an HPA that has not decided yet, but where minReplicas is 0.
+    said = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
+    if present == 0:
+        return Wish(bounds.clamp(said), mailbox=put_inside(mailbox, said, bounds), correction=corrected)
+    estimate = bounds.clamp(reckoned)
+    low, high = min(present, estimate), max(present, estimate)
+    if seen.spec.joint and said > high and is_never_stale(seen, hpa):
+        high = said  # Of other pods than there are, for which `present` is no measure; it is in no hurry to scale in.
+    trusted = bounds.clamp(min(max(said, low), high))
+    limited = condition(hpa.status.conditions, "ScalingLimited")
+    beyond = (
+        bounds.upper is not None
+        and limited is not None
+        and limited.status == "True"
+        and limited.reason == TOO_MANY_REPLICAS
+        and said >= bounds.upper
+    )
+    inside = put_inside(mailbox, trusted, bounds)
+    if inside is None and said == trusted:
+        return Wish(trusted, beyond)
+    believed = Wish(trusted, beyond, inside, corrected)
+    if inside is not None:
+        return believed
+    # Where the mailbox holds another count than the HPA's status, the HPA has yet to see or to tell of it.
+    if mailbox != said or (seen.spec.joint and _is_measuring(seen, instant)):
+        return believed
+    return _corrected(believed, said, estimate)
+
+
+def _is_measuring(seen: Observation, instant: Present) -> bool:
+    """Whether pods became ready, or the count changed, so lately that the HPA may count other pods than the operator:
+    it counts a pod once a metric window has passed since, which is between 10 and 60 seconds. What it asks for then is
+    no contradiction to its own metrics (docs/decisions/0024)."""
+    changes = (seen.pods.last_ready_at, seen.horizontal.last_scale_time)
+    return any([instant.held_until(when, SETTLING) is not None for when in changes])
+
+
+def put_inside(mailbox: int | None, count: int, bounds: Bounds) -> int | None:
+    """What to write to a mailbox that must hold a count inside the bounds; None where it does."""
+    return bounds.clamp(count) if mailbox is None or not bounds.contains(mailbox) else None
+
+
+def _corrected(wish: Wish, said: int, estimate: int) -> Wish:
+    """The HPA stands by a wish that is not believed: set the mailbox right, at most twice in a row for the same
+    status.
+
+    A status is the same when it says the same. Its resource version changes whenever the HPA repeats its wish, so by
+    that two who reckon differently (with another tolerance, say) would write against each other for ever.
+    """
+    told, before = f"{said}/{estimate}", wish.correction
+    count = before.count + 1 if before is not None and before.hpa_status == told else 1
+    if count > MAX_CORRECTIONS:
+        why = f"the HPA keeps asking for {said} replicas though its metrics call for {estimate}"
+        return structs.replace(wish, problem=Finding("StaleWish", f"{why}; {wish.replicas} is used"))
+    return structs.replace(
+        wish, mailbox=wish.replicas, correction=MailboxCorrection(hpa_status=told, count=count)
+    )
+
+
+def _silent_since(hpa: Hpa) -> dt.datetime | None:
+    active = condition(hpa.status.conditions, "ScalingActive")
+    return None if active is None or active.status == "True" else active.last_transition_time
+
+
+def _unusable(hpa: Hpa) -> Finding | None:
+    if len(hpa.spec.metrics) > MOST_METRICS:
+        return Finding("TooManyMetrics", f"the HPA has more than {MOST_METRICS} metrics")
+    active = condition(hpa.status.conditions, "ScalingActive")
+    if active is not None and active.status != "True":
+        reason = text.reason(active.reason, "ScalingInactive")
+        return Finding(reason, active.message or "the HPA is not active")
+    return None

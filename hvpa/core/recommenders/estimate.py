@@ -1,0 +1,299 @@
+"""What an HPA calls for by its measurements: the operator's own estimate, whole and metric by metric (DESIGN 4)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec import Struct, structs
+
+from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue, Workload
+from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity, parse_resource
+from hvpa.core.model import Observation, PodsSeen, Settings
+from hvpa.core.values.arithmetic import LARGEST, ceil_div
+from hvpa.core.values.memo import remembered
+from hvpa.core.values.weight import FULL
+
+_DEFAULT_METRICS = (
+    Metric(
+        type="Resource",
+        resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
+    ),
+)
+"""What the API server fills in where an HPA names no metric (`SetDefaults_HorizontalPodAutoscaler`)."""
+
+
+_NO_SOURCE = MetricSource()
+
+
+MEASURED_AFTER = dt.timedelta(seconds=30)
+"""From a pod's readiness until the HPA counts what it uses: a metric window (`groupPods` in podautoscaler's
+replica_calculator.go)."""
+SETTLING = dt.timedelta(seconds=60)
+"""After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
+and an HPA period (15 s)."""
+MICRO = 1_000_000
+"""Fractions of pods are told in millionths."""
+MOST_PODS = 2**31 * MICRO
+"""No metric calls for more: counts of pods have 32 bits."""
+
+
+class MetricDemand(Struct, frozen=True):
+    """What one metric calls for (DESIGN 4, "fractional wish").
+
+    `pods` is how many pods it would take, in millionths, of the size that the metric's target is meant for: `absolute`
+    targets (AverageValue) for pods as they were when the target was set, others for the pods that were measured.
+    `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
+    pods request together (millicores, bytes), where the measurement tells. The target is `per_pod` of a resource, or
+    `utilization`, in percent of the requests. `counted` pods were measured. Within `tolerance` (parts per million) of
+    what there is, a metric calls for no more than that.
+    """
+
+    label: str
+    pods: int
+    absolute: bool
+    tolerance: int = 0
+    resource: Resource | None = None
+    container: str = ""
+    requested: int | None = None
+    per_pod: int | None = None
+    counted: int = 0
+    utilization: int = 0
+
+    def limited(self, pods: int) -> MetricDemand:
+        """The same for at most so many pods (millionths)."""
+        return self if self.pods <= pods else self.scaled(pods)
+
+    def scaled(self, pods: int) -> MetricDemand:
+        """The same for so many pods (millionths)."""
+        requested = self.requested
+        if requested is not None and self.pods > 0:
+            requested = ceil_div(requested * pods, self.pods)
+        return structs.replace(self, pods=pods, requested=requested, counted=ceil_div(pods, MICRO))
+
+
+class _Asked(Struct, frozen=True):
+    """A metric of an HPA's spec, made ready: whose it is, and from where it is to be counted as another load."""
+
+    metric: Metric
+    source: MetricSource
+    identity: tuple[object, ...]
+    up: Fraction
+    down: Fraction
+
+
+class _Reading(NamedTuple):
+    """What was measured of a metric: `have` is to `wanted` as the value to its target."""
+
+    asked: _Asked
+    measured: MetricSource
+    have: int
+    wanted: int
+
+    @property
+    def is_tolerated(self) -> bool:
+        """Whether the value is so near to the target that the HPA leaves the count alone."""
+        tolerance = self.asked.up if self.have > self.wanted else self.asked.down
+        return abs(self.have - self.wanted) * tolerance.denominator <= self.wanted * tolerance.numerator
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether the target is an amount for each pod (AverageValue)."""
+        target = self.asked.source.target
+        return target.average_utilization is None and target.average_value is not None
+
+
+def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
+    """What was measured of each metric; None for one without a value."""
+    found: list[_Reading | None] = []
+    others: dict[tuple[object, ...], Metric] = {}
+    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
+        measured = _measurement(index, asked, hpa, others)
+        ratio = None if measured is None else _ratio(asked.source.target, measured.current)
+        found.append(None if measured is None or ratio is None else _Reading(asked, measured, *ratio))
+    return found
+
+
+def estimate_replicas(seen: Observation, hpa: Hpa) -> int | None:
+    """The largest count that a measured metric calls for: the present one within tolerance, else ratio times counted
+    pods, rounded up. Not below the present count while a metric has no value; None when none has one.
+
+    Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
+    """
+    assert seen.workload is not None
+    readings = _readings(seen, hpa)
+    proposals = [_proposal(one, seen, hpa) for one in readings if one is not None]
+    if not proposals:
+        return None
+    return max(*proposals, seen.workload.spec.replicas) if None in readings else max(proposals)
+
+
+def leading_metric(seen: Observation, hpa: Hpa) -> tuple[str, int]:
+    """The metric that calls for the largest count, in words, and its value in percent of its target: 91 % of a target
+    of 50 % are 182. One must have a value (`estimate_replicas` is not None)."""
+    readings = [one for one in _readings(seen, hpa) if one is not None]
+    one = max(readings, key=lambda reading: (_proposal(reading, seen, hpa), reading.have / reading.wanted))
+    return _label(one.asked.metric, one.asked.source), ceil_div(one.have * 100, one.wanted)
+
+
+def is_never_stale(seen: Observation, hpa: Hpa) -> bool:
+    """Whether each metric calls for a count of its own: measured, absolute, and outside its tolerance, inside of which
+    a metric stands by whatever it finds (DESIGN 4)."""
+    readings = _readings(seen, hpa)
+    return all(one is not None and one.is_absolute and not one.is_tolerated for one in readings)
+
+
+def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...], bool]:
+    """What each measured metric calls for, and whether one has no value."""
+    readings = _readings(seen, hpa)
+    found = [_demand(one, _measured_pods(one.asked, seen)) for one in readings if one is not None]
+    return tuple(found), None in readings
+
+
+def _measured_pods(asked: _Asked, seen: Observation) -> int:
+    """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
+    others those that have been ready for as long as a measurement takes. The HPA's `currentReplicas` is the mailbox,
+    which in a joint decision is another count."""
+    assert seen.workload is not None
+    status = seen.workload.status
+    if asked.metric.type in ("Object", "External") and asked.source.target.average_value is not None:
+        return status.replicas or seen.workload.spec.replicas
+    latest = seen.now - MEASURED_AFTER
+    if seen.pods.ready_since:
+        return bisect_right(seen.pods.ready_since, latest)
+    return seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
+
+
+def _demand(one: _Reading, counted: int) -> MetricDemand:
+    asked, source, target = one.asked, one.asked.source, one.asked.source.target
+    resource: Resource | None = None
+    if asked.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
+        resource = "cpu" if source.name == "cpu" else "memory"
+    requested = per_pod = None
+    if resource is not None and one.is_absolute:
+        per_pod = _amount(resource, target.average_value)
+    elif resource is not None and target.average_utilization:
+        used = _amount(resource, one.measured.current.average_value)
+        requested = None if used is None else ceil_div(used * counted * 100, target.average_utilization)
+    return MetricDemand(
+        label=_label(asked.metric, source),
+        pods=max(0, min(ceil_div(one.have * counted * MICRO, one.wanted), MOST_PODS)),
+        absolute=one.is_absolute,
+        tolerance=int(asked.up * FULL),
+        resource=resource,
+        container=source.container,
+        requested=requested,
+        per_pod=per_pod,
+        counted=counted,
+        utilization=target.average_utilization or 0,
+    )
+
+
+def _label(metric: Metric, source: MetricSource) -> str:
+    """The metric in words."""
+    if metric.type == "ContainerResource":
+        return f"{source.name} of {source.container}"
+    return source.name or f"{metric.type} {source.metric.name}"
+
+
+def _amount(resource: Resource, quantity: str | int | float | None) -> int | None:
+    """A quantity in millicores or bytes; None where there is none, or it can't be read."""
+    try:
+        return None if quantity is None else min(parse_resource(resource, quantity), LARGEST)
+    except QuantityError:
+        return None
+
+
+@remembered
+def _asked(spec: HpaSpecRead, settings: Settings) -> tuple[_Asked, ...]:
+    up, down = _tolerance(spec, settings, up=True), _tolerance(spec, settings, up=False)
+    return tuple(
+        _Asked(metric, metric.source() or _NO_SOURCE, _identity(metric), up, down)
+        for metric in spec.metrics or _DEFAULT_METRICS
+    )
+
+
+def _proposal(one: _Reading, seen: Observation, hpa: Hpa) -> int:
+    """The count that one metric calls for."""
+    assert seen.workload is not None and seen.spec is not None
+    if one.is_tolerated:
+        return seen.workload.spec.replicas
+    if seen.spec.joint:
+        counted = _measured_pods(one.asked, seen)
+    else:
+        counted = _counted_pods(one.asked, hpa, seen.workload, seen.pods)
+    return ceil_div(one.have * counted, one.wanted)
+
+
+def _identity(metric: Metric) -> tuple[object, ...]:
+    source = metric.source() or _NO_SOURCE
+    return (metric.type, source.name, source.container, source.metric.name, source.described_object)
+
+
+def _measurement(
+    index: int, asked: _Asked, hpa: Hpa, others: dict[tuple[object, ...], Metric]
+) -> MetricSource | None:
+    """What was measured of a metric. The status lists the metrics in the order of the spec (`computeReplicasForMetrics`
+    in podautoscaler/horizontal.go), which tells those apart that differ by their label selector alone. `others` is
+    filled with what is measured, the first of each name, when one is not in its place."""
+    measured = hpa.status.current_metrics or []
+    if index < len(measured) and _identity(measured[index]) == asked.identity:
+        return measured[index].source()
+    if not others:
+        for candidate in measured:
+            others.setdefault(_identity(candidate), candidate)
+    found = others.get(asked.identity)
+    return None if found is None else found.source()
+
+
+def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
+    """Measured over wanted, as numerator and denominator; None when either is missing or does not parse."""
+    try:
+        if target.average_utilization:
+            if current.average_utilization is None:
+                return None
+            return current.average_utilization, target.average_utilization
+        for wanted, have in ((target.average_value, current.average_value), (target.value, current.value)):
+            if wanted is not None and have is not None and (divisor := parse_quantity(wanted)) > 0:
+                measured = parse_quantity(have)
+                return measured.numerator * divisor.denominator, measured.denominator * divisor.numerator
+    except QuantityError:
+        return None
+    return None
+
+
+def _tolerance(spec: HpaSpecRead, settings: Settings, *, up: bool) -> Fraction:
+    rules = None
+    if spec.behavior is not None:
+        rules = spec.behavior.scale_up if up else spec.behavior.scale_down
+    if rules is not None and rules.tolerance is not None:
+        try:
+            return max(Fraction(0), parse_quantity(rules.tolerance))
+        except QuantityError:
+            pass
+    return _parts_per_million(settings.hpa_tolerance_ppm)
+
+
+@lru_cache
+def _parts_per_million(ppm: int) -> Fraction:
+    return Fraction(ppm, FULL)
+
+
+def _counted_pods(asked: _Asked, hpa: Hpa, workload: Workload, pods: PodsSeen) -> int:
+    """The pods the HPA counted: for CPU and for `Value` targets the ready ones, for other pod metrics the running ones,
+    for `AverageValue` of Object and External `status.replicas`. Not more than there were when it measured; where no pod
+    is known, as many."""
+    status, metric, source = workload.status, asked.metric, asked.source
+    seen = hpa.status.current_replicas or status.replicas or workload.spec.replicas
+    if metric.type in ("Object", "External"):
+        if source.target.average_value is not None:
+            return seen
+        counted = pods.ready or status.ready_replicas
+    elif source.name == "cpu":
+        counted = pods.ready or status.ready_replicas
+    else:
+        counted = pods.running or status.replicas
+    return min(counted or seen, seen)

@@ -1,0 +1,63 @@
+"""Recommendations that are older than three periods of their recommender (docs/decisions/0024).
+
+The VPA's recommender has no heartbeat: it writes a VPA's status only where that changes. What changes with each of
+its periods, as long as pods are measured, is the upper bound of memory: the 95th percentile times 1 + 1 / (days of
+history) (`WithConfidenceMultiplier` in pkg/recommender/logic/estimator.go). So a status whose upper bound of memory
+must move and which is not written any more comes from a recommender that is down, or that has no metrics. Where that
+bound may stand still (held by maxAllowed or by the recommender's minimum, rounded, no memory at all, another
+recommender than the default one), nothing is reported.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from hvpa.api.objects.read_models import ContainerRecommendation, Vpa
+from hvpa.core.values.clock import Present, after
+from hvpa.core.workload.containers import amount
+
+PERIODS: Final = 3
+"""How many of the recommender's periods a recommendation may be old."""
+_DAY: Final = dt.timedelta(days=1)
+_MINUTES: Final = 1440
+"""Samples of a day: the recommender's history counts days, or samples by this number."""
+_SEEN_BYTES: Final = 2
+"""A bound that moves by less than this in a minute may stand for some."""
+_ROUNDED_TO: Final = 1024
+"""A bound that is a multiple of this, or has a suffix, is one of a recommender that rounds (`--round-memory-bytes`,
+`--humanize-memory`), but for one in a thousand. Example: 380258472 is not rounded, 363Mi and 380633088 are."""
+
+
+def silent_since(vpa: Vpa, present: Present, period: dt.timedelta) -> dt.datetime | None:
+    """When the recommender last wrote the status of a VPA that it should have written since; None where that is not
+    known, or not long ago. Example: last written at 10:00, and its period is a minute: reported from 10:03 on."""
+    written = vpa.metadata.written_at()
+    if written is None or not must_change(vpa):
+        return None
+    return written if present.is_past(after(written, PERIODS * period)) else None
+
+
+def must_change(vpa: Vpa) -> bool:
+    """Whether the status of a VPA must change with each of the recommender's periods."""
+    recommendation, created = vpa.status.recommendation, vpa.metadata.creation_timestamp
+    written = vpa.metadata.written_at()
+    if recommendation is None or created is None or written is None or vpa.spec.recommenders:
+        return False
+    days = max(1.0, (written - created) / _DAY)
+    found = recommendation.container_recommendations or ()
+    return any(_is_moving(vpa, one, days) for one in found)
+
+
+def _is_moving(vpa: Vpa, one: ContainerRecommendation, days: float) -> bool:
+    """U × (1 + 1 / days) falls by U / days² / 1440 in a minute: of 1 GiB after 100 days, by 75 bytes."""
+    target, upper = amount(one.target, "memory"), amount(one.upper_bound, "memory")
+    if target is None or upper is None or upper <= target or _is_rounded(one.upper_bound["memory"]):
+        return False
+    most = amount(vpa.spec.policy(one.container_name).max_allowed, "memory")
+    return (most is None or upper < most) and upper >= _SEEN_BYTES * _MINUTES * days * days
+
+
+def _is_rounded(bound: object) -> bool:
+    text = str(bound)
+    return not text.isdecimal() or int(text) % _ROUNDED_TO == 0

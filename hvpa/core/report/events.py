@@ -1,0 +1,64 @@
+"""A decision's events beside those of its step: a change of what blocks, a condition that needs somebody to act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.values import text
+from hvpa.core.gates.gates import MAX_STEP, MEASUREMENT
+from hvpa.core.model import Event, Scene
+from hvpa.core.report.remedies import advised, entered
+from hvpa.core.report.summary import Judgement, blocked_text
+
+PASSING = frozenset({MEASUREMENT, MAX_STEP})
+"""Gates that follow a step, for a minute at most: no event."""
+_SCALING = ("Ready", "HpaActive", "VpaActive")
+_COMPARED = 2048
+"""Characters of warnings by which it is told whether they stand in a condition's message, which has an end."""
+
+
+def events_of(seen: Scene, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
+    """An event for each change of what blocks, and for each condition that begins to need somebody to act. (Steps have
+    theirs in `hvpa.core.report.step_events`.)"""
+    if status is seen.status:
+        return ()
+    events = list(_block_events(seen, judged, status))
+    if status.conditions is not seen.status.conditions:
+        events += _condition_events(seen, status)
+    return tuple(events)
+
+
+def _block_events(seen: Scene, judged: Judgement, status: HvpaStatus) -> Iterable[Event]:
+    known = {
+        (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
+    }
+    for entry in judged.blocked:
+        if entry.reason in PASSING:
+            continue
+        if (entry.reason, entry.axis, entry.direction, entry.container, entry.resource) not in known:
+            yield Event("Normal", "ScalingBlocked", blocked_text(entry))
+    passed = any(reason not in PASSING for reason, *_ in known) and not judged.blocked
+    if passed and _scales(seen, status):
+        yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
+
+
+def _scales(seen: Scene, status: HvpaStatus) -> bool:
+    """Whether both axes are scaled as before: what is no longer wanted since scaling has stopped was not unblocked."""
+    if list(entered(seen.status, status)):
+        return False
+    before = {one.type: one.status for one in seen.status.conditions}
+    return all(
+        one.status == "True" or before.get(one.type) != "True"
+        for one in status.conditions
+        if one.type in _SCALING
+    )
+
+
+def _condition_events(seen: Scene, status: HvpaStatus) -> Iterable[Event]:
+    for entry in entered(seen.status, status):
+        yield Event("Warning", entry.reason, advised(entry.reason, entry.message))
+    told = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
+    ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
+    if told and text.told(told, _COMPARED).removesuffix("…") not in ready_before:
+        yield Event("Warning", "SpecWarning", text.told(told))

@@ -1,0 +1,133 @@
+"""Condition `Ready`: True only where the workload is what the recommendations and the user's own limits ask for
+(docs/decisions/0024). Everything that keeps it from that is in the message, and the first of it is the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hvpa.api.hvpa.status import Refusal
+from hvpa.api.values.quantity import format_resource
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.gates.gates import CONTESTED, REFUSED
+from hvpa.core.model import Axis, Finding, Scene
+from hvpa.core.report.failures import failures
+from hvpa.core.report.summary import Judgement, blocked_text, saturation
+from hvpa.core.values.clock import Present
+from hvpa.core.workload.governed import governed, recommended
+from hvpa.core.workload.pod_level import cut_short
+
+RECONCILED: Final = "Reconciled"
+"""The workload is what the recommendations ask for."""
+HELD_BACK: Final = "HeldBack"
+"""A gate of the user's own, or one that opens within minutes, holds back what the recommendations ask for."""
+SATURATED: Final = "Saturated"
+"""More is needed than the user's bounds allow."""
+HPA_INACTIVE: Final = "HpaInactive"
+"""The HPA's recommendation is not used although one is configured."""
+VPA_INACTIVE: Final = "VpaInactive"
+"""The VPA's recommendation is not used although one is configured."""
+
+Told = tuple[bool, Finding]
+"""A condition: whether it holds, and why."""
+
+
+def ready(
+    seen: Scene, present: Present, judged: Judgement, hpa: Told, vpa: Told, contested: Told
+) -> tuple[bool, Finding]:
+    """Whether the workload is what it should be, given the conditions `HpaActive`, `VpaActive` and `Contested`."""
+    if seen.problem is not None or seen.spec is None:
+        return False, seen.problem or Finding("InvalidSpec", "the spec can't be read")
+    if not seen.hpa.configured and not seen.vpa.configured:
+        why = "neither spec.hpa nor spec.vpa is to be deployed or names an object"
+        return False, Finding("NoRecommender", why)
+    if judged.scaled_to_zero:
+        return True, Finding("ScaledToZero", "the target has 0 replicas and is left alone")
+    applies = seen.spec.mode == "Apply"
+    problems = [
+        *(_obstacles(seen, present, judged, contested) if applies else ()),
+        *_inactive(seen, hpa, vpa),
+    ]
+    if problems:
+        return False, Finding(problems[0].reason, "; ".join(one.message for one in problems))
+    if not applies:
+        why = f"mode {seen.spec.mode}: nothing is changed; status.recommended has what mode Apply would set"
+        return True, Finding(seen.spec.mode, why)
+    held = "; ".join(blocked_text(entry) for entry in judged.blocked)
+    if limits := _limits(seen, judged):
+        return True, Finding(SATURATED, "; ".join((*limits, *([held] if held else ()))))
+    if held:
+        return True, Finding(HELD_BACK, held)
+    return True, Finding(RECONCILED, "the workload follows its recommendations")
+
+
+def _obstacles(seen: Scene, present: Present, judged: Judgement, contested: Told) -> Iterable[Finding]:
+    """What somebody else, the API server or the workload itself does against it."""
+    if contested[0]:
+        yield Finding(CONTESTED, contested[1].message)
+    if refused := refusals(seen, judged):
+        yield Finding(REFUSED, _refused_text(refused, judged))
+    yield from failures(seen, present)
+
+
+def _inactive(seen: Scene, hpa: Told, vpa: Told) -> Iterable[Finding]:
+    """Recommenders that are configured and can't be used."""
+    for name, reason, configured, (holds, why) in (
+        ("HPA", HPA_INACTIVE, seen.hpa.configured, hpa),
+        ("VPA", VPA_INACTIVE, seen.vpa.configured, vpa),
+    ):
+        if configured and not holds:
+            yield Finding(reason, f"the {name}'s recommendation is not used, {why.reason}: {why.message}")
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+def _limits(seen: Scene, judged: Judgement) -> tuple[str, ...]:
+    """The user's bounds that leave less than is needed, in words."""
+    if judged.joint is not None:
+        return saturation(judged.joint)
+    return (*_replica_limit(judged), *_size_limits(seen))
+
+
+def _replica_limit(judged: Judgement) -> Iterable[str]:
+    upper = judged.upper
+    if judged.wish.beyond_max and upper is not None and (judged.target or 0) >= upper:
+        yield f"the HPA asks for more replicas than maxReplicas, {upper}"
+
+
+def _size_limits(seen: Scene) -> Iterable[str]:
+    """Requests that are as large as they may be while the VPA's target is not below that."""
+    assert seen.workload is not None
+    if not seen.vpa.in_charge or seen.vpa.problem is not None:
+        return
+    for slot in recommended(seen):
+        upper = slot.bounds.upper
+        if upper is not None and slot.current >= upper and slot.target >= upper:
+            most = format_resource(slot.resource, upper)
+            yield f"{slot.container} {slot.resource}: the VPA's target is not below maxAllowed, {most}"
+    if seen.workload.spec.template.spec.resources is not None and (
+        short := cut_short(recommended(seen), governed(seen))
+    ):
+        yield f"the pod template's own resources (spec.template.spec.resources) leave less: {', '.join(short)}"
+
+
+# --- what the API server refused -------------------------------------------------------------------------------------
+def refusals(seen: Scene, judged: Judgement) -> tuple[tuple[Axis, Refusal], ...]:
+    """The axes on which a change is held back because the API server refused it, and its message."""
+    held = {entry.axis for entry in judged.blocked if entry.reason == REFUSED}
+    records: tuple[tuple[Axis, Refusal | None], ...] = (
+        ("horizontal", seen.horizontal.refused),
+        ("vertical", seen.vertical.refused),
+    )
+    return tuple([(axis, record) for axis, record in records if axis in held and record is not None])
+
+
+def refusal_text(axis: Axis, record: Refusal) -> str:
+    """What was refused, with the API server's message."""
+    what = "replicas" if axis == "horizontal" else "requests"
+    return f"the API server refused to change {what}: {record.message}"
+
+
+def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], judged: Judgement) -> str:
+    parts = [refusal_text(axis, record) for axis, record in refused]
+    retries = [entry.until for entry in judged.blocked if entry.reason == REFUSED and entry.until is not None]
+    return "; ".join([*parts, *(f"retrying at {readable_timestamp(when)}" for when in sorted({*retries}))])

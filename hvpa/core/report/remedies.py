@@ -1,0 +1,122 @@
+"""Which conditions need somebody to act, and what to do about each reason: the one table that events, the log, `hvpa
+explain` and docs/remedies.md share.
+
+What belongs here: reasons of conditions and their remedies. Causes belong in a condition's message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
+from hvpa.api.values import text
+
+EXPECTED: Final = frozenset(
+    {
+        *("NotConfigured", "NotReady", "HpaCreated", "VpaCreated", "HpaAwaited", "VpaAwaited"),
+        *("NoMetrics", "NoRecommendation", "NoPods", "HpaInactive", "VpaInactive", "Contested"),
+    }
+)
+"""Reasons for an inactive axis that are part of a normal start, or reported by another condition."""
+NOTEWORTHY: Final = frozenset(
+    {"StaleWish", "UnknownContainer", "MissingRequest", "PodLevelResources", "ScaledToZero", "Saturated"}
+)
+"""Reasons that need somebody to act although the condition is as it should be."""
+REMEDIES: Final[Mapping[str, str]] = {
+    # Ready
+    "InvalidSpec": "Correct the field that the message names; `hvpa validate -f FILE` checks it offline",
+    "TargetNotFound": "Create the workload, or correct spec.targetRef",
+    "UnsupportedTarget": "Let spec.targetRef name a Deployment or StatefulSet of apps/v1 within these limits",
+    "TargetShared": "Delete all but one of these Hvpas, or set spec.mode of the others to Recommend",
+    "NoRecommender": "Set spec.hpa.deploy or spec.vpa.deploy to true, or name an existing object",
+    "ScaledToZero": "Scale the target to 1 or more when it is to be scaled again",
+    "Saturated": "Raise maxReplicas or maxAllowed, or reduce the load",
+    "Refused": "Change the policy, webhook or quota that refuses it, or lower maxReplicas and maxAllowed",
+    "WriteFailed": "Remove the cause that the API server's message names; the operator repeats the write",
+    "DecisionFailed": "Report it, with the line of the operator's log that has the traceback",
+    "ReplicaFailure": "Raise the quota, or change the webhook or LimitRange that refuses the pods",
+    "PodsNotCreated": "See the StatefulSet's Events (`kubectl describe statefulset`) for what refuses its pods",
+    "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on one",
+    "PodsNotStarting": "See `kubectl describe pod` of the pod that the message names",
+    "DeploymentPaused": "Resume it: `kubectl rollout resume`",
+    "ProgressDeadlineExceeded": "See `kubectl rollout status`, and the pods that are not ready",
+    # HpaActive
+    "HpaNotFound": "Create the HorizontalPodAutoscaler, or correct spec.hpa.name",
+    "ForeignHpa": "Delete the other HorizontalPodAutoscaler (or its ScaledObject), or let spec.hpa.selector match its "
+    "labels so that the Hvpa adopts it",
+    "NotRecommendationOnly": "Let the named HPA have this Hvpa as its scaleTargetRef, or set updateMode of the named "
+    "VPA to Off",
+    "TooManyMetrics": "Reduce the HPA's metrics",
+    "StaleWish": "Set --hpa-tolerance to kube-controller-manager's --horizontal-pod-autoscaler-tolerance",
+    "ScalingInactive": "See `kubectl describe hpa`",
+    "AmbiguousSelector": "Delete all but one of the HPAs that select these pods",
+    "InvalidSelector": "Correct the workload's selector",
+    "ScalingDisabled": "Set the HPA's replicas and minReplicas to more than 0",
+    "FailedGetScale": "Check that the HPA's scaleTargetRef exists; see `kubectl describe hpa`",
+    "FailedUpdateScale": "Check what refuses writes to the scale subresource; see `kubectl describe hpa`",
+    "InvalidMetricSourceType": "Correct the HPA's metrics",
+    # VpaActive
+    "VpaNotFound": "Create the VerticalPodAutoscaler, or correct spec.vpa.name",
+    "VpaNotServed": "Install the VerticalPodAutoscaler's CRDs and its recommender",
+    "ForeignVpa": "Set updateMode of the other VerticalPodAutoscaler to Off, or delete it",
+    "OtherTarget": "Let spec.vpa.name name a VPA of this workload",
+    "ConfigUnsupported": "Correct the VPA; see `kubectl describe vpa`",
+    "ConfigDeprecated": "Correct the VPA; see `kubectl describe vpa`",
+    "LowConfidence": "Wait until the VPA has more history; see `kubectl describe vpa`",
+    "RecommendationStale": "Check that the VPA's recommender runs and gets metrics (`kubectl top pods`)",
+    "UnknownContainer": "Nothing, if the container was removed; else correct the VPA's container policies",
+    "MissingRequest": "Set requests in the pod template, or leave it to the first recommendation",
+    "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
+    # Paused, Contested
+    "Paused": "Set spec.mode to Apply when the incident is over",
+    "SetBack": "With Argo CD, set ignoreDifferences for these fields and RespectIgnoreDifferences=true",
+}
+"""What to do, by reason: sentences without their full stop."""
+_METRICS: Final = (
+    "Check that metrics are served (`kubectl top pods`, or the adapter) and that all containers have requests"
+)
+FAMILIES: Final[Mapping[str, str]] = {"FailedGet": _METRICS, "FailedCompute": _METRICS}
+"""For families of reasons that kube-controller-manager gives (`FailedGetResourceMetric`, …)."""
+_OTHERWISE: Final = "See `hvpa explain` and docs/troubleshooting.md"
+LENGTH: Final = 1024
+"""Characters of a message with its remedy: the API server's limit for an Event's message."""
+
+
+def remedy(reason: str) -> str:
+    """What to do about a reason; where to look, for one that is not known."""
+    if reason in REMEDIES:
+        return REMEDIES[reason]
+    return next((told for prefix, told in FAMILIES.items() if reason.startswith(prefix)), _OTHERWISE)
+
+
+def advised(reason: str, message: str) -> str:
+    """A condition's message with the remedy at its end, once; a long message is cut so that the remedy fits."""
+    what = remedy(reason)
+    if what in message:
+        return text.told(message, LENGTH)
+    return f"{text.told(message, LENGTH - len(what) - 3).rstrip('.')}. {what}."
+
+
+def needs_action(one: StatusCondition) -> bool:
+    """Whether somebody has to act before a condition is as it should be again."""
+    if one.type == "ScalingBlocked":
+        return False
+    is_bad = one.status == ("True" if one.type in ("Contested", "Paused") else "False")
+    return (is_bad and one.reason not in EXPECTED) or one.reason in NOTEWORTHY
+
+
+def entered(before: HvpaStatus, after: HvpaStatus) -> Iterator[StatusCondition]:
+    """The conditions that need somebody to act, and did not for this reason before."""
+    known = {one.type: (one.status, one.reason) for one in before.conditions}
+    for one in after.conditions:
+        if needs_action(one) and known.get(one.type) != (one.status, one.reason):
+            yield one
+
+
+def left(before: HvpaStatus, after: HvpaStatus) -> Iterator[tuple[StatusCondition, StatusCondition]]:
+    """The conditions that needed somebody to act and no longer do: as they were, and as they are."""
+    now = {one.type: one for one in after.conditions}
+    for one in before.conditions:
+        if needs_action(one) and (then := now.get(one.type)) is not None and not needs_action(then):
+            yield one, then

@@ -1,0 +1,94 @@
+"""What was made of both axes, before it is put into words; and the words that several reports share."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+import msgspec
+
+from hvpa.api.hvpa.status import HorizontalAxis, VerticalAxis
+from hvpa.api.values.quantity import Resource, format_resource, readable_change, readable_resource
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.model import Axis, Blocked, ContainerResources, Direction, JointView
+from hvpa.core.recommenders.desired_replicas import Wish
+from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.weight import Weight
+
+
+class Judgement(msgspec.Struct, frozen=True, gc=False):
+    """What was made of both axes, before it is put into words. All empty where nothing could be judged."""
+
+    wish: Wish = Wish(None)
+    weight: Weight | None = None
+    target: int | None = None
+    recommended_replicas: int | None = None
+    containers: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
+    recommended: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
+    changed: frozenset[str] = frozenset()
+    horizontal: HorizontalAxis | None = None
+    vertical: VerticalAxis | None = None
+    blocked: tuple[Blocked, ...] = ()
+    steps: tuple[str, ...] = ()
+    applied: tuple[tuple[Axis, Direction], ...] = ()
+    scaled_to_zero: bool = False
+    young_until: dt.datetime | None = None
+    without_request: tuple[str, ...] = ()
+    joint: JointView | None = None
+    upper: int | None = None
+    """maxReplicas, where there is an HPA."""
+
+
+def amount(entry: Blocked, value: int) -> str:
+    """A blocked change's value as it is written: replicas, or a quantity."""
+    return str(value) if entry.resource is None else format_resource(entry.resource, value)
+
+
+def blocked_text(entry: Blocked) -> str:
+    """A blocked change in words."""
+    what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
+    until = "" if entry.until is None else f" until {readable_timestamp(entry.until)}"
+    return f"{what} {' -> '.join(change(entry))} held by {entry.reason}{until}"
+
+
+def change(entry: Blocked) -> tuple[str, str]:
+    """A blocked change's two values for people: from and to."""
+    if entry.resource is None:
+        return str(entry.current), str(entry.wanted)
+    return readable_change(entry.resource, entry.current, entry.wanted)
+
+
+def saturation(view: JointView) -> tuple[str, ...]:
+    """What can't be served although replicas and requests are at their ends, in words. Amounts that are needed are
+    rounded up to two digits, so that the words stay the same while demand moves a little."""
+    wanted, slots = view.wanted, {slot.key: slot for slot in view.slots}
+    counts = view.path.counts
+    replicas = counts.upper or wanted.replicas
+    most_of = "as many as there are" if counts.lower == counts.upper else "maxReplicas"
+    told = []
+    for key in wanted.saturated:
+        extent, slot = view.path.lanes[key].extent, slots[key]
+        size = extent.upper or slot.size
+        most = replicas * extent.reserve.work(size)
+        needed = slot.present if (slot.present or 0) > most else slot.usual
+        about, each, together = [
+            readable_resource(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
+        ]
+        told.append(
+            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas ({most_of}) of {each} "
+            f"(the largest size allowed) serve {together}"
+        )
+    return tuple(told)
+
+
+def _rounded(value: int) -> int:
+    """Rounded up to two digits."""
+    unit = 1
+    while value >= 100 * unit:
+        unit *= 10
+    return ceil_div(value, unit) * unit
+
+
+def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:
+    """Requests or limits as they are written."""
+    return {name: format_resource(name, value) for name, value in amounts.items()}

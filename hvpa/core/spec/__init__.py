@@ -1,0 +1,1 @@
+"""What is wrong or doubtful in a spec and no schema can say."""

@@ -1,0 +1,125 @@
+"""Amounts of CPU and memory that are quantities and surely not meant: `memory: 128m`, `averageValue: 300` for CPU.
+
+What belongs here: quantities as a user wrote them, so the spec as plain values. It is valid already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from hvpa.api.values.quantity import CPU, MEMORY, parse_quantity
+from hvpa.core.spec.review import Remark
+
+Use = Literal["least", "most", "change"]
+"""What an amount is for: a pod's or container's own size or part of it, an upper bound, or the size of a change."""
+
+_Amount = tuple[str, str, Any, Use]
+"""Where it stands, of which resource, how much, and what for."""
+_RESOURCES: Final = (CPU, MEMORY)
+_MAPS: Final[dict[str, Use]] = {"minAllowed": "least", "maxAllowed": "most", "maxResources": "most"}
+"""Fields that hold amounts by resource."""
+_PARAMS: Final[dict[str, Use]] = {
+    "minChange": "change",
+    "limitsRequestsGapScaleParams": "change",
+    "overlap": "change",
+    "baseResourcesPerReplica": "change",
+}
+"""Fields that hold `value` and `percentage` by resource."""
+_SOURCES: Final = ("resource", "containerResource")
+_SMALLEST_MEMORY: Final = 10**6
+"""Bytes that no container runs in."""
+_SMALLEST_CHANGE: Final = 1000
+"""Bytes: requests are set in whole kilobytes. One byte is taken for "any change"."""
+_LARGEST_MEMORY: Final = 64 * 2**40
+"""Bytes, 64Ti: above the largest machines."""
+_CORES: Final[dict[Use, int]] = {"least": 64, "most": 256, "change": 64}
+"""Cores from which thousandths were meant: few containers need so many, as a bound they may be allowed to."""
+_SUFFIX: Final = re.compile(r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$")
+_BELOW_ONE: Final = ("n", "u", "m")
+
+
+def review_amounts(spec: Any) -> tuple[Remark, ...]:
+    """The remarks on the amounts in a valid spec, in the order in which they stand there."""
+    return tuple(
+        Remark(path, *remark)
+        for path, resource, amount, use in _amounts(spec, "spec")
+        for remark in (_memory(str(amount), use) if resource == MEMORY else _cpu(str(amount), use),)
+        if remark is not None
+    )
+
+
+def _amounts(value: Any, path: str) -> Iterator[_Amount]:
+    """Each amount of CPU or memory at or below a path."""
+    if isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _amounts(entry, f"{path}[{index}]")
+    if not isinstance(value, dict):
+        return
+    for key, entry in value.items():
+        below = f"{path}.{key}"
+        here = _of_field(key, entry, below) if isinstance(entry, dict) else None
+        yield from _amounts(entry, below) if here is None else here
+
+
+def _of_field(key: str, entry: dict[str, Any], path: str) -> list[_Amount] | None:
+    """The amounts of a field that holds some; None for another one."""
+    if key in _MAPS:
+        show = "{}.{}" if key == "maxResources" else "{}[{}]"  # as paths name entries of maps
+        return [(show.format(path, one), one, entry[one], _MAPS[key]) for one in _RESOURCES if one in entry]
+    if key in _PARAMS:
+        return [
+            (f"{path}.{one}.value", one, entry[one]["value"], _PARAMS[key])
+            for one in _RESOURCES
+            if "value" in entry.get(one, {})
+        ]
+    if key in _SOURCES and entry.get("name") in _RESOURCES:
+        return list(_of_metric(entry, path))
+    return None
+
+
+def _of_metric(source: dict[str, Any], path: str) -> Iterator[_Amount]:
+    if "targetAverageValue" in source:
+        yield f"{path}.targetAverageValue", source["name"], source["targetAverageValue"], "least"
+    elif "averageValue" in source.get("target", {}):
+        yield f"{path}.target.averageValue", source["name"], source["target"]["averageValue"], "least"
+
+
+def _memory(amount: str, use: Use) -> tuple[str, str] | None:
+    size = parse_quantity(amount)
+    suffix = _suffix(amount)
+    number = amount.removesuffix(suffix)
+    if suffix in _BELOW_ONE and size > 0:
+        unit = {"m": "thousandths", "u": "millionths", "n": "billionths"}[suffix]
+        return f"{amount} of memory is {number} {unit} of a byte", f"write {number}Mi for mebibytes"
+    if (use == "change" and 1 < size < _SMALLEST_CHANGE) or (use != "change" and 0 < size < _SMALLEST_MEMORY):
+        remedy = (
+            f"write {number}Mi for mebibytes"
+            if not suffix
+            else "check the unit: Mi is a mebibyte, Gi a gibibyte"
+        )
+        return f"{amount} of memory is {float(size):,.10g} bytes", remedy
+    if size > _LARGEST_MEMORY:
+        return (
+            f"{amount} of memory is more than a machine has",
+            "check the unit: Mi is a mebibyte, Gi a gibibyte",
+        )
+    return None
+
+
+def _cpu(amount: str, use: Use) -> tuple[str, str] | None:
+    cores = parse_quantity(amount)
+    if cores < _CORES[use]:
+        return None
+    suffix = _suffix(amount)
+    remedy = (
+        f"write {amount}m for thousandths of a core"
+        if not suffix
+        else "CPU is counted in cores: 500m is half of one"
+    )
+    return f"{amount} of CPU is {float(cores):,.10g} cores", remedy
+
+
+def _suffix(amount: str) -> str:
+    return str(_SUFFIX.findall(amount)[0])

@@ -1,0 +1,87 @@
+"""What a spec can get wrong and no schema can tell: cron expressions and names of time zones that are well formed.
+
+Their form is checked by the models (`hvpa.api.schema.cron`), as by the API server.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from croniter import CroniterError, croniter
+
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.schema.base import FieldError
+from hvpa.api.schema.cron import COUNT_MESSAGE, FIELDS, ZONE, ZONE_MESSAGE, schedule_fault
+
+SUPPORTED_KINDS = ("Deployment", "StatefulSet")
+
+_RANDOM: Final = re.compile(r"\b[rh]\b", re.IGNORECASE | re.ASCII)
+"""croniter's random and hashed fields."""
+_SOME_DAY: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+"""Where the search for a first match starts; any day does."""
+
+
+def spec_problems(spec: HvpaSpec) -> tuple[FieldError, ...]:
+    """What is wrong with the maintenance windows' schedules and time zones, each with its path."""
+    problems = []
+    for index, window in enumerate(spec.maintenance_windows):
+        path = f"spec.maintenanceWindows[{index}]"
+        if (problem := schedule_problem(window.schedule)) is not None:
+            problems.append(FieldError(f"{path}.schedule", problem))
+        if not is_time_zone(window.time_zone):
+            problems.append(FieldError(f"{path}.timeZone", f"{ZONE_MESSAGE}; it is {window.time_zone!r}"))
+    return tuple(problems)
+
+
+@lru_cache(maxsize=1024)
+def schedule_problem(text: str) -> str | None:
+    """Why this is no expression of five fields, and no alias such as @daily, that comes true at some time; None where
+    it is one. Names the field that is wrong, and what may stand in it.
+
+    croniter's random fields (`R`) are none: a window must be at the same time for whoever asks.
+    """
+    fields = text.split()
+    if not text.startswith("@") and len(fields) != len(FIELDS):
+        return f"{COUNT_MESSAGE}; it is {text!r}"
+    if (fault := schedule_fault(text)) is not None:
+        return fault
+    if _RANDOM.search(text):
+        return f"must be the same time for all: R and H (a random and a hashed time) are not known; it is {text!r}"
+    if not croniter.is_valid(text):
+        return _wrong_field(fields)
+    try:
+        croniter(text, _SOME_DAY).get_next()
+    except CroniterError:  # the 30th of February
+        return f"must come true at some time: {text!r} names a day that no month has"
+    return None
+
+
+def is_schedule(text: str) -> bool:
+    """Whether this is an expression of five fields, or an alias such as @daily, and comes true at some time."""
+    return schedule_problem(text) is None
+
+
+def _wrong_field(fields: list[str]) -> str:
+    """Which field croniter refuses by itself, the others being stars."""
+    for index, (field, found) in enumerate(zip(FIELDS, fields, strict=False)):
+        alone = ["*"] * len(FIELDS)
+        alone[index] = found
+        if not croniter.is_valid(" ".join(alone)):
+            return f"{field.message}; it is {found!r}"
+    return f"{COUNT_MESSAGE}; it is {' '.join(fields)!r}"
+
+
+@lru_cache(maxsize=1024)
+def is_time_zone(name: str) -> bool:
+    """Whether the IANA time zone database has a zone of this name."""
+    if ZONE.fullmatch(name) is None:
+        return False
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError, ValueError):  # OSError: a folder of zones, such as Europe
+        return False
+    return True

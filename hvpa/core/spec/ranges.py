@@ -1,0 +1,223 @@
+"""Bounds, thresholds and waits that leave a direction nothing to do, although each of them is valid.
+
+What belongs here: checks of one Hvpa's spec by itself. A direction whose update mode is Off changes nothing on purpose
+and gets no remark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hvpa.api.hvpa.resource import HvpaSpec, ScaleType
+from hvpa.api.values.duration import format_duration
+from hvpa.api.values.quantity import Resource, readable_resource
+from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, params_of
+from hvpa.core.spec.review import Remark, deployed_hpa, has_hpa, has_vpa
+from hvpa.core.values.arithmetic import ceil_div, threshold
+from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import RESOURCES, amount
+
+DAY: Final = dt.timedelta(days=1)
+"""The VPA's recommender weighs a day-old sample half: after a longer wait another request is recommended."""
+HISTORY: Final = 8 * DAY
+"""What the VPA's recommender remembers, by default (`--memory-aggregation-interval-count`)."""
+POLICIES: Final = "spec.vpa.template.spec.resourcePolicy.containerPolicies"
+_HPA: Final = "spec.hpa.template.spec"
+
+
+def review_ranges(spec: HvpaSpec) -> tuple[Remark, ...]:
+    """The remarks on a spec."""
+    found = (_requests, _replicas, _behavior, _waits, _nothing_moves)
+    return tuple(remark for check in found for remark in check(spec))
+
+
+def is_off(direction: ScaleType) -> bool:
+    """Whether a direction is switched off."""
+    return direction.update_policy.update_mode == "Off"
+
+
+# --- requests ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The requests that a container policy allows of one resource."""
+
+    path: str
+    resource: Resource
+    least: int
+    most: int
+
+    @property
+    def width(self) -> int:
+        """The largest change within it."""
+        return self.most - self.least
+
+    def __str__(self) -> str:
+        return f"{self.shown(self.least)} to {self.shown(self.most)}"
+
+    def shown(self, value: int) -> str:
+        """A request for people."""
+        return readable_resource(self.resource, value)
+
+
+def _ranges(spec: HvpaSpec) -> Iterator[_Range]:
+    """Those of the VPA's template that have an upper end."""
+    template = spec.vpa.template.spec
+    policy = None if template is None or not spec.vpa.deploy else template.resource_policy
+    for index, one in enumerate(() if policy is None else policy.container_policies):
+        controlled = RESOURCES if one.controlled_resources is None else one.controlled_resources
+        for resource in () if one.mode == "Off" else controlled:
+            most = amount(one.max_allowed, resource)
+            if most is not None:
+                path = f"{POLICIES}[{index}].maxAllowed[{resource}]"
+                yield _Range(path, resource, amount(one.min_allowed, resource) or 0, most)
+
+
+def _requests(spec: HvpaSpec) -> Iterator[Remark]:
+    vpa = spec.vpa
+    if is_off(vpa.scale_up) and is_off(vpa.scale_down):
+        return
+    for one in _ranges(spec):
+        if one.width == 0:
+            yield Remark(
+                one.path,
+                f"minAllowed and maxAllowed are both {one.shown(one.most)}: the {one.resource} request is set to that"
+                " once and never changes",
+                f"raise maxAllowed; or leave {one.resource} out of controlledResources, if it is not to be scaled",
+            )
+            continue
+        if not is_off(vpa.scale_up):
+            yield from _rise(spec, one)
+        if not is_off(vpa.scale_down) and (least := _least_change(vpa.scale_down, one, one.most)) > one.width:
+            yield Remark(
+                one.path, _too_small("scaleDown", spec, one, least, "lowered"), _wider("scaleDown", one)
+            )
+
+
+def _rise(spec: HvpaSpec, one: _Range) -> Iterator[Remark]:
+    """A range in which no rise is as large as minChange; some of them are made after minChangeTimeout."""
+    least = _least_change(spec.vpa.scale_up, one, one.least)
+    if least <= one.width:
+        return
+    reason = _too_small("scaleUp", spec, one, least, "raised")
+    if min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
+        reason += (
+            f" before minChangeTimeout ({format_duration(spec.vpa.scale_up.min_change_timeout)}) is over"
+        )
+    yield Remark(one.path, reason, _wider("scaleUp", one))
+
+
+def _least_change(direction: ScaleType, one: _Range, current: int) -> int:
+    params = params_of(direction.min_change, one.resource)
+    if params.value is None and params.percentage is None:
+        return DEFAULT_MIN_CHANGE[one.resource]
+    return threshold(params.value, params.percentage, current)
+
+
+def _too_small(name: str, spec: HvpaSpec, one: _Range, least: int, verb: str) -> str:
+    alone = " alone" if spec.joint else ""
+    return (
+        f"requests may be {one}, and {name}.minChange is {one.shown(least)}: the {one.resource} request is never"
+        f" {verb}{alone}"
+    )
+
+
+def _wider(name: str, one: _Range) -> str:
+    return f"set a smaller spec.vpa.{name}.minChange.{one.resource}.value, or move minAllowed and maxAllowed apart"
+
+
+# --- replicas ---------------------------------------------------------------------------------------------------
+def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
+    """A minChange that no change between minReplicas and maxReplicas reaches."""
+    template = deployed_hpa(spec)
+    if template is None:
+        return
+    fewest, most = template.min_replicas or 1, template.max_replicas
+    for name, direction, current, verb in (
+        ("scaleUp", spec.hpa.scale_up, fewest, "added"),
+        ("scaleDown", spec.hpa.scale_down, most, "taken away"),
+    ):
+        params = direction.min_change.replicas
+        least = threshold(params.value, params.percentage, current)
+        if fewest < most and not is_off(direction) and least > most - fewest:
+            yield Remark(
+                f"spec.hpa.{name}.minChange.replicas",
+                f"replicas may be {fewest} to {most}, and minChange comes to {least}: none is ever {verb}",
+                "set a smaller value, or raise maxReplicas",
+            )
+
+
+def _behavior(spec: HvpaSpec) -> Iterator[Remark]:
+    template = deployed_hpa(spec)
+    behavior = None if template is None else template.behavior
+    if behavior is None or (is_off(spec.hpa.scale_up) and is_off(spec.hpa.scale_down)):
+        return
+    directions = (behavior.scale_up, behavior.scale_down)
+    if all(one is not None and one.select_policy == "Disabled" for one in directions):
+        yield Remark(
+            f"{_HPA}.behavior",
+            "selectPolicy is Disabled in both directions: the HPA never wants another number of replicas",
+            "take behavior out: this Hvpa holds back what is to be held back",
+        )
+
+
+# --- waits ------------------------------------------------------------------------------------------------------
+def _waits(spec: HvpaSpec) -> Iterator[Remark]:
+    hpa, vpa = spec.hpa, spec.vpa
+    after = "after each change of its axis"
+    waits = (
+        ("hpa.scaleDown.stabilizationDuration", has_hpa(spec), hpa.scale_down,
+         hpa.scale_down.stabilization_duration, DAY, f"no replica is taken away for {{}} {after}"),
+        ("vpa.scaleUp.stabilizationDuration", has_vpa(spec), vpa.scale_up,
+         vpa.scale_up.stabilization_duration, DAY, f"no request is raised for {{}} {after}"),
+        ("vpa.scaleDown.stabilizationDuration", has_vpa(spec), vpa.scale_down,
+         vpa.scale_down.stabilization_duration, HISTORY, f"no request is lowered for {{}} {after}"),
+        ("vpa.scaleDown.minHistory", has_vpa(spec), vpa.scale_down, vpa.scale_down.min_history, HISTORY,
+         "no request is lowered in the first {}, and the VPA's recommender remembers 8 days"),
+        ("vpa.scaleUp.minChangeTimeout", has_vpa(spec), vpa.scale_up, vpa.scale_up.min_change_timeout, DAY,
+         "a rise that is smaller than minChange waits for {}"),
+    )  # fmt: skip
+    for path, used, direction, wait, most, reason in waits:
+        if used and not is_off(direction) and wait > most:
+            yield Remark(
+                f"spec.{path}",
+                reason.format(format_duration(wait)),
+                f"use {format_duration(most)} at most; or updateMode: Off, if this direction is not to be scaled",
+            )
+
+
+# --- both axes --------------------------------------------------------------------------------------------------
+def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
+    """Both axes switched off, by update modes or by weights."""
+    if spec.mode != "Apply" or not (has_hpa(spec) or has_vpa(spec)):
+        return
+    replicas, requests = _why_no_replicas(spec), _why_no_requests(spec)
+    if replicas and requests:
+        yield Remark(
+            "spec",
+            f"nothing is scaled: {replicas}, and {requests}",
+            "set mode: Recommend to have recommendations only; else updateMode: Auto on the axis that is to be scaled",
+        )
+
+
+def _why_no_replicas(spec: HvpaSpec) -> str:
+    if not has_hpa(spec):
+        return "no HPA is deployed or named"
+    if is_off(spec.hpa.scale_up) and is_off(spec.hpa.scale_down):
+        return "spec.hpa is Off in both directions"
+    weights = spec.weights_ppm
+    if has_vpa(spec) and not spec.joint and weights and all(weight == FULL for weight in weights):
+        return "all weights are 100 percent vertical"
+    return ""
+
+
+def _why_no_requests(spec: HvpaSpec) -> str:
+    if not has_vpa(spec):
+        return "no VPA is deployed or named"
+    if is_off(spec.vpa.scale_up) and is_off(spec.vpa.scale_down):
+        return "spec.vpa is Off in both directions"
+    if has_hpa(spec) and not spec.joint and not any(spec.weights_ppm):
+        return "the vertical weight is 0 (requests are raised only at maxReplicas or after running out of memory)"
+    return ""

@@ -1,0 +1,270 @@
+"""What is valid in a spec and probably not meant: each remark with the field, the reason and a remedy.
+
+What belongs here: checks of one Hvpa's spec by itself. A remark must be true for whoever reads it: what works as
+written gets none. Amounts (`memory: 128m`) are in `hvpa.core.spec.amounts`, ranges and waits in
+`hvpa.core.spec.ranges`, other objects in `hvpa.cli.validate.object_set`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hvpa.api.hvpa.intervals import OVERLAPS, overlapping
+from hvpa.api.hvpa.resource import HpaTemplateSpec, HvpaSpec, VpaSpec
+from hvpa.api.values.duration import format_duration
+from hvpa.core.spec.check import SUPPORTED_KINDS
+from hvpa.core.values.weight import FULL
+
+LONG_WAIT: Final = dt.timedelta(hours=1)
+"""A wait before each scaling out that no load can be meant to see: the HPA itself allows an hour at most."""
+_INTERVALS: Final = "spec.weightBasedScalingIntervals"
+_TEMPLATE: Final = "spec.hpa.template.spec"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something that is probably not meant: the field, why, and what to do about it."""
+
+    path: str
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}; {self.remedy}"
+
+
+def review(spec: HvpaSpec) -> tuple[Remark, ...]:
+    """The remarks on a spec, in the order of `CHECKS`."""
+    return tuple(remark for check in CHECKS for remark in check(spec))
+
+
+def _recommenders(spec: HvpaSpec) -> Iterator[Remark]:
+    for axis, deploy, named, template in (
+        ("hpa", spec.hpa.deploy, spec.hpa.name, spec.hpa.template.spec),
+        ("vpa", spec.vpa.deploy, spec.vpa.name, spec.vpa.template.spec),
+    ):
+        if template is not None and not deploy and named is None:
+            yield Remark(
+                f"spec.{axis}.template",
+                "has no effect: deploy is not true",
+                f"set spec.{axis}.deploy: true, or take the template out",
+            )
+    if not (has_hpa(spec) or has_vpa(spec)):
+        yield Remark(
+            "spec",
+            "neither spec.hpa nor spec.vpa is deployed or named: nothing is scaled",
+            "set spec.hpa.deploy: true, spec.vpa.deploy: true, or both",
+        )
+
+
+def _target(spec: HvpaSpec) -> Iterator[Remark]:
+    if spec.target_ref.kind not in SUPPORTED_KINDS:
+        yield Remark(
+            "spec.targetRef.kind",
+            f"a {spec.target_ref.kind} is not scaled",
+            f"only {' and '.join(SUPPORTED_KINDS)} are supported",
+        )
+
+
+def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
+    template = deployed_hpa(spec)
+    directions = (spec.hpa.scale_up, spec.hpa.scale_down)
+    is_off = all(one.update_policy.update_mode == "Off" for one in directions)
+    if template is not None and not is_off and (template.min_replicas or 1) == template.max_replicas:
+        field = "maxReplicas" if template.min_replicas is None else "minReplicas"
+        yield Remark(
+            f"{_TEMPLATE}.{field}",
+            f"minReplicas and maxReplicas are both {template.max_replicas}: the number of replicas never changes",
+            "raise maxReplicas; or take spec.hpa out, if only requests are to be scaled",
+        )
+
+
+# --- intervals ------------------------------------------------------------------------------------------------
+def _interval_bounds(spec: HvpaSpec) -> Iterator[Remark]:
+    for index in overlapping(spec.weight_based_scaling_intervals):
+        yield Remark(f"{_INTERVALS}[{index}]", OVERLAPS, "let it begin where the one before it ends")
+    template = deployed_hpa(spec)
+    if template is None:
+        return
+    least, most = template.min_replicas or 1, template.max_replicas
+    for index, interval in enumerate(spec.weight_based_scaling_intervals):
+        path = f"{_INTERVALS}[{index}]"
+        start, last = interval.start_replica_count, interval.last_replica_count
+        if start is not None and start > most:
+            yield Remark(
+                f"{path}.startReplicaCount", f"{start} is above maxReplicas ({most}): it never counts", _FIT
+            )
+        elif last is not None and last < least:
+            yield Remark(
+                f"{path}.lastReplicaCount", f"{last} is below minReplicas ({least}): it never counts", _FIT
+            )
+        elif last is not None and last > most:
+            reason = f"{last} is above maxReplicas ({most}): there are never as many replicas"
+            yield Remark(f"{path}.lastReplicaCount", reason, _FIT)
+
+
+_FIT: Final = "fit the interval to minReplicas and maxReplicas, or change these"
+
+
+def _interval_holes(spec: HvpaSpec) -> Iterator[Remark]:
+    for first, last in holes(spec):
+        counts = f"{first} replicas" if first == last else f"{first} to {last} replicas"
+        yield Remark(
+            _INTERVALS,
+            f"no interval holds {counts}: the weight is 0 there, so that only the number of replicas is scaled",
+            "let a neighbour reach over these counts; or add an interval of vpaWeight: 0, if that is meant",
+        )
+
+
+def holes(spec: HvpaSpec) -> list[tuple[int, int]]:
+    """Ranges of replica counts from minReplicas to maxReplicas that no interval holds, each with its first and last
+    count. Where no HPA is deployed the bounds are not known: then only what is between two intervals."""
+    intervals = spec.weight_based_scaling_intervals
+    if not intervals:
+        return []
+    template = deployed_hpa(spec)
+    at = intervals[0].start_replica_count or 1
+    most = None
+    if template is not None:
+        at = template.min_replicas or 1
+        # On a path, a weight says how to leave a count upwards: at maxReplicas there is nothing to be left.
+        most = template.max_replicas - 1 if spec.joint else template.max_replicas
+    found = []
+    for interval in intervals:
+        start = interval.start_replica_count
+        if start is not None and start > at and (most is None or at <= most):
+            found.append((at, start - 1 if most is None else min(start - 1, most)))
+        if interval.last_replica_count is None:
+            return found
+        at = max(at, interval.last_replica_count + 1)
+    if most is not None and at <= most:
+        found.append((at, most))
+    return found
+
+
+def _one_axis_only(spec: HvpaSpec) -> Iterator[Remark]:
+    """Two recommenders, and weights that let one of them never have its say."""
+    if spec.joint or not (has_hpa(spec) and has_vpa(spec)):
+        return
+    weights = spec.weights_ppm
+    if not any(weights):
+        yield Remark(
+            _INTERVALS if weights else "spec.vpa",
+            f"{'all weights are 0' if weights else 'there are no intervals, so the weight is 0'}: requests are only"
+            " scaled at maxReplicas, and memory after a container ran out of it",
+            f"set a vpaWeight above 0 in {_INTERVALS}, or take spec.vpa out",
+        )
+    elif all(weight == FULL for weight in weights) and not holes(spec):
+        yield Remark(
+            _INTERVALS,
+            "all weights are 100 percent: the HPA's count is only followed while the VPA recommends nothing",
+            "set a vpaWeight below 100 where replicas are to be scaled, or take spec.hpa out",
+        )
+
+
+def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
+    """A utilization beside a VPA on the same resource, both of which have a part of each change."""
+    template = deployed_hpa(spec)
+    if spec.joint or template is None or not any(0 < weight < FULL for weight in spec.weights_ppm):
+        return
+    metrics = [
+        (f"{_TEMPLATE}.metrics[{index}]", metric.to_v2()) for index, metric in enumerate(template.metrics)
+    ]
+    targets = [
+        (path, source["name"], source["target"]["type"])
+        for path, wire in metrics
+        for source in (wire.get("resource") or wire.get("containerResource"),)
+        if isinstance(source, dict)
+    ]
+    for path, resource, kind in targets if metrics else [(_TEMPLATE, "cpu", "Utilization")]:
+        if kind == "Utilization" and controls(spec.vpa, resource):
+            yield Remark(
+                path,
+                f"the HPA follows the utilization of {resource}, and the VPA changes the {resource} request: a raised"
+                " request lowers the utilization with no less to do",
+                "use an AverageValue, blend: Trajectory, or vpaWeight 0 or 100 in each interval",
+            )
+
+
+def controls(vpa: VpaSpec, resource: str) -> bool:
+    """Whether a deployed VPA recommends this resource for any container."""
+    resources = vpa.template.spec.resource_policy if vpa.template.spec is not None else None
+    policies = resources.container_policies if resources is not None else ()
+    on = any(
+        one.mode != "Off" and (one.controlled_resources is None or resource in one.controlled_resources)
+        for one in policies
+    )
+    return vpa.deploy and (on or all(one.container_name != "*" for one in policies))
+
+
+# --- time -------------------------------------------------------------------------------------------------------
+def _windows(spec: HvpaSpec) -> Iterator[Remark]:
+    directions = (
+        ("hpa.scaleUp", has_hpa(spec), spec.hpa.scale_up),
+        ("hpa.scaleDown", has_hpa(spec), spec.hpa.scale_down),
+        ("vpa.scaleUp", has_vpa(spec), spec.vpa.scale_up),
+        ("vpa.scaleDown", has_vpa(spec), spec.vpa.scale_down),
+    )
+    waiting = [
+        f"spec.{name}.updatePolicy.updateMode"
+        for name, used, direction in directions
+        if used and direction.update_policy.update_mode == "MaintenanceWindow"
+    ]
+    field = "maintenanceWindows" if spec.maintenance_windows else "maintenanceTimeWindow"
+    there_are = bool(spec.maintenance_windows) or spec.maintenance_time_window is not None
+    if waiting and not there_are:
+        for path in waiting:
+            yield Remark(
+                path,
+                "waits for a maintenance window, and there is none: this direction is never scaled",
+                "add spec.maintenanceWindows or spec.maintenanceTimeWindow; or set Auto, or Off if that is meant",
+            )
+    elif there_are and not waiting:
+        yield Remark(
+            f"spec.{field}",
+            "has no effect: no direction waits for a window",
+            "set updatePolicy: {updateMode: MaintenanceWindow} where scaling is to wait, such as in vpa.scaleDown",
+        )
+
+
+def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:
+    wait = spec.hpa.scale_up.stabilization_duration
+    if has_hpa(spec) and wait >= LONG_WAIT:
+        yield Remark(
+            "spec.hpa.scaleUp.stabilizationDuration",
+            f"no replica is added for {format_duration(wait)} after each change of the number of replicas, whatever the"
+            " load",
+            "use minutes at most; scaleDown.stabilizationDuration is what keeps replicas for a while",
+        )
+
+
+CHECKS: Final[tuple[Callable[[HvpaSpec], Iterator[Remark]], ...]] = (
+    _recommenders,
+    _target,
+    _replicas,
+    _interval_bounds,
+    _interval_holes,
+    _one_axis_only,
+    _utilization,
+    _windows,
+    _long_waits,
+)
+"""What is looked at, in the order in which it is reported."""
+
+
+def has_hpa(spec: HvpaSpec) -> bool:
+    """Whether an HPA is deployed or named."""
+    return spec.hpa.deploy or spec.hpa.name is not None
+
+
+def has_vpa(spec: HvpaSpec) -> bool:
+    """Whether a VPA is deployed or named."""
+    return spec.vpa.deploy or spec.vpa.name is not None
+
+
+def deployed_hpa(spec: HvpaSpec) -> HpaTemplateSpec | None:
+    """The spec of the HPA that is deployed; None where none is, and its bounds are not known."""
+    return spec.hpa.template.spec if spec.hpa.deploy else None

@@ -1,0 +1,314 @@
+"""The two speeds of demand, by container and resource (DESIGN 4 and 5.4): usual demand, of which a VPA's targets tell,
+and present demand, of which an HPA's metrics tell. Totals over all pods, in millicores and bytes, without base usage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct, structs
+
+from hvpa.api.values.quantity import Resource
+from hvpa.core.model import PodSize, PodTotal
+from hvpa.core.path.curve import Margin
+from hvpa.core.path.path import Overlaps, SlotKey
+from hvpa.core.recommenders.estimate import MICRO, MetricDemand
+from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import RESOURCES, Slot
+
+_CLOSE: Final = 1e-6
+TARGET_PERCENT: Final = 115
+"""What a VPA targets of what is used: 15 percent more (`--recommendation-margin-fraction` of the recommender)."""
+
+
+class Claim(Struct, frozen=True):
+    """What one metric calls for: `required` (millicores or bytes) of the requests of `keys` together, without their
+    base usage. One that speaks of no governed request asks for `pods` (millionths) instead. What there is may be less
+    by `tolerance` (parts per million of what there is).
+
+    Each pod serves with `beside` as well: what its other containers request. `own` is what of `required` is the demand
+    of `keys` themselves (None: all of it)."""
+
+    label: str
+    keys: tuple[SlotKey, ...]
+    required: int
+    pods: int
+    tolerance: int = 0
+    beside: int = 0
+    own: int | None = None
+
+    def tolerated(self) -> Claim:
+        """The smallest that there may be without a reason for more."""
+        whole = FULL + self.tolerance
+        return structs.replace(
+            self, required=ceil_div(self.required * FULL, whole), pods=ceil_div(self.pods * FULL, whole)
+        )
+
+    def raised(self, margins: Overlaps) -> Claim:
+        """The smallest claim that the boundary for scaling in, lowered by its resource's margin, still holds. What the
+        other containers of the pods use is not raised: with each pod that goes, some of it goes."""
+        if not self.keys:
+            margin = Margin(percentage=margins["cpu"].percentage)
+            return structs.replace(self, pods=margin.raised(self.pods))
+        own = self.required if self.own is None else self.own
+        raised = margins[self.keys[0].resource].raised(own)
+        return structs.replace(self, required=self.required + raised - own)
+
+
+class Requests(Struct, frozen=True):
+    """The requests that demand is measured by: as they are `now`, as they were at first sight (`first`), and as the
+    pods have them (`pods`, which may be behind), each by container and resource; and what of a request is base usage.
+
+    `targets` are the VPA's of what is governed, `others` those of the pods' other containers. `totals` are what pods
+    request as a whole: more than the containers of the template, where a webhook injected sidecars, where there are
+    native ones, or where a LimitRange or requests of the pod itself say so.
+    """
+
+    now: Mapping[SlotKey, int]
+    first: Mapping[SlotKey, int]
+    pods: Mapping[SlotKey, PodSize]
+    reserve: Mapping[SlotKey, Margin]
+    targets: Mapping[SlotKey, int]
+    others: Mapping[SlotKey, int] = {}
+    totals: Mapping[Resource, PodTotal] = {}
+
+    def covered(self, resource: Resource, container: str) -> tuple[SlotKey, ...]:
+        """The governed requests that a metric of this resource speaks of (`container` "": of all containers). None
+        where the pods have requests of their own: those hold whatever their containers request."""
+        if not container and self._is_whole(resource):
+            return ()
+        return tuple(
+            key
+            for key, request in self.now.items()
+            if key in self.targets
+            and key.resource == resource
+            and container in ("", key.container)
+            and request > 0
+        )
+
+    def work(self, key: SlotKey, size: int) -> int:
+        """What a pod of this size has left for work."""
+        margin = self.reserve.get(key)
+        return size if margin is None else margin.work(size)
+
+    def measured(self, key: SlotKey) -> int:
+        """What the measured pods request of this container and resource, in the mean."""
+        return self.pods[key].mean if key in self.pods else self.now.get(key, 0)
+
+    def of_pod(self, resource: Resource, container: str) -> int:
+        """What a measured pod requests of all that a metric speaks of, governed or not."""
+        if container:
+            return self.measured(SlotKey(container, resource))
+        total = self.totals.get(resource)
+        if total is None:
+            return sum(self.measured(key) for key in self.now if key.resource == resource)
+        return total.requested
+
+    def of_pod_at_first(self, resource: Resource, container: str) -> int:
+        """The same with the template's containers as they were at first sight."""
+        whole = self.of_pod(resource, container)
+        if not container and self._is_whole(resource):
+            return whole
+        keys = [key for key in self.now if key.resource == resource and container in ("", key.container)]
+        first = sum(self.first.get(key) or self.now[key] for key in keys)
+        return first + max(0, whole - sum(self.measured(key) for key in keys))
+
+    def _is_whole(self, resource: Resource) -> bool:
+        total = self.totals.get(resource)
+        return total is not None and total.is_whole
+
+
+class Usual(Struct, frozen=True):
+    """What usual demand is reckoned from: means of what was measured, by container and resource, and the mean of the
+    replica counts that the VPA's targets speak of."""
+
+    measured: Mapping[SlotKey, float]
+    replicas: float = 0.0
+
+    def known(self) -> dict[SlotKey, int]:
+        """The means, rounded up."""
+        return {key: math.ceil(mean - _CLOSE) for key, mean in self.measured.items()}
+
+    def count(self, slots: Iterable[Slot], requests: Requests, usual: int) -> float:
+        """How many pods the VPA's targets speak of: as many as it takes of them to use what was measured (of CPU, or of
+        memory where CPU is not measured), since all targets change together when pods are of another size.
+
+        That holds as far as targets tell of work. Those of idle pods don't (the recommender has a least target), and
+        HPA and VPA may keep different headrooms; so it is a number between the mean count and `usual`, the one that
+        serves what was measured."""
+        for resource in RESOURCES:
+            pairs = [
+                (self.measured[slot.key], requests.work(slot.key, slot.target))
+                for slot in slots
+                if slot.resource == resource and slot.key in self.measured
+            ]
+            if (work := sum(one for _, one in pairs)) > 0:
+                told = sum(mean for mean, _ in pairs) / work
+                return min(max(told, min(usual, self.replicas)), max(usual, self.replicas))
+        return self.replicas
+
+    def demand(self, slots: Sequence[Slot], requests: Requests, count: float) -> dict[SlotKey, int]:
+        """What the pods usually need together: the mean of what was measured; else VPA target times the `count` that it
+        speaks of. Of memory the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
+        known, found = self.known(), dict[SlotKey, int]()
+        for slot in slots:
+            key = slot.key
+            told = math.ceil(requests.work(key, slot.target) * count - _CLOSE)
+            if key in known:
+                told = max(known[key], told) if key.resource == "memory" else known[key]
+            found[key] = told
+        return found
+
+
+def claims(demands: Iterable[MetricDemand], requests: Requests, spare: Resource) -> tuple[Claim, ...]:
+    """What the metrics call for, in requests. Metrics that are no resource speak of `spare` (CPU, or memory where CPU
+    is not governed)."""
+    return tuple(_claim(one, requests, spare) for one in demands)
+
+
+def _claim(demand: MetricDemand, requests: Requests, spare: Resource) -> Claim:
+    """What one metric calls for.
+
+    An example: 4 pods with an app of 500m (governed) and an injected proxy of 500m, target 50 percent; the app uses
+    250m per pod, the proxy 250m. In use are 2000m, so pods must request 4000m together: `required`. Each brings the
+    500m of its proxy along (`beside`): 4 pods of 500m for the app are enough, as the HPA says, or 3 of 834m. By VPA
+    targets (288m each) half of the use is the app's: `own` is 2000m.
+    """
+    pod = _pod(demand, requests, spare)
+    if pod.whole <= 0:
+        return Claim(demand.label, (), 0, demand.pods, demand.tolerance)
+    called = ceil_div(demand.pods * pod.reference, MICRO) if demand.requested is None else demand.requested
+    if not pod.keys:
+        return Claim(demand.label, (), 0, ceil_div(called * MICRO, pod.whole), demand.tolerance)
+    # What was measured is the base usage of pods as they are, however many or large the target is meant for.
+    idle = pod.governed - sum(requests.work(key, requests.measured(key)) for key in pod.keys)
+    if demand.requested is None and not demand.absolute:
+        idle = demand.pods * idle // MICRO
+    else:
+        idle *= demand.counted
+    others = _others(demand, pod, called, requests)
+    return Claim(
+        label=demand.label,
+        keys=pod.keys,
+        required=max(0, called - idle - others.beyond),
+        pods=demand.pods,
+        tolerance=demand.tolerance,
+        beside=pod.whole - pod.governed,
+        own=max(0, called - idle - others.used) if others.used else None,
+    )
+
+
+class _Pod(NamedTuple):
+    """A pod as a metric measured it: what it requests of what the metric speaks of (`whole`), the part of its governed
+    containers (`governed`, `keys`), and what pods request for which the metric's target is meant (`reference`)."""
+
+    keys: tuple[SlotKey, ...]
+    governed: int
+    whole: int
+    reference: int
+
+
+def _pod(demand: MetricDemand, requests: Requests, spare: Resource) -> _Pod:
+    """The pods of a metric. Targets are meant for pods as they were at first sight where they are absolute, but not for
+    less than the target itself, and for the measured ones where they are not. What is no resource is done by what is
+    governed, where anything is."""
+    resource = demand.resource or spare
+    keys = requests.covered(resource, demand.container)
+    governed = sum(requests.measured(key) for key in keys)
+    whole, first = governed, sum(requests.first.get(key) or requests.now[key] for key in keys)
+    if demand.resource is not None or not keys:
+        whole = max(governed, requests.of_pod(resource, demand.container))
+        first = requests.of_pod_at_first(resource, demand.container)
+    return _Pod(keys, governed, whole, max(first, demand.per_pod or 0) if demand.absolute else whole)
+
+
+class _Others(NamedTuple):
+    """What of the requests that a metric calls for is `used` by the containers that nothing governs, and how much of
+    that is `beyond` what their own requests serve."""
+
+    used: int
+    beyond: int
+
+
+def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> _Others:
+    """The ungoverned containers of the pods, of which a metric of the whole pod measured something.
+
+    All share in what is `called` for by VPA targets, but those that have one have no more than that says: a load that
+    the VPA has not seen yet is the app's. One that has no target is taken to use its request as the HPA's target says:
+    of 500m at 50 percent it uses 250m, and a VPA's target would be 288m.
+
+    Of a utilization, what they use beyond their own requests is no demand. An example: 8 pods of an app and a proxy of
+    500m each at a target of 50 percent; the app uses 125m, the proxy 500m, and of that the targets are made. The HPA
+    calls for 10000m and goes out for ever, since each pod more calls for 1000m more and brings 1000m. By targets 8000m
+    of the 10000m are the proxies', which request 4000m. The other 4000m are no demand: 6 pods of 1000m are enough, and
+    at last 4, whose apps then use half of their requests.
+    """
+    use, call = demand.utilization, 100  # what is used is to what it calls for as the one to the other
+    if demand.absolute:
+        use, call = demand.per_pod or 0, pod.reference
+    if demand.container or not use:
+        return _Others(0, 0)
+    # A governed container that requests nothing yet serves nothing, and uses its part all the same.
+    found = {
+        key: target
+        for key, target in (*requests.others.items(), *requests.targets.items())
+        if key.resource == demand.resource and key not in pod.keys
+    }
+    known, requested = sum(found.values()), sum(requests.measured(key) for key in found)
+    rest = max(0, pod.whole - pod.governed - requested) * use * TARGET_PERCENT // (call * 100)
+    total = max(1, sum(requests.targets[key] for key in pod.keys) + known + rest)
+    most = known * 100 * call * demand.counted // (TARGET_PERCENT * use)
+    of_known = min(most, called * known // total)
+    beyond = 0 if demand.absolute else max(0, of_known - requested * demand.counted)
+    return _Others(of_known + called * rest // total, beyond)
+
+
+def pods_needed(claim: Claim, sizes: Mapping[SlotKey, int], requests: Requests) -> int:
+    """How many pods of these sizes (what is missing stays as it is) a claim takes."""
+    if not claim.keys:
+        return ceil_div(claim.pods, MICRO)
+    work = sum(requests.work(key, sizes.get(key, requests.now[key])) for key in claim.keys)
+    return ceil_div(claim.required, max(1, work + claim.beside))
+
+
+def limited(claim: Claim, pods: int, requests: Requests) -> Claim:
+    """A claim of no more than so many pods, as they are, can serve."""
+    if not claim.keys:
+        return structs.replace(claim, pods=min(claim.pods, pods * MICRO))
+    work = sum(requests.work(key, requests.now[key]) for key in claim.keys)
+    most = pods * (work + claim.beside)
+    if claim.required <= most:
+        return claim
+    own = None if claim.own is None else ceil_div(claim.own * most, claim.required)
+    return structs.replace(claim, required=most, own=own)
+
+
+def by_sizes(found: Iterable[Claim], sizes: Mapping[SlotKey, int], requests: Requests) -> dict[SlotKey, int]:
+    """The claims by container and resource, each shared in the proportion of `sizes`, so that each part takes as many
+    pods of them as the whole; the largest of each counts. Those that are not in `sizes` are left out."""
+    demand: dict[SlotKey, int] = {}
+    for claim in found:
+        works = {key: requests.work(key, sizes.get(key, requests.now[key])) for key in claim.keys}
+        total = max(1, sum(works.values()) + claim.beside)
+        for key, work in works.items():
+            if key in sizes:
+                demand[key] = max(demand.get(key, 0), ceil_div(claim.required * work, total))
+    return demand
+
+
+def by_targets(found: Iterable[Claim], requests: Requests) -> dict[SlotKey, int]:
+    """The demand of each container and resource: what a metric measures of the whole pod is shared in the proportion of
+    their VPA targets, less base usage; the largest of each counts. An example: of 1900m that are called for, 1800m are
+    those of an app whose target is 1035m, and 100m those of a proxy whose target is 58m, whatever they request."""
+    demand: dict[SlotKey, int] = {}
+    for claim in found:
+        works = {key: requests.work(key, requests.targets[key]) for key in claim.keys}
+        if not any(works.values()):
+            works = {key: requests.work(key, requests.now[key]) for key in claim.keys}
+        own, total = claim.required if claim.own is None else claim.own, sum(works.values())
+        for key, work in works.items():
+            demand[key] = max(demand.get(key, 0), ceil_div(own * work, total))
+    return demand

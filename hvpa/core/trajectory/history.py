@@ -1,0 +1,167 @@
+"""What a joint decision must remember (DESIGN 5.4, docs/decisions/0014): the requests with which the path began, and
+what usual demand is reckoned from. It stands in the status, under the vertical axis, and is bounded in size.
+
+Usual demand is the mean of what the HPA measured, where it measures; else the VPA's target times the mean of the
+replica counts that it speaks of. A measured value stands until the next one differs by more than `MOVED_PERCENT`, and
+for `SAMPLE_EVERY` at least, so that there are few writes, and none at rest.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from hvpa.api.hvpa.status import UsualDemand, UsualReplicas, VerticalAxis
+from hvpa.api.values.quantity import format_resource
+from hvpa.core.model import ContainerResources, Scene
+from hvpa.core.path.curve import LARGEST
+from hvpa.core.path.path import SlotKey
+from hvpa.core.trajectory.demand import Requests, Usual
+from hvpa.core.trajectory.means import Mean, weight_since
+from hvpa.core.values.clock import Present
+from hvpa.core.workload.containers import RESOURCES, Slot, amount, recommendations, request_now
+
+SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
+"""How long a measured demand stands for the present one, at least."""
+MOVED_PERCENT: Final = 20
+"""How far another demand must be from it to take its place."""
+FIRST_WEIGHT: Final = 3600.0
+"""What is there at first weighs, in seconds, where the VPA has no history of its own: an hour."""
+
+
+class Remembered(Struct, frozen=True):
+    """What is known in a decision: `requests` as they are (a missing one counts as its limit, without one as what a
+    LimitRange gave the pods, and as 0 without that), `first` as they were when the target was first seen, and the
+    means."""
+
+    requests: Mapping[SlotKey, int]
+    first: Mapping[SlotKey, int]
+    demands: tuple[UsualDemand, ...] = ()
+    counts: UsualReplicas | None = None
+
+    def kept(self, axis: VerticalAxis) -> VerticalAxis:
+        """The axis with what is to be remembered; the very same one where it is there already."""
+        base: dict[str, dict[str, str]] = {}
+        for key, size in self.first.items():
+            base.setdefault(key.container, {})[key.resource] = format_resource(key.resource, size)
+        update = {"base": base, "usual_demand": self.demands, "usual_replicas": self.counts}
+        if all(getattr(axis, name) == value for name, value in update.items()):
+            return axis
+        return axis.model_copy(update=update)
+
+
+def first_seen(seen: Scene, resources: Mapping[str, ContainerResources]) -> Remembered:
+    """The requests as they are, and as they were when each was first seen: where there was none, the VPA's target."""
+    requests = {
+        (key := SlotKey(name, resource)): request_now(one, key, seen.pods)
+        for name, one in resources.items()
+        for resource in RESOURCES
+    }
+    targets = recommendations(seen.vpa.object) if seen.vpa.object is not None else {}
+    first: dict[SlotKey, int] = {}
+    for key, request in requests.items():
+        known = amount(seen.vertical.base.get(key.container, {}), key.resource)
+        target = targets.get(key.container)
+        size = known or request or (amount(target.target, key.resource) if target is not None else None)
+        if size is not None:
+            first[key] = size
+    axis = seen.vertical
+    return Remembered(requests, first, axis.usual_demand, axis.usual_replicas)
+
+
+class Memory:
+    """Brings what is remembered up to the present: what was `measured` of slots (None: the HPA has no say, and what it
+    said last still counts), and how many replicas there are."""
+
+    def __init__(self, seen: Scene, present: Present, slots: Sequence[Slot], requests: Requests) -> None:
+        assert seen.workload is not None
+        self.present = present
+        self.slots = {one.key: one for one in slots}
+        self.requests = requests
+        self.replicas = seen.workload.spec.replicas
+        vpa = seen.vpa.object
+        self.since = vpa.metadata.creation_timestamp if vpa is not None else None
+
+    def brought_up(
+        self, known: Remembered, measured: Mapping[SlotKey, int] | None, unmeasured: bool
+    ) -> tuple[Remembered, Usual]:
+        """What is to be remembered, and the means that usual demand is reckoned from. Where a metric has no value
+        (`unmeasured`), what it said last still counts."""
+        records = {_key(one): one for one in known.demands}
+        before = {key: one for key, one in records.items() if key in self.slots}
+        # What the VPA says nothing of for a while is not forgotten: its container is still there.
+        idle = {key: one for key, one in records.items() if key not in self.slots and key in known.requests}
+        found = before
+        if measured is not None:
+            found = before if unmeasured else {}
+            found = found | {key: self._demand(key, size, before.get(key)) for key, size in measured.items()}
+        counts = self._counts(known.counts) if self.slots else None
+        demands = {key: self._told(mean_of(one)) for key, one in found.items()}
+        usual = Usual(demands, 0.0 if counts is None else self._told(mean_of_counts(counts)))
+        kept = found | idle
+        told = Remembered(known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts)
+        return told, usual
+
+    def _told(self, mean: Mean) -> float:
+        return self.present.answer(mean.told)
+
+    def _demand(self, key: SlotKey, size: int, before: UsualDemand | None) -> UsualDemand:
+        """The mean with what is measured now."""
+        if before is None:
+            return self._first_demand(key, size)
+        if abs(size - before.present) * 100 <= before.present * MOVED_PERCENT:
+            return before
+        if self.present.held_until(before.time, SAMPLE_EVERY) is not None:
+            return before
+        return _stored(key, mean_of(before).at(self.present.stamp()), size)
+
+    def _first_demand(self, key: SlotKey, size: int) -> UsualDemand:
+        """The mean at first sight: what the VPA has seen since it is there, at the present count; it is filled up with
+        what is measured now."""
+        now = self.present.stamp()
+        weight = weight_since(self.since, now)
+        fill = max(0.0, FIRST_WEIGHT - weight)
+        seen = self.replicas * self.requests.work(key, self.slots[key].target)
+        mean = (seen * weight + size * fill) / (weight + fill)
+        return _stored(key, Mean(mean, weight + fill, now, size), size)
+
+    def _counts(self, before: UsualReplicas | None) -> UsualReplicas:
+        if before is None:
+            now = self.present.stamp()
+            weight = self.replicas * max(FIRST_WEIGHT, weight_since(self.since, now))
+            mean = Mean(self.replicas, weight, now, self.replicas)
+        elif before.replicas == self.replicas:
+            return before
+        else:
+            mean = mean_of_counts(before).at(self.present.stamp())
+        return UsualReplicas(
+            mean=round(mean.mean, 4), weight=round(mean.weight), time=mean.time, replicas=self.replicas
+        )
+
+
+def _stored(key: SlotKey, mean: Mean, size: int) -> UsualDemand:
+    return UsualDemand(
+        container=key.container,
+        resource=key.resource,
+        mean=min(round(mean.mean), LARGEST),
+        weight=round(mean.weight),
+        time=mean.time,
+        present=min(size, LARGEST),
+    )
+
+
+def _key(one: UsualDemand) -> SlotKey:
+    return SlotKey(one.container, "cpu" if one.resource == "cpu" else "memory")
+
+
+def mean_of(one: UsualDemand) -> Mean:
+    """A demand's mean."""
+    return Mean(one.mean, one.weight, one.time, one.present)
+
+
+def mean_of_counts(one: UsualReplicas) -> Mean:
+    """The mean of replica counts, each of which weighs as many samples as it has pods."""
+    return Mean(one.mean, one.weight, one.time, one.replicas, float(max(1, one.replicas)))

@@ -1,0 +1,95 @@
+"""Means that fade: of replica counts and of demands, over a day or so (DESIGN 5.4).
+
+A value weighs by how long it lasted (and a replica count by itself as well: a VPA recommender takes one sample of
+each pod), and half of that a half-life later. Such a mean stands in the status as of a time; from then on one value
+has held, and the mean moves towards it along a known curve. So nothing is written while nothing changes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Final, NamedTuple
+
+from hvpa.core.values.clock import after
+
+HALF_LIFE: Final = dt.timedelta(hours=24)
+"""Of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's, in vertical-pod-autoscaler)."""
+GRAIN: Final = 1.01
+"""A mean is told in steps of one percent, so that a decision stays the same for a while."""
+_MEMORY: Final = HALF_LIFE.total_seconds() / math.log(2)
+"""What a value weighs that has always been there, at rate 1: the integral of the decay, in seconds."""
+_LOG_GRAIN: Final = math.log(GRAIN)
+_LEAST: Final = 1e-3
+_CLOSE: Final = 1e-9
+
+
+class Mean(NamedTuple):
+    """A mean that weighed so much at `time`, since when there has been one `value`, which gains `rate` of weight a
+    second. Neither is negative."""
+
+    mean: float
+    weight: float
+    time: dt.datetime
+    value: float
+    rate: float = 1.0
+
+    def at(self, now: dt.datetime) -> Mean:
+        """The same as of `now`. A time in the future is from a clock that was wrong, and counts as now."""
+        seconds = self._seconds(now)
+        return self._replace(mean=self._mean(seconds), weight=self._weight(seconds), time=now)
+
+    def told(self, now: dt.datetime) -> tuple[float, dt.datetime | None]:
+        """The mean now, in steps of `GRAIN`, and when it takes the next one (None: it is where it goes)."""
+        start, goal = max(self.mean, _LEAST), max(self.value, _LEAST)
+        steps = max(
+            0, math.ceil(abs(math.log(goal / start)) / _LOG_GRAIN - _CLOSE) - 1
+        )  # the goal is never reached
+        if steps == 0:
+            return goal, None
+        moved = abs(math.log(max(self._mean(self._seconds(now)), _LEAST) / start)) / _LOG_GRAIN
+        done = min(steps, math.floor(moved + _CLOSE))
+        grain = GRAIN if goal > start else 1 / GRAIN
+        mean = start * grain**done
+        if done == steps:
+            return mean, None
+        wait = dt.timedelta(seconds=math.ceil(self._seconds_until(start * grain ** (done + 1))))
+        next_at = after(self.time, wait)
+        return mean, None if next_at <= now else next_at
+
+    def _seconds(self, now: dt.datetime) -> float:
+        return max(0.0, (now - self.time).total_seconds())
+
+    def _gained(self, kept: float) -> float:
+        return self.rate * (1 - kept) * _MEMORY
+
+    def _weight(self, seconds: float) -> float:
+        kept = _kept(seconds)
+        return max(0.0, self.weight) * kept + self._gained(kept)
+
+    def _mean(self, seconds: float) -> float:
+        """The mean after this time: of the old one, and of the value since then, each by its weight."""
+        kept = _kept(seconds)
+        old, new = max(0.0, self.weight) * kept, self._gained(kept)
+        if old + new <= 0:
+            return self.value
+        return (self.mean * old + self.value * new) / (old + new)
+
+    def _seconds_until(self, mean: float) -> float:
+        """When the mean, on its way to the value, is there: `_mean` solved for the time."""
+        share = (mean - self.value) / (max(self.mean, _LEAST) - self.value)  # of the old mean in this one
+        gained = share * self.rate * _MEMORY
+        kept = gained / (self.weight * (1 - share) + gained)
+        return -HALF_LIFE.total_seconds() * math.log2(kept)
+
+
+def weight_since(since: dt.datetime | None, now: dt.datetime) -> float:
+    """What a value weighs, at rate 1, that has been there `since` then (None: always), in seconds."""
+    if since is None:
+        return _MEMORY
+    return (1 - _kept(max(0.0, (now - since).total_seconds()))) * _MEMORY
+
+
+def _kept(seconds: float) -> float:
+    """The fraction of a weight that is left after this time."""
+    return float(2.0 ** (-seconds / HALF_LIFE.total_seconds()))

@@ -1,0 +1,344 @@
+"""One step of a joint decision (DESIGN 5.4, 5.5, 6): what is wanted goes through the gates of both axes, and where one
+is held, the other one is solved again.
+
+Sizes are judged first, then the count that serves with the sizes that will be; a count that is held while demand grows
+is made up for by larger pods. Pods are replaced once for all that is wanted of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from hvpa.core.axes.replicas import HorizontalOutcome, scale_to, settling
+from hvpa.core.axes.requests import VerticalScaling, params_of
+from hvpa.core.axes.steps import Step, VerticalOutcome
+from hvpa.core.gates.gates import MEASUREMENT, MIN_CHANGE, REFUSED, ROLLOUT, Hold, Moment, first_hold
+from hvpa.core.model import Blocked, ContainerResources, JointView, Scene
+from hvpa.core.path.build import weight_intervals, weight_leaving
+from hvpa.core.path.path import SlotKey
+from hvpa.core.recommenders.desired_replicas import Wish
+from hvpa.core.recommenders.estimate import SETTLING
+from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
+from hvpa.core.trajectory.demand import Claim, Requests, by_targets, claims, limited, pods_needed
+from hvpa.core.trajectory.history import Memory, first_seen
+from hvpa.core.trajectory.means import HALF_LIFE
+from hvpa.core.trajectory.solve import Joint, Sizes, spare_resource
+from hvpa.core.values.clock import after
+from hvpa.core.values.weight import FULL, Bounds, Weight
+from hvpa.core.workload.containers import RESOURCES, Slot, amount, present_resources, recommendations
+from hvpa.core.workload.governed import governed
+
+NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
+"""A count that is held for no longer than this is waited for: to replace all pods takes as long."""
+HPA_SILENT: Final = dt.timedelta(minutes=5)
+"""How long an HPA without metrics is waited for: new pods count for it after five minutes at the latest
+(`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
+_FEW: Final = 10
+"""One of so many pods may be new without its share in a mean over all being worth to wait for."""
+SHRINKS_AFTER: Final = dt.timedelta(hours=6)
+"""How long after a vertical step requests are lowered at the earliest, where `stabilizationDuration` is not set: larger
+pods cost little, since there are fewer of them, and the next spike would have all of them replaced again."""
+_UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
+_ALL_VERTICAL: Final = Weight(FULL, None, "")
+
+
+class JointOutcome(Struct, frozen=True):
+    """What becomes of both axes, and how it was found."""
+
+    horizontal: HorizontalOutcome | None
+    vertical: VerticalOutcome | None
+    view: JointView
+
+
+class JointScaling:
+    """One decision's step. `counts` are the replica counts of the path; `in_place`: pods need not be replaced."""
+
+    def __init__(self, seen: Scene, moment: Moment, wish: Wish, bounds: Bounds, in_place: bool) -> None:
+        assert seen.spec is not None and seen.workload is not None
+        self.seen = seen
+        self.spec = seen.spec
+        self.moment = moment
+        self.wish = wish
+        self.replicas = seen.workload.spec.replicas
+        self.in_place = in_place
+        self.vertical_only = seen.vpa.configured and not seen.hpa.configured
+        self.bounds = self._bounds(bounds)
+        self.measured_at: list[dt.datetime] = []
+        """Until when what the HPA measures may be of other pods than there are now."""
+        self.resources = present_resources(seen.workload.spec.template.spec.containers)
+        self.known = first_seen(seen, self.resources)
+        self.joint = self._joint()
+        self.goal = self.replicas
+
+    def _bounds(self, bounds: Bounds) -> Bounds:
+        """The counts of the path: the HPA's; without one those that are written out, else the count that there is."""
+        if self.seen.hpa.in_charge:
+            return bounds
+        intervals = trajectory_of(self.spec).intervals
+        if not self.seen.hpa.configured and intervals:
+            return Bounds(1, intervals[-1].max_replicas)
+        return Bounds(self.replicas, self.replicas)
+
+    def _joint(self) -> Joint:
+        """What both axes are solved from."""
+        seen, known, wish = self.seen, self.known, self.wish
+        usable = seen.vpa.in_charge and seen.vpa.problem is None
+        slots = governed(seen) if usable else ()
+        requests = self._requests(slots)
+        spare = spare_resource(slots)
+        found: tuple[Claim, ...] | None = None if seen.hpa.configured else ()
+        measured: Mapping[SlotKey, int] | None = None if seen.hpa.configured else {}
+        is_unsettled = self._is_unsettled()
+        beyond: tuple[Claim, ...] | None = None
+        if wish.demands:
+            told = claims(wish.demands, requests, spare)
+            raw = told if wish.measured is wish.demands else claims(wish.measured, requests, spare)
+            found = self._settled(told, requests)
+            beyond = None if found is told else told
+            measured = None if is_unsettled else by_targets(raw, requests)
+        memory = Memory(seen, self.moment.present, slots, requests)
+        self.known, means = memory.brought_up(known, measured, wish.unmeasured)
+        is_brief = self.moment.present.held_until(wish.silent_since, HPA_SILENT) is not None
+        holds_in = "a metric has no value" if wish.unmeasured else _UNSETTLED if is_unsettled else ""
+        return Joint(
+            path=path_of(self.spec, slots, known.first, self.bounds, self.vertical_only),
+            slots=slots,
+            requests=requests,
+            margins=overlaps(self.spec),
+            replicas=self.replicas,
+            means=means,
+            found=found,
+            held=claims(wish.held, requests, spare),
+            holds_in=holds_in,
+            beyond=beyond,
+            is_brief=is_brief,
+            in_place=self.in_place,
+        )
+
+    def _requests(self, slots: Sequence[Slot]) -> Requests:
+        """The requests of template and pods, with what the VPA says of each container that pods have."""
+        pods, known, vpa = self.seen.pods, self.known, self.seen.vpa.object
+        targets = {slot.key: slot.target for slot in slots}
+        others = {
+            key: target
+            for name, one in (recommendations(vpa) if vpa is not None else {}).items()
+            for resource in RESOURCES
+            if (key := SlotKey(name, resource)) not in targets
+            and (name in pods.containers or name in self.resources)
+            and (target := amount(one.target, resource)) is not None
+        }
+        reserve = reserves(self.spec, known.first)
+        return Requests(known.requests, known.first, pods.sizes, reserve, targets, others, pods.totals)
+
+    def _is_unsettled(self) -> bool:
+        """Whether what the HPA tells may be of another number of pods than there is now: of those before a step of
+        ours, or of those that are being replaced. It is a mean over pods, and too small in sum for fewer of them."""
+        seen, present = self.seen, self.moment.present
+        lately = [until for when in seen.pods.ready_since if (until := present.held_until(when, SETTLING))]
+        changes = [present.held_until(seen.horizontal.last_scale_time, SETTLING)]
+        if len(lately) * _FEW > seen.pods.ready:
+            changes.append(max(lately))
+        found = [until for until in changes if until is not None]
+        self.measured_at += found
+        return bool(found)
+
+    def _settled(self, found: tuple[Claim, ...], requests: Requests) -> tuple[Claim, ...]:
+        """The claims, without what is beyond the last count of pods as they are: for that pods would have to grow, and
+        only once the HPA has measured the settled workload is it known that they must."""
+        upper, pods = self.bounds.upper, [pods_needed(one, {}, requests) for one in found]
+        if upper is None or max(pods, default=0) <= upper:
+            return found
+        settles = settling(self.seen, self.moment)
+        if not settles.is_awaited:
+            return found
+        self.measured_at += [] if settles.until is None else [settles.until]
+        return tuple(limited(one, upper, requests) for one in found)
+
+    def weight(self) -> Weight | None:
+        """The vertical weight at which the path leaves the present count; None where the path is written out."""
+        if trajectory_of(self.spec).intervals:
+            return None
+        found = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
+        return Weight(found, None, f"where the path leaves {self.replicas} replicas")
+
+    # --- the step ----------------------------------------------------------------------------------------------------
+    def outcome(self) -> JointOutcome:
+        """Both axes, each through its gates."""
+        joint = self.joint
+        vertical = self._resized(joint.wanted.sizes) if joint.slots else None
+        horizontal = None
+        if self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
+            horizontal = self._counted(vertical)
+            if vertical is not None and horizontal.target < self.goal:
+                vertical = self._made_up_for(vertical, horizontal)
+        if (joint.holds_in or joint.beyond is not None) and joint.found is not None:
+            horizontal, vertical = self._with_waits(horizontal, vertical)
+        return JointOutcome(horizontal, vertical, joint.view())
+
+    def _with_waits(
+        self, horizontal: HorizontalOutcome | None, vertical: VerticalOutcome | None
+    ) -> tuple[HorizontalOutcome | None, VerticalOutcome | None]:
+        """Both axes with what waits for the HPA's next measurement: fewer replicas, and larger pods at the last
+        count."""
+        until = max(self.measured_at, default=None)
+        if until is not None:
+            self.moment.present.is_past(until)
+        wanted = self.joint.once_measured().wanted
+        if horizontal is not None and not horizontal.blocked and wanted.replicas < horizontal.target:
+            waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted.replicas, until=until)
+            horizontal = structs.replace(horizontal, blocked=(waits,))
+        if vertical is None or self.joint.beyond is None:
+            return horizontal, vertical
+        held = {(one.container, one.resource) for one in vertical.blocked}
+        rises = [
+            Blocked("vertical", "up", MEASUREMENT, size, wanted.sizes[key], *key, until)
+            for key, size in _sizes(vertical, self.joint.current).items()
+            if wanted.sizes.get(key, 0) > size and not self.joint.is_near(key, wanted.sizes[key])
+            if tuple(key) not in held
+        ]
+        return horizontal, structs.replace(vertical, blocked=(*vertical.blocked, *rises))
+
+    def _made_up_for(self, vertical: VerticalOutcome, horizontal: HorizontalOutcome) -> VerticalOutcome:
+        """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for
+        long, pods are no smaller than they are, so far as they are needed, and not larger either."""
+        joint = self.joint
+        sizes = _sizes(vertical, joint.current)
+        needed: Sizes = joint.grown(horizontal.target, sizes)
+        is_held = self._is_held_for_long(horizontal)
+        if not is_held:
+            needed = {key: max(sizes[key], min(size, joint.current[key])) for key, size in needed.items()}
+        if needed == sizes:
+            return vertical
+        return structs.replace(self._resized(needed, is_held), recommended=vertical.recommended)
+
+    def _resized(self, sizes: Sizes, is_held: bool = False) -> VerticalOutcome:
+        return JointVertical(self.seen, self.moment, self.joint, sizes, is_held).outcome()
+
+    def _counted(self, vertical: VerticalOutcome | None) -> HorizontalOutcome:
+        """The count that serves with the sizes that will be. It falls only as far as what is there while pods are
+        replaced serves as well; the rest follows when that is done (DESIGN 5.5)."""
+        joint, seen = self.joint, self.seen
+        sizes = joint.current if vertical is None else _sizes(vertical, joint.current)
+        is_held = any(joint.wanted.sizes[key] > size for key, size in sizes.items())
+        goal = joint.wanted.replicas
+        if sizes != joint.wanted.sizes:
+            goal = joint.replicas_for(sizes, may_grow=not is_held)
+        self.goal = goal
+        starving = bool(seen.pods.starving) or seen.legacy_override
+        target = goal
+        if goal < self.replicas and not self.in_place:
+            target = min(self.replicas, max(goal, joint.safe(sizes)))
+        found = scale_to(seen, self.moment, self.wish, target, self.bounds, starving)
+        found = structs.replace(found, recommended=joint.wanted.replicas)
+        if target == goal or found.blocked:
+            return found
+        waits = Blocked("horizontal", "down", ROLLOUT, self.replicas, goal)
+        note = f"replicas: {goal} once all pods have their new size"
+        return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
+
+    def _is_held_for_long(self, horizontal: HorizontalOutcome) -> bool:
+        """Whether more replicas are needed and held back, for longer than it takes to replace pods."""
+        held = [one for one in horizontal.blocked if one.direction == "up"]
+        if not held:
+            return False
+        if held[0].reason == REFUSED:
+            return True  # it is tried again at that time, which is no reason to expect that it will be taken then
+        until = held[0].until
+        if self.in_place or until is None:
+            return True
+        return not self.moment.present.is_past(until - NOT_WORTH_REPLACING)
+
+
+class JointVertical(VerticalScaling):
+    """The vertical axis of a joint step: each request goes all the way to its size. Requests that are near to it, or
+    whose change alone would be too small, go along when pods are replaced anyway, and never alone. `is_held`: these
+    sizes make up for a count that is held."""
+
+    def __init__(
+        self, seen: Scene, moment: Moment, joint: Joint, sizes: Sizes, is_held: bool = False
+    ) -> None:
+        super().__init__(seen, moment, _ALL_VERTICAL, wants_out=False)
+        self.joint = joint
+        self.is_held = is_held
+        self.disruptive = not joint.in_place
+        self.slots = tuple(
+            structs.replace(slot, target=sizes.get(slot.key, slot.current)) for slot in joint.slots
+        )
+
+    def judged(self) -> list[tuple[Step, Hold | None]]:
+        """See the base class."""
+        near: list[Step] = []
+        movers: list[Step] = []
+        for slot in self.slots:
+            step = self.step(slot)
+            if step is None:
+                continue
+            rides = not step.override and self.joint.is_near(slot.key, step.request)
+            if not rides:
+                movers.append(step)
+            elif self._raised_at(slot) is None:
+                near.append(step)
+        found = [(step, self._hold(step)) for step in movers]
+        if all(hold is not None for _, hold in found):
+            return found
+        found = [(step, self._hold(_along(step, step.change.wait))) for step in movers]
+        riders = [(step, self._hold(_along(step, None))) for step in near]
+        return found + [(step, hold) for step, hold in riders if hold is None]
+
+    def _hold(self, step: Step) -> Hold | None:
+        return first_hold(step.change, self.moment, step.passes)
+
+    def step(self, slot: Slot) -> Step | None:
+        """See the base class. Where pods are replaced, requests are not lowered soon after a step, and CPU that only
+        the present demand calls for, at the last count, waits: a spike is over before all pods are larger."""
+        step = super().step(slot)
+        if step is None or step.override or not self.disruptive:
+            return step
+        change = step.change
+        raised_at = self._raised_at(slot)
+        if step.direction == "down" and raised_at is not None:
+            until = None if change.is_kept else after(raised_at, HALF_LIFE)
+            change = structs.replace(change, is_kept=True, kept_until=until)
+        elif step.direction == "down":
+            wait = self.spec.scale_down.stabilization_duration or SHRINKS_AFTER
+            change = structs.replace(change, wait=wait)
+        elif step.pending is not None and self._is_of_the_moment(step, slot):
+            change = structs.replace(change, worth_at=after(step.pending.since, NOT_WORTH_REPLACING))
+        return structs.replace(step, change=change)
+
+    def _is_of_the_moment(self, step: Step, slot: Slot) -> bool:
+        """Whether a rise is one of CPU that nothing but the present demand calls for."""
+        if step.passes or self.is_held or slot.resource != "cpu":
+            return False
+        return self.joint.settled.sizes[slot.key] <= slot.current
+
+    def least_change(self, slot: Slot, up: bool) -> int:
+        """See the base class. Where no pod is replaced, the overlap is enough."""
+        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, slot.resource)
+        if self.joint.in_place and params.value is None and params.percentage is None:
+            return 0
+        return super().least_change(slot, up)
+
+    def _raised_at(self, slot: Slot) -> dt.datetime | None:
+        """When memory was raised since it ran out, if that was lately: until the recommender has forgotten half of what
+        was before, it is not taken back."""
+        before = self.record.overrides.get(slot.container)
+        if slot.resource != "memory" or before is None or slot.target >= slot.current:
+            return None
+        return None if self.now.held_until(before.time, HALF_LIFE) is None else before.time
+
+
+def _along(step: Step, wait: dt.timedelta | None) -> Step:
+    """The step where pods are replaced anyway: it need not be worth that, nor large."""
+    change = structs.replace(step.change, wait=wait, worth_at=None)
+    return structs.replace(step, change=change, passes=step.passes | {MIN_CHANGE})
+
+
+def _sizes(outcome: VerticalOutcome, current: Sizes) -> dict[SlotKey, int]:
+    """The requests that will be."""
+    containers: Mapping[str, ContainerResources] = outcome.containers
+    return {key: containers[key.container].requests.get(key.resource, size) for key, size in current.items()}

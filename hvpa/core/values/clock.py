@@ -1,0 +1,88 @@
+"""The instant of a decision. The instant itself is private: a decision can only ask it questions, and each answer is
+registered with the instant at which time alone would change it.
+
+So two things hold without anybody having to remember them: `recheck_after` of a decision is the first instant at which
+another decision could follow from the same objects, and a result that was kept (`hvpa.core.values.memo`) is used up
+to that instant and no longer.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+CLOCK_SKEW: Final = dt.timedelta(minutes=1)
+"""A recorded time further ahead than this is from a clock that was wrong, and holds nothing back."""
+LAST_INSTANT: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
+
+
+class Present:
+    """The instant `now` (aware, UTC). All its answers are the same at any instant from `now` to before `changes_at`."""
+
+    __slots__ = ("_changes_at", "_is_recorded", "_now")
+
+    def __init__(self, now: dt.datetime, changes_at: dt.datetime | None = None) -> None:
+        """`changes_at`: when what was already found out at this instant changes (None: never)."""
+        self._now = now
+        self._changes_at = changes_at or LAST_INSTANT
+        self._is_recorded = False
+
+    @property
+    def changes_at(self) -> dt.datetime | None:
+        """The first instant at which one of the answers given so far changes; None where time changes none."""
+        return None if self._changes_at == LAST_INSTANT else self._changes_at
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the instant itself was written down, so that what was made with it holds for this instant alone."""
+        return self._is_recorded
+
+    def fresh(self) -> Present:
+        """The same instant, without what it was asked so far."""
+        return Present(self._now)
+
+    def is_within(self, since: dt.datetime, until: dt.datetime) -> bool:
+        """Whether this is an instant from `since` to before `until`. For results that are kept only."""
+        return since <= self._now < until
+
+    def is_past(self, instant: dt.datetime) -> bool:
+        """Whether the instant has come."""
+        if instant <= self._now:
+            return True
+        if instant < self._changes_at:
+            self._changes_at = instant
+        return False
+
+    def is_ahead(self, recorded: dt.datetime) -> bool:
+        """Whether a recorded time is from a clock that was wrong."""
+        return recorded - self._now > CLOCK_SKEW and not self.is_past(recorded - CLOCK_SKEW)
+
+    def held_until(self, last: dt.datetime | None, duration: dt.timedelta) -> dt.datetime | None:
+        """Until when a step at `last` holds the next one back; None when it does not (any more)."""
+        if last is None or self.is_ahead(last):
+            return None
+        until = after(last, duration)
+        return None if self.is_past(until) else until
+
+    def answer(self, asked: Callable[[dt.datetime], tuple[T, dt.datetime | None]]) -> T:
+        """What a function of the instant returns, which also returns when its answer changes (None: never)."""
+        found, changes_at = asked(self._now)
+        if changes_at is not None:
+            self.is_past(changes_at)
+        return found
+
+    def stamp(self) -> dt.datetime:
+        """The instant itself, to be written down. Not to be compared with: `is_past` and its like are for that."""
+        self._is_recorded = True
+        return self._now
+
+
+def after(when: dt.datetime, duration: dt.timedelta) -> dt.datetime:
+    """`when` plus `duration`, or the last instant there is where that is later (a duration may be 292 years)."""
+    try:
+        return when + duration
+    except OverflowError:
+        return LAST_INSTANT

@@ -1,0 +1,166 @@
+"""Remembering what was made of the same objects: what is read of a cluster is frozen, and most of it is the very same
+object at one decision and at the next.
+
+A result depends on its arguments alone, so remembering it changes how long a decision takes and nothing else.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Hashable
+from functools import wraps
+from operator import is_
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
+
+from hvpa.core.values.clock import LAST_INSTANT, Present
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+
+REMEMBERED = 512
+"""Results that a function keeps, with the objects that they were made of. When there are more, it starts anew."""
+HVPAS = 16_384
+"""Hvpas of which the latest result is kept. When there are more, it starts anew."""
+
+_tables: list[dict[Any, Any]] = []
+_slots: dict[Hashable, Hashable] = {}
+"""The slots in use: each is held once, whatever is kept for it."""
+_latest: list[dict[Hashable, Any]] = []
+_of_status: list[dict[Hashable, Any]] = []
+"""Those of `_latest` whose results were made of the Hvpa's status."""
+
+
+def forget(slot: Hashable) -> None:
+    """Drop what is kept for an Hvpa that is gone: `slot` as in `Basis`."""
+    _slots.pop(slot, None)
+    for table in _latest:
+        table.pop(slot, None)
+
+
+def forget_decision(slot: Hashable) -> None:
+    """Drop what was decided about an Hvpa whose status is written now: it was made of the one before, which would be
+    kept for nothing."""
+    for table in _of_status:
+        table.pop(slot, None)
+
+
+def forget_all() -> None:
+    """Start anew, as in another process."""
+    _slots.clear()
+    for table in _tables + _latest:
+        table.clear()
+
+
+def remembered(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
+    """`function`, which must be pure, with its results kept by the identity of its arguments, which must be frozen.
+    Comparing them by value, or hashing them, would cost more than most of these functions do. The arguments are kept
+    as well, so that no other object can get the same identity: for small objects only."""
+    known: dict[tuple[int, ...], tuple[tuple[*Ts], R]] = {}
+    _tables.append(known)
+
+    @wraps(function)
+    def call(*args: *Ts) -> R:
+        key = tuple(map(id, args))
+        found = known.get(key)
+        if found is None:
+            if len(known) >= REMEMBERED:
+                known.clear()
+            found = known[key] = (args, function(*args))
+        return found[1]
+
+    return call
+
+
+class Basis(NamedTuple):
+    """What a result is made of: whose it is (`slot`: namespace and name of the Hvpa), objects that must be the very
+    `same`, and what must be `equal`. All of it must be frozen."""
+
+    slot: Hashable
+    same: tuple[object, ...]
+    equal: tuple[object, ...] = ()
+
+
+class _Kept(NamedTuple):
+    same: tuple[object, ...]
+    equal: tuple[object, ...]
+    since: dt.datetime
+    until: dt.datetime
+    result: object
+
+
+def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Keeps, for each Hvpa, the latest result of a pure function of what `basis` names of its arguments, for as long
+    as that is the same."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        table: dict[Hashable, tuple[tuple[object, ...], tuple[object, ...], R]] = {}
+        _latest.append(table)
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            slot, same, equal = basis(*args, **kwargs)
+            kept = table.get(slot)
+            if kept is not None and _are_same(kept[0], same) and kept[1] == equal:
+                return kept[2]
+            result = function(*args, **kwargs)
+            _keep(table, slot, (same, equal, result))
+            return result
+
+        return call
+
+    return decorate
+
+
+def remembered_while(
+    basis: Callable[P, Basis], of_status: bool = False
+) -> Callable[[Callable[Concatenate[Present, P], R]], Callable[Concatenate[Present, P], R]]:
+    """As `latest`, for a function of the present as well: the result is kept while time alone changes nothing
+    (`Present.changes_at`), and, where it is made `of_status`, until that is written (`forget_decision`)."""
+
+    def decorate(function: Callable[Concatenate[Present, P], R]) -> Callable[Concatenate[Present, P], R]:
+        table: dict[Hashable, _Kept] = {}
+        _latest.append(table)
+        if of_status:
+            _of_status.append(table)
+
+        @wraps(function)
+        def call(present: Present, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            slot, same, equal = basis(*args, **kwargs)
+            kept = table.get(slot)
+            if (
+                kept is not None
+                and present.is_within(kept.since, kept.until)
+                and _are_same(kept.same, same)
+                and kept.equal == equal
+            ):
+                present.is_past(kept.until)
+                return kept.result  # type: ignore[return-value]
+            own = present.fresh()
+            result = function(own, *args, **kwargs)
+            until = own.changes_at or LAST_INSTANT
+            present.is_past(until)
+            if own.is_recorded:
+                table.pop(slot, None)
+                present.stamp()
+            else:
+                _keep(table, slot, _Kept(same, equal, own.stamp(), until, result))
+            return result
+
+        return call
+
+    return decorate
+
+
+def _are_same(ones: tuple[object, ...], others: tuple[object, ...]) -> bool:
+    return len(ones) == len(others) and all(map(is_, ones, others))
+
+
+def _keep(table: dict[Hashable, Any], slot: Hashable, kept: object) -> None:
+    if slot not in table:
+        if len(table) >= HVPAS:
+            table.clear()
+        if len(_slots) >= HVPAS:
+            _slots.clear()
+        slot = _slots.setdefault(slot, slot)
+    table[slot] = kept

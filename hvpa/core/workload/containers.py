@@ -1,0 +1,146 @@
+"""What a VPA governs of a pod template: one `Slot` for each container and resource that it has a target for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from hvpa.api.hvpa.resource import ContainerPolicy, HvpaSpec
+from hvpa.api.objects.read_models import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
+from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
+from hvpa.core.model import ContainerResources, PodsSeen
+from hvpa.core.path.path import SlotKey
+from hvpa.core.values.arithmetic import LARGEST, RequestBounds, blend_request, move_request
+from hvpa.core.values.memo import remembered
+
+RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
+
+Policy = ContainerPolicy | VpaContainerPolicy
+"""A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""
+
+
+class Slot(msgspec.Struct, frozen=True, gc=False):
+    """One container's one resource: what is set now, what the VPA targets, and what bounds it. `most_limit` is the
+    pod's own limit, where it has one."""
+
+    container: str
+    resource: Resource
+    request: int | None
+    limit: int | None
+    target: int
+    bounds: RequestBounds
+    scales_limit: bool
+    most_limit: int | None = None
+
+    @property
+    def key(self) -> SlotKey:
+        """Which slot of the pod it is."""
+        return SlotKey(self.container, self.resource)
+
+    @property
+    def current(self) -> int:
+        """The request that holds now. A missing one is equal to the limit, as in Kubernetes; 0 without a limit."""
+        if self.request is not None:
+            return self.request
+        return self.limit or 0
+
+    def blended(self, vertical_ppm: int) -> int:
+        """The request at a weight, inside its bounds."""
+        return self.bounds.clamp(blend_request(self.resource, self.current, self.target, vertical_ppm))
+
+    def moved(self, by: int, vertical_ppm: int) -> int:
+        """The request moved with its target, by the weight, inside its bounds."""
+        return self.bounds.clamp(move_request(self.resource, self.current, by, vertical_ppm))
+
+
+@remembered
+def present_resources(containers: Sequence[Container]) -> Mapping[str, ContainerResources]:
+    """CPU and memory of all containers of a pod template as numbers. Treat the result as frozen: it is shared."""
+    return {
+        one.name: ContainerResources(_amounts(one.resources.requests), _amounts(one.resources.limits))
+        for one in containers
+    }
+
+
+def request_now(resources: ContainerResources, key: SlotKey, pods: PodsSeen) -> int:
+    """The request that holds: a missing one counts as its limit, without one as what the pods were given (by a
+    LimitRange, say), and as 0 without that."""
+    known = resources.requests.get(key.resource, resources.limits.get(key.resource, 0))
+    if known > 0:
+        return known
+    return pods.sizes[key].mean if key in pods.sizes else 0
+
+
+def _amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:
+    return {name: value for name in RESOURCES if (value := amount(resources, name)) is not None}
+
+
+def amount(resources: Mapping[str, str | int | float], resource: Resource) -> int | None:
+    """One resource of a resource list in millicores or bytes, LARGEST at most; None where it is missing or can't be
+    read."""
+    quantity = resources.get(resource)
+    if quantity is None:
+        return None
+    try:
+        return min(parse_resource(resource, quantity), LARGEST)
+    except QuantityError:
+        return None
+
+
+@remembered
+def recommendations(vpa: Vpa) -> Mapping[str, ContainerRecommendation]:
+    """The VPA's recommendations by container. Treat the result as frozen: it is shared."""
+    recommendation = vpa.status.recommendation
+    found = recommendation.container_recommendations if recommendation is not None else None
+    return {one.container_name: one for one in found or ()}
+
+
+def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
+    """The container policies that bound the result: the template's where the VPA is ours (the object may still have
+    those of an earlier template), the object's where the spec names one."""
+    if not spec.vpa.deploy:
+        policy = vpa.spec.resource_policy
+        return policy.container_policies if policy is not None else ()
+    template = spec.vpa.template.spec
+    if template is None or template.resource_policy is None:
+        return ()
+    return template.resource_policy.container_policies
+
+
+def policies_by_name(found: Sequence[Policy]) -> Callable[[str], Policy]:
+    """Finds a container's policy: its own, the first there is, else the last one of `*`, else the default."""
+    own = {policy.container_name: policy for policy in reversed(found)}
+    default = next((one for one in reversed(found) if one.container_name == "*"), VpaContainerPolicy())
+    return lambda container: own.get(container, default)
+
+
+@remembered
+def slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> tuple[Slot, ...]:
+    """Every container and resource that the VPA governs and has a target for, in the order of the pod template."""
+    return tuple(_slots(spec, vpa, present))
+
+
+def _slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> Iterable[Slot]:
+    targets, find_policy = recommendations(vpa), policies_by_name(policies(spec, vpa))
+    for name, resources in present.items():
+        policy = find_policy(name)
+        recommended = targets.get(name)
+        if recommended is None or policy.mode == "Off":
+            continue
+        governed = RESOURCES if policy.controlled_resources is None else policy.controlled_resources
+        for resource in RESOURCES:
+            target = amount(recommended.target, resource)
+            if resource in governed and target is not None:
+                yield _slot(name, resource, resources, target, policy)
+
+
+def _slot(name: str, resource: Resource, resources: ContainerResources, target: int, policy: Policy) -> Slot:
+    limit = resources.limits.get(resource)
+    scales_limit = policy.controlled_values != "RequestsOnly"
+    bounds = RequestBounds(
+        lower=amount(policy.min_allowed, resource),
+        upper=amount(policy.max_allowed, resource),
+        fixed_limit=None if scales_limit else limit,
+    )
+    return Slot(name, resource, resources.requests.get(resource), limit, target, bounds, scales_limit)

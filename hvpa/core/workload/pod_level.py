@@ -1,0 +1,86 @@
+"""What a pod template's own resources (`spec.template.spec.resources`) leave for its containers.
+
+The API server refuses a pod whose containers together request more than the pod (`validatePodResourceConsistency` in
+pkg/apis/core/validation of Kubernetes 1.36), and one with a container whose limit is above the pod's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import structs
+
+from hvpa.api.objects.read_models import PodSpec
+from hvpa.api.values.quantity import Resource, readable_resource
+from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import RESOURCES, Slot, amount
+
+
+def within_pod(slots: Sequence[Slot], pod: PodSpec) -> tuple[Slot, ...]:
+    """The container resources, each bounded by what the pod's own resources leave for it.
+
+    The pod requests 1000m, its containers 300m and 200m, for which 900m and 300m are recommended: of the 500m that are
+    left the first gets six sevenths, the second one seventh. So they fit whichever of them are changed.
+    """
+    if pod.resources is None:
+        return tuple(slots)
+    left = {one: _left(pod, one) for one in RESOURCES}
+    limits = {one: amount(pod.resources.limits, one) for one in RESOURCES}
+    rises = {one.key: max(0, one.blended(FULL) - one.current) for one in slots}
+    found = []
+    for slot in slots:
+        resource, room = slot.resource, left[slot.resource]
+        if room is not None:
+            among = [rises[one.key] for one in slots if one.resource == resource]
+            most = slot.current + _share(room, rises[slot.key], among)
+            fixed = slot.bounds.fixed_limit
+            bounds = structs.replace(slot.bounds, fixed_limit=most if fixed is None else min(fixed, most))
+            slot = structs.replace(slot, bounds=bounds, most_limit=limits[resource])
+        found.append(slot)
+    return tuple(found)
+
+
+def cut_short(slots: Iterable[Slot], within: Iterable[Slot]) -> list[str]:
+    """Which recommendations the pod's own resources cut short, in words: `slots` without, and `within` with them."""
+    told = []
+    for free, slot in zip(slots, within, strict=True):
+        wanted, most = free.blended(FULL), slot.blended(FULL)
+        if most < wanted:
+            texts = [readable_resource(slot.resource, one) for one in (wanted, most)]
+            told.append(f"{slot.container} {slot.resource}: {texts[0]} recommended, {texts[1]} at most")
+    return told
+
+
+def _left(pod: PodSpec, resource: Resource) -> int | None:
+    """What the containers may request on top of what they do; None where the pod has no bound for the resource. A
+    missing pod request counts as the pod's limit, which no pod request may exceed."""
+    assert pod.resources is not None
+    whole = amount(pod.resources.requests, resource)
+    if whole is None:
+        whole = amount(pod.resources.limits, resource)
+    if whole is None:
+        return None
+    sidecars = [one for one in pod.init_containers if one.restart_policy == "Always"]
+    return max(
+        0,
+        whole
+        - sum(
+            _request(one.resources.requests, one.resources.limits, resource)
+            for one in (*pod.containers, *sidecars)
+        ),
+    )
+
+
+def _request(
+    requests: Mapping[str, str | int | float], limits: Mapping[str, str | int | float], resource: Resource
+) -> int:
+    """A container's request; a missing one is equal to the limit, as in Kubernetes."""
+    request = amount(requests, resource)
+    return (amount(limits, resource) or 0) if request is None else request
+
+
+def _share(room: int, rise: int, among: Sequence[int]) -> int:
+    """How much of `room` goes to a rise `among` all: what it asks for and an equal part of the rest, or as much less as
+    all of them."""
+    total = sum(among)
+    return room * rise // total if total > room else rise + (room - total) // len(among)

@@ -1,0 +1,301 @@
+"""How far the workload is: whether its last rollout is complete, what its pods say, which containers starve."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+from msgspec import structs
+
+from hvpa.api.objects.read_models import Container, ContainerStatus, Meta, Pod, Workload, condition
+from hvpa.api.values.quantity import QuantityError, Resource
+from hvpa.core.model import PodSize, PodsSeen, PodTotal, Scene
+from hvpa.core.path.path import SlotKey
+from hvpa.core.values.arithmetic import LARGEST, ceil_div
+from hvpa.core.values.clock import after
+from hvpa.core.values.memo import Basis, latest
+from hvpa.core.workload.containers import RESOURCES, amount
+from hvpa.core.workload.stuck import stuck_pods
+from hvpa.recommend.hpa.inputs import MetricsError
+from hvpa.recommend.hpa.requests import request_of, sidecars
+
+_NOTHING: Mapping[Any, Any] = {}
+_NEVER: dt.datetime | None = None
+DEFAULT_DEADLINE = 600
+"""Seconds: `progressDeadlineSeconds` of a Deployment that names none (`SetDefaults_Deployment` in pkg/apis/apps/v1). It
+is taken for StatefulSets as well, which have no such field."""
+PROGRESSING = "Progressing"
+"""A Deployment's condition whose `lastUpdateTime` is that of the last progress (`syncRolloutStatus` in
+pkg/controller/deployment/progress.go)."""
+REPLICA_FAILURE = "ReplicaFailure"
+"""A Deployment's condition that is True while its pods can't be created (pkg/controller/deployment/sync.go)."""
+MOST_NAMED = 10
+"""Pods that are not ready and named in an explanation."""
+NO_DEADLINE = 2**31 - 1
+"""A `progressDeadlineSeconds` that stands for no deadline (`HasProgressDeadline` in pkg/controller/deployment/util)."""
+OOM_KILLED = "OOMKilled"
+EVICTED = "Evicted"
+_LOW_ON_MEMORY = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
+"""The kubelet's eviction message (pkg/kubelet/eviction/helpers.go): `The node was low on resource: memory.`"""
+_EVICTED_CONTAINER = re.compile(r"Container (\S+) was using")
+"""The same message goes on to name the containers above their request."""
+
+
+def rollout_complete(workload: Workload) -> bool:
+    """Whether the last rollout is through: observed, and every replica updated, available and the only one."""
+    return not rollout_gaps(workload)
+
+
+def rollout_gaps(workload: Workload) -> tuple[str, ...]:
+    """What the last rollout lacks, in words; empty where it is complete.
+
+    A StatefulSet with a partition keeps the pods below it on the old revision on purpose, and one with `OnDelete` never
+    replaces pods by itself; neither is waited for.
+    """
+    spec, status = workload.spec, workload.status
+    expected = spec.replicas
+    strategy = spec.update_strategy
+    if strategy is not None:
+        if strategy.type == "OnDelete":
+            expected = 0
+        elif strategy.rolling_update is not None:
+            expected = max(0, spec.replicas - (strategy.rolling_update.partition or 0))
+    found: list[str] = []
+    if status.observed_generation < workload.metadata.generation:
+        found.append("its controller has not seen the latest spec")
+    if status.replicas != spec.replicas:
+        found.append(f"{status.replicas} pods exist, {spec.replicas} are wanted")
+    if status.available_replicas < spec.replicas:
+        found.append(f"{status.available_replicas} of {spec.replicas} pods are available")
+    if status.updated_replicas < expected:
+        found.append(f"{status.updated_replicas} of {expected} pods are updated")
+    return tuple(found)
+
+
+def progress_deadline(seen: Scene) -> dt.datetime | None:
+    """When the last rollout, which is not complete, is past its progress deadline: from then on a change may be what
+    repairs the pods (DESIGN 6.2). None where no clock ends it: the controller has not seen the workload's latest spec,
+    the deadline is switched off, or nothing is known of when the rollout last went on.
+
+    The deadline counts from the creation of the newest pod that is not ready, and where all are ready, from the
+    progress that the Deployment reports; not from before our own last change of requests. Example: a pod is created at
+    10:00 and never becomes ready; the deadline is 10:10.
+    """
+    workload, pods = seen.workload, seen.pods
+    assert workload is not None
+    if workload.status.observed_generation < workload.metadata.generation:
+        return None
+    seconds = workload.spec.progress_deadline_seconds
+    if seconds is not None and seconds >= NO_DEADLINE:
+        return None
+    since = pods.newest_unready
+    if since is None:
+        found = [one for one in workload.status.conditions if one.type == PROGRESSING]
+        since = found[0].last_update_time if found else None
+    if since is None:
+        return None
+    wait = dt.timedelta(seconds=DEFAULT_DEADLINE if seconds is None else seconds)
+    return after(max(since, seen.vertical.last_scale_time or since), wait)
+
+
+def _basis(
+    hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None, sized: bool = False
+) -> Basis:
+    containers = workload.spec.template.spec.containers
+    return Basis((hvpa.namespace, hvpa.name), (pods, containers), (since, sized))
+
+
+@latest(_basis)
+def see_pods(
+    hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None, sized: bool = False
+) -> PodsSeen:
+    """Count the pods of `hvpa` by state and find the containers that starved for memory after `since`, the last
+    vertical step; and what they request, where they are to be `sized`."""
+    template = {container.name: container for container in workload.spec.template.spec.containers}
+    ready = running = terminating = 0
+    last_ready = _NEVER
+    unready: list[Pod] = []
+    ready_since: list[dt.datetime] = []
+    starving: dict[str, dt.datetime] = {}
+    for pod in pods:
+        if pod.metadata.deletion_timestamp is not None:
+            terminating += 1
+            continue
+        running += pod.status.phase == "Running"
+        is_ready = condition(pod.status.conditions, "Ready")
+        if is_ready is not None and is_ready.status == "True":
+            ready += 1
+            last_ready = _latest(last_ready, is_ready.last_transition_time)
+            if is_ready.last_transition_time is not None:
+                ready_since.append(is_ready.last_transition_time)
+        elif pod.status.phase not in ("Failed", "Succeeded"):
+            unready.append(pod)
+        if pod.status.container_statuses or pod.status.phase == "Failed":
+            for name, when in _starved(pod, template, since):
+                starving[name] = max(when, starving.get(name, when))
+    seen = PodsSeen(
+        ready=ready,
+        running=running,
+        last_ready_at=last_ready,
+        unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
+        newest_unready=reduce(_latest, [pod.metadata.creation_timestamp for pod in unready], _NEVER),
+        starving=starving or _NOTHING,
+        terminating=terminating,
+        stuck=stuck_pods(pods),
+    )
+    if not sized:
+        return seen
+    found = _Requested()
+    for pod in pods:
+        found.add(pod)
+    return structs.replace(
+        seen,
+        sizes={key: _size(sizes) for key, sizes in found.sizes.items()},
+        totals={resource: _total(totals) for resource, totals in found.totals.items()},
+        containers=frozenset(found.names),
+        ready_since=tuple(sorted(ready_since)),
+    )
+
+
+class _OfSpec(NamedTuple):
+    """What a pod with this spec requests."""
+
+    sizes: Mapping[SlotKey, int]
+    totals: Mapping[Resource, PodTotal]
+    names: tuple[str, ...]
+
+
+class _Requested:
+    """What the pods that run or will run request, each amount with whether its pod is ready."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[SlotKey, list[tuple[int, bool]]] = {}
+        self.totals: dict[Resource, list[tuple[PodTotal, bool]]] = {}
+        self.names: set[str] = set()
+        self._known: dict[int, _OfSpec] = {}
+        """By identity of the spec: the local copy holds equal specs once, and most pods of a workload are equal."""
+
+    def add(self, pod: Pod) -> None:
+        """Count one more pod."""
+        if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Failed", "Succeeded"):
+            return
+        is_ready = condition(pod.status.conditions, "Ready")
+        ready = is_ready is not None and is_ready.status == "True"
+        found = self._known.get(id(pod.spec))
+        if found is None:
+            found = self._known[id(pod.spec)] = _of_spec(pod)
+        self.names.update(found.names)
+        for key, size in found.sizes.items():
+            self.sizes.setdefault(key, []).append((size, ready))
+        for resource, total in found.totals.items():
+            self.totals.setdefault(resource, []).append((total, ready))
+
+
+def _of_spec(pod: Pod) -> _OfSpec:
+    running = (*pod.spec.containers, *sidecars(pod.spec))
+    sizes: dict[SlotKey, int] = {}
+    for container in running:
+        requested = container.resources.limits | container.resources.requests
+        for resource in RESOURCES:
+            if (size := amount(requested, resource)) is not None:
+                sizes[SlotKey(container.name, resource)] = size
+    totals = {resource: _pod_total(pod, resource, sizes) for resource in RESOURCES}
+    return _OfSpec(sizes, totals, tuple(one.name for one in running))
+
+
+def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[SlotKey, int]) -> PodTotal:
+    """What the HPA takes a pod to request. Where a request is missing, the HPA has no utilization; what the others
+    request is what the pod has for the targets of other kinds."""
+    whole = pod.spec.resources
+    try:
+        milli = request_of(pod, "", resource)
+    except (MetricsError, QuantityError):
+        return PodTotal(sum(size for key, size in sizes.items() if key.resource == resource))
+    requested = milli if resource == "cpu" else ceil_div(milli, 1000)
+    return PodTotal(min(requested, LARGEST), whole is not None and resource in whole.requests)
+
+
+def _size(found: Sequence[tuple[int, bool]]) -> PodSize:
+    counted = [size for size, ready in found if ready] or [size for size, _ in found]
+    return PodSize(min(size for size, _ in found), ceil_div(sum(counted), len(counted)))
+
+
+def _total(found: Sequence[tuple[PodTotal, bool]]) -> PodTotal:
+    counted = [total for total, ready in found if ready] or [total for total, _ in found]
+    requested = ceil_div(sum(total.requested for total in counted), len(counted))
+    return PodTotal(requested, any(total.is_whole for total in counted))
+
+
+def _latest(one: dt.datetime | None, other: dt.datetime | None) -> dt.datetime | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+def _starved(
+    pod: Pod, template: dict[str, Container], since: dt.datetime | None
+) -> Iterable[tuple[str, dt.datetime]]:
+    """Containers of this pod that ran out of memory after `since` with the resources the template still has."""
+    found: dict[str, dt.datetime | None] = {}
+    for status in pod.status.container_statuses:
+        killed_at, killed = _oom_killed(status)
+        if killed:
+            found[status.name] = killed_at or _started(pod)
+    if _evicted_for_memory(pod):
+        named = [name for name in _EVICTED_CONTAINER.findall(pod.status.message) if name in template]
+        for name in named or template:
+            found.setdefault(name, _ended(pod))
+    if not found:
+        return
+    own = {container.name: container for container in pod.spec.containers}
+    for name, when in found.items():
+        if name not in template or name not in own or not _runs_template(own[name], template[name]):
+            continue
+        if when is not None and (since is None or when > since):
+            yield name, when
+
+
+def _oom_killed(status: ContainerStatus) -> tuple[dt.datetime | None, bool]:
+    for state in (status.state, status.last_state):
+        if state.terminated is not None and state.terminated.reason == OOM_KILLED:
+            return state.terminated.finished_at, True
+    return None, False
+
+
+def _evicted_for_memory(pod: Pod) -> bool:
+    return (
+        pod.status.phase == "Failed"
+        and pod.status.reason == EVICTED
+        and _LOW_ON_MEMORY.search(pod.status.message) is not None
+    )
+
+
+def _started(pod: Pod) -> dt.datetime | None:
+    return pod.status.start_time or pod.metadata.creation_timestamp
+
+
+def _ended(pod: Pod) -> dt.datetime | None:
+    """When an evicted pod ended: its last condition change or container end, else its start."""
+    latest: dt.datetime | None = None
+    for entry in pod.status.conditions:
+        latest = _latest(latest, entry.last_transition_time)
+    for status in pod.status.container_statuses:
+        if status.state.terminated is not None:
+            latest = _latest(latest, status.state.terminated.finished_at)
+    return latest or _started(pod)
+
+
+def _runs_template(own: Container, template: Container) -> bool:
+    """Whether a pod's container has what the template asks for. What the template leaves open may have been filled in
+    (by a LimitRange, say); a missing request is taken for equal to the limit, as in Kubernetes."""
+    wanted, have = template.resources, own.resources
+    requests = wanted.limits | wanted.requests
+    return all(
+        amount(present, resource) == amount(expected, resource)
+        for expected, present in ((requests, have.limits | have.requests), (wanted.limits, have.limits))
+        for resource in RESOURCES
+        if resource in expected
+    )

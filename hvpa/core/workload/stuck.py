@@ -1,0 +1,110 @@
+"""Pods that can't run: those that the scheduler finds no node for, and those with a container that can't start."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Final
+
+from hvpa.api.objects.read_models import ContainerStatus, Pod, condition
+from hvpa.api.values import text
+from hvpa.core.model import StuckPods
+from hvpa.core.values.clock import after
+
+UNSCHEDULABLE: Final = "Unschedulable"
+"""The scheduler's reason of `PodScheduled=False` where no node fits (`PodReasonUnschedulable` in core/v1)."""
+CRASH_LOOP: Final = "CrashLoopBackOff"
+IMAGE: Final = "ImagePullBackOff"
+_SAME: Final = {"ErrImagePull": IMAGE}
+"""The kubelet alternates between these two while it tries (pkg/kubelet/images/types.go)."""
+STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""The kubelet's reasons of a container that is about to start (pkg/kubelet/kubelet_pods.go)."""
+MOST_REASONS: Final = 5
+"""Reasons that are kept; any text may be one."""
+FEW_RESTARTS: Final = 3
+"""A container that ended less often than this may have done so for once."""
+STUCK_AFTER: Final = dt.timedelta(seconds=30)
+"""A pod that waits for less may be waiting for a node that has just been made, or for a registry's next answer."""
+CALM_AFTER: Final = dt.timedelta(minutes=10)
+"""A container that ran for so long is no longer in a crash loop: the kubelet forgets its back-off then (twice
+`MaxContainerBackOff`, 5 minutes, in pkg/kubelet/kubelet.go)."""
+LONGEST: Final = 512
+"""Characters of the scheduler's or the kubelet's message that are kept."""
+
+
+def stuck_pods(pods: Iterable[Pod]) -> tuple[StuckPods, ...]:
+    """The pods that can't run, by reason; the pods are in no order, and the result does not depend on it."""
+    found: dict[str, StuckPods] = {}
+    for pod in pods:
+        one = _stuck(pod)
+        if one is not None:
+            known = found.get(one.reason)
+            found[one.reason] = one if known is None else _together(known, one)
+    return tuple([found[reason] for reason in sorted(found)[:MOST_REASONS]])
+
+
+def is_starting(reason: str) -> bool:
+    """Whether the reason of a waiting container is one of a normal start."""
+    return reason in STARTING
+
+
+def _together(one: StuckPods, other: StuckPods) -> StuckPods:
+    first = min(one, other, key=lambda found: found.pod)
+    since = [found.since for found in (one, other) if found.since is not None]
+    until = [found.until for found in (one, other) if found.until is not None]
+    return StuckPods(
+        first.reason,
+        first.pod,
+        first.message,
+        one.count + other.count,
+        min(since, default=None),
+        max(until, default=None),
+    )
+
+
+def _stuck(pod: Pod) -> StuckPods | None:
+    """Why this pod can't run; None where it can, or has ended."""
+    status = pod.status
+    if pod.metadata.deletion_timestamp is not None or status.phase in ("Failed", "Succeeded"):
+        return None
+    scheduled = condition(status.conditions, "PodScheduled")
+    if scheduled is not None and scheduled.status == "False":
+        since = scheduled.last_transition_time or pod.metadata.creation_timestamp
+        reason = text.reason(scheduled.reason, UNSCHEDULABLE)
+        return StuckPods(
+            reason, pod.metadata.name, text.told(scheduled.message, LONGEST), since=_later(since)
+        )
+    for one in (*status.init_container_statuses, *status.container_statuses):
+        if (found := _waiting(pod, one) or _crashing(pod, one)) is not None:
+            return found
+    return None
+
+
+def _later(since: dt.datetime | None) -> dt.datetime | None:
+    return None if since is None else after(since, STUCK_AFTER)
+
+
+def _waiting(pod: Pod, one: ContainerStatus) -> StuckPods | None:
+    """A container that waits for something that does not come."""
+    waiting = one.state.waiting
+    if waiting is None or is_starting(waiting.reason) or waiting.reason == CRASH_LOOP:
+        return None
+    reason = _SAME.get(waiting.reason, text.reason(waiting.reason, "Waiting"))
+    message = "" if reason == IMAGE else text.told(waiting.message, LONGEST)
+    told = f"container {one.name}: {message}" if message else f"container {one.name}"
+    return StuckPods(reason, pod.metadata.name, told, since=_later(pod.metadata.creation_timestamp))
+
+
+def _crashing(pod: Pod, one: ContainerStatus) -> StuckPods | None:
+    """A container that ends again and again. It counts while it runs in between as well: else the state would
+    alternate."""
+    ended = one.last_state.terminated or one.state.terminated
+    if one.restart_count < FEW_RESTARTS or ended is None:
+        return None
+    waiting = one.state.waiting
+    is_waiting = waiting is not None and waiting.reason == CRASH_LOOP
+    if ended.finished_at is None and not is_waiting:
+        return None
+    until = None if ended.finished_at is None or is_waiting else after(ended.finished_at, CALM_AFTER)
+    why = f" ended with {text.reason(ended.reason, 'Error')}" if ended.reason else ""
+    return StuckPods(CRASH_LOOP, pod.metadata.name, f"container {one.name}{why}", until=until)

@@ -1,0 +1,1 @@
+"""The local copy of the cluster, kept by list and watch."""

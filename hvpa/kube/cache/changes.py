@@ -1,0 +1,109 @@
+"""Which changes of an object can change a decision: everything else need not wake anybody."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from hvpa.api.objects.read_models import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
+from hvpa.core.recommenders.stale import must_change
+from hvpa.kube.objects.stored_hvpa import StoredHvpa
+
+SILENT_PERIODS: Final = 2
+"""A recommender writes with each of its periods: after a longer pause its recommendation may have been reported as
+stale (after three, `hvpa.core.recommenders.stale`)."""
+
+
+def _meta(meta: Meta) -> tuple[object, ...]:
+    """What of metadata counts, for every kind."""
+    return (
+        meta.uid,
+        meta.generation,
+        meta.deletion_timestamp,
+        meta.labels,
+        meta.annotations,
+        meta.owner_references,
+    )
+
+
+def hvpa_spec_changed(old: StoredHvpa, new: StoredHvpa) -> bool:
+    """Whether anything but the status changed (the mailbox, `spec.replicas`, is part of the spec)."""
+    return old.spec_hash != new.spec_hash or _meta(old.metadata) != _meta(new.metadata)
+
+
+def hvpa_status_changed(old: StoredHvpa, new: StoredHvpa) -> bool:
+    """Whether the status changed."""
+    return old.status_hash != new.status_hash
+
+
+def workload_changed(old: Workload, new: Workload) -> bool:
+    """Whether spec or status changed."""
+    return old.spec != new.spec or old.status != new.status or _meta(old.metadata) != _meta(new.metadata)
+
+
+def hpa_changed(old: Hpa, new: Hpa) -> bool:
+    """Whether spec, status, labels or owners changed."""
+    return (
+        old.status != new.status
+        or bytes(old.raw_spec) != bytes(new.raw_spec)
+        or _meta(old.metadata) != _meta(new.metadata)
+    )
+
+
+def vpa_changed(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
+    """Whether spec, targets, conditions, labels or owners changed, the recommender is back after a silence, or its next
+    silence begins to count or no longer does; else bounds move all the time and aren't read."""
+    return (
+        _was_silent(old, new, period)
+        or _targets(old) != _targets(new)
+        or old.status.conditions != new.status.conditions
+        or bytes(old.raw_spec) != bytes(new.raw_spec)
+        or _meta(old.metadata) != _meta(new.metadata)
+        or must_change(old) != must_change(new)
+    )
+
+
+def _was_silent(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
+    before, now = old.metadata.written_at(), new.metadata.written_at()
+    return before is not None and now is not None and now - before > SILENT_PERIODS * period
+
+
+def _targets(vpa: Vpa) -> list[tuple[object, ...]]:
+    recommendation = vpa.status.recommendation
+    entries = (recommendation.container_recommendations or ()) if recommendation is not None else ()
+    return [(entry.container_name, entry.target, entry.uncapped_target) for entry in entries]
+
+
+def pod_changed(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed, or why it can't be
+    scheduled or started. One that waits for that as usual is as good as none."""
+    return _pod(old) != _pod(new)
+
+
+def _pod(pod: Pod | None) -> tuple[object, ...] | None:
+    if pod is None:
+        return None
+    status = pod.status
+    ended = [
+        (container.name, container.state, container.last_state)
+        for container in (*status.container_statuses, *status.init_container_statuses)
+        if container.state.terminated is not None
+        or container.last_state.terminated is not None
+        or container.state.waiting is not None
+    ]
+    unscheduled = [one for one in status.conditions if one.type == "PodScheduled" and one.status == "False"]
+    if status.phase in ("", "Pending") and not ended and not unscheduled:
+        return None
+    ready: Condition | None = condition(status.conditions, "Ready")
+    return (
+        pod.metadata.uid,
+        pod.metadata.deletion_timestamp is not None,
+        pod.metadata.labels,
+        status.phase,
+        status.reason,
+        status.message,
+        None if ready is None else (ready.status, ready.last_transition_time),
+        ended,
+        unscheduled,
+        pod.spec,
+    )

@@ -1,0 +1,313 @@
+"""The local copy of the cluster: all stores and indexes, an Hvpa's own objects, and which Hvpas a change is about."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, TypeVar
+
+from hvpa.api.objects.read_models import Hpa, Meta, Pod, Selector, Vpa, Workload
+from hvpa.core.model import Objects, OtherHvpa, Settings
+from hvpa.kube.cache import changes
+from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
+from hvpa.kube.cache.store import Store, version
+from hvpa.kube.cache.targeting import Place, Targeting, place_of
+from hvpa.kube.objects.references import HVPA_KIND, RefToken, Target, reference_of, tokens_of
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.objects.slim import carry_over
+from hvpa.kube.objects.stored_hvpa import NO_LINKS, NamedRecommender, StoredHvpa
+from hvpa.reconcile.ports import Key
+
+O = TypeVar("O", Hpa, Vpa)  # noqa: E741
+_VPA_PERIOD: Final = Settings().vpa_period
+
+
+class LocalCluster:
+    """Holds the stores. `enqueue` is told the key of each Hvpa that has to be looked at again; `enqueue_later` that of
+    one whose workload we have just changed ourselves: there is time until the rollout begins, which is told anyway."""
+
+    def __init__(
+        self,
+        scopes: Collection[str],
+        enqueue: Callable[[Key], None],
+        enqueue_later: Callable[[Key], None] | None = None,
+        vpa_period: dt.timedelta = _VPA_PERIOD,
+    ) -> None:
+        """`vpa_period`: how often the VPA's recommender writes."""
+        self._vpa_period = vpa_period
+        self._enqueue = enqueue
+        self._enqueue_later = enqueue_later or enqueue
+        self.hvpas: Store[StoredHvpa] = Store(scopes, self._hvpa_changed)
+        self.workloads: dict[str, Store[Workload]] = {
+            DEPLOYMENTS.kind: Store(scopes, self._workload_changed),
+            STATEFULSETS.kind: Store(scopes, self._workload_changed),
+        }
+        self.hpas: Store[Hpa] = Store(scopes, self._hpa_changed)
+        self.vpas: Store[Vpa] = Store(scopes, self._vpa_changed)
+        self.pods: Store[Pod] = Store(scopes, self._pod_changed)
+        self.vpa_served = True
+        self._targeting = Targeting()
+        self._naming: dict[str, Index[Key]] = {HPAS.kind: Index(), VPAS.kind: Index()}
+        self._hpa_refs: Index[RefToken] = Index()
+        self._vpa_refs: Index[RefToken] = Index()
+        self._pod_index = PodIndex()
+        self._selectors: SelectorIndex[Target] = SelectorIndex()
+        self._status_writes: dict[Key, bool] = {}
+        """Hvpas whose status is being written by us, and whether the watch has brought another status meanwhile."""
+        self._pods: dict[Target, tuple[Pod, ...]] = {}
+        """The pods of targets that were asked for: the same tuple for as long as they are the same pods."""
+
+    def store(self, resource: Resource[Any]) -> Store[Any]:
+        """The store of a watched resource."""
+        stores: dict[str, Store[Any]] = {
+            HVPAS.kind: self.hvpas,
+            HPAS.kind: self.hpas,
+            VPAS.kind: self.vpas,
+            PODS.kind: self.pods,
+            **self.workloads,
+        }
+        return stores[resource.kind]
+
+    def set_vpa_served(self, served: bool) -> None:
+        """VerticalPodAutoscalers are, or are not, known to the cluster; a change concerns every Hvpa."""
+        if served != self.vpa_served:
+            self.vpa_served = served
+            for key in self.hvpas:
+                self._enqueue(key)
+
+    def begin_status_write(self, key: Key) -> None:
+        """A write of ours to the Hvpa's status begins. What the watch brings of the status until it ends is most likely
+        that write."""
+        self._status_writes[key] = False
+
+    def end_status_write(self, key: Key, answer: StoredHvpa | None) -> None:
+        """The write has ended; `answer` is the Hvpa as it left it, None where it failed. The Hvpa is looked at again if
+        the status that the watch brought meanwhile is another one."""
+        stored = self.hvpas.get(key)
+        if not self._status_writes.pop(key, False) or stored is None:
+            return
+        if answer is None or stored.status_hash != answer.status_hash:
+            self._enqueue(key)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+    def objects(self, key: Key) -> Objects | None:
+        """All that may have to do with the Hvpa of `key`; see `hvpa.core.model.Objects`."""
+        stored = self.hvpas.get(key)
+        if stored is None:
+            return None
+        namespace, meta, spec = key.namespace, stored.metadata, stored.links
+        target = Target(namespace, spec.target_ref.kind, spec.target_ref.name)
+        workload = self._workload(target)
+        others = self._targeting.beside(target, key.name) if target.name else ()
+        return Objects(
+            hvpa=stored.read(),
+            workload=workload,
+            others=others,
+            hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa, others)),
+            vpas=tuple(self._related(self.vpas, self._vpa_refs, meta, target, spec.vpa)),
+            pods=self._pods_of(target, workload.spec.selector) if workload is not None else (),
+            vpa_served=self.vpa_served,
+        )
+
+    def changed_last(self, keys: Iterable[Key]) -> list[Key]:
+        """Hvpas in the order in which they, their workloads or their recommenders changed, the last one first."""
+        return sorted(keys, key=self._newest, reverse=True)
+
+    def _newest(self, key: Key) -> int:
+        """The newest resource version of what an Hvpa depends on (but its pods); 0 where versions are no numbers."""
+        stored = self.hvpas.get(key)
+        if stored is None:
+            return 0
+        meta, links = stored.metadata, stored.links
+        target = Target(key.namespace, links.target_ref.kind, links.target_ref.name)
+        workload = self._workload(target)
+        found: list[Hpa | Vpa | Workload | StoredHvpa] = [stored]
+        found += self._related(self.hpas, self._hpa_refs, meta, target, links.hpa)
+        found += self._related(self.vpas, self._vpa_refs, meta, target, links.vpa)
+        if workload is not None:
+            found.append(workload)
+        return max(version(one.metadata.resource_version) or 0 for one in found)
+
+    def _workload(self, target: Target) -> Workload | None:
+        store = self.workloads.get(target.kind)
+        return store.get(Key(target.namespace, target.name)) if store is not None else None
+
+    def _pods_of(self, target: Target, selector: Selector) -> tuple[Pod, ...]:
+        pods = self._pods.get(target)
+        if pods is None:
+            pods = self._pods[target] = tuple(self._pod_index.select(target.namespace, selector))
+        return pods
+
+    def _related(
+        self,
+        store: Store[O],
+        refs: Index[RefToken],
+        owner: Meta,
+        target: Target,
+        named: NamedRecommender | None,
+        others: Collection[OtherHvpa] = (),
+    ) -> list[O]:
+        """HPAs or VPAs that are owned, targeting (the workload, or an Hvpa with this target), named, or in the way of a
+        name that we would give."""
+        namespace = owner.namespace
+        names: dict[str, None] = dict.fromkeys(refs.get((namespace, owner.uid)))
+        for hvpa in (owner.name, *[one.name for one in others]):
+            names.update(dict.fromkeys(refs.get((namespace, HVPA_KIND, hvpa))))
+        names.update(dict.fromkeys(refs.get(target)))
+        names.update(dict.fromkeys((owner.name, f"{owner.name}-{owner.uid[:8]}")))
+        if named is not None and named.name:
+            names[named.name] = None
+        found = (store.get(Key(namespace, name)) for name in names)
+        return [obj for obj in found if obj is not None]
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+    def _wake(
+        self, namespace: str, names: Iterable[str], enqueue: Callable[[Key], None] | None = None
+    ) -> None:
+        for name in names:
+            key = Key(namespace, name)
+            if self.hvpas.get(key) is not None:
+                (enqueue or self._enqueue)(key)
+
+    def _wake_of(self, target: Target) -> None:
+        self._wake(target.namespace, self._targeting.concerned(target))
+
+    def _hvpa_changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
+        if new is not None:
+            new.succeed(old)
+        meta = _either(old, new).metadata
+        key = Key(meta.namespace, meta.name)
+        if old is not None and new is not None and not changes.hvpa_spec_changed(old, new):
+            if not own and changes.hvpa_status_changed(old, new):
+                self._status_changed(key)
+            return
+        before = old.links if old is not None else NO_LINKS
+        after = new.links if new is not None else NO_LINKS
+        self._rename(HPAS.kind, key, before.hpa, after.hpa)
+        self._rename(VPAS.kind, key, before.vpa, after.vpa)
+        left, joined = place_of(old), place_of(new)
+        if left != joined:
+            self._retarget(key, left, joined)
+        else:
+            self._enqueue(key)
+
+    def _status_changed(self, key: Key) -> None:
+        """The watch has brought another status."""
+        if key in self._status_writes:
+            self._status_writes[key] = True
+        else:
+            self._enqueue(key)
+
+    def _rename(
+        self, kind: str, key: Key, before: NamedRecommender | None, after: NamedRecommender | None
+    ) -> None:
+        old, new = before.name if before else None, after.name if after else None
+        if old == new:
+            return
+        if old:
+            self._naming[kind].remove(Key(key.namespace, old), key.name)
+        if new:
+            self._naming[kind].add(Key(key.namespace, new), key.name)
+
+    def _retarget(self, key: Key, left: Place | None, joined: Place | None) -> None:
+        """An Hvpa comes to a target, leaves one, or is another one for the Hvpas beside it."""
+        targets = dict.fromkeys(place[0] for place in (left, joined) if place is not None)
+        before = {target: self._targeting.first(target) for target in targets}
+        if left is not None:
+            self._targeting.remove(*left)
+        if joined is not None:
+            self._targeting.add(*joined)
+        for target in targets:
+            self._pods.pop(target, None)  # one that is going may have asked for them
+            if target not in self._targeting:
+                self._selectors.remove(target)
+            elif (workload := self._workload(target)) is not None:
+                self._selectors.put(target, key.namespace, workload.spec.selector)
+        self._enqueue(key)
+        for target, first in before.items():
+            if self._targeting.first(target) != first:
+                self._wake(key.namespace, set(self._targeting.onlookers(target)) - {key.name})
+
+    def _workload_changed(self, old: Workload | None, new: Workload | None, own: bool) -> None:
+        workload = _either(old, new)
+        target = Target(workload.metadata.namespace, workload.kind, workload.metadata.name)
+        if target not in self._targeting:
+            return
+        if new is None:
+            self._selectors.remove(target)
+        else:
+            self._selectors.put(target, target.namespace, new.spec.selector)
+        if old is None or new is None or old.spec.selector != new.spec.selector:
+            self._pods.pop(target, None)
+        if old is None or new is None or changes.workload_changed(old, new):
+            names = self._targeting.concerned(target)
+            self._wake(target.namespace, names, self._enqueue_later if own else self._enqueue)
+
+    def _hpa_changed(self, old: Hpa | None, new: Hpa | None, own: bool) -> None:
+        carry_over(old, new)
+        if old is not None and new is not None and not changes.hpa_changed(old, new):
+            return
+        self._recommender_changed(HPAS.kind, self._hpa_refs, old, new)
+
+    def _vpa_changed(self, old: Vpa | None, new: Vpa | None, own: bool) -> None:
+        carry_over(old, new)
+        if old is not None and new is not None and not changes.vpa_changed(old, new, self._vpa_period):
+            return
+        self._recommender_changed(VPAS.kind, self._vpa_refs, old, new)
+
+    def _recommender_changed(self, kind: str, refs: Index[RefToken], old: O | None, new: O | None) -> None:
+        before = tokens_of(old) if old is not None else ()
+        after = tokens_of(new) if new is not None else ()
+        if before != after:
+            for obj, tokens, change in ((old, before, refs.remove), (new, after, refs.add)):
+                for token in tokens:
+                    assert obj is not None
+                    change(token, obj.metadata.name)
+        namespace = _either(old, new).metadata.namespace
+        concerned: set[str] = set()
+        for obj in (old, new):
+            if obj is not None:
+                concerned |= self._concerned(kind, obj)
+        self._wake(namespace, concerned)
+
+    def _concerned(self, kind: str, obj: Hpa | Vpa) -> set[str]:
+        """Names of the Hvpas that an HPA or VPA may have to do with."""
+        meta, reference = obj.metadata, reference_of(obj)
+        controller = meta.controller()
+        names = {controller.name} if controller is not None and controller.kind == HVPA_KIND else set()
+        target: Target | None = Target(meta.namespace, reference.kind, reference.name)
+        if reference.kind == HVPA_KIND:
+            names.add(reference.name)
+            place = place_of(self.hvpas.get(Key(meta.namespace, reference.name)))
+            target = None if place is None else place[0]
+        if target is not None:
+            names.update(self._targeting.concerned(target))
+        names.update(self._naming[kind].get(Key(meta.namespace, meta.name)))
+        names.add(meta.name)
+        names.add(meta.name.rpartition("-")[0])
+        return names
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None, own: bool) -> None:
+        if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
+            self._pod_index.remove(old)
+        if new is not None:
+            self._pod_index.put(new)
+        is_news = changes.pod_changed(old, new)
+        targets: set[Target] = set()
+        for pod in (old, new):
+            if pod is not None:
+                targets.update(self._selectors.owners(pod.metadata.namespace, pod.metadata.labels))
+        for target in targets:
+            self._pods.pop(target, None)
+            if is_news:
+                self._wake_of(target)
+
+
+Either = TypeVar("Either")
+
+
+def _either(old: Either | None, new: Either | None) -> Either:
+    """The one that is there; at least one is."""
+    found = new if new is not None else old
+    assert found is not None
+    return found

@@ -1,0 +1,364 @@
+"""List, then watch: keeps one store equal to what an API server holds of one resource in one scope.
+
+At rest there is no list: the watch is resumed from its last resource version (bookmarks keep that fresh). A new list is
+made on `410 Gone`, and where watches from this version have failed again and again: what fails may be the version, or
+the event that comes after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Generic, Literal, Protocol
+
+import msgspec
+import structlog
+
+from hvpa.api.objects.read_models import Meta
+from hvpa.kube.cache.freshness import Freshness
+from hvpa.kube.cache.store import ALL_NAMESPACES, Store
+from hvpa.kube.client.errors import ApiError, Unreachable, status_event_error
+from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.objects.resources import Resource, T
+from hvpa.kube.objects.salvage import without_wrong_times
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.queue import Backoff
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+WATCH_SECONDS = (300, 600)
+"""The server ends a watch after a random time in this range, as with client-go's reflector (5 to 10 minutes)."""
+SILENCE = 130.0
+"""Seconds without a byte after which a watch counts as dead: bookmarks come about once a minute."""
+RETRY = Backoff(base=0.1, cap=10.0)
+"""Between tries of a list or watch that fails."""
+NOT_SERVED_RETRY = (30.0, 300.0)
+"""First and largest wait, in seconds, before looking again for a resource that the cluster doesn't serve."""
+SECOND_LOOK = 1.0
+"""Seconds, at least, from a first 404 until the request that shows whether it was an accident (of a proxy, or of one
+API server of several)."""
+FRUITLESS = 5
+"""Watches in a row that failed without any event, after which the next one begins with a list. client-go's reflector
+lists after each of them; an API server that restarts fails two or three."""
+PASSING = frozenset({401, 403, 408})
+"""Statuses 4xx that say nothing against the request itself: it may succeed later as it is."""
+UNANSWERED = frozenset({429, 502, 503, 504})
+"""Statuses that say nothing about the position, as little as no answer does: the API server is busy, or not there."""
+HISTORY = 300.0
+"""Seconds after which a resource version is too old to watch from: the API server compacts etcd every five minutes."""
+LONG_LIVED = 30.0
+"""Seconds after which a watch that breaks counts as one that had worked: its back-off starts anew."""
+REMEMBERED = 1000
+"""Faults of objects that are remembered, so that each is logged once."""
+STUCK = 900.0
+"""Seconds without any step of the loop after which a watch counts as stuck; every step is bounded by less."""
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
+
+State = Literal["starting", "synced", "not served"]
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Named(msgspec.Struct):
+    metadata: Meta
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+def _metadata(raw: msgspec.Raw) -> Meta | None:
+    """An object's metadata; None when not even that can be read."""
+    try:
+        return _decode_named(raw).metadata
+    except UNREADABLE:
+        return None
+
+
+class ReflectorTelemetry(Protocol):
+    """Told what a reflector goes through."""
+
+    def watch_restarted(self, plural: str, reason: str) -> None:
+        """A watch ended and is started again: reason "ended", "expired" or "error"."""
+        ...
+
+    def bad_object(self, plural: str) -> None:
+        """An object could not be decoded and counts as absent."""
+        ...
+
+
+class _Unreadable(Unreachable):
+    """What the server sends makes no watch."""
+
+
+class _Expired(Exception):
+    """The resource version is too old (or unknown): list again."""
+
+
+class Reflector(Generic[T]):
+    """Feeds `store` from the watch of `resource` in `scope` (a namespace or ALL_NAMESPACES). `on_state` is called at
+    each change of `state`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        resource: Resource[T],
+        scope: str,
+        store: Store[T],
+        telemetry: ReflectorTelemetry,
+        on_state: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.resource = resource
+        self.scope = scope
+        self.state: State = "starting"
+        self.freshness = Freshness(resource.plural, scope)
+        self._transport = transport
+        self._store = store
+        self._telemetry = telemetry
+        self._on_state = on_state
+        self._rng = random.Random()
+        self._position: str | None = None
+        """Resource version up to which the store is complete; None: a list is needed."""
+        self._fruitless = 0
+        """Watches from this position, one after the other, that failed without any event."""
+        self._not_found = 0
+        """Answers 404, one after the other."""
+        self._last_step = time.monotonic()
+        self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Objects that can't be read, and why, as far as that was logged."""
+
+    def healthy(self) -> bool:
+        """Whether the loop is getting on (it may well be getting errors)."""
+        return time.monotonic() - self._last_step < STUCK
+
+    async def run(self) -> None:
+        """List and watch for ever."""
+        failures = 0
+        while True:
+            self._last_step = time.monotonic()
+            began: float | None = None  # the watch
+            try:
+                if self._position is None:
+                    self._position = await self._list()
+                    self._listed()
+                before, began = self._position, time.monotonic()
+                await self._watch(before)
+                self._telemetry.watch_restarted(self.resource.plural, "ended")
+                is_regular = time.monotonic() - began > 1.0 or self._position != before
+                failures = 0 if is_regular else failures + 1
+                delay = self._ended(is_regular, failures)
+            except _Expired:
+                self._telemetry.watch_restarted(self.resource.plural, "expired")
+                self._position = None
+                # A list that succeeds is no reason to list again at once.
+                failures = _one_more(failures, began)
+                delay = RETRY.delay(failures, self._rng)
+            except (ApiError, Unreachable) as error:
+                # The watch goes on after the last event that it delivered.
+                failures = _one_more(failures, began)
+                delay = self._failed(error, failures)
+            await asyncio.sleep(delay)
+
+    def _listed(self) -> None:
+        """A list was complete."""
+        self._fruitless = self._not_found = 0
+        self._set_state("synced")
+        self.freshness.succeeded()
+
+    def _ended(self, is_regular: bool, failures: int) -> float:
+        """The server has ended the watch: the delay until the next one, in seconds."""
+        if is_regular:
+            self._fruitless = 0
+            self.freshness.succeeded()
+            return 0.0
+        self._fail(_Unreadable("the watch ends as soon as it begins"), failures)
+        return RETRY.delay(failures, self._rng)
+
+    def _failed(self, error: ApiError | Unreachable, failures: int) -> float:
+        """Note the failure; the delay until the next try, in seconds."""
+        if isinstance(error, ApiError) and error.status == 404:
+            return self._missing(failures)
+        self._not_found = 0
+        self._telemetry.watch_restarted(self.resource.plural, "error")
+        tell = log.warning if failures in (3, 10) or failures % 100 == 0 else log.debug
+        tell(
+            "watch failed",
+            resource=self.resource.plural,
+            scope=self.scope or "all",
+            error=str(error),
+            tries=failures,
+        )
+        self._fail(error, failures)
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        return RETRY.delay(failures, self._rng) + (asked or 0.0)
+
+    def _missing(self, failures: int) -> float:
+        """The answer was 404: the delay until the next request, in seconds. One such answer empties no store."""
+        self._position = None
+        self._not_found += 1
+        if self._not_found == 1:
+            return max(SECOND_LOOK, RETRY.delay(failures, self._rng))
+        self._set_not_served()
+        first, largest = NOT_SERVED_RETRY
+        return min(largest, first * 2.0 ** min(self._not_found - 2, 10)) * self._rng.uniform(0.75, 1.0)
+
+    def _fail(self, error: ApiError | Unreachable, failures: int) -> None:
+        """Note a failure of list or watch, the first or one of several in a row; give the position up where it may be
+        what makes watches fail."""
+        self.freshness.failed(error, had_worked=failures == 1)
+        status = error.status if isinstance(error, ApiError) else None
+        if status in UNANSWERED or (status is None and not isinstance(error, _Unreadable)):
+            succeeded = self.freshness.succeeded_at
+            if succeeded is not None and time.monotonic() - succeeded > HISTORY:
+                self._position = None
+            return
+        self._fruitless += 1
+        is_refused = status is not None and 400 <= status < 500 and status not in PASSING
+        if is_refused or self._fruitless >= FRUITLESS:
+            self._fruitless = 0
+            self._position = None
+
+    async def _list(self) -> str:
+        """Put all objects into the store, page by page; the list's resource version."""
+        listed: set[Key] = set()
+        resource_version = ""
+
+        def take(page: Page) -> None:
+            nonlocal resource_version
+            if not resource_version:
+                resource_version = page.metadata.resource_version
+                if not resource_version:  # whatever it is, it says nothing about what there is
+                    raise Unreachable(f"list of {self.resource.plural} can't be read: no resource version")
+                self._store.restart(self.scope, resource_version)
+            for item in page.items or ():
+                if (meta := self._put(item)) is not None:
+                    listed.add(Key(meta.namespace, meta.name))
+            self._last_step = time.monotonic()
+
+        try:
+            await read_list(self._transport, self._path(), take)
+        except ApiError as error:
+            if error.status == 410:
+                raise _Expired from error
+            raise
+        self._store.finish_list(self.scope, listed, resource_version)
+        return resource_version
+
+    async def _watch(self, resource_version: str) -> None:
+        """Follow the changes since `resource_version` until the server ends the watch."""
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(self._rng.randint(*WATCH_SECONDS)),
+        }
+        try:
+            async with aclosing(self._transport.stream(self._path(), query, SILENCE)) as lines:
+                async for line in lines:
+                    self._last_step = time.monotonic()
+                    self._take(line)
+        except ApiError as error:
+            if error.status == 410 or "resource version" in str(error).lower():
+                raise _Expired from error
+            raise
+
+    def _take(self, line: bytes) -> None:
+        """Apply one watch event."""
+        try:
+            event = _decode_event(line)
+            if event.type == "ERROR":
+                raise status_event_error(bytes(event.object))
+            meta = self._put(event.object) if event.type in ("ADDED", "MODIFIED") else None
+            if meta is None:
+                meta = _metadata(event.object)
+        except UNREADABLE as error:
+            raise _Unreadable(f"watch of {self.resource.plural} can't be read: {error}") from error
+        if meta is None:
+            return  # told by _refuse; the next event or bookmark moves the position on
+        if event.type == "DELETED":
+            self._store.delete(Key(meta.namespace, meta.name), meta.resource_version)
+        self._position = meta.resource_version
+        self._fruitless = 0
+        self._store.seen(self.scope, meta.resource_version)
+        self.freshness.succeeded()
+
+    def _put(self, raw: msgspec.Raw) -> Meta | None:
+        """Decode one object into the store; its metadata. One that can't be decoded harms no other: it counts as
+        absent, and None is returned."""
+        try:
+            obj = self.resource.decode(raw)
+        except UNREADABLE as error:
+            found = self._salvaged(raw, error)
+            if found is None:
+                return None
+            obj = found
+        self._store.put(obj)
+        return obj.metadata
+
+    def _salvaged(self, raw: msgspec.Raw, error: Exception) -> T | None:
+        """The object without the times that can't be read; None where that doesn't help."""
+        try:
+            mended = without_wrong_times(raw)
+            obj = None if mended is None else self.resource.decode(mended)
+        except UNREADABLE:
+            obj = None
+        if obj is None:
+            self._refuse(raw, error)
+        else:
+            self._tell("a time of an object can't be read", obj.metadata, error)
+        return obj
+
+    def _refuse(self, raw: msgspec.Raw, error: Exception) -> None:
+        self._telemetry.bad_object(self.resource.plural)
+        meta = _metadata(raw) or Meta()
+        self._store.delete(Key(meta.namespace, meta.name))
+        self._tell("object can't be read", meta, error)
+
+    def _tell(self, event: str, meta: Meta, error: Exception) -> None:
+        """Log what is wrong with an object: once, and again when something else is wrong with it; it may be written
+        every second."""
+        wrong = (meta.uid or meta.name, str(error))
+        known = wrong in self._told
+        self._told[wrong] = None
+        self._told.move_to_end(wrong)
+        while len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+        (log.debug if known else log.warning)(
+            event,
+            kind=self.resource.kind,
+            namespace=meta.namespace,
+            object=meta.name,
+            error=str(error)[:500],
+        )
+
+    def _path(self) -> str:
+        return self.resource.path(None if self.scope == ALL_NAMESPACES else self.scope)
+
+    def _set_state(self, state: State) -> None:
+        if state != self.state:
+            self.state = state
+            self._on_state()
+
+    def _set_not_served(self) -> None:
+        if self.state != "not served":
+            log.warning(
+                "resource is not served by the cluster", resource=self.resource.plural, api=self.resource.api
+            )
+            self._store.clear(self.scope)
+            self._set_state("not served")
+
+
+def _one_more(failures: int, began: float | None) -> int:
+    """How many failures in a row there are with one more; a watch that began (None: it did not) long ago had worked."""
+    had_worked = began is not None and time.monotonic() - began > LONG_LIVED
+    return 1 if had_worked else failures + 1

@@ -1,0 +1,203 @@
+"""Where the API server is and who we are: kubeconfig (tokens, token files, client certificates, exec plugins) or the
+Pod's ServiceAccount, by kubernetes-asyncio; and when credentials have to be read or asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from hvpa.kube.client.errors import ConfigError
+from hvpa.kube.client.library import (
+    ConfigException,
+    Configuration,
+    incluster_config,
+    kube_config,
+    parse_rfc3339,
+)
+from hvpa.kube.clock import SystemClock
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+TOKEN_FILE_AGE = 10.0
+"""Seconds after which a token file is read again (client-go: 60; short-lived tokens are renewed in place)."""
+RENEW_AT = 0.8
+"""Part of an exec credential's life after which the plugin is asked for the next one."""
+RENEW_RETRY = 5.0
+"""Seconds until a renewal that failed is tried again."""
+PLUGIN_TIMEOUT = 60.0
+"""Seconds that a credential plugin may take."""
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+class Credentials:
+    """The present configuration; renewed lazily, by whoever sends the next request.
+
+    `generation` counts renewals that the TLS session depends on: when it changes, a new session is needed.
+    """
+
+    def __init__(self, kubeconfig: str | None, context: str | None, monotonic: Callable[[], float]) -> None:
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self._monotonic = monotonic
+        self._lock = asyncio.Lock()
+        self._renew_at: float | None = None
+        self._token_file: str | None = None
+        self._renewals = 0
+        self.configuration = Configuration()
+        self.generation = 0
+        self._identity: tuple[object, ...] = ()
+        """What the TLS session of this generation is made of, as the files were when they were read."""
+
+    @classmethod
+    async def load(
+        cls,
+        kubeconfig: str | None,
+        context: str | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> Credentials:
+        """Read the configuration: `kubeconfig` if given, else $KUBECONFIG or ~/.kube/config where they exist, else the
+        Pod's ServiceAccount. Raises ConfigError."""
+        credentials = cls(kubeconfig, context, monotonic)
+        await credentials._renew()
+        return credentials
+
+    async def authorization(self) -> str | None:
+        """The value of the Authorization header for a request that is sent now."""
+        if self._renew_at is not None and self._monotonic() >= self._renew_at:
+            seen = self._renewals
+            async with self._lock:
+                if seen == self._renewals:
+                    await self._renew_in_time()
+        return self.configuration.api_key.get("BearerToken")
+
+    async def refused(self, sent: str | None, generation: int) -> bool:
+        """The server answered 401 to the header `sent` over the session of `generation`: read everything anew.
+        Whether something to try again with was found."""
+        async with self._lock:
+            if (self.configuration.api_key.get("BearerToken"), self.generation) == (sent, generation):
+                await self._renew()
+        return (self.configuration.api_key.get("BearerToken"), self.generation) != (sent, generation)
+
+    async def _renew_in_time(self) -> None:
+        if self._token_file is not None:
+            self._read_token_file()
+            self._renewals += 1
+            return
+        try:
+            await self._renew()
+        except ConfigError as error:  # what we have is still good for a while; if it isn't, a 401 will tell
+            log.warning("credentials not renewed", error=str(error))
+            self._renew_at = self._monotonic() + RENEW_RETRY
+            self._renewals += 1
+
+    async def _renew(self) -> None:
+        configuration = Configuration()
+        started = self._monotonic()
+        try:
+            async with asyncio.timeout(PLUGIN_TIMEOUT):
+                loader = await self._load(configuration)
+        except TimeoutError as error:
+            raise ConfigError(f"credential plugin gave no answer within {PLUGIN_TIMEOUT:.0f} s") from error
+        except ConfigError:
+            raise
+        except ConfigException as error:
+            raise ConfigError(_one_line(error)) from error
+        except Exception as error:  # the library lets YAML, type and key errors through
+            raise ConfigError(f"kubeconfig can't be used: {_one_line(error)}") from error
+        self._schedule(loader, configuration, started)
+        if (identity := _tls_identity(configuration)) != self._identity:
+            self.generation += 1
+            self._identity = identity
+        token = configuration.api_key.get("BearerToken")
+        if token is not None:
+            configuration.api_key["BearerToken"] = token.strip()  # a newline in a header would be refused
+        self.configuration = configuration
+        if self._token_file is not None:
+            self._read_token_file()
+        self._renewals += 1
+
+    async def _load(self, configuration: Configuration) -> kube_config.KubeConfigLoader | None:
+        path = self._kubeconfig or kube_config.KUBE_CONFIG_DEFAULT_LOCATION
+        exists = _exists(path)
+        if self._kubeconfig is not None and not exists:
+            raise ConfigError(f"{self._kubeconfig}: no such file")
+        if exists:
+            return await kube_config.load_kube_config(
+                config_file=path,
+                context=self._context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+        if incluster_config.SERVICE_HOST_ENV_NAME not in os.environ:
+            raise ConfigError("no kubeconfig given or found, and not running in a cluster")
+        incluster_config.InClusterConfigLoader(
+            incluster_config.SERVICE_TOKEN_FILENAME,
+            incluster_config.SERVICE_CERT_FILENAME,
+            try_refresh_token=False,
+        ).load_and_set(configuration)
+        return None
+
+    def _schedule(
+        self, loader: kube_config.KubeConfigLoader | None, configuration: Configuration, started: float
+    ) -> None:
+        """Find out when these credentials have to be renewed. The library's own expiry check has five minutes of slack
+        (a plugin with shorter-lived tokens would run for every request), and it reads token files only once."""
+        self._token_file = None
+        self._renew_at = None
+        if loader is None:
+            self._token_file = incluster_config.SERVICE_TOKEN_FILENAME
+        elif loader._user is not None:
+            file = loader._user.safe_get("tokenFile")
+            if file:
+                self._token_file = os.path.join(loader._get_base_path(loader._user.path), str(file))
+            elif str(loader.provider) in ("gcp", kube_config.PROVIDER_TYPE_OIDC):
+                self._renew_at = started + 60.0
+        if loader is not None and hasattr(loader, "exec_plugin_expiry"):
+            left = parse_rfc3339(loader.exec_plugin_expiry).timestamp() - SystemClock().now().timestamp()
+            self._renew_at = started + max(1.0, left * RENEW_AT)
+
+    def _read_token_file(self) -> None:
+        """Put the token file's content into the configuration; the last good one stays when it can't be read."""
+        self._renew_at = self._monotonic() + TOKEN_FILE_AGE
+        assert self._token_file is not None
+        try:
+            token = Path(self._token_file).read_text().strip()
+        except (OSError, UnicodeDecodeError):
+            return
+        if token:
+            self.configuration.api_key["BearerToken"] = f"Bearer {token}"
+
+
+def own_namespace(default: str) -> str:
+    """The namespace of the Pod we run in, or `default` outside of a cluster."""
+    try:
+        return NAMESPACE_FILE.read_text().strip() or default
+    except OSError:
+        return default
+
+
+def _exists(paths: str) -> bool:
+    """Whether any file of a $KUBECONFIG-like list is there."""
+    return any(Path(part).expanduser().exists() for part in paths.split(os.pathsep) if part)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _tls_identity(configuration: Configuration) -> tuple[object, ...]:
+    """All that a TLS session is made of; file contents, not names, since files are replaced in place."""
+    files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    contents = tuple(Path(name).read_bytes() if name and os.path.isfile(name) else None for name in files)
+    return (
+        configuration.host,
+        configuration.verify_ssl,
+        configuration.tls_server_name,
+        configuration.proxy,
+        *contents,
+    )

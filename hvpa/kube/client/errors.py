@@ -1,0 +1,104 @@
+"""Errors of talking to an API server, and what they mean for the one who wrote."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+
+import msgspec
+
+from hvpa.api.values import text
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
+
+DEFAULT_RETRY_AFTER = 1.0
+"""Seconds, for a 429 without Retry-After (API Priority and Fairness always sends one)."""
+NO_REFUSALS = frozenset({401, 404, 408, 409, 410, 429})
+"""Codes below 500 that say nothing about what a write says, but about who sends it, when, and on what. All others are
+refusals: validation answers 422, policies 422, rights and quotas 403, webhooks 400, 403 or what they like."""
+MAX_RETRY_AFTER = 60.0
+"""Seconds; a server that asks for more is asked again after this."""
+
+
+class ConfigError(Exception):
+    """The kubeconfig, the in-cluster environment or a credential plugin can't be used; one line for the user."""
+
+
+class Unreachable(Exception):
+    """No answer: refused, reset, timed out, not TLS, or cut short."""
+
+
+class TooLarge(Unreachable):
+    """The body of a response has more bytes than its reader can take; `status` is the response's."""
+
+    def __init__(self, status: int, most: int) -> None:
+        super().__init__(f"the response has more than {most} bytes")
+        self.status = status
+
+
+class ApiError(Exception):
+    """The API server's answer was not a success. `retry_after` in seconds, where it asked to wait."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(text.told(message or reason) or f"HTTP {status}")
+        self.status = status
+        self.reason = text.told(reason, text.REASON_LENGTH)
+        self.retry_after = retry_after
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether the server asked to come back later."""
+        return self.status == 429 or (self.status == 503 and self.retry_after is not None)
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+_decode_status = msgspec.json.Decoder(_Status).decode
+
+
+def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
+    """The error of an answer with HTTP `status` and `body` (a metav1.Status, or anything a proxy may send)."""
+    try:
+        told = _decode_status(body)
+        reason, message = told.reason, told.message
+    except (ValueError, RecursionError):
+        reason, message = "", body[:200].decode("utf-8", "replace").strip()
+    return ApiError(status, reason, message, None if retry_after is None else _seconds(retry_after))
+
+
+def _seconds(retry_after: str) -> float:
+    """The seconds of a Retry-After header. Whatever it says, the answer is a time that can be waited for: a date (which
+    no API server sends) counts as the default, as does what is no number."""
+    try:
+        wait = float(retry_after)
+    except ValueError:
+        return DEFAULT_RETRY_AFTER
+    return DEFAULT_RETRY_AFTER if math.isnan(wait) else min(max(wait, 0.0), MAX_RETRY_AFTER)
+
+
+def status_event_error(raw: bytes) -> ApiError:
+    """The error that a watch event of type ERROR carries."""
+    try:
+        told = _decode_status(raw)
+    except (ValueError, RecursionError):
+        return ApiError(500, "", "watch error that can't be read")
+    return ApiError(told.code, told.reason, told.message)
+
+
+def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
+    """What a failed write means to the reconciler; `patched`: the object was expected to exist."""
+    if isinstance(error, Unreachable):
+        return Unavailable(str(error))
+    if error.status == 409 or (error.status == 404 and patched):
+        return Conflict(str(error))
+    if error.overloaded:
+        wait = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
+        return Overloaded(str(error), dt.timedelta(seconds=wait))
+    if error.status >= 500:
+        return Unavailable(str(error))
+    if error.status >= 400 and error.status not in NO_REFUSALS:
+        return Refused(str(error))
+    return WriteError(str(error))

@@ -1,0 +1,283 @@
+"""How much the operator asks of the API server: how many Hvpas have writes under way, how many writes a second, and
+what becomes of both when the server asks to wait.
+
+**A decision never waits.** What has to wait waits in the work queue, where each Hvpa stands once, and is decided when
+it is taken out: so whatever the overload, what is written was decided on the newest observation. Therefore a turn is
+taken for a whole reconcile, *before* it reads and decides, and kept until its last write; a write that finds that the
+server has asked to wait meanwhile is not kept back but refused (`Overloaded`), and its Hvpa is decided anew later.
+Writes of one reconcile come one after another, so turns that are out bound requests under way.
+
+Turns are had in the order of asking; Events have theirs when nobody else wants one. Lists and watches have back-off of
+their own (`reflector`), and leases are not limited at all: losing one helps nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import random
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from types import TracebackType
+from typing import Protocol
+
+from hvpa.kube.client.errors import DEFAULT_RETRY_AFTER, ApiError
+from hvpa.reconcile.ports import Key, Overloaded
+
+MAX_IN_FLIGHT = 16
+"""Default of `--max-in-flight`; docs/operations.md says why."""
+GROW_AFTER = 100
+"""Answers without a complaint after which one more turn is given out at once, after a cut: about a second's worth."""
+SHORTEST_PAUSE = 0.1
+"""Seconds, for a server that asks for less (or for 0, as some proxies do)."""
+SPREAD = 1.5
+"""A pause is between what the server asked for and this many times it, so that replicas don't come back together."""
+WIDESPREAD = 3
+"""Hvpas that are asked to wait one after the other, with no other answer in between: it is not about them."""
+ROUNDING = 1e-6
+"""Of a write."""
+
+
+class Priority(IntEnum):
+    """Who gets the next turn: the lowest number."""
+
+    RECONCILE = 0
+    EVENT = 1
+
+
+class LimitTelemetry(Protocol):
+    """Is told what the limits do. Implementations must not raise."""
+
+    def throttled(self) -> None:
+        """The API server asked the operator to wait."""
+        ...
+
+    def turn_waited(self, seconds: float) -> None:
+        """A turn could not be had at once, but after `seconds`."""
+        ...
+
+
+class Unwatched:
+    """Telemetry that goes nowhere."""
+
+    def throttled(self) -> None:
+        """Nothing."""
+
+    def turn_waited(self, seconds: float) -> None:
+        """Nothing."""
+
+
+class Limiter:
+    """At most `max_in_flight` turns at once and `qps` writes a second (0: any number; a second's worth may come at
+    once). When the API server asks to wait, nothing new begins for that long, and turns are cut to half of them; they
+    grow again by one per GROW_AFTER answers (additive increase, multiplicative decrease, as in TCP).
+
+    All in one event loop, whose time is used. Each step is O(1).
+    """
+
+    def __init__(
+        self,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        qps: float = 0.0,
+        telemetry: LimitTelemetry | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._max = max_in_flight
+        self._limit = max_in_flight
+        self._qps = qps
+        self._telemetry = telemetry or Unwatched()
+        self._rng = rng or random.Random()
+        self._turns = 0
+        self._promised = 0
+        """Turns that were given to somebody who has not come to use it yet: at least a write each."""
+        self._requests = 0
+        self._waiting: tuple[deque[asyncio.Future[None]], ...] = tuple(deque() for _ in Priority)
+        self._paused_until = 0.0
+        self._answers = 0
+        self._refused_keys: set[Key | None] = set()
+        """Hvpas that were asked to wait since the last answer of another kind."""
+        self._tokens, self._tokens_at = max(1.0, qps), 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def limit(self) -> int:
+        """How many turns are given out at once at present."""
+        return self._limit
+
+    @property
+    def in_flight(self) -> int:
+        """Writes that are under way."""
+        return self._requests
+
+    def turn(self, priority: Priority = Priority.RECONCILE) -> Turn:
+        """`async with limiter.turn():` waits for a turn, and gives it back at the end."""
+        return Turn(self, priority)
+
+    @contextmanager
+    def write(self, key: Key | None = None) -> Iterator[None]:
+        """Around each write, within a turn; `key` is the Hvpa that it is for. Raises Overloaded, with nothing sent,
+        when the server has asked to wait."""
+        if self._paused_until and (left := self._paused_until - _now()) > 0.0:
+            raise Overloaded("the API server has asked to wait", dt.timedelta(seconds=left))
+        self._spend()
+        self._requests += 1
+        try:
+            yield
+        except ApiError as error:
+            self._refused(error, key)
+            raise
+        else:
+            self._answered()
+        finally:
+            self._requests -= 1
+
+    def asked_to_wait(self, seconds: float) -> None:
+        """The API server wants nothing of us for so long. Cuts the turns, but once per pause: what else was under way
+        then is told the same."""
+        now = _now()
+        self._telemetry.throttled()
+        if now >= self._paused_until:
+            self._limit = max(1, self._limit // 2)
+        self._answers = 0
+        pause = max(seconds, SHORTEST_PAUSE) * self._rng.uniform(1.0, SPREAD)
+        self._paused_until = max(self._paused_until, now + pause)
+        self._arm(self._paused_until)
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+    def enter(self, priority: Priority) -> bool:
+        """Take a turn without waiting, if there is one; whoever waits already goes first."""
+        if any(self._waiting[: priority + 1]) or not self._free():
+            return False
+        self._turns += 1
+        return True
+
+    async def wait(self, priority: Priority) -> None:
+        """Wait for a turn."""
+        began = _now()
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting[priority].append(waiter)
+        self._give(Priority.EVENT)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():  # it was given to us in the very moment
+                self._promised -= 1
+                self.leave()
+            else:
+                waiter.cancel()
+            raise
+        self._promised -= 1
+        self._telemetry.turn_waited(_now() - began)
+
+    def leave(self) -> None:
+        """Give a turn back. Events get it only at the end of the event loop's round: a worker that comes straight back
+        for the next Hvpa goes first."""
+        self._turns -= 1
+        self._give(Priority.RECONCILE)
+        if self._waiting[Priority.EVENT]:
+            asyncio.get_running_loop().call_soon(self._give, Priority.EVENT)
+
+    def _give(self, least: Priority) -> None:
+        """Give out what turns there are, to those who wait with a priority of `least` or better."""
+        for waiting in self._waiting[: least + 1]:
+            while waiting and (waiting[0].done() or self._free()):
+                waiter = waiting.popleft()
+                if not waiter.done():
+                    self._turns += 1
+                    self._promised += 1
+                    waiter.set_result(None)
+            if waiting:
+                return
+
+    def _free(self) -> bool:
+        """Whether a turn may be given out now; where only time is in the way, sees to it that it is tried again."""
+        if self._turns >= self._limit:
+            return False
+        if not self._paused_until and not self._qps:
+            return True
+        now = _now()
+        if now < self._paused_until:
+            self._arm(self._paused_until)
+            return False
+        self._paused_until = 0.0
+        self._refill(now)
+        missing = 1.0 + self._promised - self._tokens
+        if self._qps and missing > ROUNDING:
+            self._arm(now + missing / self._qps)
+            return False
+        return True
+
+    def _arm(self, due: float) -> None:
+        if self._timer is None or self._timer.cancelled() or due < self._timer.when():
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._give(Priority.EVENT)
+
+    # --- what the server says -----------------------------------------------------------------------------------------
+    def _refused(self, error: ApiError, key: Key | None) -> None:
+        if not error.overloaded:
+            self._answered()
+            return
+        self._refused_keys.add(key)
+        if asks_all(error) or len(self._refused_keys) >= WIDESPREAD:
+            self.asked_to_wait(DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after)
+
+    def _answered(self) -> None:
+        self._refused_keys.clear()
+        if self._limit == self._max:
+            return
+        self._answers += 1
+        if self._answers >= GROW_AFTER:
+            self._answers = 0
+            self._limit += 1
+            self._give(Priority.EVENT)
+
+    # --- writes per second --------------------------------------------------------------------------------------------
+    def _refill(self, now: float) -> None:
+        gained = (now - self._tokens_at) * self._qps
+        self._tokens, self._tokens_at = min(max(1.0, self._qps), self._tokens + gained), now
+
+    def _spend(self) -> None:
+        """A write that was begun with a turn goes on, if need be on credit: the next turn is given out later."""
+        if self._qps:
+            self._refill(_now())
+            self._tokens -= 1.0
+
+
+class Turn:
+    """A turn of a Limiter, as `async with` wants it. Safe to cancel: what was given is given back."""
+
+    __slots__ = ("_limiter", "_priority")
+
+    def __init__(self, limiter: Limiter, priority: Priority) -> None:
+        self._limiter = limiter
+        self._priority = priority
+
+    async def __aenter__(self) -> None:
+        if not self._limiter.enter(self._priority):
+            await self._limiter.wait(self._priority)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._limiter.leave()
+
+
+def asks_all(error: ApiError) -> bool:
+    """Whether an answer by itself asks all of the operator to wait. API Priority and Fairness, other limits of the API
+    server and proxies answer in plain text. A metav1.Status may be about one object (an admission webhook's, say): were
+    all to wait for it, one Hvpa could stop the others. So it counts when WIDESPREAD Hvpas get it in a row."""
+    return error.overloaded and not error.reason
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,72 @@
+"""Lists, page by page: of bounded count and bounded size, and one page at a time in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from hvpa.kube.client.errors import TooLarge, Unreachable
+from hvpa.kube.client.transport import MOST_BYTES, Transport
+
+PAGE = 500
+"""Objects per list request (client-go's default page size)."""
+PAGE_BYTES = 2**23
+"""What a page may have, beyond which fewer objects are requested: 500 pods of 16 KiB. Six resources are listed at once,
+each with a page's bytes and, for a moment, their pieces: 96 MiB of the 512 MiB that `config/manager` allows."""
+LIST_TIMEOUT = 60.0
+"""Seconds for a page."""
+
+
+class ListMeta(msgspec.Struct, rename="camel"):
+    """What is read of a list's metadata."""
+
+    resource_version: str = ""
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct):
+    """A page of a list; its items refer to the page's bytes."""
+
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_page = msgspec.json.Decoder(Page).decode
+
+
+async def read_list(
+    transport: Transport, path: str, take: Callable[[Page], None], query: Mapping[str, str] | None = None
+) -> None:
+    """Hand all pages of a list to `take`, one after the other; it keeps nothing of them. Raises ApiError and
+    Unreachable.
+
+    Where a page has more than PAGE_BYTES, it is requested again with half as many objects, down to one; while pages
+    are small, twice as many objects are requested each time, up to PAGE."""
+    token, limit = "", PAGE
+    while True:
+        asked = {**(query or {}), "limit": str(limit)} | ({"continue": token} if token else {})
+        most = PAGE_BYTES if limit > 1 else MOST_BYTES
+        try:
+            body = await transport.page(path, asked, LIST_TIMEOUT, most)
+        except TooLarge:
+            if limit == 1:
+                raise
+            limit //= 2
+            continue
+        if len(body) < PAGE_BYTES // 4:
+            limit = min(PAGE, limit * 2)
+        token = _take(path, body, take)
+        del body  # before the next page comes
+        if not token:
+            return
+
+
+def _take(path: str, body: bytes, take: Callable[[Page], None]) -> str:
+    """The token of the next page; empty where this was the last one."""
+    try:
+        page = _decode_page(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Unreachable(f"the list {path} can't be read: {error}") from error
+    take(page)
+    return page.metadata.continue_token

@@ -1,0 +1,1 @@
+"""Leader election, and shards of the work that several replicas share."""

@@ -1,0 +1,220 @@
+"""Leader election by a coordination.k8s.io/v1 Lease, by client-go's rules and default times.
+
+Clocks of different machines are never compared: another holder's lease counts from when *we* last saw it change, and
+our own from when we *sent* the renewal that succeeded. A holder gives up after LeaseTimes.renew and others take over
+after LeaseTimes.duration at the earliest: what lies between is for writes that were sent in the last moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, LeaseTimes, Monotonic, awake_or_not
+from hvpa.reconcile.ports import Clock
+
+__all__ = ["Candidate", "LeaderElector", "LeaseTimes"]
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+SHORTEST = 0.8
+"""Looks come after this part of LeaseTimes.poll, or later: those of several candidates don't stay together."""
+HAIR = 0.001
+"""Seconds after the end of a lease at which it is looked at."""
+
+
+class LeaderElector:
+    """One candidate for one Lease."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        candidate: Candidate,
+        monotonic: Monotonic = awake_or_not,
+    ) -> None:
+        self._me = candidate
+        self._times = candidate.times
+        self._api = LeaseApi(transport, clock, candidate.namespace, candidate.times.limit)
+        self._monotonic = monotonic
+        self._lease: Lease | None = None
+        """The Lease as it was last seen or written."""
+        self._seen_at = 0.0
+        """When it was first seen like that."""
+        self._asked_at = 0.0
+        """When the request whose answer it was had been sent."""
+        self._renewed_at: float | None = None
+        """When the last renewal that succeeded was *sent*; None while we don't hold the lease."""
+        self._tried = False
+        """Whether we ever asked for it: it may be ours without our knowing."""
+        self._troubled = False
+        self._log = log.bind(lease=f"{candidate.namespace}/{candidate.name}", identity=candidate.identity)
+
+    def holds(self) -> bool:
+        """Whether we may still write: our lease can't have run out in anybody's eyes, nor will it before a write that
+        is sent now has arrived. Checked before every write, so that a process that was stopped for a while, or is
+        suspended, writes nothing when it goes on."""
+        return self._renewed_at is not None and self._monotonic() - self._renewed_at < self._times.renew
+
+    async def acquire(self) -> None:
+        """Return once we hold the lease."""
+        self._log.info("waiting for the lease")
+        while not await self._try():
+            await asyncio.sleep(self._pause())
+        self._log.info("lease acquired")
+
+    async def keep(self) -> None:
+        """Renew the lease; returns when it is lost. What a try took that failed counts as waiting."""
+        began = self._monotonic()
+        while self._renewed_at is not None:
+            await asyncio.sleep(max(0.0, began + self._times.retry - self._monotonic()))
+            began = self._monotonic()
+            left = self._renewed_at + self._times.renew - began
+            if left <= 0:
+                break
+            try:
+                async with asyncio.timeout(left):
+                    await self._try()
+            except TimeoutError:
+                break
+            if self._held_by_other():
+                break
+        self._renewed_at = None
+        self._log.error("lease lost")
+
+    async def release(self, unless: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Give the lease back, so that the next one need not wait; never raises. Where `unless` finds that others of
+        our group go on holding it, it stays; whoever joins while that is being found out keeps it, too, because joining
+        is a write."""
+        self._renewed_at = None
+        if not self._tried:
+            return
+        await self._api.settled()
+        try:
+            lease = await self._api.get(self._me.name)  # a renewal whose answer was lost may have got through
+            if lease is None or lease.holder != self._me.identity:
+                return
+            if unless is not None and await unless():
+                return
+            await self._api.empty(lease)
+        except (ApiError, Unreachable) as error:
+            self._log.warning("lease not given back", error=str(error))
+        else:
+            self._log.info("lease given back")
+
+    async def remove(self) -> None:
+        """Delete the Lease, which is of nobody's interest but ours; never raises."""
+        self._renewed_at = None
+        await self._api.settled()
+        try:
+            lease = await self._api.get(self._me.name) if self._tried else None
+            if lease is not None and lease.holder == self._me.identity:
+                await self._api.delete(lease)
+        except (ApiError, Unreachable) as error:
+            self._log.warning("lease not deleted", error=str(error))
+
+    # --- tries --------------------------------------------------------------------------------------------------------
+    async def _try(self) -> bool:
+        """One try to get or renew the lease; False when that failed or somebody else holds it."""
+        try:
+            done = await self._acquire_or_renew()
+        except (ApiError, Unreachable) as error:
+            (self._log.debug if self._troubled else self._log.warning)(
+                "lease request failed", error=str(error)
+            )
+            self._troubled = True
+            return False
+        self._troubled = False
+        return done
+
+    async def _acquire_or_renew(self) -> bool:
+        sent = self._monotonic()
+        if self._renewed_at is not None and self._lease is not None and not self._me.shared:
+            try:  # without a look: a conflict will tell if it isn't ours any more
+                await self._take(self._lease, sent)
+                return True
+            except ApiError as error:
+                if error.status not in (404, 409):
+                    raise
+        for _ in range(2):  # the second time when somebody wrote to it between our look and our write
+            lease = await self._api.get(self._me.name, self._look_limit())
+            if self._renewed_by_another(lease):
+                self._renewed_at = max(self._renewed_at or 0.0, self._asked_at)
+                if sent - self._renewed_at <= self._times.renew / 2:
+                    self._observe(lease, sent)
+                    return True  # else our last look was long ago, and what we know of that renewal is as old
+            is_free = self._is_free(lease, sent)
+            self._observe(lease, sent)
+            if not is_free:
+                return False
+            try:
+                await self._take(lease, sent)
+                return True
+            except ApiError as error:
+                if error.status not in (404, 409):
+                    raise
+        return False
+
+    def _renewed_by_another(self, lease: Lease | None) -> bool:
+        """Whether somebody of our group has renewed the lease since our last look: after that was sent, that is."""
+        if not self._me.shared or self._renewed_at is None or self._lease is None or lease is None:
+            return False
+        is_ours = lease.holder == self._me.identity
+        return is_ours and lease.metadata.resource_version != self._lease.metadata.resource_version
+
+    def _is_free(self, lease: Lease | None, sent: float) -> bool:
+        """Whether nobody else holds the lease, as far as we can tell. One that was there and is gone counts as if it
+        still stood there: its holder may not have noticed."""
+        if lease is not None and lease.holder in (None, self._me.identity):
+            return True
+        if self._has_changed(lease):
+            return False
+        known = self._lease
+        if known is None or known.holder in (None, self._me.identity):
+            return True
+        return sent >= self._seen_at + self._duration(known)
+
+    def _has_changed(self, lease: Lease | None) -> bool:
+        if self._lease is None or lease is None:
+            return lease is not None
+        return lease.metadata.resource_version != self._lease.metadata.resource_version
+
+    def _observe(self, lease: Lease | None, sent: float) -> None:
+        """`lease` is what we were told by a request sent at `sent`."""
+        if self._has_changed(lease):
+            self._lease, self._seen_at = lease, self._monotonic()
+        self._asked_at = sent
+
+    def _held_by_other(self) -> bool:
+        return self._lease is not None and self._lease.holder not in (None, self._me.identity)
+
+    async def _take(self, lease: Lease | None, sent: float) -> None:
+        self._tried = True
+        spec = self._api.taken(lease, self._me.identity, self._times.duration)
+        if lease is None:
+            self._lease = await self._api.create(self._me.name, self._me.labels, spec)
+        else:
+            self._lease = await self._api.update(lease, spec)
+        self._seen_at = self._monotonic()
+        self._asked_at = self._renewed_at = sent
+
+    # --- waiting ------------------------------------------------------------------------------------------------------
+    def _duration(self, lease: Lease) -> float:
+        return lease.spec.lease_duration_seconds or self._times.duration
+
+    def _look_limit(self) -> float:
+        """One who waits looks again soon; a connection that hangs must not make it miss the end of the lease."""
+        return self._times.limit if self._renewed_at is not None else max(1.0, self._times.retry)
+
+    def _pause(self) -> float:
+        """Seconds to the next look of one who waits: soon, or when the lease that it waits for runs out."""
+        pause = self._times.poll * random.uniform(SHORTEST, 1.0)
+        if self._lease is None or not self._held_by_other():
+            return pause
+        left = self._seen_at + self._duration(self._lease) - self._monotonic()
+        return min(pause, left + HAIR) if left > 0 else pause

@@ -1,0 +1,251 @@
+"""One member of a group of replicas that share the work: it keeps its Leases, sees who else is alive, and takes and
+gives up shards.
+
+Three things must hold while it writes to an Hvpa: its own Lease is fresh, the group's Lease is fresh, and the shard's
+Lease names it. Only the first two are renewed. A shard's Lease is written when the shard moves, and counts for as long
+as its holder's own Lease does: so the traffic at rest does not depend on the number of shards.
+
+The group's Lease is the one that a single leader would hold: while replicas that share the work hold it, in the name of
+their number of shards, no single leader works and no replicas with another number of shards do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Protocol
+
+import structlog
+
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.leases.assignment import LABEL_SHARDS, Names, Plan, Shares, plan
+from hvpa.kube.leases.election import HAIR, SHORTEST, LeaderElector
+from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
+from hvpa.kube.leases.membership import Members
+from hvpa.reconcile.ports import Clock
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+PATIENCE = 5.0
+"""Seconds in which reconciles of a shard that is given up may still begin to write."""
+LOOK = 0.01
+"""Seconds between two looks whether the reconciles of a shard that is given up have ended."""
+_Trouble = (ApiError, Unreachable)
+
+
+class Desk(Protocol):
+    """Where the work on the shards is done."""
+
+    def gained(self, shards: frozenset[int]) -> None:
+        """The Hvpas of these shards are ours now."""
+        ...
+
+    def given_up(self, shards: frozenset[int]) -> None:
+        """Begin no reconcile of the Hvpas of these shards any more."""
+        ...
+
+    def is_busy(self, shard: int) -> bool:
+        """Whether a reconcile of one of the shard's Hvpas is under way."""
+        ...
+
+
+class ShardKeeper:
+    """One member, all in one event loop. `run` it, then `close`, then `leave`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        candidate: Candidate,
+        shards: int,
+        monotonic: Monotonic = awake_or_not,
+    ) -> None:
+        """`candidate`: this process and the main Lease, which it shares with the other members."""
+        self._names = names = Names(candidate.name, shards)
+        self._me = candidate.identity
+        self._times = times = candidate.times
+        self._monotonic = monotonic
+        self._api = LeaseApi(transport, clock, candidate.namespace, times.limit)
+        own = Candidate(
+            candidate.namespace, names.member(self._me), self._me, times, shared=False, labels=names.labels
+        )
+        group = Candidate(candidate.namespace, candidate.name, names.group, times, shared=True)
+        self._own = LeaderElector(transport, clock, own, monotonic)
+        self._group = LeaderElector(transport, clock, group, monotonic)
+        self._members = Members(names, times.duration)
+        self._held: dict[int, Lease] = {}
+        """Leases of the shards that we may write to."""
+        self._leaving: dict[int, asyncio.Task[None]] = {}
+        """Shards that we are giving up."""
+        self._closing = False
+
+    @property
+    def shards(self) -> frozenset[int]:
+        """The shards whose Hvpas are ours to reconcile."""
+        return frozenset(self._held.keys() - self._leaving.keys())
+
+    def serves(self, shard: int) -> bool:
+        """Whether reconciles of this shard's Hvpas may begin."""
+        return shard in self._held and shard not in self._leaving
+
+    def may_write(self, shard: int) -> bool:
+        """Whether we may write to this shard's Hvpas at this very moment."""
+        return shard in self._held and self._own.holds() and self._group.holds()
+
+    async def run(self, desk: Desk) -> None:
+        """Take part; returns when we can't be sure any more that others count us as alive."""
+        await self._own.acquire()
+        # While we wait for the group's Lease, we look at the members already: to see who is dead takes its time.
+        parts = (self._own.keep(), self._keep_group(), self._share(desk))
+        tasks = [asyncio.ensure_future(part) for part in parts]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def close(self) -> None:
+        """Take nothing more."""
+        self._closing = True
+
+    async def leave(self) -> None:
+        """Give up all shards and the membership, once `run` was cancelled and all work has ended; never raises."""
+        await asyncio.gather(*self._leaving.values(), return_exceptions=True)
+        await self._api.settled()
+        named = await self._named()
+        self._held = {}
+        await asyncio.gather(*(self._empty(shard, lease) for shard, lease in named.items()))
+        await self._own.remove()
+        await self._group.release(unless=self._others)
+
+    async def _named(self) -> dict[int, Lease]:
+        """The Leases of shards that name us: those that we hold, and what we got when nobody waited for it any more."""
+        try:
+            leases = {lease.metadata.name: lease for lease in await self._api.list(self._names.selector)}
+        except _Trouble as error:
+            log.warning("members can't be listed", error=str(error))
+            return self._held
+        found = {shard: leases.get(self._names.shard(shard)) for shard in range(self._names.shards)}
+        return {
+            shard: lease for shard, lease in found.items() if lease is not None and lease.holder == self._me
+        }
+
+    async def _keep_group(self) -> None:
+        await self._group.acquire()
+        await self._group.keep()
+
+    # --- the rounds ---------------------------------------------------------------------------------------------------
+    async def _share(self, desk: Desk) -> None:
+        """Look who is there and take or give up shards, for ever."""
+        while True:
+            asked, leaving = self._monotonic(), frozenset(self._leaving)
+            try:
+                leases = await self._api.list(self._names.selector)
+            except _Trouble as error:
+                log.warning("members can't be listed", error=str(error))
+            else:
+                self._members.look(leases, asked, self._monotonic())
+                await self._act(leases, leaving, desk)
+                await self._clean(leases)
+            await asyncio.sleep(self._pause())
+
+    async def _act(self, leases: list[Lease], leaving: frozenset[int], desk: Desk) -> None:
+        """Do what follows from the Leases; `leaving`: the shards that were being given up when they were asked for."""
+        by_name = {lease.metadata.name: lease for lease in leases}
+        settled = set(range(self._names.shards)) - leaving
+        known = {shard: by_name.get(self._names.shard(shard)) for shard in settled}
+        holders = {shard: self._holder(lease) for shard, lease in known.items()}
+        held = frozenset(self._held.keys() - self._leaving.keys())
+        step: Plan = plan(self._me, self._members.live(), Shares(holders, held))
+        for shard in step.lost:
+            log.error("shard lost", shard=shard)
+            del self._held[shard]
+        leases_of = {shard: lease for shard, lease in known.items() if lease is not None}
+        for shard in step.leave:
+            self._leaving[shard] = asyncio.ensure_future(self._give_up(shard, leases_of[shard], desk))
+        if gone := step.lost | step.leave:
+            desk.given_up(gone)
+        taken = await asyncio.gather(*(self._take(shard, known[shard]) for shard in sorted(step.take)))
+        gained = frozenset(shard for shard in taken if shard is not None)
+        if gained:
+            log.info("shards taken", shards=sorted(gained), held=len(self.shards))
+            desk.gained(gained)
+
+    def _holder(self, lease: Lease | None) -> str | None:
+        if lease is None or lease.holder is None:
+            return None
+        return lease.holder if lease.holder == self._me or not self._members.is_dead(lease.holder) else None
+
+    async def _take(self, shard: int, lease: Lease | None) -> int | None:
+        """Get the Lease of a shard; None when somebody was faster or it did not work."""
+        if self._closing or not (self._own.holds() and self._group.holds()):
+            return None
+        spec = self._api.taken(lease, self._me, None)
+        try:
+            if lease is None:
+                taken = await self._api.create(self._names.shard(shard), self._names.labels, spec)
+            else:
+                taken = await self._api.update(lease, spec)
+        except _Trouble as error:
+            log.debug("shard not taken", shard=shard, error=str(error))
+            return None
+        self._held[shard] = taken
+        return shard
+
+    async def _give_up(self, shard: int, lease: Lease, desk: Desk) -> None:
+        """End the work on a shard, then free its Lease."""
+        try:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    while desk.is_busy(shard):
+                        await asyncio.sleep(LOOK)
+            except TimeoutError:
+                log.warning("writes of a shard that moves take long", shard=shard)
+            lease = self._held.pop(shard, lease)  # from here on its writes are refused
+            while desk.is_busy(shard):  # what has been sent ends by its own time limit
+                await asyncio.sleep(LOOK)
+            await self._empty(shard, lease)
+        finally:
+            self._leaving.pop(shard, None)
+
+    async def _empty(self, shard: int, lease: Lease) -> None:
+        try:
+            await self._api.empty(lease)
+        except (
+            _Trouble
+        ) as error:  # while we are alive it is tried again, then it counts as ours until we are dead
+            log.warning("shard not given up", shard=shard, error=str(error))
+        else:
+            log.info("shard given up", shard=shard)
+
+    async def _clean(self, leases: list[Lease]) -> None:
+        """Delete what is left of members that are long gone and of other numbers of shards; one member does."""
+        if self._closing or min(self._members.live() | {self._me}) != self._me or not self._group.holds():
+            return
+        number = str(self._names.shards)
+        old = [
+            lease
+            for lease in leases
+            if self._names.is_shard(lease.metadata.name) and lease.metadata.labels.get(LABEL_SHARDS) != number
+        ]
+        for lease in (*self._members.forgotten(), *old):
+            try:
+                await self._api.delete(lease)
+            except _Trouble as error:
+                log.debug("old lease not deleted", name=lease.metadata.name, error=str(error))
+
+    async def _others(self) -> bool:
+        """Whether there are other members of this group that are alive."""
+        asked = self._monotonic()
+        self._members.look(await self._api.list(self._names.selector), asked, self._monotonic())
+        return bool(self._members.live() - {self._me})
+
+    def _pause(self) -> float:
+        """Seconds to the next look: soon, or when somebody whom we count as alive would be dead."""
+        pause = self._times.poll * random.uniform(SHORTEST, 1.0)
+        end = self._members.next_end()
+        return pause if end is None else min(pause, max(0.0, end - self._monotonic()) + HAIR)

@@ -1,0 +1,1 @@
+"""From the bytes of a watched object to a compact read-model."""

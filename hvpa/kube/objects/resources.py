@@ -1,0 +1,97 @@
+"""The resources that are watched: where they are served, and how their bytes become narrow, compact objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
+from hvpa.kube.objects.salvage import LARGE, cut_down
+from hvpa.kube.objects.slim import slim_hpa, slim_pod, slim_vpa, slim_workload
+from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
+
+
+class ObjectLike(Protocol):
+    """Any object with metadata."""
+
+    @property
+    def metadata(self) -> Meta:
+        """The object's metadata."""
+        ...
+
+
+T = TypeVar("T", bound=ObjectLike)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """A kind of object at an API server."""
+
+    kind: str
+    api: str
+    """Path prefix: `/api/v1` or `/apis/GROUP/VERSION`."""
+    plural: str
+    read: Callable[[bytes | msgspec.Raw], Any]
+    """Makes a read-model of an object's JSON. Raises msgspec.MsgspecError."""
+    slim: Callable[[Any], T]
+    """Makes of it, in place, what the local copy holds. Raises msgspec.MsgspecError."""
+
+    def decode(self, raw: bytes | msgspec.Raw) -> T:
+        """An object as the local copy holds it, without a reference to its JSON. Raises msgspec.MsgspecError."""
+        found = self.read(raw)
+        if len(raw) > LARGE and not isinstance(
+            found, RawHvpa
+        ):  # which is kept as bytes, and read with a limit
+            cut_down(found)
+        return self.slim(found)
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of a collection, an object or a subresource of it."""
+        parts = [self.api]
+        if namespace is not None:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part is not None]
+        return "/".join(parts)
+
+
+def _workload(kind: str) -> Callable[[bytes | msgspec.Raw], Workload]:
+    read = msgspec.json.Decoder(Workload).decode
+
+    def workload(raw: bytes | msgspec.Raw) -> Workload:
+        found = read(raw)
+        msgspec.structs.force_setattr(found, "kind", kind)
+        return found
+
+    return workload
+
+
+APPS = "/apis/apps/v1"
+HVPAS: Resource[StoredHvpa] = Resource(
+    "Hvpa", "/apis/autoscaling.k8s.io/v1alpha1", "hvpas", msgspec.json.Decoder(RawHvpa).decode, stored
+)
+DEPLOYMENTS: Resource[Workload] = Resource(
+    "Deployment", APPS, "deployments", _workload("Deployment"), slim_workload
+)
+STATEFULSETS: Resource[Workload] = Resource(
+    "StatefulSet", APPS, "statefulsets", _workload("StatefulSet"), slim_workload
+)
+PODS: Resource[Pod] = Resource("Pod", "/api/v1", "pods", msgspec.json.Decoder(Pod).decode, slim_pod)
+HPAS: Resource[Hpa] = Resource(
+    "HorizontalPodAutoscaler",
+    "/apis/autoscaling/v2",
+    "horizontalpodautoscalers",
+    msgspec.json.Decoder(Hpa).decode,
+    slim_hpa,
+)
+VPAS: Resource[Vpa] = Resource(
+    "VerticalPodAutoscaler",
+    "/apis/autoscaling.k8s.io/v1",
+    "verticalpodautoscalers",
+    msgspec.json.Decoder(Vpa).decode,
+    slim_vpa,
+)
+WATCHED: tuple[Resource[Any], ...] = (HVPAS, DEPLOYMENTS, STATEFULSETS, HPAS, VPAS, PODS)

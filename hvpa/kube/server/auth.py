@@ -1,0 +1,185 @@
+"""Who may read the metrics: a bearer token that the API server's TokenReview accepts, for somebody whom its
+SubjectAccessReview allows the request's verb on its path (as controller-runtime and kube-rbac-proxy do it).
+
+When the API server does not answer, nobody may. Tokens are never kept and never logged: what was found out is
+remembered for a short while under a keyed hash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.transport import Body, Transport
+from hvpa.kube.server.endpoints import plain
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+ALLOWED_SECONDS = 60.0
+"""How long an allowed token is believed (controller-runtime: one minute for the token, five for the right)."""
+REFUSED_SECONDS = 10.0
+"""How long a refused one is; shorter, since who was just given the right should not wait."""
+REMEMBERED = 256
+"""Answers of each of both kinds that are remembered; the oldest goes first. Refused tokens, which anybody can make up,
+push no allowed one out."""
+REVIEWS_AT_ONCE = 4
+"""Requests that are under review at once; others wait for their turn."""
+REVIEW_SECONDS = 5.0
+"""How long a review may take (Prometheus gives up after ten seconds)."""
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+    uid: str = ""
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+
+
+class _TokenStatus(msgspec.Struct):
+    authenticated: bool = False
+    user: _User | None = None
+
+
+class _TokenReview(msgspec.Struct):
+    status: _TokenStatus = msgspec.field(default_factory=_TokenStatus)
+
+
+class _AccessStatus(msgspec.Struct):
+    allowed: bool = False
+    denied: bool = False
+
+
+class _AccessReview(msgspec.Struct):
+    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
+
+
+_token_review = msgspec.json.Decoder(_TokenReview).decode
+_access_review = msgspec.json.Decoder(_AccessReview).decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """`status` 200, 401 or 403; `user` where the token is somebody's."""
+
+    status: int
+    user: str = ""
+
+
+class TokenGuard:
+    """Lets requests pass whose token may. The refusals: 401 without a token that is accepted, 403 without the right,
+    503 while the API server can't be asked, 500 when it refuses to be asked (the operator lacks the rights of
+    `config/secure-metrics`) or its answer makes no sense."""
+
+    def __init__(self, transport: Transport, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._transport = transport
+        self._salt = secrets.token_bytes(32)
+        self._allowed = _Memory(ALLOWED_SECONDS, monotonic)
+        self._refused = _Memory(REFUSED_SECONDS, monotonic)
+        self._turn = asyncio.Semaphore(REVIEWS_AT_ONCE)
+
+    async def __call__(self, request: web.BaseRequest) -> web.Response | None:
+        """None where the request may be answered, else the refusal."""
+        token = _bearer(request.headers.get("Authorization", ""))
+        if token is None:
+            return _unauthorized()
+        try:
+            verdict = await self._judge(token, request.method.lower(), request.path)
+        except Unreachable as error:
+            log.warning("metrics: the API server can't be asked about a token", error=str(error))
+            return plain(503, "the API server can't be asked")
+        except ApiError as error:
+            log.warning("metrics: a review was refused", status=error.status, error=str(error))
+            busy = error.status == 429 or error.status >= 500
+            return plain(503 if busy else 500, "the API server did not review the request")
+        except msgspec.MsgspecError as error:
+            log.warning("metrics: a review can't be read", error=str(error))
+            return plain(500, "the API server's review can't be read")
+        if verdict.status == 401:
+            return _unauthorized()
+        if verdict.status == 403:
+            return plain(403, f"authorization denied for user {verdict.user!r}")
+        return None
+
+    async def _judge(self, token: str, verb: str, path: str) -> _Verdict:
+        """What the API server says. Raises ApiError, Unreachable and MsgspecError."""
+        told = "\0".join((verb, path, token)).encode("utf-8", "surrogateescape")
+        key = hashlib.blake2b(told, key=self._salt).digest()
+        known = self._known(key)
+        if known is not None:
+            return known
+        async with self._turn:
+            known = self._known(key)  # another request may have asked the same meanwhile
+            if known is None:
+                known = await self._review(token, verb, path)
+                (self._allowed if known.status == 200 else self._refused).put(key, known)
+        return known
+
+    def _known(self, key: bytes) -> _Verdict | None:
+        return self._allowed.get(key) or self._refused.get(key)
+
+    async def _review(self, token: str, verb: str, path: str) -> _Verdict:
+        found = _token_review(await self._ask(TOKEN_REVIEWS, "TokenReview", {"token": token})).status
+        if not found.authenticated or found.user is None:
+            return _Verdict(401)
+        user = found.user
+        spec = {
+            "user": user.username,
+            "uid": user.uid,
+            "groups": user.groups or [],
+            "extra": user.extra or {},
+            "nonResourceAttributes": {"path": path, "verb": verb},
+        }
+        access = _access_review(await self._ask(ACCESS_REVIEWS, "SubjectAccessReview", spec)).status
+        allowed = access.allowed and not access.denied
+        return _Verdict(200 if allowed else 403, user.username)
+
+    async def _ask(self, path: str, kind: str, spec: dict[str, Any]) -> bytes:
+        group = path.removeprefix("/apis/").rpartition("/")[0]
+        body = msgspec.json.encode({"apiVersion": group, "kind": kind, "spec": spec})
+        return await self._transport.request(
+            "POST", path, body=Body(body), timeout=REVIEW_SECONDS, verb="create"
+        )
+
+
+class _Memory:
+    """Verdicts by key, for some seconds, REMEMBERED of them at most."""
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._found: OrderedDict[bytes, tuple[float, _Verdict]] = OrderedDict()
+
+    def get(self, key: bytes) -> _Verdict | None:
+        until, verdict = self._found.get(key, (0.0, None))
+        return verdict if verdict is not None and self._monotonic() < until else None
+
+    def put(self, key: bytes, verdict: _Verdict) -> None:
+        self._found[key] = (self._monotonic() + self._seconds, verdict)
+        self._found.move_to_end(key)
+        if len(self._found) > REMEMBERED:
+            self._found.popitem(last=False)
+
+
+def _bearer(header: str) -> str | None:
+    """The token of an Authorization header; None where it has none."""
+    scheme, _, token = header.strip().partition(" ")
+    token = token.strip()
+    return token if scheme.lower() == "bearer" and token and " " not in token else None
+
+
+def _unauthorized() -> web.Response:
+    return plain(401, "unauthorized", WWW_Authenticate="Bearer")

@@ -1,0 +1,243 @@
+"""The operator, put together: transport, watches, queue, reconciler, lease and servers; its start and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.reflector import RETRY
+from hvpa.kube.cache.watches import Watches
+from hvpa.kube.client.credentials import Credentials
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.limits import Limiter
+from hvpa.kube.client.transport import OnRequest, Transport
+from hvpa.kube.clock import SystemClock
+from hvpa.kube.cluster import KubeCluster
+from hvpa.kube.events import EventRecorder
+from hvpa.kube.objects.resources import HVPAS
+from hvpa.kube.server.endpoints import Listener, health_routes, serve
+from hvpa.kube.server.metrics import Metrics
+from hvpa.kube.server.metrics_page import Page
+from hvpa.operator import garbage
+from hvpa.operator.roles import Share, role_of
+from hvpa.operator.servers import serve_metrics
+from hvpa.operator.settings import RunSettings
+from hvpa.reconcile.loop import WorkLoop
+from hvpa.reconcile.ports import Clock, Key
+from hvpa.reconcile.queue import WorkQueue
+from hvpa.reconcile.reconciler import Reconciler, Result
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+START_TRIES = 8
+"""Tries to reach the API server at start, within about half a minute."""
+DRAIN = 20.0
+"""Seconds that writes under way may take at the end (a Pod gets 30 before it is killed)."""
+
+
+class StartError(Exception):
+    """The operator can't start; `code` is the exit code, the text what to tell the user."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How the operator reaches the outside: the API server and the clock."""
+
+    transport: Callable[[Credentials, OnRequest], Transport] = Transport
+    clock: Clock = field(default_factory=SystemClock)
+
+
+class Operator:
+    """One `hvpa run`."""
+
+    def __init__(self, settings: RunSettings, credentials: Credentials, parts: Parts) -> None:
+        self._settings = settings
+        clock = parts.clock
+        registry = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        self.metrics = Metrics(registry, settings.per_object_metrics)
+        self._transport = parts.transport(credentials, self.metrics.request)
+        # Connections of their own: what befalls other requests, or how many there are, is nothing to leases.
+        self._leases = parts.transport(credentials, self.metrics.request)
+        candidate = settings.candidate
+        self._role = role_of(
+            self._leases, clock, candidate if settings.leader_elect else None, settings.shards
+        )
+        self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
+        self._local = LocalCluster(
+            settings.scopes,
+            self._share.changed,
+            self._share.changed_by_us,
+            settings.decisions.vpa_period,
+        )
+        self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics, clock)
+        limiter = Limiter(settings.max_in_flight, settings.qps, self.metrics)
+        self._recorder = EventRecorder(self._transport, clock, limiter)
+        cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
+        self._reconciler = Reconciler(cluster, clock, settings.decisions, self.metrics)
+        self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter)
+        self.metrics.watch_queue(self._work.depth, self._work.oldest_age)
+        self.metrics.watch_shards(lambda: len(self._role.shards))
+        self.metrics.watch_caches(self._watches.last_success)
+        self.metrics.watch_limits(lambda: limiter.in_flight, lambda: limiter.limit)
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def run(self) -> int:
+        """Work until SIGTERM or SIGINT (0) or until the lease is lost (1). Raises StartError and AddressError."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal)
+        servers: list[Listener | None] = []
+        try:
+            servers.append(await serve_metrics(self._settings, Page(self.metrics.pieces), self._transport))
+            servers.append(
+                await serve(
+                    self._settings.health_address, health_routes(self._health_problem, self._ready_problem)
+                )
+            )
+            return await self._live()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            for server in servers:
+                if server is not None:
+                    await server.cleanup()
+            await self._transport.close()
+            await self._leases.close()
+
+    async def _live(self) -> int:
+        await self._unless_stopped(self._reach())
+        if self._stop.is_set():
+            return 0
+        self._start(self._watches.run())
+        self._start(self._recorder.run())
+        await self._unless_stopped(self._watches.wait(self._watches.synced))
+        if self._stop.is_set():
+            return 0
+        log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
+        self._start(garbage.look_after())
+        self._share.open(self._work, self._local)
+        return await self._work_until_stopped()
+
+    async def _work_until_stopped(self) -> int:
+        """Reconcile what is ours; at a signal, finish what is under way and give back what we hold."""
+        work = self._start(self._work.run())
+        part = self._start(self._role.run(self._share))
+        stopped = self._start(self._stop.wait())
+        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not self._stop.is_set():
+            self._raise_failure()
+            log.error("lost the lease: giving up")  # nothing else ends by itself
+            return 1
+        stopped.cancel()
+        log.info("stopping")
+        self._role.close()
+        self._work.stop()
+        done, _ = await asyncio.wait([work], timeout=DRAIN)
+        if not done:
+            log.warning("writes under way were cut off")
+        for task in (work, part):
+            task.cancel()
+        await asyncio.gather(work, part, return_exceptions=True)
+        await self._role.leave()  # before what nobody waits for
+        await self._recorder.flush()
+        return 0
+
+    async def _reach(self) -> None:
+        """Make sure that the API server answers and knows Hvpas."""
+        scope = self._settings.scopes[0] or None
+        for attempt in range(1, START_TRIES + 1):
+            try:
+                await self._transport.request("GET", HVPAS.path(scope), {"limit": "1"}, verb="list")
+            except ApiError as error:
+                if error.status == 404:
+                    hint = "`make install` or `hvpa crd | kubectl apply -f -` installs it"
+                    raise StartError(
+                        1, f"the cluster does not know the resource hvpas.autoscaling.k8s.io: {hint}"
+                    ) from error
+                if error.status in (401, 403):
+                    code = 3 if error.status == 401 else 1
+                    raise StartError(code, f"{self._transport.server}: {error}") from error
+                problem: Exception = error
+            except Unreachable as error:
+                problem = error
+            else:
+                return
+            if attempt == START_TRIES:
+                raise StartError(3, f"{self._transport.server} can't be reached: {problem}") from problem
+            log.warning(
+                "API server can't be reached",
+                server=self._transport.server,
+                error=str(problem),
+                tries=attempt,
+            )
+            await asyncio.sleep(min(5.0, RETRY.base * 2**attempt))
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for `work`, for the signal to stop, or for a task that fails, whichever comes first."""
+        task = asyncio.ensure_future(work)
+        stopped = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait([task, stopped, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if task.done():
+            await task
+            return
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Raise what a task that should run for ever ended with."""
+        for task in self._tasks:
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.append(task)
+        return task
+
+    async def _reconcile(self, key: Key) -> Result:
+        if not self._share.serves(
+            key
+        ):  # it was taken from the queue before it was given up, or waited for its turn
+            return Result("done")
+        return await self._reconciler.reconcile(key)
+
+    def _on_signal(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)  # a second one ends the process at once
+        self._stop.set()
+
+    def _health_problem(self) -> str | None:
+        if not self._watches.healthy():
+            return "a watch is stuck"
+        return None
+
+    def _ready_problem(self) -> str | None:
+        if self._stop.is_set():
+            return "stopping"
+        return "; ".join(self._watches.problems()) or None
+
+
+async def operate(settings: RunSettings, parts: Parts) -> int:
+    """Run the operator to its end; its exit code. Raises ConfigError, StartError, AddressError."""
+    credentials = await Credentials.load(settings.kubeconfig, settings.context)
+    operator = Operator(settings, credentials, parts)
+    running: Awaitable[int] = operator.run()
+    return await running

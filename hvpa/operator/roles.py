@@ -1,0 +1,188 @@
+"""What part of the work is this process's: all of it (alone, or as the leader), or the shards that it holds; and what
+happens to the work queue when that changes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from hvpa.core.values.memo import forget
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.leases.assignment import shard_of
+from hvpa.kube.leases.election import Candidate, LeaderElector
+from hvpa.kube.leases.lease import awake_or_not
+from hvpa.kube.leases.recent import Recent
+from hvpa.kube.leases.shard_manager import Desk, ShardKeeper
+from hvpa.reconcile.loop import WorkLoop
+from hvpa.reconcile.ports import Clock, Key
+from hvpa.reconcile.telemetry import Telemetry
+
+ALL = frozenset({0})
+"""The shards of one who does everything."""
+SETTLE = 0.1
+"""Seconds from a change until its Hvpa is looked at: recommendations, conditions and pods that change together lead to
+one patch, so to one rollout."""
+AFTERMATH = 15.0
+"""Seconds after a write to a workload until its Hvpa is looked at, if nothing else brings it back before: its
+controller tells of the rollout within milliseconds, and the HPA speaks every 15 seconds."""
+REMEMBERED = 2.0
+"""Lease durations for which one who doesn't work on an Hvpa remembers that it changed."""
+
+
+class Role(Protocol):
+    """What this process may do, by number of shard; 0 is the only one where the work is not divided."""
+
+    @property
+    def shards(self) -> frozenset[int]:
+        """The shards whose Hvpas it reconciles."""
+        ...
+
+    def serves(self, shard: int) -> bool:
+        """Whether reconciles of this shard's Hvpas may begin."""
+        ...
+
+    def may_write(self, shard: int) -> bool:
+        """Whether this shard's Hvpas may be written to at this very moment."""
+        ...
+
+    async def run(self, desk: Desk) -> None:
+        """Get a part of the work and keep it; returns when that is lost."""
+        ...
+
+    def close(self) -> None:
+        """Take nothing more."""
+        ...
+
+    async def leave(self) -> None:
+        """Give everything back, once `run` was cancelled and all work has ended; never raises."""
+        ...
+
+
+class Alone:
+    """Does everything and asks nobody."""
+
+    shards = ALL
+
+    def serves(self, shard: int) -> bool:
+        """Always."""
+        return True
+
+    def may_write(self, shard: int) -> bool:
+        """Always."""
+        return True
+
+    async def run(self, desk: Desk) -> None:
+        """Nothing is ever lost."""
+        desk.gained(ALL)
+        await asyncio.Event().wait()
+
+    def close(self) -> None:
+        """Nothing."""
+
+    async def leave(self) -> None:
+        """Nothing."""
+
+
+class Leader:
+    """Does everything while it holds the Lease."""
+
+    def __init__(self, elector: LeaderElector) -> None:
+        self._elector = elector
+        self.shards: frozenset[int] = frozenset()
+
+    def serves(self, shard: int) -> bool:
+        """See the protocol."""
+        return shard in self.shards
+
+    def may_write(self, shard: int) -> bool:
+        """See the protocol."""
+        return self._elector.holds()
+
+    async def run(self, desk: Desk) -> None:
+        """See the protocol."""
+        await self._elector.acquire()
+        self.shards = ALL
+        desk.gained(ALL)
+        await self._elector.keep()
+
+    def close(self) -> None:
+        """Nothing: it takes no second lease."""
+
+    async def leave(self) -> None:
+        """See the protocol."""
+        await self._elector.release()
+
+
+def role_of(transport: Transport, clock: Clock, candidate: Candidate | None, shards: int) -> Role:
+    """The role of a process; `candidate` is None for one that is alone."""
+    if candidate is None:
+        return Alone()
+    if shards == 1:
+        return Leader(LeaderElector(transport, clock, candidate))
+    return ShardKeeper(transport, clock, candidate, shards)
+
+
+class Share:
+    """The work that is this process's, told to its queue: `hvpa.kube.leases.shard_manager.Desk`."""
+
+    def __init__(self, role: Role, shards: int, duration: float, telemetry: Telemetry) -> None:
+        """`shards`: how many there are; `duration`: of a lease, in seconds."""
+        self._role = role
+        self._shards = shards
+        self._telemetry = telemetry
+        self._recent = Recent(REMEMBERED * duration, awake_or_not)
+        self._work: WorkLoop | None = None
+        self._local: LocalCluster
+
+    def open(self, work: WorkLoop, local: LocalCluster) -> None:
+        """From now on `local` holds all Hvpas (the caches are filled), and what is ours goes to `work`."""
+        self._recent.clear()
+        self._work, self._local = work, local
+
+    def serves(self, key: Key) -> bool:
+        """Whether a reconcile of this Hvpa may begin."""
+        return self._role.serves(shard_of(key, self._shards))
+
+    def may_write(self, key: Key) -> bool:
+        """Whether this Hvpa and its objects may be written to at this very moment."""
+        return self._role.may_write(shard_of(key, self._shards))
+
+    def changed(self, key: Key) -> None:
+        """An Hvpa, or something that it depends on, has changed: work for us, or to be remembered in case it becomes
+        ours."""
+        if self._work is not None and self.serves(key):
+            self._work.enqueue_in(key, SETTLE)
+        else:
+            self._recent.note(key)
+
+    def changed_by_us(self, key: Key) -> None:
+        """We have written to an Hvpa's workload: what follows wakes us, and time does where nothing follows."""
+        if self._work is not None and self.serves(key):
+            self._work.enqueue_in(key, AFTERMATH)
+        else:
+            self._recent.note(key)
+
+    def gained(self, shards: frozenset[int]) -> None:
+        """See `Desk`. What changed lately comes first: whoever had it before may not have come to it."""
+        assert self._work is not None
+        for key in self._recent.latest():
+            if shard_of(key, self._shards) in shards and self._local.hvpas.get(key) is not None:
+                self._work.enqueue(key)
+        ours = [key for key in self._local.hvpas if shard_of(key, self._shards) in shards]
+        for key in self._local.changed_last(ours):
+            self._work.enqueue(key, urgent=False)
+
+    def given_up(self, shards: frozenset[int]) -> None:
+        """See `Desk`."""
+        assert self._work is not None
+        self._work.discard(lambda key: shard_of(key, self._shards) in shards)
+        for key in self._local.hvpas:
+            if shard_of(key, self._shards) in shards:
+                forget((key.namespace, key.name))
+                self._telemetry.forgotten(key)
+
+    def is_busy(self, shard: int) -> bool:
+        """See `Desk`."""
+        assert self._work is not None
+        return self._work.working(lambda key: shard_of(key, self._shards) == shard)

@@ -1,0 +1,31 @@
+"""What the operator is started with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hvpa.core.model import Settings
+from hvpa.kube.leases.election import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """All that `hvpa run` was told. `scopes`: the namespaces that are watched, or ALL_NAMESPACES alone."""
+
+    decisions: Settings
+    kubeconfig: str | None
+    context: str | None
+    scopes: tuple[str, ...]
+    workers: int
+    max_in_flight: int
+    qps: float
+    leader_elect: bool
+    shards: int
+    candidate: Candidate
+    metrics_address: str
+    metrics_secure: bool
+    metrics_cert_dir: str | None
+    health_address: str
+    per_object_metrics: bool
+    log_format: str
+    log_level: str

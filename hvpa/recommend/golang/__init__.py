@@ -1,0 +1,1 @@
+"""Go's arithmetic and quantities, as far as the recommenders depend on them."""

@@ -1,0 +1,1 @@
+"""The HPA controller of Kubernetes, exactly."""

@@ -1,0 +1,240 @@
+"""The HPA controller of Kubernetes 1.36, exactly: what one HPA decides at each sync.
+
+Source: `pkg/controller/podautoscaler` of Kubernetes (horizontal.go, `reconcileAutoscaler` and what it calls), with
+the feature gates' defaults: HPAConfigurableTolerance on, HPAScaleToZero off. Not modelled, since the caller hands in
+the scale and one HPA: failures to read or write the scale, and pods that several HPAs select.
+
+The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py, pods.py and
+requests.py (one metric's count), memory.py (windows and policies), status.py (what is written),
+selector.py (label selectors), recommend/golang/numbers.py and recommend/golang/quantities.py (Go's arithmetic and
+text).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from hvpa.api.objects.autoscalers import Hpa, HpaSpecRead, HpaStatusRead, Metric
+from hvpa.api.objects.workloads import Pod
+from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
+from hvpa.recommend.hpa.memory import Bounds, Memory, limit
+from hvpa.recommend.hpa.metrics import MetricFault, ask
+from hvpa.recommend.hpa.plan import Plan, make_plan
+from hvpa.recommend.hpa.pods import Roster
+from hvpa.recommend.hpa.replicas import Situation
+from hvpa.recommend.hpa.selector import SelectorError, parse_selector
+from hvpa.recommend.hpa.status import SCALED_TO_ZERO, SyncReport
+
+__all__ = [
+    "HorizontalAutoscaler",
+    "HpaOutcome",
+    "HpaSettings",
+    "Metrics",
+    "MetricsError",
+    "PodReading",
+    "Scale",
+]
+
+_ABLE: Final = "AbleToScale"
+_ACTIVE: Final = "ScalingActive"
+_LIMITED: Final = "ScalingLimited"
+_GOT_SCALE: Final = (
+    "True",
+    "SucceededGetScale",
+    "the HPA controller was able to get the target's current scale",
+)
+_DISABLED: Final = (
+    "False",
+    "ScalingDisabled",
+    "scaling is disabled since the replica count of the target is zero",
+)
+_NO_SELECTOR: Final = ("False", "InvalidSelector", "the HPA target's scale is missing a selector")
+_NO_VALUE: Final = Metric()
+"""The entry that Go leaves for a metric without a value."""
+_ABOVE: Final = "Current number of replicas above Spec.MaxReplicas"
+_BELOW: Final = "Current number of replicas below Spec.MinReplicas"
+
+
+class HpaOutcome(NamedTuple):
+    """What one sync leads to.
+
+    `status` is complete, as it would be written; it is the HPA's own object where nothing changed. `replicas` is what
+    is written to the scale subresource (None: nothing). `events` are (type, reason, message).
+    """
+
+    status: HpaStatusRead
+    replicas: int | None
+    events: tuple[tuple[str, str, str], ...]
+
+
+class _Step(NamedTuple):
+    """A change of the count, and why: what the event says ("" where only past recommendations ask for it)."""
+
+    current: int
+    desired: int
+    reason: str
+
+
+class _NoCount(Exception):
+    """The metrics give no count; the text is the event's."""
+
+
+class HorizontalAutoscaler:
+    """One HPA in the controller's memory: its past recommendations and scale events."""
+
+    def __init__(self, settings: HpaSettings = HpaSettings()) -> None:  # noqa: B008 - frozen
+        self._settings = settings
+        self._window = dt.timedelta(seconds=settings.downscale_stabilization)
+        self._initialization = dt.timedelta(seconds=settings.cpu_initialization_period)
+        self._readiness_delay = dt.timedelta(seconds=settings.initial_readiness_delay)
+        self._memory = Memory()
+        self._raw: object = None
+        self._pods: Sequence[Pod] = ()
+        self._selector = ""
+        self._roster: Roster | None = None
+        self._spec: HpaSpecRead | None = None
+        self._plan: Plan | None = None
+
+    def sync(
+        self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], metrics: Metrics, now: dt.datetime
+    ) -> HpaOutcome:
+        """Decide once (`reconcileAutoscaler`).
+
+        `pods` are the namespace's; only those that the scale's selector selects count. A tuple that is the same object
+        as last time is not sorted again. `now` is aware. Raises `QuantityError` where the spec or a pod's request holds
+        what is no quantity.
+        """
+        plan = self._plan_of(hpa)
+        report = SyncReport()
+        report.conditions[_ABLE] = _GOT_SCALE
+        current = scale.replicas
+        self._memory.begin(current, now)
+        if current == 0:
+            report.conditions[_ACTIVE] = _DISABLED
+            report.remove = SCALED_TO_ZERO
+            return _outcome(report.status(hpa.status, 0, 0, now), None, report)
+        if current > plan.maximum:
+            return self._rescale(hpa, plan, report, _Step(current, plan.maximum, _ABOVE), now)
+        if current < plan.minimum:
+            return self._rescale(hpa, plan, report, _Step(current, plan.minimum, _BELOW), now)
+        try:
+            roster = self._rostered(report, scale.selector, pods, now - self._initialization)
+            here = Situation(hpa.metadata.namespace, scale, roster, metrics, plan.tolerance)
+            proposed = _propose(plan, report, here)
+        except _NoCount as error:
+            report.warn("FailedComputeMetricsReplicas", str(error))
+            return _outcome(
+                report.status(hpa.status, current, hpa.status.desired_replicas, now), None, report
+            )
+        desired = self._normalize(plan, report, proposed, now)
+        if desired == current:
+            return _outcome(report.status(hpa.status, current, current, now), None, report)
+        return self._rescale(hpa, plan, report, _Step(current, desired, proposed.reason), now)
+
+    def _rostered(
+        self, report: SyncReport, selector: str, pods: Sequence[Pod], starting_since: dt.datetime
+    ) -> Roster:
+        """The target's pods, kept for as long as they are the same. Raises `_NoCount`."""
+        if self._roster is not None and pods is self._pods and selector == self._selector:
+            self._roster.advance(starting_since)
+            return self._roster
+        roster = Roster(_select(report, selector, pods), starting_since, self._readiness_delay)
+        if isinstance(pods, tuple):  # a list may be another one next time
+            self._pods, self._selector, self._roster = pods, selector, roster
+        return roster
+
+    def _plan_of(self, hpa: Hpa) -> Plan:
+        """The spec made ready, kept for as long as it is the same."""
+        if self._plan is None or hpa.raw_spec is not self._raw:
+            spec = hpa.spec  # the same object for the same bytes
+            if self._plan is None or spec is not self._spec:
+                self._plan = make_plan(spec, self._settings)
+                self._spec = spec
+            self._raw = hpa.raw_spec
+        return self._plan
+
+    def _normalize(self, plan: Plan, report: SyncReport, step: _Step, now: dt.datetime) -> int:
+        """Stabilization windows, policies and limits (`normalizeDesiredReplicas`, `…WithBehaviors`)."""
+        bounds = Bounds(step.current, plan.minimum, plan.maximum)
+        if plan.up is None or plan.down is None:
+            stable, able = self._memory.stabilize(step.desired, self._window, now)
+            desired, limited = limit(stable, bounds)
+        else:
+            rules = (plan.up, plan.down)
+            stable, able = self._memory.stabilize_by_rules(step.desired, step.current, *rules, now)
+            desired, limited = self._memory.limit_by_rules(stable, bounds, *rules, now)
+        report.conditions[_ABLE] = ("True", *able)
+        report.conditions[_LIMITED] = ("False" if desired == stable else "True", *limited)
+        return desired
+
+    def _rescale(self, hpa: Hpa, plan: Plan, report: SyncReport, step: _Step, now: dt.datetime) -> HpaOutcome:
+        """The count is written."""
+        current, desired, reason = step
+        message = f"the HPA controller was able to update the target scale to {desired}"
+        report.conditions[_ABLE] = ("True", "SucceededRescale", message)
+        report.remove = SCALED_TO_ZERO
+        report.events.append(("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}"))
+        if plan.up is not None and plan.down is not None:
+            self._memory.store(current, desired, plan.up, plan.down, now)
+        return _outcome(report.status(hpa.status, current, desired, now, rescaled=True), desired, report)
+
+
+def _outcome(status: HpaStatusRead, replicas: int | None, report: SyncReport) -> HpaOutcome:
+    return HpaOutcome(status, replicas, tuple(report.events))
+
+
+def _propose(plan: Plan, report: SyncReport, here: Situation) -> _Step:
+    """What the metrics ask for, before it is normalized. Raises `_NoCount`."""
+    current = here.scale.replicas
+    replicas, name = _highest(plan, report, here)
+    desired = max(replicas, 0)
+    if desired > current:
+        return _Step(current, desired, f"{name} above target")
+    return _Step(current, desired, "All metrics below target" if desired < current else "")
+
+
+def _select(report: SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod]:
+    """The target's pods (`validateAndParseSelector`). Raises `_NoCount`."""
+    if not selector:
+        report.warn("SelectorRequired", "selector is required")
+        report.conditions[_ACTIVE] = _NO_SELECTOR
+        raise _NoCount("selector is required")
+    try:
+        matches = parse_selector(selector).matches
+    except SelectorError as error:
+        message = f"couldn't convert selector into a corresponding internal selector object: {error}"
+        report.warn("InvalidSelector", message)
+        report.conditions[_ACTIVE] = ("False", "InvalidSelector", message)
+        raise _NoCount(message) from None
+    return [pod for pod in pods if matches(pod.metadata.labels)]
+
+
+def _highest(plan: Plan, report: SyncReport, here: Situation) -> tuple[int, str]:
+    """The highest count of all metrics and that metric's name (`computeReplicasForMetrics`). Raises `_NoCount` where no
+    metric gives one, and where some don't while the others want fewer pods."""
+    replicas, name = 0, ""
+    first: MetricFault | None = None
+    invalid = 0
+    report.metrics = statuses = []
+    for metric in plan.metrics:
+        try:
+            answer = ask(metric, here)
+        except MetricFault as fault:
+            report.warn(fault.reason, fault.cause)
+            statuses.append(_NO_VALUE)
+            invalid += 1
+            first = first or fault
+            continue
+        statuses.append(answer.status)
+        if replicas == 0 or answer.replicas > replicas:
+            replicas, name = answer.replicas, answer.name
+    if first is not None and (invalid >= len(plan.metrics) or replicas < here.scale.replicas):
+        message = f"the HPA was unable to compute the replica count: {first.cause}"
+        report.conditions[_ACTIVE] = ("False", first.reason, message)
+        count = f"{invalid} invalid out of {len(plan.metrics)}"
+        raise _NoCount(f"invalid metrics ({count}), first error is: {first}")
+    message = f"the HPA was able to successfully calculate a replica count from {name}"
+    report.conditions[_ACTIVE] = ("True", "ValidMetricFound", message)
+    return replicas, name

@@ -1,0 +1,201 @@
+"""What the controller remembers of one HPA, and how that holds a new count back: past recommendations (stabilization
+windows) and past changes of the count (policies).
+
+Source: horizontal.go, from `stabilizeRecommendation` to the end of the limits. Old entries are replaced one by one, as
+there: that bounds the memory. Go looks at the clock several times in a sync, this model once.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final, NamedTuple
+
+from hvpa.recommend.golang.numbers import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
+from hvpa.recommend.hpa.plan import Rules
+
+Told = tuple[str, str]
+"""Reason and message for a condition."""
+
+_IN_RANGE: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
+_TOO_FEW: Final = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
+_TOO_MANY: Final = ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
+_TOO_FAST_UP: Final = (
+    "ScaleUpLimit",
+    "the desired replica count is increasing faster than the maximum scale rate",
+)
+_TOO_FAST_DOWN: Final = (
+    "ScaleDownLimit",
+    "the desired replica count is decreasing faster than the maximum scale rate",
+)
+READY: Final = ("ReadyForNewScale", "recommended size matches current size")
+_UP_STABILIZED: Final = (
+    "ScaleUpStabilized",
+    "recent recommendations were lower than current one, applying the lowest recent recommendation",
+)
+_DOWN_STABILIZED: Final = (
+    "ScaleDownStabilized",
+    "recent recommendations were higher than current one, applying the highest recent recommendation",
+)
+
+
+class _Recommendation(NamedTuple):
+    replicas: int
+    time: dt.datetime
+
+
+class _ScaleEvent(NamedTuple):
+    change: int  # pods added or taken away, not negative
+    time: dt.datetime
+    outdated: bool  # may be replaced by the next event
+
+
+class Bounds(NamedTuple):
+    """The present count and the spec's limits."""
+
+    current: int
+    minimum: int
+    maximum: int
+
+
+class Memory:
+    """Recommendations and scale events of one HPA."""
+
+    def __init__(self) -> None:
+        self._recommendations: list[_Recommendation] = []
+        self._ups: list[_ScaleEvent] = []
+        self._downs: list[_ScaleEvent] = []
+
+    def begin(self, current: int, now: dt.datetime) -> None:
+        """The count found at first counts as a recommendation (`recordInitialRecommendation`)."""
+        if not self._recommendations:
+            self._recommendations.append(_Recommendation(current, now))
+
+    def stabilize(self, desired: int, window: dt.timedelta, now: dt.datetime) -> tuple[int, Told]:
+        """Without a behaviour: the highest recommendation of the window (`stabilizeRecommendation`)."""
+        cutoff = now - window
+        highest = desired
+        old = None
+        for index, (replicas, time) in enumerate(self._recommendations):
+            if time < cutoff:
+                old = index
+            elif replicas > highest:
+                highest = replicas
+        self._record(desired, now, old)
+        return highest, READY if highest == desired else _DOWN_STABILIZED
+
+    def stabilize_by_rules(
+        self, desired: int, current: int, up: Rules, down: Rules, now: dt.datetime
+    ) -> tuple[int, Told]:
+        """With a behaviour: the present count, brought between the lowest recommendation of the window for scaling up
+        and the highest of the one for scaling down (`stabilizeRecommendationWithBehaviors`)."""
+        up_cutoff = now - up.window
+        down_cutoff = now - down.window
+        lowest = highest = desired
+        old = None
+        for index, (replicas, time) in enumerate(self._recommendations):
+            if replicas < lowest and time > up_cutoff:
+                lowest = replicas
+            if replicas > highest and time > down_cutoff:
+                highest = replicas
+            if time < up_cutoff and time < down_cutoff:
+                old = index
+        self._record(desired, now, old)
+        stabilized = min(max(current, lowest), highest)
+        if stabilized == desired:
+            return stabilized, READY
+        return stabilized, _UP_STABILIZED if desired >= current else _DOWN_STABILIZED
+
+    def limit_by_rules(
+        self, desired: int, bounds: Bounds, up: Rules, down: Rules, now: dt.datetime
+    ) -> tuple[int, Told]:
+        """What the policies and the spec's limits leave of it (`convertDesiredReplicasWithBehaviorRate`)."""
+        current = bounds.current
+        if desired > current:
+            limit = max(self._highest(current, up, now), current)
+            told = _TOO_FAST_UP if bounds.maximum > limit else _TOO_MANY
+            allowed = min(bounds.maximum, limit)
+            if desired > allowed:
+                return allowed, told
+        elif desired < current:
+            limit = min(self._lowest(current, down, now), current)
+            told = _TOO_FAST_DOWN if bounds.minimum < limit else _TOO_FEW
+            allowed = max(bounds.minimum, limit)
+            if desired < allowed:
+                return allowed, told
+        return desired, _IN_RANGE
+
+    def store(self, previous: int, replicas: int, up: Rules, down: Rules, now: dt.datetime) -> None:
+        """The count was changed (`storeScaleEvent`); only HPAs with a behaviour need to know."""
+        if replicas > previous:
+            _store(self._ups, replicas - previous, up.longest, now)
+        else:
+            _store(self._downs, previous - replicas, down.longest, now)
+
+    def _record(self, desired: int, now: dt.datetime, old: int | None) -> None:
+        if old is None:
+            self._recommendations.append(_Recommendation(desired, now))
+        else:
+            self._recommendations[old] = _Recommendation(desired, now)
+
+    def _highest(self, current: int, rules: Rules, now: dt.datetime) -> int:
+        """`calculateScaleUpLimitWithScalingRules`."""
+        if rules.select == "Disabled":
+            return current
+        least = rules.select == "Min"
+        result = MAX_INT32 if least else MIN_INT32
+        proposed = 0
+        for policy in rules.policies:
+            start = self._at_start(current, policy.period, now)
+            if policy.type == "Pods":
+                proposed = int32(start + policy.value)
+            elif policy.type == "Percent":
+                proposed = ceil32(float(start) * (1 + float(policy.value) / 100))
+            result = min(result, proposed) if least else max(result, proposed)
+        return result
+
+    def _lowest(self, current: int, rules: Rules, now: dt.datetime) -> int:
+        """`calculateScaleDownLimitWithBehaviors`."""
+        if rules.select == "Disabled":
+            return current
+        least = rules.select == "Min"
+        result = MIN_INT32 if least else MAX_INT32
+        proposed = 0
+        for policy in rules.policies:
+            start = self._at_start(current, policy.period, now)
+            if policy.type == "Pods":
+                proposed = int32(start - policy.value)
+            elif policy.type == "Percent":
+                proposed = trunc32(float(start) * (1 - float(policy.value) / 100))
+            result = max(result, proposed) if least else min(result, proposed)
+        return result
+
+    def _at_start(self, current: int, period: dt.timedelta, now: dt.datetime) -> int:
+        """The count when the period began, by the changes since (`getReplicasChangePerPeriod`)."""
+        cutoff = now - period
+        added = sum([event.change for event in self._ups if event.time > cutoff])
+        deleted = sum([event.change for event in self._downs if event.time > cutoff])
+        return int32(current - added + deleted)
+
+
+def limit(desired: int, bounds: Bounds) -> tuple[int, Told]:
+    """The limits without a behaviour: at most twice the present count, or 4 (`convertDesiredReplicasWithRules`)."""
+    fastest = trunc32(max(2.0 * bounds.current, 4.0))
+    if desired < bounds.minimum:
+        return bounds.minimum, _TOO_FEW
+    if desired > min(bounds.maximum, fastest):
+        return (fastest, _TOO_FAST_UP) if bounds.maximum > fastest else (bounds.maximum, _TOO_MANY)
+    return desired, _IN_RANGE
+
+
+def _store(events: list[_ScaleEvent], change: int, longest: dt.timedelta, now: dt.datetime) -> None:
+    """Add an event; it takes the place of the last outdated one, if there is one."""
+    cutoff = now - longest
+    old = None
+    for index, event in enumerate(events):
+        if event.outdated or event.time < cutoff:
+            events[index] = event._replace(outdated=True)
+            old = index
+    if old is None:
+        events.append(_ScaleEvent(change, now, False))
+    else:
+        events[old] = _ScaleEvent(change, now, False)

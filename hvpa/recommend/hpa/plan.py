@@ -1,0 +1,161 @@
+"""An HPA's spec made ready for use: the API server's defaults filled in, quantities as milli-units, periods as
+timedeltas.
+
+Source: `pkg/apis/autoscaling/v2/defaults.go`, and the beginnings of the functions in horizontal.go that read the spec.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from hvpa.api.objects.autoscalers import (
+    Behavior,
+    HpaSpecRead,
+    Metric,
+    MetricSource,
+    MetricValue,
+    ScalingPolicy,
+    ScalingRules,
+)
+from hvpa.api.objects.meta import Quantity
+from hvpa.recommend.golang.quantities import approximate_float, milli_value
+from hvpa.recommend.hpa.inputs import HpaSettings
+
+_DEFAULT_METRICS: Final = (
+    Metric(
+        type="Resource",
+        resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
+    ),
+)
+_DEFAULT_UP: Final = ScalingRules(
+    stabilization_window_seconds=0,
+    select_policy="Max",
+    policies=[
+        ScalingPolicy(type="Pods", value=4, period_seconds=15),
+        ScalingPolicy(type="Percent", value=100, period_seconds=15),
+    ],
+)
+_DEFAULT_DOWN: Final = ScalingRules(
+    select_policy="Max", policies=[ScalingPolicy(type="Percent", value=100, period_seconds=15)]
+)
+_FIELDS: Final = {
+    "Resource": "resource",
+    "ContainerResource": "container_resource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+
+
+class Tolerance(NamedTuple):
+    """Between `low` and `high`, a usage ratio changes nothing."""
+
+    low: float
+    high: float
+
+    def covers(self, ratio: float) -> bool:
+        """Whether the ratio is near enough to 1 (`Tolerances.isWithin`); never for one that is no number."""
+        return self.low <= ratio <= self.high
+
+
+class Policy(NamedTuple):
+    """A scaling policy; `type` is Pods or Percent."""
+
+    type: str
+    value: int
+    period: dt.timedelta
+
+
+class Rules(NamedTuple):
+    """A direction of the behaviour with nothing left out. `select` is Max, Min or Disabled."""
+
+    window: dt.timedelta
+    select: str
+    policies: tuple[Policy, ...]
+    longest: dt.timedelta
+    """The longest period of the policies."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPlan:
+    """A metric of the spec. The targets are milli-units, `utilization` is percent; None is a target that is not set.
+
+    `source` is empty where the spec has none under the metric's type.
+    """
+
+    type: str
+    source: MetricSource
+    utilization: int | None
+    average: int | None
+    value: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The spec. `up` and `down` are None where it has no behaviour: the limits of old apply."""
+
+    minimum: int
+    maximum: int
+    metrics: tuple[MetricPlan, ...]
+    tolerance: Tolerance
+    up: Rules | None
+    down: Rules | None
+
+
+def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
+    """Fill in the defaults. Raises `QuantityError` where a target or tolerance is no quantity."""
+    up = down = None
+    if spec.behavior is not None:
+        up = _rules(spec.behavior.scale_up, _DEFAULT_UP, 0)
+        down = _rules(spec.behavior.scale_down, _DEFAULT_DOWN, int(settings.downscale_stabilization))
+    return Plan(
+        minimum=spec.min_replicas,
+        maximum=spec.max_replicas,
+        metrics=tuple(_metric(metric) for metric in spec.metrics or _DEFAULT_METRICS),
+        tolerance=_tolerance(spec.behavior, settings.tolerance),
+        up=up,
+        down=down,
+    )
+
+
+def _tolerance(behavior: Behavior | None, default: float) -> Tolerance:
+    """Each direction's own, else the flag (feature HPAConfigurableTolerance, on since 1.35)."""
+    up = down = default
+    if behavior is not None and behavior.scale_up is not None and behavior.scale_up.tolerance is not None:
+        up = approximate_float(behavior.scale_up.tolerance)
+    if behavior is not None and behavior.scale_down is not None and behavior.scale_down.tolerance is not None:
+        down = approximate_float(behavior.scale_down.tolerance)
+    return Tolerance(1.0 - down, 1.0 + up)
+
+
+def _rules(rules: ScalingRules | None, default: ScalingRules, window: int) -> Rules:
+    """What is set, over the defaults; an empty list of policies is set, too."""
+    given = rules or default
+    seconds = given.stabilization_window_seconds
+    policies = given.policies if given.policies is not None else default.policies or []
+    made = tuple(Policy(p.type, p.value, dt.timedelta(seconds=p.period_seconds)) for p in policies)
+    return Rules(
+        window=dt.timedelta(seconds=window if seconds is None else seconds),
+        select=given.select_policy or "Max",
+        policies=made,
+        longest=max((policy.period for policy in made), default=dt.timedelta()),
+    )
+
+
+def _metric(metric: Metric) -> MetricPlan:
+    source: MetricSource | None = getattr(metric, _FIELDS.get(metric.type, ""), None)
+    if source is None:
+        source = MetricSource()
+    return MetricPlan(
+        type=metric.type,
+        source=source,
+        utilization=source.target.average_utilization,
+        average=_milli(source.target.average_value),
+        value=_milli(source.target.value),
+    )
+
+
+def _milli(quantity: Quantity | None) -> int | None:
+    return None if quantity is None else milli_value(quantity)

@@ -1,0 +1,201 @@
+"""How many replicas one metric asks for.
+
+Source: replica_calculator.go and metrics/utilization.go, with the same order of operations; sums are Go's int64, ratios
+float64. All functions raise `MetricsError` with Go's message where no count can be had. Amounts are milli-units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from hvpa.api.objects.autoscalers import MetricName, ObjectReference
+from hvpa.recommend.golang.numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
+from hvpa.recommend.hpa.inputs import Metrics, MetricsError, PodReading, Scale
+from hvpa.recommend.hpa.plan import Tolerance
+from hvpa.recommend.hpa.pods import NO_PODS, Roster, is_ready
+from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_selector
+
+
+class Situation(NamedTuple):
+    """What all metrics of one sync are judged by."""
+
+    namespace: str
+    scale: Scale
+    roster: Roster
+    """The pods that the target's selector selects."""
+    metrics: Metrics
+    tolerance: Tolerance
+
+
+class Proposal(NamedTuple):
+    """The count that a metric asks for, and what was measured: an amount, and percent where the target is one."""
+
+    replicas: int
+    measured: int
+    utilization: int | None = None
+
+
+def by_utilization(here: Situation, resource: str, container: str, target: int) -> Proposal:
+    """For a target in percent of the requests (`GetResourceReplicas`)."""
+    readings = _resource_readings(here, resource, container)
+    groups = here.roster.group(readings, resource)
+    requests = here.roster.requests(container, resource)
+    used = requested = 0
+    for name in groups.ready:
+        used += readings[name].value
+        requested += requests[name]
+    utilization = _utilization(used, requested)
+    raw = quotient(int64(used), len(groups.ready))
+    usage = ratio(utilization, target)
+    current = here.scale.replicas
+    unready = groups.unready if usage > 1.0 else ()
+    if not unready and not groups.missing:
+        steady = here.tolerance.covers(usage)
+        return Proposal(current if steady else ceil32(usage * len(groups.ready)), raw, utilization)
+    missing = groups.missing if usage < 1.0 or usage > 1.0 else ()
+    if usage < 1.0:
+        used += sum(quotient(int64(requests[name] * max(100, target)), 100) for name in missing)
+    requested += sum(requests[name] for name in (*missing, *unready))
+    again = ratio(_utilization(used, requested), target)
+    count = groups.left + len(missing) + len(unready)
+    return Proposal(_settled(here, usage, again, count), raw, utilization)
+
+
+def by_resource_usage(here: Situation, resource: str, container: str, target: int) -> Proposal:
+    """For a target in cores or bytes per pod (`GetRawResourceReplicas`)."""
+    return _by_usage(here, _resource_readings(here, resource, container), target, resource)
+
+
+def by_pods_metric(here: Situation, metric: MetricName, target: int) -> Proposal:
+    """For a custom metric of the pods (`GetMetricReplicas`)."""
+    try:
+        readings = here.metrics.pods(metric)
+        if not readings:
+            raise MetricsError("no metrics returned from custom metrics API")
+    except MetricsError as error:
+        raise MetricsError(f"unable to get metric {metric.name}: {error}") from None
+    return _by_usage(here, readings, target, "")
+
+
+def by_object(here: Situation, metric: MetricName, described: ObjectReference, target: int) -> Proposal:
+    """For an object's metric against the target (`GetObjectMetricReplicas`)."""
+    measured = _object_value(here, metric, described)
+    return Proposal(_by_ratio(here, ratio(measured, target)), measured)
+
+
+def by_object_per_pod(
+    here: Situation, metric: MetricName, described: ObjectReference, target: int
+) -> Proposal:
+    """For an object's metric, shared among the pods (`GetObjectPerPodMetricReplicas`)."""
+    measured = _object_value(here, metric, described)
+    pods = here.scale.current
+    replicas = pods
+    if not here.tolerance.covers(ratio(measured, float(target) * float(pods))):
+        replicas = ceil32(ratio(measured, target))
+    return Proposal(replicas, ceil64(ratio(measured, pods)))
+
+
+def by_external(here: Situation, metric: MetricName, target: int) -> Proposal:
+    """For the sum of an external metric against the target (`GetExternalMetricReplicas`)."""
+    measured = 0
+    for value in _external_values(here, metric):
+        if value > 0 and measured > MAX_INT64 - value:
+            measured = MAX_INT64
+            break
+        measured = int64(measured + value)
+    return Proposal(_by_ratio(here, ratio(measured, target)), measured)
+
+
+def by_external_per_pod(here: Situation, metric: MetricName, target: int) -> Proposal:
+    """For the sum of an external metric, shared among the pods (`GetExternalPerPodMetricReplicas`); a negative sum is
+    taken for an overflow, as Go does."""
+    measured = 0
+    for value in _external_values(here, metric):
+        measured = int64(measured + value)
+        if measured < 0:
+            measured = MAX_INT64
+            break
+    pods = here.scale.current
+    replicas = pods
+    if not here.tolerance.covers(ratio(measured, float(target) * float(pods))):
+        wanted = ratio(measured, target)
+        replicas = MAX_INT32 if wanted > MAX_INT32 else ceil32(wanted)
+    average = MAX_INT64 if float(measured) >= MAX_INT64 else ceil64(ratio(measured, pods))
+    return Proposal(replicas, average)
+
+
+def _by_usage(here: Situation, readings: Mapping[str, PodReading], target: int, resource: str) -> Proposal:
+    """For an amount per pod (`calcPlainMetricReplicas`)."""
+    groups = here.roster.group(readings, resource)
+    measured = quotient(int64(groups.total), groups.left)
+    usage = ratio(measured, target)
+    current = here.scale.replicas
+    unready = groups.unready if usage > 1.0 else ()
+    if not unready and not groups.missing:
+        steady = here.tolerance.covers(usage)
+        return Proposal(current if steady else ceil32(usage * len(groups.ready)), measured)
+    missing = groups.missing if usage < 1.0 or usage > 1.0 else ()
+    total = groups.total + (target * len(missing) if usage < 1.0 else 0)
+    count = groups.left + len(missing) + len(unready)
+    again = ratio(quotient(int64(total), count), target)
+    return Proposal(_settled(here, usage, again, count), measured)
+
+
+def _settled(here: Situation, usage: float, again: float, count: int) -> int:
+    """The count by the second, conservative ratio: nothing changes where that is near 1 or turns the direction."""
+    current = here.scale.replicas
+    if here.tolerance.covers(again) or (usage < 1.0 < again) or (again < 1.0 < usage):
+        return current
+    wanted = ceil32(again * count)
+    turned = (again < 1.0 and wanted > current) or (again > 1.0 and wanted < current)
+    return current if turned else wanted
+
+
+def _utilization(used: int, requested: int) -> int:
+    """Percent, cut off (`GetResourceUtilizationRatio`)."""
+    requested = int64(requested)
+    if requested == 0:
+        raise MetricsError("no metrics returned matched known pods")
+    return int32(quotient(int64(used * 100), requested))
+
+
+def _by_ratio(here: Situation, usage: float) -> int:
+    """`getUsageRatioReplicaCount`; no metric is looked at while the target has no replicas."""
+    if here.tolerance.covers(usage):
+        return here.scale.replicas
+    if not here.roster.pods:
+        raise MetricsError(f"unable to calculate ready pods: {NO_PODS}")
+    wanted = usage * sum(is_ready(pod) for pod in here.roster.pods)
+    return MAX_INT32 if wanted > MAX_INT32 else ceil32(wanted)
+
+
+def _resource_readings(here: Situation, resource: str, container: str) -> Mapping[str, PodReading]:
+    try:
+        return here.metrics.resource(resource, container)
+    except MetricsError as error:
+        raise MetricsError(f"unable to get metrics for resource {resource}: {error}") from None
+
+
+def _object_value(here: Situation, metric: MetricName, described: ObjectReference) -> int:
+    try:
+        return here.metrics.object(metric, described)
+    except MetricsError as error:
+        # Kubernetes 1.36 gives the arguments of this text in another order than it was made for.
+        mixed = f"{described.kind} on {here.namespace} {described.name}/{error}"
+        raise MetricsError(f"unable to get metric {metric.name}: {mixed}") from None
+
+
+def _external_values(here: Situation, metric: MetricName) -> Sequence[int]:
+    try:
+        check_selector(metric.selector)
+    except SelectorError as error:
+        raise MetricsError(str(error)) from None
+    try:
+        values = here.metrics.external(metric)
+        if not values:
+            raise MetricsError("no metrics returned from external metrics API")
+    except MetricsError as error:
+        name = f"{here.namespace}/{metric.name}/{show_selector(metric.selector)}"
+        raise MetricsError(f"unable to get external metric {name}: {error}") from None
+    return values

@@ -1,0 +1,218 @@
+"""Histograms with exponentially growing buckets whose samples lose weight with age, as the VPA recommender keeps them
+(vertical-pod-autoscaler 1.7.3, `pkg/recommender/util/{histogram,histogram_options,decaying_histogram}.go`).
+
+Weights are computed in the same order of floating point operations as there. Times are float seconds since the Unix
+epoch; those with whole seconds, as metrics carry them, give the very numbers that Go's durations give.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Final
+
+from hvpa.recommend.golang.numbers import exp2, power
+
+MAX_DECAY_EXPONENT: Final = 100
+"""A weight may be scaled by at most 2 to this power before the reference time is moved."""
+ZERO_TIME: Final = -62_135_596_800.0
+"""Go's zero time, 1 January of year 1 in UTC, from which its times are rounded."""
+
+
+class BucketScheme:
+    """How values are sorted into buckets: the first one covers [0, `first`), each next one is `ratio` times as wide,
+    and the last one starts at `maximum` or above and has no end. A bucket lighter than `epsilon` counts as empty. All
+    four must be positive, `ratio` above 1 (ValueError)."""
+
+    __slots__ = ("_by_value", "_first", "_log_ratio", "count", "ends", "epsilon", "ratio", "starts")
+
+    def __init__(self, maximum: float, first: float, ratio: float, epsilon: float) -> None:
+        if not (maximum > 0.0 and first > 0.0 and ratio > 1.0 and epsilon > 0.0):
+            raise ValueError("maximum, first and epsilon must be above 0 and ratio above 1")
+        self.ratio = ratio
+        self.epsilon = epsilon
+        self._first = first
+        self._log_ratio = math.log(ratio)
+        self._by_value = (ratio - 1, first)
+        self.count = math.ceil(math.log(maximum * (ratio - 1) / first + 1) / self._log_ratio) + 1
+        self.starts = tuple(self._start(bucket) for bucket in range(self.count))
+        self.ends = (*self.starts[1:], self.starts[-1])
+        """Where each bucket ends; the last one, without an end, where it starts."""
+
+    def find(self, value: float) -> int:
+        """The bucket that a value of at least 0 falls into: floor(log(value / first * (ratio - 1) + 1) / log(ratio)).
+
+        At a bucket's very start, rounding may give the one before it, as it does in Go."""
+        if value < self._first:
+            return 0
+        growth, first = self._by_value
+        bucket = int(math.log(value * growth / first + 1) / self._log_ratio)
+        return bucket if bucket < self.count else self.count - 1
+
+    def _start(self, bucket: int) -> float:
+        if bucket == 0:
+            return 0.0
+        return self._first * (power(self.ratio, bucket) - 1) / (self.ratio - 1)
+
+
+class DecayingHistogram:
+    """The distribution of samples, a sample's weight being halved with each `half_life` (seconds) of its age.
+
+    Instead of all old weights shrinking, new ones grow: a weight is scaled by 2 to the power of (time - reference) /
+    half-life, and the reference is moved, and all weights scaled down, before that gets too large.
+    """
+
+    __slots__ = (
+        "_factor",
+        "_factor_at",
+        "_sums",
+        "half_life",
+        "high",
+        "low",
+        "reference",
+        "scheme",
+        "total",
+        "weights",
+    )
+
+    def __init__(self, scheme: BucketScheme, half_life: float) -> None:
+        self.scheme = scheme
+        self.half_life = half_life
+        self.weights = [0.0] * scheme.count
+        self.total = 0.0
+        self.low = scheme.count - 1
+        """The first bucket that is not empty; the last one while all are."""
+        self.high = 0
+        """The last bucket that is not empty; the first one while all are."""
+        self.reference = ZERO_TIME
+        self._sums: list[float] | None = None
+        self._factor_at = math.nan
+        self._factor = 1.0
+
+    def add(self, value: float, weight: float, at: float) -> None:
+        """Add a sample. Raises ValueError for a negative weight."""
+        _check(weight)
+        weight *= self.decay_factor(at)
+        bucket = self.scheme.find(value)
+        self.weights[bucket] += weight
+        self.total += weight
+        self._sums = None
+        if self.weights[bucket] >= self.scheme.epsilon:
+            if bucket < self.low:
+                self.low = bucket
+            if bucket > self.high:
+                self.high = bucket
+
+    def subtract(self, value: float, weight: float, at: float) -> None:
+        """Take a sample away that was added before. What remains never gets negative, and less than epsilon is none.
+        Raises ValueError for a negative weight."""
+        _check(weight)
+        weight *= self.decay_factor(at)
+        bucket = self.scheme.find(value)
+        self.total = _less(self.total, weight, self.scheme.epsilon)
+        self.weights[bucket] = _less(self.weights[bucket], weight, self.scheme.epsilon)
+        self._narrow()
+
+    def merge(self, other: DecayingHistogram) -> None:
+        """Add all samples of another histogram of the same buckets and half-life (else ValueError). The one with the
+        older reference time gets the other's."""
+        if self.half_life != other.half_life or self.scheme is not other.scheme:
+            raise ValueError("histograms with other buckets or another half-life cannot be merged")
+        if self.reference < other.reference:
+            self.shift_reference(other.reference)
+        elif other.reference < self.reference:
+            other.shift_reference(self.reference)
+        for bucket in range(other.low, other.high + 1):
+            self.weights[bucket] += other.weights[bucket]
+        self.total += other.total
+        self.low = min(self.low, other.low)
+        self.high = max(self.high, other.high)
+        self._sums = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no bucket has weight."""
+        return self.weights[self.low] < self.scheme.epsilon
+
+    def percentile(self, fraction: float) -> float:
+        """The end of the bucket that holds this percentile (0.9 is the 90th); the start of the last bucket, which has
+        no end; 0 without samples."""
+        bucket = self.percentile_bucket(fraction)
+        return 0.0 if bucket is None else self.scheme.ends[bucket]
+
+    def percentile_bucket(self, fraction: float) -> int | None:
+        """The bucket that holds this percentile: the first up to which at least that fraction of all weight lies; None
+        without samples."""
+        if self.is_empty:
+            return None
+        if self._sums is None:
+            self._sums = list(accumulate(self.weights[self.low : self.high + 1]))
+        return min(self.low + bisect_left(self._sums, fraction * self.total), self.high)
+
+    def decay_factor(self, at: float) -> float:
+        """What the weight of a sample of this time is multiplied with; moves the reference time where it must."""
+        if at == self._factor_at:
+            return self._factor
+        if at > self.reference + MAX_DECAY_EXPONENT * self.half_life:
+            self.shift_reference(at)
+        self._factor_at = at
+        self._factor = exp2((at - self.reference) / self.half_life)
+        return self._factor
+
+    def shift_reference(self, at: float) -> None:
+        """Move the reference time to this one, rounded to whole half-lives since the year 1, and scale all weights."""
+        periods, rest = divmod(at - ZERO_TIME, self.half_life)
+        if rest + rest >= self.half_life:
+            periods += 1
+        reference = periods * self.half_life + ZERO_TIME
+        exponent = math.floor((self.reference - reference) / self.half_life + 0.5)
+        self._scale(math.ldexp(1.0, exponent))
+        self.reference = reference
+        self._factor_at = math.nan
+
+    def load(self, weights: Mapping[int, int], total: float, reference: float) -> None:
+        """Add what a checkpoint holds: the buckets' shares of the total weight, and its reference time, which this
+        histogram gets (so it must be new). Raises ValueError for a bucket that is not there or a negative weight."""
+        _check(total)
+        for bucket, share in weights.items():
+            if not 0 <= bucket < self.scheme.count:
+                raise ValueError(f"bucket {bucket} is none of the {self.scheme.count} buckets")
+            _check(share)
+        self.reference = reference
+        whole = sum(weights.values())
+        if whole == 0:
+            return
+        ratio = total / whole
+        for bucket, share in weights.items():
+            self.low = min(self.low, bucket)
+            self.high = max(self.high, bucket)
+            self.weights[bucket] += share * ratio
+        self.total += total
+        self._narrow()
+
+    def _scale(self, factor: float) -> None:
+        for bucket in range(self.low, self.high + 1):
+            self.weights[bucket] *= factor
+        self.total *= factor
+        self._narrow()
+
+    def _narrow(self) -> None:
+        """Leave out buckets at both ends that have become empty."""
+        weights, epsilon, last = self.weights, self.scheme.epsilon, self.scheme.count - 1
+        while weights[self.low] < epsilon and self.low < last:
+            self.low += 1
+        while weights[self.high] < epsilon and self.high > 0:
+            self.high -= 1
+        self._sums = None
+
+
+def _check(weight: float) -> None:
+    if weight < 0.0:
+        raise ValueError("weights cannot be negative")
+
+
+def _less(weight: float, removed: float, epsilon: float) -> float:
+    rest = weight - removed
+    return 0.0 if rest < epsilon else rest

@@ -1,0 +1,214 @@
+"""The VPA recommender, exactly as vertical-pod-autoscaler 1.7.3 does it: measurements of containers in, the status of a
+VPA out.
+
+`histogram` and `samples` hold what was measured, `estimate` makes amounts of it, `capping` what the status
+shows, and this file what comes with one loop of the recommender (`pkg/recommender/routines/recommender.go`,
+`model/vpa.go`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Final
+
+from hvpa.api.objects.read_models import (
+    Condition,
+    ContainerRecommendation,
+    Recommendation,
+    Vpa,
+    VpaSpecRead,
+    VpaStatusRead,
+)
+from hvpa.recommend.vpa.capping import ContainerCap
+from hvpa.recommend.vpa.checkpoint import CheckpointError, read_checkpoint
+from hvpa.recommend.vpa.estimate import Amounts, PodEstimator
+from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory
+from hvpa.recommend.vpa.settings import VpaSettings
+
+__all__ = ["CheckpointError", "VerticalRecommender", "VpaSettings"]
+
+RECOMMENDATION_PROVIDED: Final = "RecommendationProvided"
+NO_PODS_MATCHED: Final = "NoPodsMatched"
+NO_PODS_MESSAGE: Final = "No pods match this VPA object"
+COLLECTION_PERIOD: Final = 3600.0
+"""How often, in seconds, what is too old is thrown away (`aggregateContainerStateGCInterval`)."""
+_OF_TARGET: Final = frozenset({"ConfigUnsupported", "ConfigDeprecated"})
+"""Conditions that the recommender takes away from a VPA whose target is in order, as it is taken to be here."""
+
+
+class VerticalRecommender:
+    """All that the recommender holds about the pods of one VPA. Times in seconds since the Unix epoch.
+
+    There is one aggregate per container name; it is thrown away when its last CPU sample is
+    `memory_aggregation_interval` × `…_count` (8 days) old. The real recommender has one per container name and set of
+    pod labels, and adds them up with every loop. That comes to the same but where labels change, as
+    `pod-template-hash` does with a Deployment's template: there the old pods' history goes 8 days after them, when it
+    weighs less than 1/256, and the confidence counts from later on.
+    """
+
+    def __init__(self, settings: VpaSettings = VpaSettings()) -> None:  # noqa: B008  # frozen
+        self.settings = settings
+        self._estimator = PodEstimator(settings)
+        self._aggregates: dict[str, Aggregate] = {}
+        self._checkpoints: dict[str, Aggregate] = {}
+        self._collected = 0.0
+        self._pods: dict[str, dict[str, ContainerHistory]] = {}
+        self._spec: VpaSpecRead | None = None
+        self._caps: dict[str, ContainerCap] = {}
+        self._names: list[str] = []
+        self._built: dict[str, tuple[tuple[Amounts, Amounts], ContainerRecommendation]] = {}
+        self._last = VpaStatusRead()
+
+    def add_sample(
+        self, pod: str, container: str, at: float, cpu: float | None, memory: float | None
+    ) -> None:
+        """Take in what a container used at this time: CPU in cores (of which a started millicore counts whole, as in
+        metrics), memory in bytes. What is negative, or not newer than the last one (older, for memory), is discarded.
+
+        Both None: the pod is there and was not measured yet; the recommender then recommends the minimum. What was
+        requested changes nothing in this version: every CPU sample weighs 0.1.
+        """
+        history = self._history(pod, container, at)
+        if history.aggregate.dropped and (cpu is not None or memory is not None):
+            history.aggregate = self._aggregate(container, at)
+        if cpu is not None:
+            history.add_cpu(cpu, at)
+        if memory is not None:
+            history.add_memory(memory, at)
+
+    def record_oom(self, pod: str, container: str, at: float, memory: float) -> None:
+        """Take in that a container was OOMKilled at this time. `memory` in bytes: its request, which is what the real
+        recommender goes by, or what the kubelet says it used when the pod was evicted. That of a container that
+        `add_sample` was never told of is discarded."""
+        history = self._pods.get(pod, {}).get(container)
+        if history is not None:
+            if history.aggregate.dropped:
+                history.aggregate = self._aggregate(container, at)
+            history.record_oom(memory, at)
+
+    def forget(self, pod: str) -> None:
+        """The pod is gone; what it used stays."""
+        self._pods.pop(pod, None)
+
+    def load_checkpoint(self, container: str, status: Mapping[str, object]) -> None:
+        """Count the `status` of a container's VerticalPodAutoscalerCheckpoint with what is measured, as the recommender
+        does after its start; a second one takes the first one's place. Raises `CheckpointError`."""
+        self._checkpoints[container] = read_checkpoint(status, self.settings)
+        self._spec = None
+
+    def recommend(self, vpa: Vpa, now: dt.datetime) -> VpaStatusRead:
+        """The status that one loop writes for the VPA, whose present conditions tell since when they hold. The same
+        object as last time where nothing differs. Raises `QuantityError` for a policy's quantity that is none."""
+        self._read_spec(vpa.spec)
+        count = len(self._names)
+        found = [self._recommendation(name, count) for name in self._names]
+        recommendation = self._last.recommendation
+        before = recommendation.container_recommendations if recommendation is not None else None
+        if recommendation is None or not _same(before or [], found):
+            recommendation = Recommendation(container_recommendations=found or None)
+        conditions = _conditions(vpa.status.conditions, bool(self._pods), bool(found), now)
+        if recommendation is not self._last.recommendation or conditions != self._last.conditions:
+            self._last = VpaStatusRead(recommendation=recommendation, conditions=conditions)
+        self._collect(now.timestamp())
+        return self._last
+
+    def _history(self, pod: str, container: str, at: float) -> ContainerHistory:
+        containers = self._pods.get(pod)
+        if containers is None:
+            containers = self._pods[pod] = {}
+        history = containers.get(container)
+        if history is None:
+            history = containers[container] = ContainerHistory(self._aggregate(container, at), self.settings)
+        return history
+
+    def _aggregate(self, container: str, at: float) -> Aggregate:
+        aggregate = self._aggregates.get(container)
+        if aggregate is None:
+            aggregate = self._aggregates[container] = Aggregate(self.settings, created=at)
+            self._spec = None
+        return aggregate
+
+    def _known(self, container: str) -> Aggregate:
+        """What was measured of a container, and what its checkpoint says."""
+        checkpoint = self._checkpoints.get(container)
+        if checkpoint is None:
+            return self._aggregates[container]
+        both = Aggregate(self.settings)
+        if container in self._aggregates:
+            both.merge(self._aggregates[container])
+        both.merge(checkpoint)
+        return both
+
+    def _collect(self, now: float) -> None:
+        """Throw away what is too old, and what is empty and has no container any more; after the recommendation, so the
+        next one shows it."""
+        if now - self._collected < COLLECTION_PERIOD:
+            return
+        self._collected = now
+        window = self.settings.memory_aggregation_interval * self.settings.memory_aggregation_interval_count
+        running = {name for containers in self._pods.values() for name in containers}
+        for name, aggregate in list(self._aggregates.items()):
+            since = aggregate.created if aggregate.last_sample is None else aggregate.last_sample
+            abandoned = aggregate.samples == 0 and name not in running
+            if abandoned or now - since >= window:
+                aggregate.dropped = True
+                del self._aggregates[name]
+                self._spec = None
+
+    def _read_spec(self, spec: VpaSpecRead) -> None:
+        """Make the containers' policies ready, where the spec or the set of containers changed."""
+        if spec is self._spec:
+            return
+        policies = {name: spec.policy(name) for name in self._aggregates.keys() | self._checkpoints.keys()}
+        self._caps = {
+            name: ContainerCap(policy, self.settings)
+            for name, policy in policies.items()
+            if policy.mode != "Off"
+        }
+        self._names = sorted(self._caps)
+        self._built = {}
+        self._spec = spec
+
+    def _recommendation(self, container: str, containers: int) -> ContainerRecommendation:
+        amounts = self._estimator.estimate(self._known(container), containers)
+        built = self._built.get(container)
+        if built is None or built[0] != amounts:
+            built = (amounts, self._caps[container].recommendation(container, *amounts))
+            self._built[container] = built
+        return built[1]
+
+
+def _same(before: list[ContainerRecommendation], found: list[ContainerRecommendation]) -> bool:
+    return len(before) == len(found) and all(
+        one is other or one == other for one, other in zip(before, found, strict=True)
+    )
+
+
+def _conditions(
+    before: list[Condition] | None, has_pods: bool, provided: bool, now: dt.datetime
+) -> list[Condition]:
+    """The conditions, by type: those that this loop sets, and what else is there. LowConfidence and FetchingHistory are
+    known to the API and never written."""
+    known = {one.type: one for one in before or () if one.type not in _OF_TARGET}
+    absent = known.pop(NO_PODS_MATCHED, None)
+    reason = message = ""
+    if not has_pods:
+        reason, message = NO_PODS_MATCHED, NO_PODS_MESSAGE
+        known[NO_PODS_MATCHED] = _set(absent, Condition(NO_PODS_MATCHED, "True", reason, message), now)
+    if provided:
+        wanted = Condition(RECOMMENDATION_PROVIDED, "True")
+    else:
+        wanted = Condition(RECOMMENDATION_PROVIDED, "False", reason, message)
+    known[RECOMMENDATION_PROVIDED] = _set(known.get(RECOMMENDATION_PROVIDED), wanted, now)
+    return [known[kind] for kind in sorted(known)]
+
+
+def _set(old: Condition | None, wanted: Condition, now: dt.datetime) -> Condition:
+    """The condition with the time of its last transition, in whole seconds as it is stored; the old one if it is the
+    same."""
+    same_status = old is not None and old.status == wanted.status
+    if old is not None and same_status and (old.reason, old.message) == (wanted.reason, wanted.message):
+        return old
+    since = old.last_transition_time if old is not None and same_status else now.replace(microsecond=0)
+    return Condition(wanted.type, wanted.status, wanted.reason, wanted.message, since)

@@ -1,0 +1,1 @@
+"""The simulated cluster: nodes, pods, rollouts, resizes, metrics."""

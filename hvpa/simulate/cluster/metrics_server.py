@@ -1,0 +1,179 @@
+"""metrics-server in a simulation: what the HPA controller and the VPA recommender learn of the pods' usage, and when.
+
+Every `resolution` seconds the CPU time and the memory of each container are noted; the mean CPU usage since the last
+note is published `delay` seconds later. As in metrics-server (`podStorage.Store`), a container that does not run is not
+noted, one has no CPU usage before its second note since its start (or its first, where it started 10 seconds before and
+less than the resolution ago), and a pod is left out while one of its containers that run has none.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from hvpa.api.objects.read_models import MetricName, ObjectReference
+from hvpa.recommend.hpa.controller import MetricsError, PodReading
+from hvpa.simulate.cluster import pods as physics
+from hvpa.simulate.cluster.objects import Instants
+from hvpa.simulate.model import MetricsModel
+
+FRESH = 10.0
+"""Seconds since a container's start that are enough for a first CPU usage (`freshContainerMinMetricsResolution`)."""
+LOAD_METRIC = "load"
+"""Name of the one custom or external metric that a simulation offers: the load itself, in its own units."""
+
+
+class ContainerUsage(msgspec.Struct, frozen=True, gc=False):
+    """A container's published usage: CPU in millicores, memory in bytes."""
+
+    pod: str
+    container: str
+    cpu: float
+    memory: float
+
+
+class Published(NamedTuple):
+    """What was published last: when (seconds), as of when, and the usage of all containers of all pods."""
+
+    at: float
+    measured_at: float
+    usage: tuple[ContainerUsage, ...]
+
+
+class _Track:
+    """A container that runs: when it was noted last, and its CPU time then (None: not since its last start)."""
+
+    __slots__ = ("at", "container", "pod", "started", "total")
+
+    def __init__(self, pod: str, container: physics.SimContainer, started: float) -> None:
+        self.pod = pod
+        self.container = container
+        self.started = started
+        self.at: float | None = None
+        self.total = 0.0
+
+    def note(self, now: float, resolution: float) -> float | None:
+        """The mean CPU usage since the last note, or since the start where that is fresh; None where it is neither."""
+        before, at, total = self.total, self.at, self.container.cpu_total
+        self.at, self.total = now, total
+        if at is not None:
+            return (total - before) / (now - at)
+        age = now - self.started
+        return (total - self.container.cpu_at_start) / age if FRESH <= age < resolution else None
+
+
+class MetricsServer:
+    """Notes usage when it is due and answers with what is published; `hvpa.recommend.hpa.controller.Metrics` of a
+    simulation."""
+
+    def __init__(self, model: MetricsModel, state: physics.Workload, instants: Instants) -> None:
+        self._model = model
+        self._state = state
+        self._instants = instants
+        self._window = dt.timedelta(seconds=model.resolution)
+        self._due = model.offset
+        self._tracks: dict[tuple[int, str], _Track] = {}
+        self._seen_changes = -1
+        self._coming: deque[Published] = deque()
+        self._cached: dict[tuple[str, str], Mapping[str, PodReading]] = {}
+        self.published: Published | None = None
+        self.load = 0.0
+        """The present load, for custom and external metrics."""
+
+    def advance(self, now: float) -> None:
+        """Note and publish what is due."""
+        if now >= self._due:
+            self._note(now)
+            missed = (now - self._due) // self._model.resolution
+            self._due += (missed + 1) * self._model.resolution
+        while self._coming and self._coming[0].at <= now:
+            self.published = self._coming.popleft()
+            self._cached.clear()
+
+    def _note(self, now: float) -> None:
+        if self._seen_changes != self._state.changes:
+            self._seen_changes = self._state.changes
+            self._tracks = self._running()
+        resolution, usage = self._model.resolution, list[ContainerUsage]()
+        incomplete: set[str] = set()
+        for track in self._tracks.values():
+            container = track.container
+            rate = track.note(now, resolution)
+            if rate is None:
+                incomplete.add(track.pod)
+            else:
+                usage.append(ContainerUsage(track.pod, container.name, rate, container.memory))
+        if incomplete:
+            usage = [one for one in usage if one.pod not in incomplete]
+        self._coming.append(Published(now + self._model.delay, now, tuple(usage)))
+
+    def _running(self) -> dict[tuple[int, str], _Track]:
+        """All containers that run, with what was noted of those that have not started again since."""
+        tracks: dict[tuple[int, str], _Track] = {}
+        for pod in self._state.pods:
+            for container in pod.containers:
+                if not container.running or container.started is None:
+                    continue
+                key = (pod.serial, container.name)
+                known = self._tracks.get(key)
+                if known is None or known.started != container.started:
+                    known = _Track(pod.name, container, container.started)
+                tracks[key] = known
+        return tracks
+
+    # --- hvpa.recommend.hpa.controller.Metrics -----------------------------------------------------------------------
+    def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
+        """Usage of a resource by pod, of one container or of all of them together."""
+        known = self._cached.get((resource, container))
+        if known is None:
+            known = self._cached[resource, container] = self._readings(resource, container)
+        if not known:
+            raise MetricsError("no metrics returned from resource metrics API")
+        return known
+
+    def _readings(self, resource: str, container: str) -> Mapping[str, PodReading]:
+        if self.published is None:
+            return {}
+        sums: dict[str, float] = {}
+        is_cpu = resource == "cpu"
+        for one in self.published.usage:
+            if not container or one.container == container:
+                sums[one.pod] = sums.get(one.pod, 0.0) + (one.cpu if is_cpu else one.memory * 1000)
+        at, window = self._instants.at(self.published.measured_at), self._window
+        known: dict[int, PodReading] = {}  # pods that are alike measure alike
+        readings: dict[str, PodReading] = {}
+        for pod, amount in sums.items():
+            value = round(amount)
+            reading = known.get(value)
+            if reading is None:
+                reading = known[value] = PodReading(value, at, window)
+            readings[pod] = reading
+        return readings
+
+    def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
+        """The load that each ready pod serves."""
+        self._check(metric)
+        ready = [pod.name for pod in self._state.pods if pod.ready]
+        if not ready or self.published is None:
+            raise MetricsError("no metrics returned from custom metrics API")
+        at = self._instants.at(self.published.at)
+        return dict.fromkeys(ready, PodReading(round(self.load * 1000 / len(ready)), at, self._window))
+
+    def object(self, metric: MetricName, described: ObjectReference) -> int:
+        """The load, whatever object it is asked of."""
+        self._check(metric)
+        return round(self.load * 1000)
+
+    def external(self, metric: MetricName) -> Sequence[int]:
+        """The load."""
+        self._check(metric)
+        return [round(self.load * 1000)]
+
+    @staticmethod
+    def _check(metric: MetricName) -> None:
+        if metric.name != LOAD_METRIC:
+            raise MetricsError(f"a simulation has no metric {metric.name}, only {LOAD_METRIC}")

@@ -1,0 +1,187 @@
+"""The simulated cluster's objects as the operator reads them: the same read-models that a watch would deliver."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from hvpa.api.objects.read_models import (
+    Condition,
+    Container,
+    ContainerState,
+    ContainerStatus,
+    Meta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    PodTemplate,
+    Resources,
+    Selector,
+    Terminated,
+    Workload,
+    WorkloadMeta,
+    WorkloadSpec,
+    WorkloadStatus,
+)
+from hvpa.api.values.quantity import Resource, format_resource
+from hvpa.core.model import ContainerResources
+from hvpa.core.values.memo import remembered
+from hvpa.core.workload.rollout import OOM_KILLED
+from hvpa.simulate.cluster import pods as physics
+
+APP_LABEL: Final = "app"
+_YEARS_AGO: Final = dt.timedelta(days=30)
+"""How long ago the objects that a scenario begins with were made."""
+
+
+class Instants:
+    """Instants by seconds since the scenario's start."""
+
+    __slots__ = ("start",)
+
+    def __init__(self, start: dt.datetime) -> None:
+        self.start = start
+
+    def at(self, seconds: float) -> dt.datetime:
+        """The instant that many seconds after the start."""
+        return self.start + dt.timedelta(seconds=seconds)
+
+
+def raw(document: Mapping[str, object]) -> msgspec.Raw:
+    """What a read-model keeps of an object's spec: its JSON."""
+    return msgspec.Raw(msgspec.json.encode(document))
+
+
+def labels(name: str) -> dict[str, str]:
+    """The labels of the workload's pods, which its selector asks for."""
+    return {APP_LABEL: name}
+
+
+def selector_text(name: str) -> str:
+    """The workload's selector as `/scale` tells it."""
+    return f"{APP_LABEL}={name}"
+
+
+@remembered
+def containers(template: Mapping[str, ContainerResources]) -> list[Container]:
+    """Containers of a pod or of a pod template: the same list for pods that were made from the same one."""
+    return [
+        Container(
+            name=name, resources=Resources(requests=_amounts(one.requests), limits=_amounts(one.limits))
+        )
+        for name, one in template.items()
+    ]
+
+
+@remembered
+def pod_spec(template: Mapping[str, ContainerResources]) -> PodSpec:
+    """The spec of a pod or of a pod template; shared like its containers."""
+    return PodSpec(containers=containers(template))
+
+
+def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
+    return {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
+
+
+class WorkloadObject:
+    """The workload's API object: what is stored of it, beside what its controller and pods are doing."""
+
+    def __init__(self, state: physics.Workload, instants: Instants) -> None:
+        model = state.model
+        self._state = state
+        self._kind = model.kind
+        self._annotations: dict[str, str] = {}
+        self._generation = 1
+        self._version = 1
+        self._built_at: tuple[int, int] | None = None
+        self._object: Workload | None = None
+        self._uid = f"workload-{model.name}"
+        self._created = instants.start - _YEARS_AGO
+
+    def read(self) -> Workload:
+        """The object as it is now; the same one until something changes."""
+        key = (self._state.changes, self._version)
+        if self._object is None or key != self._built_at:
+            self._object, self._built_at = self._build(), key
+        return self._object
+
+    def patched(self, annotations: Mapping[str, str] | None = None) -> None:
+        """Note a write of the spec, and of annotations."""
+        self._annotations |= annotations or {}
+        self._generation += 1
+        self._version += 1
+
+    def _build(self) -> Workload:
+        state, model = self._state, self._state.model
+        metadata = WorkloadMeta(
+            name=model.name,
+            namespace=model.namespace,
+            uid=self._uid,
+            resource_version=f"{self._version}.{state.changes}",
+            generation=self._generation,
+            creation_timestamp=self._created,
+            annotations=dict(self._annotations),
+        )
+        spec = WorkloadSpec(
+            replicas=state.replicas,
+            selector=Selector(match_labels=labels(model.name)),
+            template=PodTemplate(spec=pod_spec(state.template)),
+        )
+        status = WorkloadStatus(
+            observed_generation=self._generation,
+            replicas=len(state.pods),
+            updated_replicas=state.updated_replicas,
+            ready_replicas=state.ready_replicas,
+            available_replicas=state.ready_replicas,
+        )
+        return Workload(metadata=metadata, kind=self._kind, spec=spec, status=status)
+
+
+class PodObjects:
+    """The pods' API objects; built anew only when something about the pods changed."""
+
+    def __init__(self, state: physics.Workload, instants: Instants) -> None:
+        self._state = state
+        self._instants = instants
+        self._built_at = -1
+        self._objects: tuple[Pod, ...] = ()
+
+    def read(self) -> tuple[Pod, ...]:
+        """All pods as they are now."""
+        if self._built_at != self._state.changes:
+            self._objects = tuple(self._build(pod) for pod in self._state.pods)
+            self._built_at = self._state.changes
+        return self._objects
+
+    def _build(self, pod: physics.SimPod) -> Pod:
+        at = self._instants.at
+        model = self._state.model
+        metadata = Meta(
+            name=pod.name,
+            namespace=model.namespace,
+            uid=pod.name,
+            resource_version=str(self._state.changes),
+            creation_timestamp=at(pod.created),
+            labels=labels(model.name),
+        )
+        ready = Condition(
+            type="Ready",
+            status="True" if pod.ready else "False",
+            last_transition_time=at(pod.ready_changed),
+        )
+        status = PodStatus(
+            phase=pod.phase,
+            start_time=None if pod.started is None else at(pod.started),
+            conditions=[ready],
+            container_statuses=[self._container(one) for one in pod.containers],
+        )
+        return Pod(metadata=metadata, spec=pod_spec(pod.asked_resources), status=status)
+
+    def _container(self, container: physics.SimContainer) -> ContainerStatus:
+        if container.oom_at is None:
+            return ContainerStatus(name=container.name)
+        ended = Terminated(reason=OOM_KILLED, finished_at=self._instants.at(container.oom_at))
+        return ContainerStatus(name=container.name, last_state=ContainerState(terminated=ended))

@@ -1,0 +1,313 @@
+"""The workload as it runs: its controller, the scheduler and the kubelets in one, moved through virtual time.
+
+What happens by itself inside a step (a pod becomes ready, a container starts again or runs out of memory, a node can be
+used) happens at its exact time, whatever the step's length; the load is the same throughout a step. What is asked for
+from outside (`scale`, `set_template`, `evict`) happens at once: controller, scheduler and container start have no delay
+of their own, so that a pod that fits on a node runs from the instant at which it was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from hvpa.core.model import ContainerResources
+from hvpa.simulate.cluster.nodes import Fleet
+from hvpa.simulate.cluster.resizes import Resizes
+from hvpa.simulate.cluster.rollout import replace_failed, roll_deployment, roll_stateful_set
+from hvpa.simulate.cluster.state import (
+    INSTANT,
+    NOTHING,
+    SimContainer,
+    SimPod,
+    Template,
+    with_default_requests,
+)
+from hvpa.simulate.cluster.usage import Arrangement
+from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
+
+__all__ = ["SimContainer", "SimPod", "Template", "Workload"]
+
+LONG_AGO = -3600.0
+"""When the pods that a simulation begins with were created, seconds."""
+
+
+class Workload:
+    """A Deployment or StatefulSet with all that makes it run.
+
+    At time 0 all pods for which there is room have long been ready, and a leak begins at 0.
+
+    `replicas` and `template` are what was set last; change them by `scale` and `set_template`. `revision` counts
+    templates. `admission` changes the resources of new pods as a webhook does (None: they get the template's). `pods`
+    are those that exist, oldest first. `changes` grows whenever a pod comes or goes, gets a node, becomes ready or
+    not ready, or has a container killed or started again. `on_oom` hears of each container that is OOMKilled, and when.
+    `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from when they were added
+    (nothing where nodes have no size). `in_place` says that a changed template resizes the pods that there are.
+    """
+
+    def __init__(self, model: WorkloadModel, nodes: NodeModel) -> None:
+        self.model = model
+        self.in_place = model.resize == "InPlace"
+        self.replicas = model.replicas
+        self.template: Template = {
+            one.name: ContainerResources(dict(one.requests), dict(one.limits)) for one in model.containers
+        }
+        self.revision = 1
+        self.admission: Callable[[Template], Template] | None = None
+        self.pods: list[SimPod] = []
+        self.changes = 0
+        self.events: list[SimulationEvent] = []
+        self.on_oom: Callable[[SimPod, SimContainer, float], None] | None = None
+        self.node_seconds = 0.0
+        self._nodes = nodes
+        self._fleet = Fleet(nodes)
+        self._resizes = Resizes(self._fleet, self.events)
+        self._models = {one.name: one for one in model.containers}
+        self._serial = 0
+        self._ooms = self._restarts = 0
+        self._arrangement: Arrangement | None = None
+        self._next = math.inf
+        self._load = math.nan
+        self._tick: Tick | None = None
+        self._settle()
+
+    # --- what others do to it ---
+
+    def scale(self, replicas: int, now: float) -> None:
+        """Set the number of replicas (`/scale`); the controller acts at once."""
+        if replicas != self.replicas:
+            self.replicas = replicas
+            self._react(now)
+
+    def set_template(self, template: Template, now: float) -> None:
+        """Set the resources of new pods; a rollout begins where they differ. Pods that were made from an equal template
+        (a rollout that is taken back) count as updated. Where pods are resized in place, all that exist are to have
+        the new resources, and count as updated from now on."""
+        if template == self.template:
+            return
+        self.template = template
+        self.revision += 1
+        if self.in_place:
+            resources = self._new_resources()
+            for pod in self.pods:
+                pod.template = template
+                self._resizes.ask(pod, resources, now, replace=True)
+        for pod in self.pods:
+            if pod.template == template:
+                pod.revision = self.revision
+        self._react(now)
+
+    def resize(self, pod: SimPod, resources: Template, now: float) -> None:
+        """Ask for other resources of this one pod (`/resize`); it has them as soon as its node allows it."""
+        self._resizes.ask(pod, resources, now, replace=False)
+        self._react(now)
+
+    def evict(self, pod: SimPod, now: float) -> None:
+        """Delete the pod (the eviction API); the controller replaces it at once. Nothing, if it is gone already."""
+        if pod.deleted is None:
+            self.remove(pod, now, replaced=True)
+            self._react(now)
+
+    # --- what it is like ---
+
+    @property
+    def node_count(self) -> int:
+        """Nodes, those that start included; 0 where nodes have no size."""
+        return self._fleet.count
+
+    @property
+    def pod_resources(self) -> Template:
+        """Resources of a new pod, before any webhook: the template's, with the requests that it leaves out."""
+        return with_default_requests(self.template)
+
+    @property
+    def updated_replicas(self) -> int:
+        """Pods of the present template."""
+        return sum(pod.revision == self.revision for pod in self.pods)
+
+    @property
+    def ready_replicas(self) -> int:
+        """Pods that are ready, and with it available: minReadySeconds is 0."""
+        return sum(pod.ready for pod in self.pods)
+
+    # --- what its controller does ---
+
+    def create(self, now: float, ordinal: int | None = None) -> None:
+        """A new pod from the present template, not scheduled yet; with its ordinal in a StatefulSet."""
+        self._serial += 1
+        resources = self._new_resources()
+        name = f"{self.model.name}-{self._serial if ordinal is None else ordinal}"
+        pod = SimPod(name, self._serial, self.template, resources, now)
+        pod.revision = self.revision
+        pod.start_up = self.model.start_up
+        if ordinal is not None:
+            pod.ordinal = ordinal
+        self.pods.append(pod)
+
+    def _new_resources(self) -> Template:
+        """What a new pod gets, containers in their order."""
+        resources = self.pod_resources
+        if self.admission is not None:
+            resources = self.admission(resources)
+        if list(resources) != list(self._models):
+            resources = {name: resources.get(name, NOTHING) for name in self._models}
+        return resources
+
+    def remove(self, pod: SimPod, now: float, replaced: bool = False) -> None:
+        """Delete the pod; `replaced` pods count as restarts."""
+        self.pods.remove(pod)
+        pod.deleted = now
+        self._restarts += replaced
+        if pod.node is not None:
+            self._fleet.release(pod, now)
+
+    # --- time ---
+
+    def advance(self, now: float, step: float, load: float) -> Tick:
+        """Let `step` seconds (more than 0) go by from `now` (where the last step ended), with this load."""
+        end = now + step
+        arrangement = self._arrangement
+        if arrangement is None or self._next <= end + INSTANT or self._resizes.blocked:
+            return self._by_parts(now, step, load)
+        if load != self._load or self._tick is None or arrangement.leaks:
+            arrangement.measure(load, end)
+            if arrangement.over:
+                return self._by_parts(now, step, load)
+            self._load = load
+            self._tick = Tick(
+                arrangement.demand,
+                arrangement.unmet,
+                arrangement.capacity,
+                arrangement.used,
+                arrangement.memory,
+                arrangement.requested_cpu,
+                arrangement.requested_memory,
+                len(self.pods),
+                arrangement.ready,
+                0,
+                0,
+            )
+        arrangement.pass_time(step)
+        self.node_seconds += self._fleet.count * step
+        return self._tick
+
+    def _by_parts(self, now: float, step: float, load: float) -> Tick:
+        """A step in which something happens: from one event to the next. What happens at its end belongs to it, what
+        the load does at its beginning too (memory above a limit is found there)."""
+        end, at = now + step, now
+        parts = [0.0] * 4
+        memory = 0.0
+        while True:
+            self._catch_up(at)
+            if at >= end - INSTANT:
+                break
+            if self._resizes.blocked and self._unblock(at, load):
+                continue
+            until, arrangement = self._until(at, end, load)
+            if until <= at:
+                self._kill(arrangement, at)
+                continue
+            seconds = until - at
+            arrangement.pass_time(seconds)
+            self.node_seconds += self.node_count * seconds
+            amounts = (arrangement.demand, arrangement.unmet, arrangement.capacity, arrangement.used)
+            parts = [part + amount * seconds for part, amount in zip(parts, amounts, strict=True)]
+            memory = arrangement.memory
+            at = until
+        demand, unmet, capacity, used = (part / step for part in parts)
+        placed = [pod for pod in self.pods if pod.node is not None]
+        requested_cpu = sum(pod.cpu_request for pod in placed)
+        requested_memory = sum(pod.memory_request for pod in placed)
+        ooms, restarts = self._ooms, self._restarts
+        self._ooms = self._restarts = 0
+        counts = (requested_cpu, requested_memory, len(self.pods), self.ready_replicas, ooms, restarts)
+        return Tick(demand, unmet, capacity, used, memory, *counts)
+
+    def _until(self, at: float, end: float, load: float) -> tuple[float, Arrangement]:
+        """Measure from now until the next event, or the end; not later than now where memory does not suffice."""
+        arrangement = self._measure(at, load)
+        overflow = arrangement.first_overflow(at)
+        if overflow <= at + INSTANT:
+            return at, arrangement
+        until = min(end, self._next, overflow)
+        if arrangement.leaks:
+            arrangement.measure(load, until)
+        return until, arrangement
+
+    def _measure(self, at: float, load: float) -> Arrangement:
+        """What the pods use now."""
+        if self._arrangement is None:
+            self._arrangement = Arrangement(self.pods, self._models, self._nodes)
+        self._tick = None
+        self._arrangement.measure(load, at)
+        return self._arrangement
+
+    def _unblock(self, at: float, load: float) -> bool:
+        """Resizes that waited for memory to become free are done where it has; whether any was."""
+        self._measure(at, load)
+        unblocked = self._resizes.is_unblocked(self.pods)
+        if unblocked:
+            self._react(at)
+        return unblocked
+
+    def _kill(self, arrangement: Arrangement, now: float) -> None:
+        """Containers with too much memory are OOMKilled."""
+        for pod, container, memory in arrangement.victims(now):
+            pod.kill(container, now)
+            if self.on_oom is not None:
+                self.on_oom(pod, container, now)
+            self._ooms += 1
+            text = f"Container {container.name} of {pod.name} had {math.ceil(memory)} bytes of memory"
+            self.events.append(SimulationEvent(now, "OOM", "OOMKilled", text))
+        self._react(now)
+
+    def _catch_up(self, now: float) -> None:
+        """What is due by now happens, and what follows from it."""
+        while self._next <= now + INSTANT:
+            self._fleet.expire(now)
+            self._restarts += sum(pod.catch_up(now) for pod in self.pods)
+            self._react(now)
+
+    def _react(self, now: float) -> None:
+        """Something changed: the controller acts, then the kubelets (on resizes), then the scheduler."""
+        self.changes += 1
+        self._arrangement = None
+        self._roll(now)
+        if self.in_place:
+            self._resizes.settle(self.pods, now)
+            while replace_failed(self, self.model, self._resizes.failed(self.pods, now), now):
+                self._roll(now)
+                self._resizes.settle(self.pods, now)
+        self._schedule(now)
+
+    def _roll(self, now: float) -> None:
+        """The controller creates and deletes pods."""
+        if self.model.kind == "Deployment":
+            roll_deployment(self, self.model.max_surge, self.model.max_unavailable, now)
+        else:
+            roll_stateful_set(self, now)
+
+    def _schedule(self, now: float, at_once: bool = False) -> None:
+        """Pods get nodes, and start there."""
+        pending = [pod for pod in self.pods if pod.node is None]
+        bound, refused = self._fleet.schedule(pending, now, at_once)
+        for pod in bound:
+            pod.start(now)
+        for pod, reason in refused:
+            if not pod.refused:
+                pod.refused = True
+                self.events.append(SimulationEvent(max(0.0, now), "Unschedulable", "Unschedulable", reason))
+        self._next = min((pod.next_event for pod in self.pods), default=math.inf)
+        self._next = min(self._next, self._fleet.next_event(now))
+        if self.in_place:
+            self._next = min(self._next, self._resizes.next_event(self.pods, now))
+
+    def _settle(self) -> None:
+        """All pods, ready for long."""
+        for ordinal in range(self.replicas):
+            self.create(LONG_AGO, None if self.model.kind == "Deployment" else ordinal)
+        self._schedule(LONG_AGO, at_once=True)
+        for pod in self.pods:
+            if pod.node is not None:
+                pod.settle(min(0.0, LONG_AGO + self.model.start_up))
+        self._next = self._fleet.next_event(0.0)

@@ -1,0 +1,209 @@
+"""The cluster port in memory: what the operator reads and writes in a simulation.
+
+Writes take effect at once and nothing ever suspends, so a reconcile can be driven without an event loop. The objects
+are the same read-models that the real cluster's caches hold, and nothing is parsed or validated a second time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+import msgspec
+
+from hvpa.api.hvpa.resource import HvpaObject, HvpaSpec
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta, VpaStatusRead
+from hvpa.api.values.quantity import Resource, parse_resource
+from hvpa.core.model import ContainerResources, Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.reconcile.ports import Key, WriteError
+from hvpa.simulate.cluster import pods as physics
+from hvpa.simulate.cluster.objects import Instants, PodObjects, WorkloadObject, raw
+
+UID: Final = "00000000-0000-4000-8000-000000000001"
+
+
+class VirtualClock:
+    """The clock port of a simulation: it stands still until it is set."""
+
+    __slots__ = ("instant",)
+
+    def __init__(self, instant: dt.datetime) -> None:
+        self.instant = instant
+
+    def now(self) -> dt.datetime:
+        """The simulated present."""
+        return self.instant
+
+
+class SimulatedCluster:
+    """One Hvpa, its workload and what it owns. `awake` tells that something has changed that the operator would be
+    woken for; `tell` hears the Hvpa's Events."""
+
+    def __init__(
+        self,
+        spec: HvpaSpec,
+        metadata: Meta,
+        state: physics.Workload,
+        instants: Instants,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self.key = Key(metadata.namespace, metadata.name)
+        self.workload = WorkloadObject(state, instants)
+        self.pods = PodObjects(state, instants)
+        self.hpa: Hpa | None = None
+        self.vpa: Vpa | None = None
+        self.awake = True
+        self._state = state
+        self._tell = tell
+        self._seconds, self._instant = 0.0, instants.start
+        self._specs: dict[int | None, HvpaSpec] = {spec.replicas: spec}
+        self._spec = spec
+        self._metadata = msgspec.structs.replace(metadata, uid=UID, resource_version="1", generation=1)
+        self._status = HvpaStatus()
+        self._version = 1
+        self._hvpa: HvpaObject | None = None
+        self._seen_changes = -1
+
+    def set_time(self, seconds: float, instant: dt.datetime) -> None:
+        """Set the present time: what is written from now on happens then."""
+        self._seconds, self._instant = seconds, instant
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+    def objects(self, key: Key) -> Objects | None:
+        """See the port."""
+        self._seen_changes = self._state.changes
+        return Objects(
+            hvpa=self.hvpa(),
+            workload=self.workload.read(),
+            hpas=() if self.hpa is None else (self.hpa,),
+            vpas=() if self.vpa is None else (self.vpa,),
+            pods=self.pods.read(),
+        )
+
+    def hvpa(self) -> HvpaObject:
+        """The Hvpa as it is now."""
+        if self._hvpa is None:
+            self._hvpa = HvpaObject(self._metadata, self._spec, (), self._status)
+        return self._hvpa
+
+    def changed(self) -> bool:
+        """Whether something has changed since the operator last looked that it would be woken for."""
+        return self.awake or self._seen_changes != self._state.changes
+
+    # --- the recommenders' writes -----------------------------------------------------------------------------------
+    def scale_hvpa(self, replicas: int) -> None:
+        """The HPA's write through `/scale`: the mailbox."""
+        self._set_mailbox(replicas)
+
+    def set_hpa_status(self, status: HpaStatusRead) -> None:
+        """The HPA controller's status update."""
+        if self.hpa is not None and status is not self.hpa.status and status != self.hpa.status:
+            self.hpa = msgspec.structs.replace(self.hpa, status=status)
+            self.awake = True
+
+    def set_vpa_status(self, status: VpaStatusRead) -> None:
+        """The VPA recommender's status update; bounds that move wake nobody."""
+        if self.vpa is None or status is self.vpa.status:
+            return
+        before = self.vpa.status
+        self.vpa = msgspec.structs.replace(self.vpa, status=status)
+        if _targets(before) != _targets(status) or before.conditions != status.conditions:
+            self.awake = True
+
+    # --- the operator's writes --------------------------------------------------------------------------------------
+    async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        """See the port."""
+        body = cast(Mapping[str, Mapping[str, object]], patch.body)
+        annotations = cast(Mapping[str, str] | None, body["metadata"].get("annotations"))
+        spec = body["spec"]
+        if "template" in spec:
+            self._state.set_template(_merged(self._state.template, spec["template"]), self._seconds)
+        if "replicas" in spec:
+            self._state.scale(cast(int, spec["replicas"]), self._seconds)
+        self.workload.patched(annotations)
+        self.awake = True
+
+    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
+        """See the port."""
+        self._status = status
+        self._touch_hvpa()
+
+    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+        """See the port."""
+        self._set_mailbox(replicas)
+
+    async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
+        """See the port."""
+        if change.action != "apply" or change.manifest is None:
+            raise WriteError(f"{change.action} of {change.kind} {change.name} has no place in a simulation")
+        metadata = owned_meta(change.manifest, self._instant)
+        spec = raw(cast(Mapping[str, object], change.manifest["spec"]))
+        if change.kind == "HorizontalPodAutoscaler":
+            self.hpa = Hpa(metadata=metadata, raw_spec=spec)
+        else:
+            self.vpa = Vpa(metadata=metadata, raw_spec=spec)
+        self.awake = True
+
+    async def record_event(self, hvpa: Meta, event: Event) -> None:
+        """See the port. Those on the workload repeat the Hvpa's."""
+        if event.involved is None:
+            self._tell(event)
+
+    # ----------------------------------------------------------------------------------------------------------------
+    def _set_mailbox(self, replicas: int) -> None:
+        if self._spec.replicas == replicas:
+            return
+        known = self._specs.get(replicas)
+        if known is None:
+            known = self._specs[replicas] = self._spec.model_copy(update={"replicas": replicas})
+        self._spec = known
+        self._metadata = msgspec.structs.replace(self._metadata, generation=self._metadata.generation + 1)
+        self._touch_hvpa()
+        self.awake = True
+
+    def _touch_hvpa(self) -> None:
+        self._version += 1
+        self._metadata = msgspec.structs.replace(self._metadata, resource_version=str(self._version))
+        self._hvpa = None
+
+
+def owned_meta(manifest: Mapping[str, object], created: dt.datetime) -> VpaMeta:
+    """Metadata of an applied manifest, as the API server would store it."""
+    document = msgspec.json.encode(manifest.get("metadata", {}))
+    metadata = msgspec.json.decode(document, type=VpaMeta)
+    return msgspec.structs.replace(
+        metadata,
+        uid=f"{manifest.get('kind')}-{metadata.name}",
+        resource_version="1",
+        generation=1,
+        creation_timestamp=created,
+    )
+
+
+def _targets(status: VpaStatusRead) -> list[tuple[object, ...]]:
+    found = status.recommendation.container_recommendations if status.recommendation is not None else None
+    return [(one.container_name, one.target, one.uncapped_target) for one in found or ()]
+
+
+def _merged(template: Mapping[str, ContainerResources], patch: object) -> dict[str, ContainerResources]:
+    """The template after a strategic merge patch of its containers' resources."""
+    merged = dict(template)
+    entries = cast(Mapping[str, Mapping[str, list[Mapping[str, object]]]], patch)["spec"]["containers"]
+    for entry in entries:
+        name = cast(str, entry["name"])
+        resources = cast(Mapping[str, Mapping[str, str]], entry["resources"])
+        old = merged[name]
+        merged[name] = ContainerResources(
+            requests={**old.requests, **_parsed(resources.get("requests", {}))},
+            limits={**old.limits, **_parsed(resources.get("limits", {}))},
+        )
+    return merged
+
+
+def _parsed(amounts: Mapping[str, str]) -> dict[Resource, int]:
+    return {
+        cast(Resource, resource): parse_resource(cast(Resource, resource), amount)
+        for resource, amount in amounts.items()
+    }

@@ -1,0 +1,187 @@
+"""Resizing running pods in place: which resizes a node allows now, and which wait, or fail.
+
+The rules are those of Kubernetes 1.36 (KEP-1287): what the API server refuses (`ValidatePodResize`), what the kubelet
+allocates and in which order (`pkg/kubelet/allocation/allocation_manager.go`), and that it lowers no memory limit below
+what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`). No container is started again for it
+(`resizePolicy: NotRequired`); what is allowed takes effect at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from hvpa.core.model import ContainerResources
+from hvpa.simulate.cluster.nodes import Fleet
+from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
+from hvpa.simulate.model import SimulationEvent
+
+DEFERRED_TIMEOUT: Final = 300.0
+"""Seconds after which a deferred resize counts as failed: `DeferredResizeUpdateTimeout` of the VPA's updater 1.7.3
+(`pkg/updater/restriction/pods_inplace_restriction.go`)."""
+_RESOURCES: Final = ("cpu", "memory")
+
+
+class Resizes:
+    """The resizes of a workload's pods. `blocked` says that some wait for memory usage to fall; those that can't be
+    done at once are told in `events`, with the reasons of the kubelet's Events."""
+
+    def __init__(self, fleet: Fleet, events: list[SimulationEvent]) -> None:
+        self._fleet = fleet
+        self._events = events
+        self.blocked = False
+
+    def ask(self, pod: SimPod, resources: Template, now: float, replace: bool) -> None:
+        """The pod is to have these resources, whatever was asked for before; `settle` sees to it. A pod without a node
+        has them at once."""
+        before, pod.resize = pod.resize, None
+        if before is not None:
+            self._free(pod, before)
+        if pod.node is None:
+            pod.take(resources)
+        elif resources != pod.resources:
+            pod.resize = resize = Resize(resources, now, replace)
+            if is_refused(pod.resources, resources):
+                self._fails(pod, resize, now, "the API server refuses it")
+            elif before is not None and before.state == "Deferred":
+                resize.state, resize.since = before.state, before.since
+
+    def settle(self, pods: Sequence[SimPod], now: float) -> None:
+        """Each node allows what it has room for, in the order of the kubelet (`sortPendingResizes`), until nothing
+        more can be done now."""
+        waiting = [pod for pod in pods if pod.resize is not None and pod.resize.state != "Infeasible"]
+        self.blocked = False
+        for pod in waiting:
+            assert pod.resize is not None
+            self._free(pod, pod.resize)
+        waiting.sort(key=_turn)
+        before = math.inf
+        while len(waiting) < before:
+            before = len(waiting)
+            waiting = [pod for pod in waiting if not self._allowed(pod, now)]
+        for pod in waiting:
+            self._waits(pod, "Deferred", now, "its node has no room for it")
+
+    def is_unblocked(self, pods: Sequence[SimPod]) -> bool:
+        """Whether a pod now uses less memory than the limit that it is to have."""
+        return self.blocked and any(
+            pod.resize is not None and pod.resize.state == "Error" and not _uses_more(pod, pod.resize)
+            for pod in pods
+        )
+
+    @staticmethod
+    def failed(pods: Sequence[SimPod], now: float) -> list[SimPod]:
+        """The pods that are to be replaced since their resizes failed."""
+        found = []
+        for pod in pods:
+            resize = pod.resize
+            if resize is None or not resize.replace:
+                continue
+            late = resize.state == "Deferred" and now + INSTANT >= resize.since + DEFERRED_TIMEOUT
+            if late or resize.state == "Infeasible":
+                found.append(pod)
+        return found
+
+    @staticmethod
+    def next_event(pods: Sequence[SimPod], now: float) -> float:
+        """When the next resize fails that waits, in seconds; infinity where none does."""
+        times = [
+            pod.resize.since + DEFERRED_TIMEOUT
+            for pod in pods
+            if pod.resize is not None and pod.resize.replace and pod.resize.state == "Deferred"
+        ]
+        return min((time for time in times if time > now + INSTANT), default=math.inf)
+
+    def _allowed(self, pod: SimPod, now: float) -> bool:
+        """Whether the kubelet need not look at this resize again: it is done, or has its room, or can't be done."""
+        resize = pod.resize
+        assert resize is not None
+        if self._fleet.exceeds(resize.cpu_request, resize.memory_request):
+            self._fails(pod, resize, now, "it is larger than a node")
+            return True
+        cpu, memory = resize.cpu_request - pod.cpu_request, resize.memory_request - pod.memory_request
+        node = self._fleet.node_of(pod)
+        if node is not None and not node.fits(cpu, memory):
+            return False
+        if _uses_more(pod, resize):
+            self.blocked = True
+            self._waits(pod, "Error", now, "it uses more memory than its new limit")
+            return True
+        pod.resize = None
+        pod.take(resize.resources)
+        if node is not None:
+            node.take(cpu, memory)
+        return True
+
+    def _waits(self, pod: SimPod, state: ResizeState, now: float, why: str) -> None:
+        """The resize keeps its room: the scheduler counts the larger of what a pod has and what it is to have."""
+        resize, node = pod.resize, self._fleet.node_of(pod)
+        assert resize is not None
+        if resize.state != state:
+            resize.state, resize.since = state, now
+            self._tell(now, f"Resize{state}", f"{pod.name} can't be resized yet: {why}")
+        if node is not None:
+            resize.held_cpu = max(0, resize.cpu_request - pod.cpu_request)
+            resize.held_memory = max(0, resize.memory_request - pod.memory_request)
+            node.take(resize.held_cpu, resize.held_memory)
+
+    def _fails(self, pod: SimPod, resize: Resize, now: float, why: str) -> None:
+        resize.state = "Infeasible"
+        self._tell(now, "ResizeInfeasible", f"{pod.name} can't be resized in place: {why}")
+
+    def _tell(self, now: float, reason: str, message: str) -> None:
+        self._events.append(SimulationEvent(now, "Event", reason, message))
+
+    def _free(self, pod: SimPod, resize: Resize) -> None:
+        """Nothing is kept for this resize."""
+        node = self._fleet.node_of(pod)
+        if node is not None:
+            node.take(-resize.held_cpu, -resize.held_memory)
+        resize.held_cpu = resize.held_memory = 0
+
+
+def _turn(pod: SimPod) -> tuple[bool, bool, float, int]:
+    """Resizes that have their room keep it; then come those that need no more than there is, then the oldest."""
+    resize = pod.resize
+    assert resize is not None
+    grows = resize.cpu_request > pod.cpu_request or resize.memory_request > pod.memory_request
+    return resize.state != "Error", grows, resize.since, pod.serial
+
+
+def _uses_more(pod: SimPod, resize: Resize) -> bool:
+    """Whether a memory limit that becomes lower is not above what its container uses."""
+    for container, shape, wanted in zip(pod.containers, pod.shapes, resize.resources.values(), strict=True):
+        limit = shape_of(wanted).memory_limit
+        if limit < shape.memory_limit and container.memory >= limit:
+            return True
+    return False
+
+
+def is_refused(own: Template, wanted: Template) -> bool:
+    """Whether the API server refuses to change a pod's resources so: it keeps its QoS class, and no request or limit
+    can be taken away (`ValidatePodResize`)."""
+    removed = any(
+        own[name].requests.keys() - one.requests.keys() or own[name].limits.keys() - one.limits.keys()
+        for name, one in wanted.items()
+    )
+    return removed or qos_class(own) != qos_class(wanted)
+
+
+def qos_class(template: Template) -> Literal["Guaranteed", "Burstable", "BestEffort"]:
+    """The QoS class of a pod with these resources (`ComputePodQOS`)."""
+    if not any(_amounts(one) for one in template.values()):
+        return "BestEffort"
+    return "Guaranteed" if all(_is_guaranteed(one) for one in template.values()) else "Burstable"
+
+
+def _amounts(one: ContainerResources) -> bool:
+    return any(one.requests.values()) or any(one.limits.values())
+
+
+def _is_guaranteed(one: ContainerResources) -> bool:
+    return all(
+        one.limits.get(resource, 0)
+        and one.requests.get(resource, one.limits[resource]) == one.limits[resource]
+        for resource in _RESOURCES
+    )

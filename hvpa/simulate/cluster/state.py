@@ -1,0 +1,262 @@
+"""One pod and its containers: what their state is, when it changes by itself, and how the kubelet restarts them.
+
+Times are seconds of the simulation; CPU in millicores (totals in millicore-seconds), memory in bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+from hvpa.api.values.quantity import CPU, MEMORY, Resource
+from hvpa.core.model import ContainerResources
+from hvpa.simulate.cluster.meters import IDLE, Meter
+
+ResizeState = Literal["", "Deferred", "Infeasible", "Error"]
+
+
+INSTANT: Final = 1e-6
+"""Seconds that count as the same instant: far more than the rounding of times, far less than anything that happens."""
+
+Template = Mapping[str, ContainerResources]
+"""Requests and limits by container name."""
+
+NOTHING: Final = ContainerResources({}, {})
+"""A container without requests and limits."""
+
+FIRST_BACK_OFF: Final = 10.0
+LONGEST_BACK_OFF: Final = 300.0
+STABLE: Final = 600.0
+"""Seconds: the kubelet's back-off between restarts, and how long a container must have run for it to begin anew
+(`initialCrashLoopBackOff`, `MaxContainerBackOff`, twice of which makes an entry expire in client-go's `Backoff`)."""
+
+
+class Shape(NamedTuple):
+    """What bounds one container: requests in whole units, limits in the same (infinity: none)."""
+
+    cpu_request: int
+    memory_request: int
+    cpu_limit: float
+    memory_limit: float
+
+
+def shape_of(resources: ContainerResources) -> Shape:
+    """The bounds that these resources set. A request that is missing is the limit, as the API server sets it."""
+    requests, limits = resources.requests, resources.limits
+
+    def request(resource: Resource) -> int:
+        return requests.get(resource, limits.get(resource, 0))
+
+    return Shape(request(CPU), request(MEMORY), limits.get(CPU, math.inf), limits.get(MEMORY, math.inf))
+
+
+def with_default_requests(template: Template) -> Template:
+    """Resources of a new pod: a request that the template leaves out is the limit (`SetDefaults_Pod`)."""
+    if all(one.limits.keys() <= one.requests.keys() for one in template.values()):
+        return template
+    return {
+        name: ContainerResources({**one.limits, **one.requests}, one.limits) for name, one in template.items()
+    }
+
+
+class SimContainer:
+    """A container of a pod.
+
+    `started` is when it last started (None: not yet), `restarts` how often it was started again, `restart_at` when it
+    will be (None: it runs, or has not started). `oom_at` and `oom_started` tell of its last OOM: when it was, and when
+    the run began that it ended. `grows_from` is the time from which a leak is counted, `cpu_at_start` what `cpu_total`
+    was when it last started.
+    """
+
+    __slots__ = (
+        "_meter", "_stable_from", "_total", "back_off", "cpu_at_start", "grows_from", "name", "oom_at",
+        "oom_started", "restart_at", "restarts", "running", "started",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.running = False
+        self.started: float | None = None
+        self.grows_from = 0.0
+        self.restarts = 0
+        self.restart_at: float | None = None
+        self.oom_at: float | None = None
+        self.oom_started: float | None = None
+        self.back_off = 0.0
+        self.cpu_at_start = 0.0
+        self._stable_from = -math.inf
+        self._meter = IDLE
+        self._total = 0.0
+
+    @property
+    def cpu_total(self) -> float:
+        """Millicore-seconds used since the pod's start, over all restarts."""
+        return self._total + self._meter.total
+
+    @property
+    def memory(self) -> float:
+        """Bytes used at the end of the last step; 0 while the container does not run."""
+        return self._meter.memory
+
+    def attach(self, meter: Meter) -> None:
+        """Usage comes from this meter from now on."""
+        self._total = self.cpu_total
+        self._meter = meter
+
+    def start(self, now: float) -> None:
+        """The container starts, for the first time or again."""
+        if self.restart_at is not None:
+            self.restarts += 1
+            self.restart_at = None
+        self.running = True
+        self.started = self.grows_from = now
+        self.cpu_at_start = self.cpu_total
+
+    def kill(self, now: float) -> None:
+        """The container is OOMKilled; the kubelet starts it again at `restart_at`.
+
+        As the kubelet does it (`doBackOff`): the first time at once, then after 10 s, 20 s, … 5 min; a container that
+        had run for more than 10 minutes is started at once, and the back-off begins anew.
+        """
+        self.attach(IDLE)
+        self.running = False
+        self.oom_at = now
+        self.oom_started = self.started
+        if self.back_off and now - self._stable_from <= STABLE:
+            self.restart_at = now + self.back_off
+            self.back_off = min(2 * self.back_off, LONGEST_BACK_OFF)
+        else:
+            self.restart_at = now
+            self.back_off = FIRST_BACK_OFF
+        self._stable_from = self.restart_at
+
+
+class SimPod:
+    """A pod.
+
+    `serial` counts all pods that the workload ever had (a StatefulSet's pods share names, never this), `ordinal` is a
+    StatefulSet's. `revision` is the workload's when the pod was made or last agreed with its template. `resources` are
+    the pod's own, which an admission webhook may have changed; `resize` is what waits to become of them. `node` is its
+    node's number, None while unscheduled; `started` is when it got one, and its containers first started; `ready_at`
+    when it became or becomes ready (None: not known), `ready_changed` when `ready` last changed; `deleted` when it was
+    deleted.
+    """
+
+    __slots__ = (
+        "containers", "cpu_request", "created", "deleted", "memory_request", "name", "node", "ordinal", "ready",
+        "ready_at", "ready_changed", "refused", "resize", "resources", "revision", "serial", "shapes", "start_up",
+        "started", "template",
+    )  # fmt: skip
+
+    def __init__(
+        self, name: str, serial: int, template: Template, resources: Template, created: float
+    ) -> None:
+        self.name = name
+        self.serial = serial
+        self.ordinal = serial
+        self.template = template
+        self.created = created
+        self.revision = 0
+        self.start_up = 0.0
+        self.resize: Resize | None = None
+        self.take(resources)
+        self.containers = [SimContainer(one) for one in resources]
+        self.node: int | None = None
+        self.started: float | None = None
+        self.ready = False
+        self.ready_at: float | None = None
+        self.ready_changed = created
+        self.deleted: float | None = None
+        self.refused = False
+
+    def take(self, resources: Template) -> None:
+        """These are the pod's resources from now on; containers in their order, running ones go on."""
+        self.resources = resources
+        self.shapes = tuple(shape_of(one) for one in resources.values())
+        self.cpu_request = sum(shape.cpu_request for shape in self.shapes)
+        self.memory_request = sum(shape.memory_request for shape in self.shapes)
+
+    @property
+    def asked_resources(self) -> Template:
+        """What the pod's spec says: its resources, or those that a resize which waits asks for."""
+        return self.resources if self.resize is None else self.resize.resources
+
+    @property
+    def phase(self) -> Literal["Pending", "Running"]:
+        """Pending until the containers have started, Running from then on."""
+        return "Pending" if self.started is None else "Running"
+
+    @property
+    def most_restarts(self) -> int:
+        """The restarts of the container that has most."""
+        return max((container.restarts for container in self.containers), default=0)
+
+    @property
+    def next_event(self) -> float:
+        """When this pod changes by itself next, in seconds: a container starts again, or the pod becomes ready."""
+        times = [one.restart_at for one in self.containers if one.restart_at is not None]
+        if self.ready_at is not None and not self.ready:
+            times.append(self.ready_at)
+        return min(times, default=math.inf)
+
+    def start(self, now: float) -> None:
+        """The pod was scheduled: its containers start at once."""
+        self.started = now
+        for container in self.containers:
+            container.start(now)
+        self.ready_at = now + self.start_up
+
+    def settle(self, ready_at: float) -> None:
+        """The pod has been ready since then, and its containers leak from the simulation's start."""
+        self.ready = True
+        self.ready_at = self.ready_changed = ready_at
+        for container in self.containers:
+            container.grows_from = 0.0
+
+    def catch_up(self, now: float) -> int:
+        """Do what is due by now; how many containers were started again."""
+        due = [
+            one for one in self.containers if one.restart_at is not None and one.restart_at <= now + INSTANT
+        ]
+        for container in due:
+            container.start(now)
+        if due and all(container.running for container in self.containers):
+            self.ready_at = now + self.start_up
+        if not self.ready and self.ready_at is not None and self.ready_at <= now + INSTANT:
+            self.ready = True
+            self.ready_changed = now
+        return len(due)
+
+    def kill(self, container: SimContainer, now: float) -> None:
+        """One of the containers is OOMKilled; the pod is not ready until it has been started again."""
+        container.kill(now)
+        self.ready_at = None
+        if self.ready:
+            self.ready = False
+            self.ready_changed = now
+
+
+class Resize:
+    """New resources that a pod does not have yet.
+
+    `state` is as in the pod's conditions: `Deferred` (no room on its node), `Infeasible` (more than its node has, or
+    refused by the API server), `Error` (a memory limit would be below what is used), empty before it was looked at.
+    `since` is when it was asked for, in seconds; a wish that replaces a deferred one has waited as long. `replace` says
+    that the pod is to be replaced when this fails. `held_cpu` and `held_memory` are what its node keeps for it beyond
+    the pod's requests.
+    """
+
+    __slots__ = (
+        "cpu_request", "held_cpu", "held_memory", "memory_request", "replace", "resources", "since", "state",
+    )  # fmt: skip
+
+    def __init__(self, resources: Template, since: float, replace: bool) -> None:
+        shapes = [shape_of(one) for one in resources.values()]
+        self.resources = resources
+        self.cpu_request = sum(shape.cpu_request for shape in shapes)
+        self.memory_request = sum(shape.memory_request for shape in shapes)
+        self.since = since
+        self.replace = replace
+        self.state: ResizeState = ""
+        self.held_cpu = self.held_memory = 0

@@ -1,0 +1,176 @@
+"""A load from the answer of Prometheus to a range query (`/api/v1/query_range`), saved as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NoReturn
+
+from hvpa.api.schema.base import FieldError
+from hvpa.simulate.errors import ScenarioError, refusal
+from hvpa.simulate.load.series import LATEST, Record, checked_record, problem_of
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_RESULT: Final = ("data", "result")
+_Path = tuple[str | int, ...]
+
+
+def read_range(file: str, text: str, series: int | Mapping[str, str] | None, total: bool) -> Record:
+    """The series of this number or with these labels, the sum of all series with `total`, or the only one there is.
+    Raises ScenarioError, which names the line and the field."""
+    return _Answer(file, text).record(series, total)
+
+
+class _Answer:
+    """An answer that was read as JSON, and what is wrong with it."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self._file, self._text = file, text
+        try:
+            self._content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ScenarioError(
+                f"{file}:{error.lineno}: not JSON: {error.msg} (column {error.colno})"
+            ) from None
+        except (RecursionError, ValueError):  # ValueError: a number of thousands of digits
+            raise ScenarioError(
+                f"{file}:1: not JSON that can be read: nested too deep, or too large a number"
+            ) from None
+
+    def record(self, series: int | Mapping[str, str] | None, total: bool) -> Record:
+        """The chosen series, or the sum of all."""
+        results = self._results()
+        if total and len(results) > 1:
+            return self._sum([self._series(index, one, least=1) for index, one in enumerate(results)])
+        index = self._choice(results, series)
+        return self._series(index, results[index])
+
+    def _results(self) -> list[Any]:
+        """`data.result` of an answer that tells of success and holds a matrix."""
+        answer = self._content
+        if not isinstance(answer, dict) or "status" not in answer:
+            self._fail((), "is no answer of Prometheus: an object with status and data")
+        if answer["status"] != "success":
+            self._fail(
+                ("status",), f"Prometheus answered with an error: {str(answer.get('error', 'unknown'))[:200]}"
+            )
+        data = answer.get("data")
+        if not isinstance(data, dict) or data.get("resultType") != "matrix":
+            self._fail(("data", "resultType"), "must be matrix: the answer to a range query")
+        results = data.get("result")
+        if not isinstance(results, list) or not results:
+            self._fail(_RESULT, "holds no series")
+        return results
+
+    def _choice(self, results: list[Any], series: int | Mapping[str, str] | None) -> int:
+        if series is None:
+            if len(results) > 1:
+                self._fail(_RESULT, f"holds {len(results)} series: choose one with series, or sum: true")
+            return 0
+        if isinstance(series, int):
+            if series >= len(results):
+                self._fail(_RESULT, f"holds {len(results)} series: there is no number {series}")
+            return series
+        found = [index for index, one in enumerate(results) if _has_labels(one, series)]
+        if len(found) != 1:
+            self._fail(_RESULT, f"{len(found) or 'no'} series have the labels {json.dumps(dict(series))}")
+        return found[0]
+
+    def _series(self, index: int, one: Any, least: int = 2) -> Record:
+        path = (*_RESULT, index, "values")
+        pairs = one.get("values") if isinstance(one, dict) else None
+        if not isinstance(pairs, list):
+            self._fail(path, "must be a list of pairs of time and value")
+        times, values = array("d"), array("d")
+        for number, pair in enumerate(pairs):
+            if not isinstance(pair, list) or len(pair) != 2:
+                self._fail((*path, number), "must be a pair of time and value")
+            times.append(self._time(pair[0], (*path, number, 0)))
+            values.append(self._value(pair[1], (*path, number, 1)))
+        name = _spelled(path)
+        return checked_record(
+            self._file, times, values, lambda number: self._line((*path, number)), (name, name), least
+        )
+
+    def _time(self, value: Any, path: _Path) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
+            self._fail(path, "must be a time in unix seconds")
+        return float(value)
+
+    def _value(self, value: Any, path: _Path) -> float:
+        """Prometheus writes values as text, so that it can write NaN."""
+        try:
+            number = float(value) if isinstance(value, str) and "_" not in value else None
+        except ValueError:
+            number = None
+        if number is None:
+            self._fail(path, "must be a number as text")
+        problem = problem_of(number)
+        if problem is not None:
+            self._fail(path, problem)
+        return number
+
+    def _sum(self, series: list[Record]) -> Record:
+        """At each time, the sum of the series that have a value there, as Prometheus' `sum` does it."""
+        sums: dict[float, float] = {}
+        for one in series:
+            for time, value in zip(one.times, one.values, strict=True):
+                sums[time] = sums.get(time, 0.0) + value
+        times = array("d", sorted(sums))
+        values = array("d", (sums[time] for time in times))
+        name = _spelled(_RESULT)
+        return checked_record(self._file, times, values, lambda _: self._line(_RESULT), (name, name))
+
+    # --- where things stand ---------------------------------------------------------------------------------------
+    def _fail(self, path: _Path, reason: str) -> NoReturn:
+        raise refusal(self._file, self._line(path), FieldError(_spelled(path), reason))
+
+    def _line(self, path: _Path) -> int:
+        """The line of the value at this path, or of the nearest thing around it where it is missing."""
+        if "\n" not in self._text:
+            return 1
+        wanted = {path[:length] for length in range(len(path) + 1)}
+        best, line = -1, 1
+        for found, position in _places(self._text):
+            if found in wanted and len(found) > best:
+                best, line = len(found), self._text.count("\n", 0, position) + 1
+        return line
+
+
+def _has_labels(one: Any, labels: Mapping[str, str]) -> bool:
+    metric = one.get("metric") if isinstance(one, dict) else None
+    return isinstance(metric, dict) and all(metric.get(name) == value for name, value in labels.items())
+
+
+def _spelled(path: _Path) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def _places(text: str) -> Iterator[tuple[_Path, int]]:
+    """The path and the position of each value of a text that is JSON."""
+    path: list[str | int] = []
+    key_next = False
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case ",":
+                if isinstance(path[-1], int):
+                    path[-1] += 1
+                else:
+                    key_next = True
+            case ":":
+                pass
+            case "}" | "]":
+                path.pop()
+                key_next = False
+            case value if key_next:
+                path[-1] = json.loads(value)
+                key_next = False
+            case value:
+                yield tuple(path), token.start()
+                if value == "{":
+                    path.append("")
+                elif value == "[":
+                    path.append(0)
+                key_next = value == "{"

@@ -1,0 +1,1 @@
+"""What scales the simulated workload: an Hvpa, an HPA, a VPA, or several."""

@@ -1,0 +1,161 @@
+"""Recommenders that act by themselves on a simulated workload, as they do without an Hvpa: an HPA through `/scale`, a
+VPA by its updater and its webhook."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Vpa, VpaMeta, condition
+from hvpa.core.model import ContainerResources
+from hvpa.recommend.hpa.controller import Scale
+from hvpa.simulate.cluster.objects import PodObjects, raw, selector_text
+from hvpa.simulate.cluster.resizes import is_refused
+from hvpa.simulate.cluster.state import SimPod
+from hvpa.simulate.model import Policy, Scenario
+from hvpa.simulate.policy.admission import admitted, update_mode
+from hvpa.simulate.policy.base import CpuTarget, Surroundings
+from hvpa.simulate.policy.recommenders import Every, HpaController, VpaController
+from hvpa.simulate.policy.updater import to_evict
+from hvpa.simulate.policy.updater_in_place import IN_PLACE_OR_RECREATE, InPlaceUpdater
+
+SCALING_ACTIVE: Final = "ScalingActive"
+
+
+class ActingScaler:
+    """An HPA, a VPA or both, each acting by itself on the workload; with neither, the size stays as it is."""
+
+    def __init__(self, policy: Policy, around: Surroundings) -> None:
+        scenario = around.scenario
+        self._around = around
+        self._hpa = _hpa(policy.hpa, scenario) if policy.hpa is not None else None
+        self._vpa = _vpa(policy.vpa, scenario) if policy.vpa is not None else None
+        self._hpa_controller = HpaController(scenario.controllers, around.metrics)
+        self._vpa_controller = VpaController(
+            scenario.controllers, around.metrics, around.state, scenario.start
+        )
+        self._updater = Every(scenario.controllers.updater_period, scenario.controllers.updater_period)
+        self._pods = PodObjects(around.state, around.instants)
+        self._target = CpuTarget(around.state)
+        self._in_place = InPlaceUpdater()
+        self._acts = self._vpa is not None and update_mode(self._vpa) != "Off"
+        self._admitted: Mapping[str, ContainerResources] = around.state.pod_resources
+        if self._acts:
+            around.state.admission = self._admit
+
+    def step(self, now: float) -> None:
+        """See the protocol."""
+        if self._hpa is None and self._vpa is None:
+            return
+        instant = self._around.instants.at(now)
+        if self._hpa is not None and self._hpa_controller.due(now):
+            self._sync_hpa(self._hpa, now, instant)
+        if self._vpa is not None:
+            if self._vpa_controller.due(now):
+                status = self._vpa_controller.recommend(self._vpa, instant)
+                if status is not self._vpa.status:
+                    self._vpa = msgspec.structs.replace(self._vpa, status=status)
+            if self._acts and self._updater.due(now):
+                self._update(self._vpa, now)
+
+    def cpu_target(self) -> float | None:
+        """See the protocol."""
+        return self._target.of(self._hpa)
+
+    def _sync_hpa(self, hpa: Hpa, now: float, instant: dt.datetime) -> None:
+        state, recorder = self._around.state, self._around.recorder
+        before = state.replicas
+        scale = Scale(before, len(state.pods), selector_text(state.model.name))
+        outcome = self._hpa_controller.sync(hpa, scale, self._pods.read(), instant)
+        self._around.hpa_looked(now, outcome)
+        if outcome.status is not hpa.status:
+            self._tell_active(hpa.status, outcome.status)
+            self._hpa = msgspec.structs.replace(hpa, status=outcome.status)
+        if outcome.replicas is not None and outcome.replicas != before:
+            state.scale(outcome.replicas, now)
+            recorder.scaled("horizontal", "up" if outcome.replicas > before else "down")
+            reason, message = next(
+                ((reason, text) for _, reason, text in outcome.events if reason == "SuccessfulRescale"),
+                ("SuccessfulRescale", ""),
+            )
+            recorder.tell("Replicas", reason, f"{before} to {outcome.replicas}; {message}")
+
+    def _tell_active(self, before: HpaStatusRead, after: HpaStatusRead) -> None:
+        """An HPA that can't scale says why; nobody else would."""
+        old, new = condition(before.conditions, SCALING_ACTIVE), condition(after.conditions, SCALING_ACTIVE)
+        if new is None or (old is None and new.status == "True"):
+            return
+        if old is None or (old.status, old.message) != (new.status, new.message):
+            self._around.recorder.tell("Condition", new.reason, new.message)
+
+    def _admit(self, template: Mapping[str, ContainerResources]) -> Mapping[str, ContainerResources]:
+        """The VPA's webhook: a new pod gets what is recommended."""
+        assert self._vpa is not None
+        given = admitted(template, self._vpa)
+        if given != self._admitted:
+            ups = any(
+                amount > self._admitted[name].requests.get(resource, 0)
+                for name, one in given.items()
+                for resource, amount in one.requests.items()
+            )
+            self._around.recorder.scaled("vertical", "up" if ups else "down")
+            self._admitted = given
+        return self._admitted
+
+    def _update(self, vpa: Vpa, now: float) -> None:
+        """One loop of the updater."""
+        state, tell = self._around.state, self._around.recorder.tell
+        if update_mode(vpa) == IN_PLACE_OR_RECREATE:
+            evicted = self._resize(vpa, now)
+        else:
+            evicted = to_evict(state.pods, vpa, state.replicas, now)
+        for pod in evicted:
+            state.evict(pod, now)
+            tell("Evicted", "EvictedByVPA", f"{pod.name} was evicted to be resized")
+
+    def _resize(self, vpa: Vpa, now: float) -> list[SimPod]:
+        """Resize pods in place; those that have to be evicted instead."""
+        state = self._around.state
+        wanted: dict[int, Mapping[str, ContainerResources]] = {}  # of pods that share their resources
+
+        def resources(pod: SimPod) -> Mapping[str, ContainerResources]:
+            if id(pod.resources) not in wanted:
+                wanted[id(pod.resources)] = admitted(pod.resources, vpa)
+            return wanted[id(pod.resources)]
+
+        updates = self._in_place.loop(
+            state.pods, vpa, state.replicas, now, lambda pod: is_refused(pod.resources, resources(pod))
+        )
+        changes = [(pod, resources(pod)) for pod in updates.resize]
+        if changes:
+            self._admit(state.pod_resources)
+        for pod, given in changes:
+            state.resize(pod, given, now)
+            text = f"{pod.name} is to be resized in place"
+            self._around.recorder.tell("Requests", "InPlaceResizedByVPA", text)
+        return updates.evict
+
+
+def _hpa(spec: Mapping[str, object], scenario: Scenario) -> Hpa:
+    return Hpa(metadata=_metadata(scenario), raw_spec=raw({**spec, "scaleTargetRef": _target(scenario)}))
+
+
+def _vpa(spec: Mapping[str, object], scenario: Scenario) -> Vpa:
+    return Vpa(metadata=_metadata(scenario), raw_spec=raw({**spec, "targetRef": _target(scenario)}))
+
+
+def _target(scenario: Scenario) -> Mapping[str, str]:
+    return {"apiVersion": "apps/v1", "kind": scenario.workload.kind, "name": scenario.workload.name}
+
+
+def _metadata(scenario: Scenario) -> VpaMeta:
+    return VpaMeta(
+        name=scenario.workload.name,
+        namespace=scenario.workload.namespace,
+        uid="recommender",
+        resource_version="1",
+        creation_timestamp=scenario.start,
+    )

@@ -1,0 +1,135 @@
+"""The operator at work in a simulation: its own reconciler behind a cluster port in memory, driven without an event
+loop, and the HPA and VPA that it deploys."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final, TypeVar, cast
+
+from hvpa.api.hvpa.resource import parse_spec
+from hvpa.api.objects.read_models import Meta, Workload
+from hvpa.core.model import Decision, Event, Settings
+from hvpa.recommend.hpa.controller import Scale
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.reconciler import Reconciler
+from hvpa.reconcile.telemetry import Silent
+from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
+from hvpa.simulate.measure import Recorder
+from hvpa.simulate.model import Policy
+from hvpa.simulate.policy.base import CpuTarget, SimulationError, Surroundings
+from hvpa.simulate.policy.recommenders import HpaController, VpaController
+
+T = TypeVar("T")
+MOST_RECONCILES: Final = 50
+"""Reconciles at one instant after which an Hvpa is taken for one that never comes to rest."""
+_HVPA_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Scaled": ("Replicas", "Requests"),
+    "ScaledOut": ("Replicas",),
+    "ScaledIn": ("Replicas",),
+    "ScaledUp": ("Requests",),
+    "ScaledDown": ("Requests",),
+    "ScalingBlocked": ("Blocked",),
+    "ScalingUnblocked": ("Blocked",),
+}
+"""Kinds of simulation events by the reasons of the Hvpa's Events; any other is a plain `Event`."""
+
+
+class _Heard(Silent):
+    """Telemetry of the simulated operator: which axes a decision changed."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
+        """Note the changes; nothing can refuse them here."""
+        if decision.applied:
+            for axis in ("horizontal", "vertical"):
+                directions = [direction for one, direction in decision.applied if one == axis]
+                if directions:
+                    self._recorder.scaled(axis, *directions)
+
+
+class HvpaScaler:
+    """The operator's own reconciler, and the HPA and VPA that it deploys."""
+
+    def __init__(self, policy: Policy, around: Surroundings) -> None:
+        assert policy.hvpa is not None
+        spec, problems = parse_spec(policy.hvpa["spec"])
+        if spec is None:
+            raise SimulationError(f"policy {policy.name}: {problems[0]}")
+        scenario, workload = around.scenario, around.state.model
+        named = cast(Mapping[str, object], policy.hvpa.get("metadata", {}))
+        name = str(named.get("name", workload.name))
+        metadata = Meta(name=name, namespace=workload.namespace, creation_timestamp=scenario.start)
+        self._name = policy.name
+        self._around = around
+        self._clock = VirtualClock(scenario.start)
+        self._cluster = SimulatedCluster(spec, metadata, around.state, around.instants, self._tell)
+        settings = Settings(
+            hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000),
+            in_place=workload.resize == "InPlace",
+        )
+        self._reconciler = Reconciler(self._cluster, self._clock, settings, _Heard(around.recorder))
+        self._hpa = HpaController(scenario.controllers, around.metrics)
+        self._vpa = VpaController(scenario.controllers, around.metrics, around.state, scenario.start)
+        self._target = CpuTarget(around.state)
+        self._recheck: float | None = None
+
+    def step(self, now: float) -> None:
+        """See the protocol."""
+        cluster, instant = self._cluster, self._around.instants.at(now)
+        self._clock.instant = instant
+        cluster.set_time(now, instant)
+        if self._hpa.due(now):
+            self._sync_hpa(now, instant)
+        if self._vpa.due(now) and cluster.vpa is not None:
+            cluster.set_vpa_status(self._vpa.recommend(cluster.vpa, instant))
+        if cluster.changed() or (self._recheck is not None and now >= self._recheck):
+            self._reconcile(now)
+
+    def cpu_target(self) -> float | None:
+        """See the protocol."""
+        return self._target.of(self._cluster.hpa)
+
+    def _sync_hpa(self, now: float, instant: dt.datetime) -> None:
+        """One sync; before the mailbox and the status are there `/scale` fails, and nothing happens."""
+        cluster, hvpa = self._cluster, self._cluster.hvpa()
+        hpa, status = cluster.hpa, hvpa.status
+        if hpa is None or hvpa.spec is None or hvpa.spec.replicas is None or status.replicas is None:
+            return
+        scale = Scale(hvpa.spec.replicas, status.replicas, status.target_selector or "")
+        outcome = self._hpa.sync(hpa, scale, cluster.pods.read(), instant)
+        self._around.hpa_looked(now, outcome)
+        if outcome.replicas is not None:
+            cluster.scale_hvpa(outcome.replicas)
+        cluster.set_hpa_status(outcome.status)
+
+    def _reconcile(self, now: float) -> None:
+        cluster = self._cluster
+        for _ in range(MOST_RECONCILES):
+            cluster.awake = False
+            result = run_to_end(self._reconciler.reconcile(cluster.key))
+            if result.outcome != "done":
+                error = cluster.hvpa().status.last_error
+                raise SimulationError(
+                    f"policy {self._name}: {error.description if error else result.outcome}"
+                )
+            self._recheck = None if result.wait is None else now + result.wait.total_seconds()
+            if not cluster.changed():
+                return
+        raise SimulationError(f"policy {self._name}: the Hvpa does not come to rest at {self._clock.instant}")
+
+    def _tell(self, event: Event) -> None:
+        for kind in _HVPA_KINDS.get(event.reason, ("Event",)):
+            self._around.recorder.tell(kind, event.reason, event.message)
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return cast(T, end.value)
+    coroutine.close()
+    raise SimulationError("a simulated cluster must never wait")

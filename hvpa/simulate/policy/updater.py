@@ -1,0 +1,232 @@
+"""The VPA's updater in mode Recreate: which pods it evicts in one loop, so that the webhook can give their successors
+other resources (vertical-pod-autoscaler 1.7.3, `pkg/updater/{logic,priority,restriction}`). `updater_in_place` has the
+mode that resizes pods instead.
+
+Times in seconds of the simulation, CPU in millicores, memory in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from hvpa.api.objects.read_models import Vpa
+from hvpa.api.values.quantity import CPU, Resource
+from hvpa.core.model import ContainerResources
+from hvpa.simulate.policy.admission import Recommended, recommended, update_mode
+
+_HOUR: Final = 3600.0
+ACTING_MODES: Final = frozenset({"Recreate", "Auto"})
+"""Modes in which pods are evicted straight away; `Initial` and `Off` leave running pods alone."""
+FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class UpdaterSettings:
+    """The updater's flags with their defaults; times in seconds, fractions of 1."""
+
+    min_replicas: int = 2
+    """`--min-replicas`: with fewer live pods none is evicted."""
+    eviction_tolerance: float = 0.5
+    """`--eviction-tolerance`: the fraction of the replicas that may be missing at once."""
+    update_threshold: float = 0.1
+    """`--pod-update-threshold`: inside the recommended range, a smaller relative change is not worth an eviction."""
+    pod_lifetime: float = 12 * _HOUR
+    """`--in-recommendation-bounds-eviction-lifetime-threshold`: nor is a pod younger than this."""
+    evict_after_oom: float = 600.0
+    """`--evict-after-oom-threshold`: an OOM within this time of the container's start counts, for as long."""
+
+
+class ContainerSeen(Protocol):
+    """What the updater looks at of a container."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def oom_at(self) -> float | None:
+        """When it was OOMKilled last."""
+        ...
+
+    @property
+    def oom_started(self) -> float | None:
+        """When the run began that this OOM ended."""
+        ...
+
+
+class PodSeen(Protocol):
+    """What the updater looks at of a pod."""
+
+    @property
+    def resources(self) -> Mapping[str, ContainerResources]:
+        """Requests and limits by container."""
+        ...
+
+    @property
+    def node(self) -> int | None:
+        """Where it runs; None until it is scheduled."""
+        ...
+
+    @property
+    def started(self) -> float | None:
+        """When the kubelet took it on (`status.startTime`)."""
+        ...
+
+    @property
+    def deleted(self) -> float | None:
+        """When its deletion began."""
+        ...
+
+    @property
+    def phase(self) -> str:
+        """As in its status."""
+        ...
+
+    @property
+    def containers(self) -> Sequence[ContainerSeen]:
+        """Its containers."""
+        ...
+
+
+P = TypeVar("P", bound=PodSeen)
+
+
+class Priority(NamedTuple):
+    """How much a pod should be changed; pods that grow come first, then those that change most."""
+
+    scale_up: bool
+    difference: float
+    """Change of all requests relative to what they are, summed over the resources."""
+    outside_range: bool
+
+
+def to_evict(
+    pods: Sequence[P],
+    vpa: Vpa,
+    replicas: int,
+    now: float,
+    settings: UpdaterSettings = UpdaterSettings(),
+) -> list[P]:
+    """The pods that are evicted now, in this order. `replicas` is the workload's configured count.
+
+    Among equal priorities the order of `pods` counts (Go's sort leaves it open for more than a dozen). Of the VPA's
+    `updatePolicy`, `minReplicas` and `evictionRequirements` are not read. Raises `QuantityError` for a quantity of the
+    VPA that is none.
+    """
+    if update_mode(vpa) not in ACTING_MODES:
+        return []
+    live = live_pods(pods)
+    if len(live) < settings.min_replicas or replicas == 0:
+        return []
+    budget = Budget(live, replicas, settings.eviction_tolerance)
+    evicted: list[P] = []
+    for pod in by_priority(filter(budget.allows, live), vpa, now, settings):
+        if budget.allows(pod):
+            budget.spend(pod)
+            evicted.append(pod)
+    return evicted
+
+
+def live_pods(pods: Iterable[P]) -> list[P]:
+    """Those that count: with a node, not finished, and not being deleted."""
+    return [pod for pod in pods if pod.node is not None and pod.deleted is None and pod.phase not in FINISHED]
+
+
+def by_priority(pods: Iterable[P], vpa: Vpa, now: float, settings: UpdaterSettings) -> list[P]:
+    """Those of the pods that need other resources, by priority (`getPodsUpdateOrder`). Raises `QuantityError`."""
+    priorities: dict[int, Priority] = {}  # of pods that share their resources, as those of one template do
+    wanted: list[tuple[Priority, P]] = []
+    for pod in pods:
+        priority = priorities.get(id(pod.resources))
+        if priority is None:
+            priority = priority_of(pod.resources, recommended(pod.resources, vpa))
+            priorities[id(pod.resources)] = priority
+        if _is_due(pod, priority, vpa, now, settings):
+            wanted.append((priority, pod))
+    wanted.sort(key=lambda one: one[0][:2], reverse=True)
+    return [pod for _, pod in wanted]
+
+
+class Budget:
+    """How many of a workload's pods may still be taken away, or resized (`restriction.singleGroupStats`)."""
+
+    def __init__(self, live: Sequence[PodSeen], replicas: int, tolerance: float) -> None:
+        self._replicas = replicas
+        self._tolerance = int(replicas * tolerance)
+        self._running = sum(not is_pending(pod) for pod in live)
+        self._evicted = 0
+
+    def allows(self, pod: PodSeen) -> bool:
+        """Whether this pod may be evicted (or resized): a pending one always, else as long as enough stay; where the
+        tolerance is less than one pod, one of them while all run."""
+        if is_pending(pod):
+            return True
+        if self._running - self._evicted > self._replicas - self._tolerance:
+            return True
+        return self._tolerance == 0 and self._evicted == 0 and self._running == self._replicas
+
+    def spend(self, pod: PodSeen) -> None:
+        """Count an eviction, or a resize."""
+        if not is_pending(pod):
+            self._evicted += 1
+
+
+def is_pending(pod: PodSeen) -> bool:
+    """Whether its containers have not started yet."""
+    return pod.phase == "Pending"
+
+
+def _is_due(pod: PodSeen, priority: Priority, vpa: Vpa, now: float, settings: UpdaterSettings) -> bool:
+    """Whether a pod of this priority needs the change that its eviction brings."""
+    if _quick_oom(pod, vpa, now, settings.evict_after_oom):
+        return priority.difference != 0.0
+    if priority.outside_range:
+        return True
+    if pod.started is None or now < pod.started + settings.pod_lifetime:
+        return False
+    return priority.difference >= settings.update_threshold
+
+
+def priority_of(resources: Mapping[str, ContainerResources], found: Mapping[str, Recommended]) -> Priority:
+    """How far a pod's requests are from what is recommended for it. A missing request counts as 0, and as outside of
+    the range."""
+    requested: dict[Resource, int] = {}
+    wanted: dict[Resource, int] = {}
+    scale_up = outside = False
+    for name, own in resources.items():
+        if name not in found:
+            continue
+        one = found[name]
+        for resource, target in one.target.items():
+            request = own.requests.get(resource)
+            wanted[resource] = wanted.get(resource, 0) + target
+            requested[resource] = requested.get(resource, 0) + (request or 0)
+            scale_up = scale_up or request is None or target > request
+            outside = outside or request is None or _is_outside(request, resource, one)
+    difference = sum(_relative(resource, requested[resource], wanted[resource]) for resource in wanted)
+    return Priority(scale_up, float(difference), outside)
+
+
+def _is_outside(request: int, resource: Resource, one: Recommended) -> bool:
+    return request < one.lower.get(resource, request) or request > one.upper.get(resource, request)
+
+
+def _relative(resource: Resource, requested: int, wanted: int) -> float:
+    """The relative change, computed in thousandths of a core or byte as the updater does."""
+    milli = 1 if resource == CPU else 1000
+    base = max(float(requested * milli), 1.0)
+    return abs(base - float(wanted * milli)) / base
+
+
+def _quick_oom(pod: PodSeen, vpa: Vpa, now: float, threshold: float) -> bool:
+    """Whether a container was OOMKilled soon after its start, and lately. One whose policy is Off does not count."""
+    for container in pod.containers:
+        if container.oom_at is None or container.oom_started is None:
+            continue
+        ran, ago = container.oom_at - container.oom_started, now - container.oom_at
+        if ran < threshold and ago < threshold and vpa.spec.policy(container.name).mode != "Off":
+            return True
+    return False

@@ -1,0 +1,198 @@
+"""Rises of the load, and how long a policy took to answer each, phase by phase."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from array import array
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from hvpa.api.objects.read_models import Hpa
+from hvpa.api.values.quantity import parse_cpu
+from hvpa.simulate.cluster import pods as physics
+from hvpa.simulate.model import Reaction
+
+RISE: Final = 1.25
+"""A rise goes from a low to at least this multiple of it …"""
+SHARE: Final = 0.1
+"""… and by at least this share of the largest load; a fall ends it by the same measures."""
+NOISE: Final = 10.0
+"""A rise is more than this many standard deviations of the noise from step to step: over some ten thousand steps plain
+noise alone spans more than eight."""
+MOST_NOISE: Final = 3.0
+"""What multiplies the load by more than this is no noise."""
+_NORMAL: Final = 1.4826
+"""Standard deviation of a normal distribution whose median absolute value is 1."""
+
+
+class Rise(NamedTuple):
+    """A rise in seconds: from when the load leaves its low until it comes to its peak."""
+
+    start: float
+    end: float
+
+
+def find_rises(load: array[float], step: float) -> list[Rise]:
+    """All rises of a load, one value per step. What is smaller than `RISE`, `SHARE` and `NOISE` ask for is none."""
+    found: list[Rise] = []
+    noise, least = _noise(load), SHARE * max(load, default=0.0)
+    factor = max(RISE, noise)
+    low = start = high = 0
+    rising = False
+    for i, value in enumerate(load):
+        if rising:
+            if value >= load[high]:
+                high = i
+            elif value * factor <= load[high] and load[high] - value >= least:
+                found.append(Rise(start * step, high * step))
+                rising, low = False, i
+        elif value <= load[low]:
+            low = i
+        elif value >= load[low] * factor and value - load[low] >= least:
+            rising, high = True, i
+            start = _departure(load, low, i, load[low] * math.sqrt(noise))
+    if rising:
+        found.append(Rise(start * step, high * step))
+    return found
+
+
+def _departure(load: array[float], low: int, risen: int, quiet: float) -> int:
+    """Where the load left the noise about its low for good: the step after its last value that is `quiet`."""
+    last = next((i for i in range(risen - 1, low, -1) if load[i] <= quiet), low)
+    return last + 1
+
+
+def _noise(load: array[float]) -> float:
+    """By how much noise alone multiplies the load at most, reckoned on a logarithmic scale: differences from one step
+    to the next are sqrt(2) times as wide as the noise. A recorded load that stands still between its values has
+    none."""
+    moves = [
+        abs(math.log(after) - math.log(before)) for before, after in pairwise(load) if before > 0 < after
+    ]
+    deviation = _NORMAL * statistics.median(moves) / math.sqrt(2) if moves else 0.0
+    return math.exp(min(NOISE * deviation, math.log(MOST_NOISE)))
+
+
+def cpu_target(hpa: Hpa, state: physics.Workload) -> float | None:
+    """The CPU in millicores per pod above which the HPA sees its first CPU metric beyond the target; None without a
+    CPU metric, or without a request where it needs one."""
+    given = state.pod_resources
+    for metric in hpa.spec.metrics:
+        source = metric.resource or metric.container_resource
+        if source is None or source.name != "cpu":
+            continue
+        if source.target.average_value is not None:
+            return parse_cpu(source.target.average_value)
+        names = [source.container] if metric.container_resource else list(given)
+        requests = [given[name].requests.get("cpu") for name in names if name in given]
+        if source.target.average_utilization and requests and None not in requests:
+            return sum(one or 0 for one in requests) * source.target.average_utilization / 100
+    return None
+
+
+class _Answer:
+    """What is known so far of the answer to one rise: the times at which its phases ended."""
+
+    __slots__ = ("beyond", "cover", "grown", "looked", "ready", "short", "shown", "unmet")
+
+    def __init__(self) -> None:
+        self.beyond: float | None = None
+        self.shown: float | None = None
+        self.looked: float | None = None
+        self.grown: float | None = None
+        self.ready: float | None = None
+        self.unmet = 0.0
+        self.cover = self.short = 0.0
+        """The longest time without a break in which demand went unmet, and how long the present one is."""
+
+    def starve(self, seconds: float) -> None:
+        """Demand goes unmet for so many seconds more."""
+        self.unmet += seconds
+        self.short += seconds
+        self.cover = max(self.cover, self.short)
+
+
+class Answers:
+    """Follows the rises of a load while a policy is simulated."""
+
+    def __init__(self, rises: list[Rise], tolerance: float) -> None:
+        self._rises = rises
+        self._factor = 1 + tolerance
+        self._next = 0
+        self._answer: _Answer | None = None
+        self._next_start = rises[0].start if rises else float("inf")
+        self.found: list[Reaction] = []
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a rise to answer, and the answer is not complete."""
+        return self._answer is not None and self._answer.ready is None
+
+    def step(self, now: float, step: float, unmet: bool) -> None:
+        """The present step of the simulation, and whether demand goes unmet in it."""
+        if now >= self._next_start:
+            self.finish()
+            self._answer = _Answer()
+            self._next += 1
+            self._next_start = (
+                self._rises[self._next].start if self._next < len(self._rises) else float("inf")
+            )
+        if self._answer is not None:
+            if unmet:
+                self._answer.starve(step)
+            else:
+                self._answer.short = 0.0
+
+    def used(self, now: float, per_pod: float, target: float | None) -> None:
+        """The CPU usage per ready pod in the step that begins now, and what the HPA is told to keep it at."""
+        answer = self._answer
+        if answer is not None and answer.beyond is None and target and per_pod > target * self._factor:
+            answer.beyond = now
+
+    def hpa_looked(self, now: float, published: float | None, *, wants_out: bool) -> None:
+        """A sync of the HPA: whether it asks for more replicas than there are, by metrics published at that time."""
+        answer = self._answer
+        if answer is not None and answer.looked is None and answer.grown is None and wants_out:
+            answer.looked, answer.shown = now, published
+
+    def grew(self, now: float) -> None:
+        """Replicas or requests were raised."""
+        if self._answer is not None and self._answer.grown is None:
+            self._answer.grown = now
+
+    def settled(self, now: float) -> None:
+        """All pods that are asked for are ready."""
+        answer = self._answer
+        if answer is not None and answer.grown is not None and answer.ready is None and now > answer.grown:
+            answer.ready = now
+
+    def finish(self) -> None:
+        """The next rise begins, or the scenario ends: the present one's answer is complete."""
+        answer, self._answer = self._answer, None
+        if answer is None:
+            return
+        rise = self._rises[self._next - 1]
+        shown = answer.shown
+        beyond = answer.beyond
+        if beyond is not None and shown is not None:
+            beyond = min(beyond, shown)
+        self.found.append(
+            Reaction(
+                start=rise.start,
+                end=rise.end,
+                tolerance=_between(rise.start, beyond if shown is not None else None),
+                metric_age=_between(beyond, shown),
+                hpa_period=_between(shown, answer.looked),
+                gates=_between(answer.looked, answer.grown),
+                start_up=_between(answer.grown, answer.ready),
+                unmet_seconds=answer.unmet,
+                total=_between(rise.start, answer.grown),
+                cover_seconds=answer.cover,
+                covered=answer.short == 0 or answer.short < answer.cover,
+            )
+        )
+
+
+def _between(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else max(0.0, end - start)

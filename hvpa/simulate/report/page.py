@@ -1,0 +1,294 @@
+"""A simulation's result as one HTML page that needs nothing else: no network, no fonts, no files beside it.
+
+It stays below a megabyte, whatever is simulated: lines share a number of points, lists a number of rows. All that comes
+from a scenario is escaped, and the page's own content security policy lets nothing run but the script that is in it,
+and nothing load at all. The same results give the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from importlib import resources
+from itertools import groupby
+from typing import Any, Final
+
+from hvpa.simulate.model import SimulationEvent, SimulationResult
+from hvpa.simulate.report.compare import Comparison
+from hvpa.simulate.report.conclusion import conclusion
+from hvpa.simulate.report.figures import PHASES, RESOURCES, VERDICT, Figure, columns, names, reactions
+from hvpa.simulate.report.json import when
+from hvpa.simulate.report.plots import Line, choose, colour, dash, panels
+from hvpa.simulate.report.table import facts, notes, priced
+from hvpa.simulate.report.text import plain, short
+
+POINTS: Final = 30_000
+"""Points of all lines together, of some 15 bytes each …"""
+FEWEST: Final = 40
+"""… but no line has fewer than this …"""
+MOST: Final = 1_000
+"""… or more than this: a screen has hardly more columns."""
+LISTED: Final = 800
+"""Events of all policies together that are listed and marked …"""
+FEWEST_LISTED: Final = 20
+"""… of each policy at least this many."""
+LONGEST_MESSAGE: Final = 200
+LONGEST_NAME: Final = 60
+
+
+def to_html(comparisons: Sequence[Comparison]) -> str:
+    """The page of all results."""
+    script = _own("page.js")
+    policies = max(1, sum(len(one.standings) for one in comparisons))
+    listed = max(FEWEST_LISTED, LISTED // policies)
+    limit = _limit([one.result for one in comparisons])
+    data = {"scenarios": [_data(one, limit) for one in comparisons]}
+    title = ", ".join(plain(one.result.name) for one in comparisons)
+    return "".join(
+        (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">\n',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+            '<meta name="color-scheme" content="light dark">\n',
+            f"<title>{_escaped(short(title, 120))} – hvpa simulate</title>\n",
+            f"<style>\n{_own('page.css')}</style>\n</head>\n<body>\n<main>\n",
+            "<noscript><p class=note>The plots need JavaScript; the rest doesn't.</p></noscript>\n",
+            _contents(comparisons),
+            *(_section(number, one, listed) for number, one in enumerate(comparisons)),
+            "</main>\n",
+            f'<script type="application/json" id="data">{_embedded(data)}</script>\n',
+            f"<script>{script}</script>\n</body>\n</html>\n",
+        )
+    )
+
+
+def _own(name: str) -> str:
+    """A file of the page that stands beside this one."""
+    return resources.files("hvpa.simulate.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(script: str) -> str:
+    """The content security policy: this script and no other, and styles."""
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _embedded(data: object) -> str:
+    """JSON that can't end the element it stands in."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _escaped(text: str) -> str:
+    return html.escape(plain(text))
+
+
+# --- data of the plots ----------------------------------------------------------------------------------------
+def _limit(results: Sequence[SimulationResult]) -> int:
+    """The points that each line may have, so that all of them together have no more than `POINTS`."""
+    lines = sum(len(panel.lines) for result in results for panel in panels(result, FEWEST))
+    return min(MOST, max(FEWEST, POINTS // max(1, lines)))
+
+
+def _data(comparison: Comparison, limit: int) -> dict[str, Any]:
+    """What page.js draws, as plain text: it escapes what it shows."""
+    result = comparison.result
+    return {
+        "start": round(result.start.timestamp() * 1000),
+        "duration": result.duration,
+        "warmUp": result.warm_up,
+        "step": next((one.series.step for one in result.policies), result.step),
+        "policies": [
+            {
+                "name": short(name, LONGEST_NAME),
+                "colour": colour(at),
+                "dash": dash(at),
+                "cost": one.cost,
+                "beaten": bool(one.beaten_by),
+                "unmet": 100 * one.policy.totals.unmet_demand_share,
+            }
+            for at, (name, one) in enumerate(zip(names(result), comparison.standings, strict=True))
+        ],
+        "panels": [
+            {"title": panel.title, "unit": panel.unit, "lines": [_line(line) for line in panel.lines]}
+            for panel in panels(result, limit)
+        ],
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "policy": line.policy,
+        "dash": line.dash,
+        "steps": line.steps,
+        "x": line.indices,
+        "y": line.values,
+    }
+
+
+# --- text -----------------------------------------------------------------------------------------------------
+def _contents(comparisons: Sequence[Comparison]) -> str:
+    """Where several scenarios stand; nothing for one."""
+    if len(comparisons) < 2:
+        return ""
+    entries = "".join(
+        f'<li><a href="#scenario-{number}">{_escaped(one.result.name)}</a></li>'
+        for number, one in enumerate(comparisons)
+    )
+    return f"<nav><ul>{entries}</ul></nav>\n"
+
+
+def _section(number: int, comparison: Comparison, listed: int) -> str:
+    result = comparison.result
+    described = f"<p class=description>{_escaped(result.description)}</p>\n" if result.description else ""
+    remarks = "".join(f"<li>{_escaped(note)}</li>" for note in notes(result))
+    sentences = "".join(f"<li>{_escaped(one)}</li>" for one in conclusion(comparison))
+    return "".join(
+        (
+            f'<section id="scenario-{number}">\n<header>\n<h1>{_escaped(result.name)}</h1>\n',
+            described,
+            f"<p class=facts>{_escaped(facts(result))}<br>{_escaped(priced(comparison))}</p>\n</header>\n",
+            _card("Conclusion", f"<ul class=conclusion>{sentences}</ul>"),
+            f"<ul class=note>{remarks}</ul>\n" if remarks else "",
+            _card(
+                "Comparison",
+                f"{_comparison(comparison, VERDICT)}\n<p class=hint><b>Bold</b>: no policy beats it on cost and unmet "
+                "demand together. The mouse on a column's head shows what it means.</p>",
+            ),
+            _card(
+                "Cost and unmet demand",
+                "<p class=hint>Lower left is better. Filled: no policy beats it on both.</p>"
+                f'<div class=plot id="cost-{number}"></div>',
+            ),
+            _card(
+                "Over time",
+                "<p class=hint>Drag to zoom, double-click to see all. A policy's name shows or hides it.</p>"
+                f'<div class=plot id="time-{number}"></div>',
+            ),
+            _card("What costs and restarts are made of", _comparison(comparison, RESOURCES)),
+            _reactions(result),
+            _events(number, result, listed),
+            "</section>\n",
+        )
+    )
+
+
+def _card(title: str, body: str) -> str:
+    return f"<article>\n<h2>{title}</h2>\n{body}\n</article>\n"
+
+
+def _swatch(policy: int, name: str) -> str:
+    """A policy's name with its colour and its number."""
+    style = f"background:{colour(policy)}"
+    return f'<span class=swatch style="{style}"></span>{policy + 1} {_escaped(short(name, LONGEST_NAME))}'
+
+
+def _head(policy: int, name: str) -> str:
+    """A policy's name as the head of a row."""
+    return f"<th scope=row>{_swatch(policy, name)}</th>"
+
+
+def _comparison(comparison: Comparison, figures: Sequence[Figure]) -> str:
+    """A table of these figures, a row per policy."""
+    begins = [at == 0 or one.group != figures[at - 1].group for at, one in enumerate(figures)]
+    groups = [len(list(members)) for _, members in groupby(figures, key=lambda one: one.group)]
+    heads = [one.group for one, first in zip(figures, begins, strict=True) if first]
+    top = "".join(
+        f"<th colspan={count} scope=colgroup>{group}</th>" for group, count in zip(heads, groups, strict=True)
+    )
+    under = "".join(
+        f'<th scope=col{" class=first" * first} title="{figure.meaning}">{figure.name}</th>'
+        for figure, first in zip(figures, begins, strict=True)
+    )
+    cells = columns(comparison, figures)
+    rows = []
+    for at, one in enumerate(comparison.standings):
+        row = "".join(
+            f"<td{' class=first' * first}>{html.escape(column[at])}</td>"
+            for column, first in zip(cells, begins, strict=True)
+        )
+        marked = " class=unbeaten" * (not one.beaten_by)
+        rows.append(
+            f"<tr{marked}>{_head(at, one.policy.name)}<td class=kind>{one.policy.kind}</td>{row}</tr>\n"
+        )
+    return (
+        "<div class=wide><table class=figures>\n<thead><tr><th colspan=2></th>"
+        f"{top}</tr>\n<tr><th scope=col>policy</th><th scope=col class=kind>kind</th>{under}</tr></thead>\n"
+        f"<tbody>\n{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _reactions(result: SimulationResult) -> str:
+    if not any(policy.reactions for policy in result.policies):
+        return ""
+    head = "".join(f'<th scope=col title="{meaning}">{name}</th>' for name, meaning, _ in PHASES)
+    rows = "".join(
+        f"<tr>{_head(at, policy.name)}{''.join(f'<td>{cell}</td>' for cell in reactions(policy))}</tr>\n"
+        for at, policy in enumerate(result.policies)
+    )
+    return _card(
+        "The HPA's answer to a rise of the load",
+        "<p class=hint>Median / longest of the rises in which a phase was reached.</p>"
+        "<div class=wide><table class=figures><thead><tr><th scope=col>policy</th><th scope=col>rises</th>"
+        f"<th scope=col>answered</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>",
+    )
+
+
+# --- events ---------------------------------------------------------------------------------------------------
+def _events(number: int, result: SimulationResult, most: int) -> str:
+    """The list of all policies' events in order of time, `most` of each, with what filters it. page.js marks them."""
+    listed = sorted(
+        (
+            (event.time, at, event)
+            for at, one in enumerate(result.policies)
+            for event in choose(one.events, most)
+        ),
+        key=lambda entry: entry[:2],
+    )
+    if not listed:
+        return _card("Events", "<p class=hint>None.</p>")
+    happened = sum(len(one.events) + one.dropped_events for one in result.policies)
+    rest = happened - len(listed)
+    cut = f"<p class=hint>{rest:,} more are not listed.</p>" if rest else ""
+    rows = "".join(_event(result, at, event) for _, at, event in listed)
+    return _card(
+        "Events",
+        f"{_filters(number, result, sorted({event.kind for _, _, event in listed}))}\n"
+        f'<div class=tall><table class=events id="events-{number}"><thead><tr><th scope=col>time</th>'
+        "<th scope=col>policy</th><th scope=col>kind</th><th scope=col>reason</th>"
+        f"<th scope=col>message</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>{cut}",
+    )
+
+
+def _filters(number: int, result: SimulationResult, kinds: Sequence[str]) -> str:
+    policies = "".join(
+        f"<option value={at}>{at + 1} {_escaped(short(name, LONGEST_NAME))}</option>"
+        for at, name in enumerate(names(result))
+    )
+    options = "".join(f'<option value="{_escaped(kind)}">{_escaped(kind)}</option>' for kind in kinds)
+    return (
+        f'<form class=filters data-of="events-{number}">'
+        f"<select name=policy aria-label=policy><option value=''>all policies</option>{policies}</select>"
+        f"<select name=kind aria-label=kind><option value=''>all kinds</option>{options}</select>"
+        "<input name=text type=search placeholder='reason or message' aria-label='reason or message'>"
+        "<output></output></form>"
+    )
+
+
+def _event(result: SimulationResult, at: int, event: SimulationEvent) -> str:
+    cells = "".join(
+        f"<td>{_escaped(text)}</td>"
+        for text in (event.kind, event.reason, short(event.message, LONGEST_MESSAGE))
+    )
+    time = when(result.start, event.time).replace("T", " ").removesuffix("Z")
+    policy = _swatch(at, result.policies[at].name)
+    return (
+        f'<tr data-policy={at} data-kind="{_escaped(event.kind)}" data-at={round(event.time, 3):g}>'
+        f"<td class=time>{time}</td><td>{policy}</td>{cells}</tr>\n"
+    )

@@ -1,0 +1,135 @@
+"""Types of a scenario's fields: lengths of time, fine amounts, numbers. Each is a way to read it.
+
+Amounts that are requested are whole millicores and bytes, rounded up; amounts that are used may be as fine as need be.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from hvpa.api.schema.base import SpecModel, fault
+from hvpa.api.schema.fields import Count
+from hvpa.api.values.duration import DurationError, parse_duration
+from hvpa.api.values.quantity import Resource, parse_cpu, parse_memory, parse_quantity
+
+MAX_REPLICAS: Final = 10_000
+"""Most replicas that a workload may begin with: each one is simulated."""
+_LONGEST_SECONDS: Final = 100 * 366 * 86400.0
+_DAYS: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})d(.*)", re.ASCII | re.DOTALL)
+_ANY_PERCENTAGE: Final = re.compile(r"(?:0|[1-9][0-9]{0,3})%", re.ASCII)
+_PERCENTAGE: Final = re.compile(r"(?:100|[1-9]?[0-9])%", re.ASCII)
+
+
+def _seconds(value: object) -> float:
+    """A Go duration, days before it allowed (`30d`, `1d12h`), in seconds."""
+    if not isinstance(value, str):
+        raise ValueError("must be a duration: a string such as 90s, 15m, 1h30m or 7d")
+    days = _DAYS.fullmatch(value)
+    seconds, rest = (float(days[1]) * 86400, days[2]) if days else (0.0, value)
+    if rest or days is None:
+        try:
+            seconds += parse_duration(rest) / dt.timedelta(seconds=1)
+        except DurationError:
+            raise ValueError(f"{value[:64]!r} is not a duration (such as 90s, 15m, 1h30m or 7d)") from None
+    if seconds > _LONGEST_SECONDS:
+        raise ValueError("must be at most a hundred years")
+    return seconds
+
+
+def _positive_seconds(value: object) -> float:
+    seconds = _seconds(value)
+    if seconds <= 0:
+        raise ValueError("must be longer than 0")
+    return seconds
+
+
+def _quantity(value: object) -> str | int | float:
+    """A quantity that is not negative; a number may have a fraction, as in a pod's resources."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("must be a quantity: a string or a number")
+    if parse_quantity(value) < 0:
+        raise ValueError("must not be negative")
+    return value
+
+
+def _millicores(value: object) -> int:
+    return parse_cpu(_quantity(value))
+
+
+def _bytes(value: object) -> int:
+    return parse_memory(_quantity(value))
+
+
+def _fine_millicores(value: object) -> float:
+    return float(parse_quantity(_quantity(value)) * 1000)
+
+
+def _fine_bytes(value: object) -> float:
+    return float(parse_quantity(_quantity(value)))
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("must be a number")
+    return float(value)
+
+
+def _some_pods(value: object) -> int | str:
+    if isinstance(value, str):
+        if _PERCENTAGE.fullmatch(value) is None:
+            raise ValueError("must be a number of pods, or a percentage from 0% to 100%")
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_REPLICAS:
+        raise ValueError("must be a number of pods, or a percentage such as 25%")
+    return value
+
+
+def _beyond(value: object) -> int | str:
+    if isinstance(value, str) and value.endswith("%"):
+        if _ANY_PERCENTAGE.fullmatch(value) is None:
+            raise ValueError("must be an amount of CPU, or a percentage of the request such as 20%")
+        return value
+    return _millicores(value)
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+PositiveSeconds = Annotated[float, BeforeValidator(_positive_seconds)]
+Millicores = Annotated[int, BeforeValidator(_millicores)]
+Beyond = Annotated[int | str, BeforeValidator(_beyond)]
+Bytes = Annotated[int, BeforeValidator(_bytes)]
+FineMillicores = Annotated[float, BeforeValidator(_fine_millicores)]
+FineBytes = Annotated[float, BeforeValidator(_fine_bytes)]
+Factor = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e12, allow_inf_nan=False)]
+Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
+SomePods = Annotated[int | str, BeforeValidator(_some_pods)]
+Replicas = Annotated[Count, Field(le=MAX_REPLICAS)]
+Label = Annotated[
+    str, StringConstraints(strict=True, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+]
+"""A name that Kubernetes takes for a container, a workload or a namespace (RFC 1123)."""
+PlainText = Annotated[str, StringConstraints(strict=True, max_length=10_000)]
+Column = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=253)]
+FileName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=4096)]
+
+
+class Amounts(SpecModel):
+    """CPU in millicores and memory in bytes."""
+
+    cpu: Millicores | None = None
+    memory: Bytes | None = None
+
+    def by_resource(self) -> dict[Resource, int]:
+        """Those that are set."""
+        amounts: dict[Resource, int | None] = {"cpu": self.cpu, "memory": self.memory}
+        return {resource: amount for resource, amount in amounts.items() if amount is not None}
+
+
+def check_limits(requests: Amounts, limits: Amounts, *at: str) -> None:
+    """Raise the `fault` of a request above its limit."""
+    for resource, limit in limits.by_resource().items():
+        if requests.by_resource().get(resource, 0) > limit:
+            raise fault("must not be less than the request", *at, resource)

@@ -1,0 +1,243 @@
+"""Reading a scenario: from its YAML file, and the files that this one names, to what the engine runs.
+
+What belongs here: the way from the file to a `Scenario`. The file's form is in `schema`, loads in `loads…`,
+policies in `policies`. Whatever is wrong is a `ScenarioError`: one line with file, line and field.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from hvpa.api.schema.base import FieldError, field_errors
+from hvpa.api.values.duration import format_duration
+from hvpa.recommend.hpa.controller import HpaSettings
+from hvpa.recommend.vpa.recommender import VpaSettings
+from hvpa.simulate.errors import ScenarioError
+from hvpa.simulate.load.csv import read_csv
+from hvpa.simulate.load.formula import Formula, FormulaError
+from hvpa.simulate.load.prometheus import read_range
+from hvpa.simulate.load.series import Record, StepLoad, computed, gaps, scaled, steps_of
+from hvpa.simulate.model import (
+    ContainerModel,
+    Controllers,
+    MetricsModel,
+    NodeModel,
+    Scenario,
+    WorkloadModel,
+)
+from hvpa.simulate.scenario.files import Unreadable, read_text
+from hvpa.simulate.scenario.policies import read_policies
+from hvpa.simulate.scenario.schema import (
+    ControllersModel,
+    LoadModel,
+    ScenarioContainer,
+    ScenarioModel,
+    ScenarioWorkload,
+    VpaController,
+)
+from hvpa.simulate.scenario.yaml import Source, read_documents
+
+__all__ = ["MAX_STEPS", "ScenarioError", "load_scenario"]
+
+MAX_STEPS: Final = 5_000_000
+"""Most steps of a scenario: two years at 15 s. A step takes some 200 bytes of what is recorded."""
+_MAX_VALUES: Final = 50_000_000
+"""Most values of a record that are walked along, repeats counted."""
+_DEFAULT_START: Final = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+_UNKNOWN_FIELD: Final = "unknown field"
+_HOUR: Final = 3600.0
+_MIB: Final = 1024.0 * 1024.0
+
+
+def load_scenario(path: Path, seed: int) -> Scenario:
+    """The scenario of this file; its load's noise comes from `seed`.
+
+    Raises ScenarioError, whose text is one line that names file, line and field.
+    """
+    source = _read(path)
+    try:
+        model = ScenarioModel.model_validate(source.content, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise _first(source, field_errors(error)) from None
+    times = _times(source, path.parent, model)
+    workload = _workload(model.workload)
+    read = read_policies(source, path.parent, model.policies, workload)
+    load = _steps(source, model, times, seed)
+    return Scenario(
+        name=model.name,
+        description=model.description,
+        start=times.start,
+        duration=times.duration,
+        step=model.step,
+        load=load,
+        workload=workload,
+        policies=read.policies,
+        nodes=NodeModel(**model.nodes.model_dump()),
+        metrics=MetricsModel(**model.metrics.model_dump()),
+        controllers=_controllers(model.controllers),
+        warm_up=model.warm_up,
+        notes=(*(() if times.record is None else gaps(times.record)), *read.notes),
+    )
+
+
+def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
+    """The problem to tell: an unknown field before all else, since a field that is missing may be it, misspelt; and
+    what is wrong within a field before what is wrong with it as a whole, which may only follow from that."""
+
+    def rank(problem: FieldError) -> tuple[bool, bool, int]:
+        whole = any(one.path.startswith((f"{problem.path}.", f"{problem.path}[")) for one in problems)
+        return problem.message != _UNKNOWN_FIELD, whole, source.line(problem.path)
+
+    first = min(problems, key=rank)
+    return source.refuse(first.path, first.message)
+
+
+def _read(path: Path) -> Source:
+    try:
+        documents = read_documents(str(path), read_text(path))
+    except Unreadable as error:
+        raise ScenarioError(str(error)) from None
+    if len(documents) != 1:
+        raise ScenarioError(f"{path}:1: must hold one scenario, and holds {len(documents) or 'nothing'}")
+    (source,) = documents
+    if not isinstance(source.content, dict):
+        raise source.refuse("", "a scenario must be an object with name, load, workload and policies")
+    return source
+
+
+# --- load and times -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """When the scenario begins and how long it takes (seconds), with the record that says so, if one does."""
+
+    start: dt.datetime
+    duration: float
+    record: Record | None
+
+
+def _times(source: Source, folder: Path, model: ScenarioModel) -> _Times:
+    record = _record(source, folder, model.load)
+    start, duration = model.start, model.duration
+    if record is not None:
+        start = start or dt.datetime.fromtimestamp(record.times[0], dt.UTC)
+        duration = duration or record.length
+        if duration > record.length and not model.load.repeat:
+            length = _told(record.length)
+            raise source.refuse(
+                "duration",
+                f"is longer than the recorded load ({length}): repeat: true in load starts it again",
+            )
+    if duration is None:
+        raise source.refuse("duration", "is required with a formula")
+    times = _Times(start or _DEFAULT_START, duration, record)
+    _check_times(source, model, times)
+    return times
+
+
+def _check_times(source: Source, model: ScenarioModel, times: _Times) -> None:
+    duration, record = times.duration, times.record
+    if duration / model.step > MAX_STEPS:
+        raise source.refuse("step", f"{_told(duration)} would be more than {MAX_STEPS} steps")
+    if model.step > duration:
+        raise source.refuse("step", f"must not be longer than the duration ({_told(duration)})")
+    if model.warm_up >= duration:
+        raise source.refuse("warmUp", f"must be shorter than the duration ({_told(duration)})")
+    if math.ceil(model.warm_up / model.step) >= math.ceil(duration / model.step):
+        raise source.refuse("warmUp", "leaves no whole step to count: make it shorter, or step smaller")
+    if record is not None and duration / record.usual_step > _MAX_VALUES:
+        raise source.refuse(
+            "load.repeat", f"{_told(duration)} would be more than {_MAX_VALUES} recorded values"
+        )
+    try:
+        times.start + dt.timedelta(seconds=duration)
+    except OverflowError:
+        raise source.refuse("start", "the scenario would end after the year 9999") from None
+
+
+def _record(source: Source, folder: Path, load: LoadModel) -> Record | None:
+    """The recorded series, None for a formula."""
+    named = load.csv or load.prometheus
+    if named is None:
+        return None
+    file = folder / named.file
+    try:
+        text = read_text(file)
+    except Unreadable as error:
+        raise source.refuse(f"load.{'csv' if load.csv else 'prometheus'}.file", str(error)) from None
+    if load.csv is not None:
+        return read_csv(str(file), text, load.csv.timestamp, load.csv.value)
+    assert load.prometheus is not None
+    return read_range(str(file), text, load.prometheus.series, load.prometheus.sum)
+
+
+def _steps(source: Source, model: ScenarioModel, times: _Times, seed: int) -> StepLoad:
+    """The load at each step."""
+    count = math.ceil(times.duration / model.step)
+    load = model.load
+    if times.record is not None:
+        values = steps_of(times.record, model.step, count, load.repeat)
+        return StepLoad(scaled(values, load.scale, load.noise, seed), model.step)
+    try:
+        values = computed(Formula(load.formula or ""), model.step, count)
+        return StepLoad(scaled(values, load.scale, load.noise, seed), model.step)
+    except FormulaError as error:
+        raise source.refuse("load.formula", str(error)) from None
+
+
+def _told(seconds: float) -> str:
+    return format_duration(dt.timedelta(seconds=round(seconds, 3)))
+
+
+# --- the rest -------------------------------------------------------------------------------------------------------
+def _workload(model: ScenarioWorkload) -> WorkloadModel:
+    return WorkloadModel(
+        kind=model.kind,
+        name=model.name,
+        namespace=model.namespace,
+        replicas=model.replicas,
+        containers=tuple(_container(one) for one in model.containers),
+        start_up=model.start_up,
+        max_surge=model.max_surge,
+        max_unavailable=model.max_unavailable,
+        resize=model.resize,
+    )
+
+
+def _container(model: ScenarioContainer) -> ContainerModel:
+    return ContainerModel(
+        name=model.name,
+        requests=model.requests.by_resource(),
+        limits=model.limits.by_resource(),
+        cpu_base=model.cpu.base,
+        cpu_per_unit=model.cpu.per_unit,
+        memory_base=model.memory.base,
+        memory_per_unit=model.memory.per_unit,
+        memory_leak=model.memory.leak_per_hour / _HOUR,
+    )
+
+
+def _controllers(model: ControllersModel) -> Controllers:
+    return Controllers(
+        hpa=HpaSettings(**model.hpa.model_dump(exclude={"offset"})),
+        vpa=_vpa_settings(model.vpa),
+        hpa_offset=model.hpa.offset,
+        vpa_period=model.vpa.period,
+        updater_period=model.vpa.updater_period,
+    )
+
+
+def _vpa_settings(model: VpaController) -> VpaSettings:
+    """The flags that are set, in the settings' units."""
+    flags: dict[str, Any] = model.model_dump(exclude={"period", "updater_period"}, exclude_none=True)
+    if "pod_min_cpu" in flags:
+        flags["pod_min_cpu_millicores"] = flags.pop("pod_min_cpu")
+    if "pod_min_memory" in flags:
+        flags["pod_min_memory_mb"] = flags.pop("pod_min_memory") / _MIB
+    return VpaSettings(**flags)

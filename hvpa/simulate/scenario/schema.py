@@ -1,0 +1,248 @@
+"""The form of a scenario's file: its fields, their defaults, and what they may hold. docs/simulate.md explains each.
+
+What belongs here: what can be judged from the fields alone. What the files that a scenario names hold is judged where
+they are read.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from hvpa.api.schema.base import SpecModel, fault
+from hvpa.api.schema.fields import LIST_LENGTH, Flag, PositiveCount, Timestamp
+from hvpa.simulate.model import ResizeMode
+from hvpa.simulate.scenario.fields import (
+    Amounts,
+    Beyond,
+    Bytes,
+    Column,
+    Factor,
+    FileName,
+    FineBytes,
+    FineMillicores,
+    Fraction,
+    Label,
+    Millicores,
+    PlainText,
+    PositiveSeconds,
+    Replicas,
+    Seconds,
+    SomePods,
+    check_limits,
+)
+from hvpa.simulate.scenario.policy_schema import PolicyModel
+
+
+# --- the load -------------------------------------------------------------------------------------------------------
+class CsvLoad(SpecModel):
+    """A CSV file with a header."""
+
+    file: FileName
+    timestamp: Column = "timestamp"
+    value: Column = "value"
+
+
+def _series(value: object) -> object:
+    """A series' number in the answer, or labels that only it has."""
+    if isinstance(value, dict) and value and all(isinstance(one, str) for one in value.values()):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("must be the series' number (0 is the first), or labels with their values as text")
+    return value
+
+
+class PrometheusLoad(SpecModel):
+    """What Prometheus' /api/v1/query_range answered."""
+
+    file: FileName
+    series: Annotated[Any, BeforeValidator(_series)] = None
+    sum: Flag = False
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        if self.sum and self.series is not None:
+            raise fault("choose one series, or sum all: not both", "sum")
+        return self
+
+
+def _number_as_text(value: object) -> object:
+    """A constant load is a formula, also without quotes."""
+    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class LoadModel(SpecModel):
+    """The load over time, from exactly one source."""
+
+    csv: CsvLoad | None = None
+    formula: Annotated[PlainText | None, BeforeValidator(_number_as_text)] = None
+    prometheus: PrometheusLoad | None = None
+    scale: Factor = 1.0
+    noise: Fraction = 0.0
+    repeat: Flag = False
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if sum(source is not None for source in (self.csv, self.formula, self.prometheus)) != 1:
+            raise fault("needs exactly one of csv, formula and prometheus")
+        if self.repeat and self.formula is not None:
+            raise fault("is for recorded loads: a formula has no end", "repeat")
+        return self
+
+
+# --- the workload and where it runs ---------------------------------------------------------------------------------
+class CpuUse(SpecModel):
+    """CPU of a container: without any load, and for each unit of it. Millicores."""
+
+    base: FineMillicores = 0.0
+    per_unit: FineMillicores = 0.0
+
+
+class MemoryUse(SpecModel):
+    """Memory of a container: without any load, for each unit of it, and what is never given back. Bytes."""
+
+    base: FineBytes = 0.0
+    per_unit: FineBytes = 0.0
+    leak_per_hour: FineBytes = 0.0
+
+
+class ScenarioContainer(SpecModel):
+    """A container: what it is given, and what it uses."""
+
+    name: Label
+    requests: Amounts = Amounts()
+    limits: Amounts = Amounts()
+    cpu: CpuUse = CpuUse()
+    memory: MemoryUse = MemoryUse()
+
+    @model_validator(mode="after")
+    def _limits_above_requests(self) -> Self:
+        check_limits(self.requests, self.limits, "limits")
+        return self
+
+
+class ScenarioWorkload(SpecModel):
+    """The workload that is scaled."""
+
+    kind: Literal["Deployment", "StatefulSet"] = "Deployment"
+    name: Label
+    namespace: Label = "default"
+    replicas: Replicas = 1
+    start_up: Seconds = 0.0
+    max_surge: SomePods = "25%"
+    max_unavailable: SomePods = "25%"
+    resize: ResizeMode = "Recreate"
+    containers: Annotated[tuple[ScenarioContainer, ...], Field(min_length=1, max_length=LIST_LENGTH)]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        seen: set[str] = set()
+        for index, container in enumerate(self.containers):
+            if container.name in seen:
+                raise fault("is the name of another container too", "containers", index, "name")
+            seen.add(container.name)
+        return self
+
+    @model_validator(mode="after")
+    def _rollouts_can_proceed(self) -> Self:
+        given = self.model_fields_set & {"max_surge", "max_unavailable"}
+        if self.kind == "StatefulSet" and given:
+            raise fault(
+                "a StatefulSet replaces one pod at a time: maxSurge and maxUnavailable are a Deployment's"
+            )
+        if str(self.max_surge).rstrip("%") == "0" == str(self.max_unavailable).rstrip("%"):
+            raise fault("must not be 0 where maxSurge is 0", "maxUnavailable")
+        return self
+
+
+class Nodes(SpecModel):
+    """The nodes; without end where nothing is set."""
+
+    cpu: Millicores | None = None
+    memory: Bytes | None = None
+    headroom: Beyond | None = None
+    count: PositiveCount | None = None
+    start_up: Seconds = 0.0
+
+
+class Metrics(SpecModel):
+    """metrics-server."""
+
+    resolution: PositiveSeconds = 15.0
+    delay: Seconds = 0.0
+    offset: Seconds = 0.0
+
+
+# --- the controllers ------------------------------------------------------------------------------------------------
+class HpaController(SpecModel):
+    """kube-controller-manager's flags for HPAs; `offset` is when it first looks."""
+
+    sync_period: PositiveSeconds = 15.0
+    tolerance: Fraction = 0.1
+    downscale_stabilization: Seconds = 300.0
+    cpu_initialization_period: Seconds = 300.0
+    initial_readiness_delay: Seconds = 30.0
+    offset: Seconds = 0.0
+
+
+_Percentile = Annotated[Fraction, Field(gt=0)]
+
+
+class VpaController(SpecModel):
+    """Periods of the VPA's recommender and updater, and the recommender's flags. A flag that is not set here keeps the
+    default that it has in `hvpa.recommend.vpa.recommender.VpaSettings`."""
+
+    period: PositiveSeconds = 60.0
+    updater_period: PositiveSeconds = 60.0
+    safety_margin: Fraction | None = None
+    target_cpu_percentile: _Percentile | None = None
+    lower_bound_cpu_percentile: _Percentile | None = None
+    upper_bound_cpu_percentile: _Percentile | None = None
+    target_memory_percentile: _Percentile | None = None
+    lower_bound_memory_percentile: _Percentile | None = None
+    upper_bound_memory_percentile: _Percentile | None = None
+    confidence_interval_cpu: PositiveSeconds | None = None
+    confidence_interval_memory: PositiveSeconds | None = None
+    pod_min_cpu: Annotated[FineMillicores, Field(gt=0)] | None = None
+    pod_min_memory: Annotated[FineBytes, Field(gt=0)] | None = None
+    memory_aggregation_interval: PositiveSeconds | None = None
+    memory_aggregation_interval_count: Annotated[PositiveCount, Field(le=1000)] | None = None
+    cpu_half_life: PositiveSeconds | None = None
+    memory_half_life: PositiveSeconds | None = None
+    oom_bump_up_ratio: Annotated[Factor, Field(ge=1)] | None = None
+    oom_min_bump_up: Annotated[FineBytes, Field(gt=0)] | None = None
+
+
+class ControllersModel(SpecModel):
+    """The controllers around the workload."""
+
+    hpa: HpaController = HpaController()
+    vpa: VpaController = VpaController()
+
+
+# --- all of it ------------------------------------------------------------------------------------------------------
+class ScenarioModel(SpecModel):
+    """A scenario's file."""
+
+    name: Annotated[PlainText, Field(min_length=1, max_length=200)]
+    description: PlainText = ""
+    start: Timestamp | None = None
+    duration: PositiveSeconds | None = None
+    step: PositiveSeconds = 15.0
+    warm_up: Seconds = 0.0
+    load: LoadModel
+    workload: ScenarioWorkload
+    nodes: Nodes = Nodes()
+    metrics: Metrics = Metrics()
+    controllers: ControllersModel = ControllersModel()
+    policies: Annotated[tuple[PolicyModel, ...], Field(min_length=1, max_length=LIST_LENGTH)]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        seen: set[str] = set()
+        for index, policy in enumerate(self.policies):
+            if policy.name in seen:
+                raise fault("is the name of another policy too", "policies", index, "name")
+            seen.add(policy.name)
+        return self

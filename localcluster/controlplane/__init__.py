@@ -1,0 +1,1 @@
+"""The control plane itself: its programs, their flags and manifests, start and end."""

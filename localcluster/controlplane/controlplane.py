@@ -1,0 +1,287 @@
+"""A control plane of real programs on loopback, each a child process that is ended by its handle. Where the
+programs come from is `build.py`, their flags are `flags.py`."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import datetime as dt
+import os
+import shutil
+import socket
+import ssl
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Self
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from localcluster.client import rights
+from localcluster.client.api import KubeApi, wait_for
+from localcluster.client.audit import Audit
+from localcluster.client.kubeconfig import certificate_user, write_kubeconfig
+from localcluster.client.pki import Authority
+from localcluster.controlplane import flags, manifests
+from localcluster.controlplane.cluster import Cluster
+from localcluster.controlplane.flags import Files, Ports, Settings
+from localcluster.process import Process, free_port
+from localcluster.programs.build import Programs, build
+
+_MASTERS = "system:masters"
+# How the programs of the control plane log in; kwok, metrics-server and the recommender have every right,
+# since their rights are not what is tested.
+_USERS = {
+    "admin": ("admin", _MASTERS),
+    "kube-controller-manager": ("system:kube-controller-manager",),
+    "kube-scheduler": ("system:kube-scheduler",),
+    "kwok": ("kwok", _MASTERS),
+    "metrics-server": ("metrics-server", _MASTERS),
+    "vpa-recommender": ("vpa-recommender", _MASTERS),
+}
+
+
+class ControlPlane(Cluster):
+    """A cluster that this process owns. `full=False` leaves it at etcd and kube-apiserver: no controllers, so
+    a test writes the status of everything itself."""
+
+    def __init__(
+        self,
+        *,
+        full: bool = True,
+        settings: Settings | None = None,
+        programs: Programs | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """Nothing is started yet. `folder` keeps certificates, kubeconfigs and logs; a temporary one by
+        default."""
+        self.full = full
+        self.settings = settings or Settings()
+        self.programs = programs or build(full=full)
+        self._own_folder = folder is None
+        folder = folder or Path(tempfile.mkdtemp(prefix="hvpa-world-"))
+        folder.mkdir(parents=True, exist_ok=True)
+        self.logs = folder / "logs"
+        self.logs.mkdir(exist_ok=True)
+        self._ports = Ports(*(free_port() for _ in range(6)))
+        self._files = self._make_files(folder)
+        super().__init__(folder, folder / "admin.kubeconfig", self.programs["kubectl"])
+        self.processes = {name: self._process(name) for name in self._names()}
+        self.audit = Audit(self._files.audit_log, lambda: self.api)
+        self.circumstances = rights.Circumstances()
+        self._stopped = False
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return f"https://127.0.0.1:{self._ports.apiserver}"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate authority (PEM) that the API server's certificate is from."""
+        return self._files.authority
+
+    @property
+    def server_certificate(self) -> tuple[Path, Path]:
+        """Certificate and key that clients of this cluster trust on 127.0.0.1 (for the proxy)."""
+        return self._files.server.certificate, self._files.server.key
+
+    def start(self) -> None:
+        """Start everything and wait until it can be used; on failure everything is ended again."""
+        atexit.register(self.stop)
+        try:
+            self.processes["etcd"].start()
+            self.start_apiserver()
+            if self.full:
+                self._start_rest()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End all programs at once (there is nothing to save) and remove the folder when it was a temporary
+        one."""
+        if self._stopped:
+            return
+        self._stopped = True
+        atexit.unregister(self.stop)
+        for process in reversed(self.processes.values()):
+            process.kill()
+        if folder := os.environ.get(rights.VARIABLE):
+            rights.leave(Path(folder), self._files.audit_log, self.circumstances)
+        if self._own_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start_apiserver(self) -> None:
+        """Start the API server and wait until it is ready."""
+        began = dt.datetime.now(dt.UTC)
+        self.audit.restarted()
+        self.processes["kube-apiserver"].start()
+        self._await("kube-apiserver", lambda: self.api.raw("GET", "/readyz"), 120)
+        self.circumstances.starts.append((began, dt.datetime.now(dt.UTC)))
+
+    def stop_apiserver(self, *, graceful: bool = True) -> None:
+        """End the API server: in order, as a node's drain does (it closes its watches), or by SIGKILL."""
+        process = self.processes["kube-apiserver"]
+        if graceful:
+            process.terminate(15)
+        else:
+            process.kill()
+
+    def restart_apiserver(self, *, graceful: bool = True, pause: float = 0) -> None:
+        """End the API server and start it again on the same port with the same data, `pause` seconds
+        apart."""
+        self.stop_apiserver(graceful=graceful)
+        time.sleep(pause)
+        self.start_apiserver()
+
+    @contextlib.contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """One program (a key of `processes`) is ended for the time of the block, such as `metrics-server`."""
+        process = self.processes[name]
+        process.kill()
+        try:
+            yield
+        finally:
+            if not self._stopped:
+                process.start()
+
+    def add_node(self, name: str, *, cpu: str | None = None, memory: str | None = None) -> None:
+        """Add a node and wait until it is ready."""
+        self.api.create(manifests.node(name, self.settings, cpu=cpu, memory=memory))
+        wait_for(lambda: _is_ready(self.api, name), 60, f"node {name} is ready")
+
+    def _make_files(self, folder: Path) -> Files:
+        self.pki = authority = Authority(folder / "pki")
+        front_proxy = Authority(folder / "front-proxy-pki", "hvpa-test-front-proxy")
+        accounts = folder / "pki" / "service-accounts.key"
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        accounts.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.TraditionalOpenSSL,
+                serialization.NoEncryption(),
+            )
+        )
+        files = Files(
+            etcd_data=folder / "etcd",
+            authority=authority.certificate,
+            server=authority.server("localhost"),
+            service_accounts=accounts,
+            front_proxy_authority=front_proxy.certificate,
+            front_proxy=front_proxy.client("front-proxy"),
+            audit_policy=folder / "audit-policy.yaml",
+            audit_log=self.logs / "audit.log",
+            kwok_config=folder / "kwok.yaml",
+        )
+        files.audit_policy.write_text(manifests.audit_policy())
+        if self.full:
+            files.kwok_config.write_text(manifests.kwok_config(self.programs))
+        for name, user in _USERS.items():
+            identity = certificate_user(authority.client(*user))
+            write_kubeconfig(folder / f"{name}.kubeconfig", self.server, files.authority, identity)
+        return files
+
+    def _names(self) -> list[str]:
+        bare = ["etcd", "kube-apiserver"]
+        rest = ["kwok", "kube-controller-manager", "kube-scheduler", "metrics-server", "vpa-recommender"]
+        return bare + rest if self.full else bare
+
+    def _process(self, name: str) -> Process:
+        kubeconfig = self.folder / f"{name}.kubeconfig"
+        ports, files, settings = self._ports, self._files, self.settings
+        arguments: dict[str, Callable[[], list[str]]] = {
+            "etcd": lambda: flags.etcd(ports, files),
+            "kube-apiserver": lambda: flags.apiserver(ports, files, settings),
+            "kwok": lambda: flags.kwok(kubeconfig, ports, files),
+            "kube-controller-manager": lambda: flags.controller_manager(kubeconfig, files, settings),
+            "kube-scheduler": lambda: flags.scheduler(kubeconfig),
+            "metrics-server": lambda: flags.metrics_server(kubeconfig, ports, files, settings),
+            "vpa-recommender": lambda: flags.recommender(kubeconfig, ports, settings),
+        }
+        # Neither proxies nor configuration of the user's home reach the programs.
+        environment = {"HOME": str(self.folder), "PATH": os.environ.get("PATH", "")}
+        argv: list[str | Path] = [self.programs[name], *arguments[name]()]
+        return Process(name, argv, self.logs / f"{name}.log", env=environment, cwd=self.folder)
+
+    def _start_rest(self) -> None:
+        for name in ("kwok", "kube-controller-manager", "kube-scheduler"):
+            self.processes[name].start()
+        crds = [d for d in yaml.safe_load_all(self.programs.shared["vpa-crd.yaml"].read_text()) if d]
+        for document in crds:
+            self.api.apply(document)
+        nodes = [f"node-{number}" for number in range(self.settings.nodes)]
+        for name in nodes:
+            self.api.create(manifests.node(name, self.settings))
+        self._await("kwok", lambda: all(_is_ready(self.api, name) for name in nodes), 120)
+        self._warm_up(nodes[0])
+        self.processes["metrics-server"].start()
+        for document in crds:
+            self.await_crd(document["metadata"]["name"])
+        self.processes["vpa-recommender"].start()
+        self._await("metrics-server", lambda: _listens(self._ports.metrics), 120)
+        for document in manifests.metrics_api(self._ports.metrics):
+            self.api.create(document)
+        self._await("metrics-server", lambda: self.api.list("NodeMetrics") is not None, 120)
+
+    def _warm_up(self, node: str) -> None:
+        """Ask the kubelet for the usage of a pod once: KWOK fills its cache of pods at the first question,
+        and answers that one without pods."""
+        name, namespace = "warm-up", "default"
+        self.api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": namespace},
+                "spec": {
+                    "nodeName": node,
+                    "containers": [{"name": name, "image": name}],
+                    "terminationGracePeriodSeconds": 0,
+                },
+            }
+        )
+        url = f"https://127.0.0.1:{self._ports.kubelet}/metrics/nodes/{node}/metrics/resource"
+        tls = ssl.create_default_context(cafile=self.authority)
+
+        def shown() -> bool:
+            with urllib.request.urlopen(url, timeout=5, context=tls) as answer:
+                return f'pod="{name}"'.encode() in answer.read()
+
+        self._await("kwok", shown, 120)
+        self.api.delete("Pod", name, namespace, grace=0)
+
+    def _await(self, name: str, ready: Callable[[], object], timeout: float) -> None:
+        """Wait for a program to do its work; raises `RuntimeError` with the end of its log when it
+        doesn't."""
+        process = self.processes[name]
+
+        def check() -> bool:
+            if not process.alive:
+                raise RuntimeError(f"{name} ended with {process.returncode}:\n{process.tail()}")
+            return bool(ready())
+
+        try:
+            wait_for(check, timeout, f"{name} is ready", interval=0.05)
+        except TimeoutError as error:
+            raise RuntimeError(f"{error}\n{process.tail()}") from error
+
+
+def _is_ready(api: KubeApi, node: str) -> bool:
+    conditions = api.get("Node", node).get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _listens(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True

@@ -1,0 +1,30 @@
+"""What a test does to etcd behind the API server's back, over its JSON gateway."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from typing import Any
+
+from localcluster.controlplane.controlplane import ControlPlane
+
+_ANY_KEY = "AA=="
+_FLAG = "--listen-client-urls="
+
+
+def compact(plane: ControlPlane) -> int:
+    """Forget all revisions but the present one, which is returned: whoever asks for an older one is told that it is too
+    old."""
+    revision = int(_ask(plane, "range", {"key": _ANY_KEY})["header"]["revision"])
+    _ask(plane, "compaction", {"revision": revision, "physical": True})
+    return revision
+
+
+def _ask(plane: ControlPlane, what: str, question: dict[str, object]) -> dict[str, Any]:
+    address = next(
+        flag.removeprefix(_FLAG) for flag in plane.processes["etcd"].argv if flag.startswith(_FLAG)
+    )
+    request = urllib.request.Request(f"{address}/v3/kv/{what}", json.dumps(question).encode())
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found

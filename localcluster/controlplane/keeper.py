@@ -1,0 +1,256 @@
+"""A control plane that stays when the command that started it has ended: a background process, the keeper,
+owns it by handle like a test does, and is asked over loopback to start further programs, to end them, or to
+end itself. So nobody ever ends a process by its name or by a number out of a file."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.flags import Settings
+from localcluster.process import Process, free_port
+from localcluster.programs.build import Programs
+from localcluster.programs.toolchain import cache_folder
+
+Json = dict[str, Any]
+
+
+class KeeperError(Exception):
+    """The keeper could not be started, or did not do what it was asked."""
+
+
+def state_folder() -> Path:
+    """Where the control plane that stays keeps its files; HVPA_CLUSTER_FOLDER sets another."""
+    return Path(os.environ.get("HVPA_CLUSTER_FOLDER") or cache_folder() / "cluster")
+
+
+def _state_file() -> Path:
+    return state_folder() / "state.json"
+
+
+def running() -> Json | None:
+    """What is known of the control plane that runs: `kubeconfig`, `programs` (their folder), `logs`; None
+    where none runs."""
+    try:
+        state: Json = json.loads(_state_file().read_text())
+        ask({"do": "ping"}, state)
+    except (OSError, ValueError, KeeperError):
+        return None
+    return state
+
+
+def up(*, full: bool = True, timeout: float = 240) -> Json:
+    """Start a control plane that stays, unless one runs already; what `running` says of it. The programs must
+    have been built. Raises `KeeperError`."""
+    with _starting() as folder:
+        return running() or _start_keeper(folder, full, timeout)
+
+
+@contextlib.contextmanager
+def host(programs: Programs) -> Iterator[ControlPlane]:
+    """A control plane that is found like one that `up` started, with this process as its keeper for the
+    length of the block; who asks to end it has this process sent SIGTERM. Raises `KeeperError` where one runs
+    already."""
+    with contextlib.ExitStack() as stack:
+        with _starting():
+            if state := running():
+                raise KeeperError(
+                    f"a control plane runs already, its kubeconfig is {state['kubeconfig']}; "
+                    "end it first: make cluster-down"
+                )
+            world, serve = stack.enter_context(_kept(full=True, programs=programs))
+
+        def answer() -> None:
+            serve()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=answer, name="keeper", daemon=True).start()
+        yield world
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[Path]:
+    """For the length of the block nobody else starts a control plane that stays; the folder for it."""
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+def _start_keeper(folder: Path, full: bool, timeout: float) -> Json:
+    _state_file().unlink(missing_ok=True)
+    log = folder / "keeper.log"
+    argv = [sys.executable, "-m", "localcluster", "keep", *([] if full else ["--bare"])]
+    with log.open("wb") as output:
+        keeper = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=Path(__file__).resolve().parents[2],
+        )
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if keeper.poll() is not None:
+            raise KeeperError(f"the control plane did not start:\n{log.read_text()}")
+        state = running()
+        if state:
+            return state
+        time.sleep(0.1)
+    keeper.kill()
+    raise KeeperError(f"the control plane was not ready within {timeout:g} s; see {log}")
+
+
+def down() -> bool:
+    """End the control plane that stays and all that was started beside it; False where none runs."""
+    state = running()
+    if state is None:
+        return False
+    ask({"do": "stop"}, state)
+    # The keeper takes its file back when everything has ended.
+    wait_for(lambda: not _state_file().exists(), 60, "the control plane ends")
+    return True
+
+
+def start_beside(
+    name: str, argv: list[str], *, env: dict[str, str] | None = None, cwd: str | None = None
+) -> Path:
+    """Start a program that lives as long as the control plane (the demo's operator, when it stays); its
+    log."""
+    state = running()
+    if state is None:
+        raise KeeperError("no control plane runs")
+    return Path(str(ask({"do": "start", "name": name, "argv": argv, "env": env, "cwd": cwd}, state)["log"]))
+
+
+def end_beside(name: str) -> None:
+    """End a program of `start_beside`."""
+    state = running()
+    if state is None:
+        raise KeeperError("no control plane runs")
+    ask({"do": "end", "name": name}, state)
+
+
+def ask(question: Json, state: Json) -> Json:
+    """One question to the keeper, one line of JSON each way. Raises `KeeperError` or `OSError`."""
+    with socket.create_connection(("127.0.0.1", int(state["port"])), timeout=30) as connection:
+        connection.sendall(json.dumps(question | {"secret": state["secret"]}).encode() + b"\n")
+        with connection.makefile("rb") as lines:
+            line = lines.readline()
+    if not line:
+        raise KeeperError("the keeper closed the connection")
+    answer: Json = json.loads(line)
+    if "error" in answer:
+        raise KeeperError(str(answer["error"]))
+    return answer
+
+
+def keep(*, full: bool = True) -> None:
+    """Be the keeper: start the control plane, answer questions until one says stop."""
+    with _kept(full=full) as (_, serve):
+        serve()
+
+
+@contextlib.contextmanager
+def _kept(
+    *, full: bool, programs: Programs | None = None
+) -> Iterator[tuple[ControlPlane, Callable[[], None]]]:
+    """The control plane, and what answers questions until one says stop."""
+    folder = state_folder()
+    beside: dict[str, Process] = {}
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        stack.callback(lambda: _state_file().unlink(missing_ok=True))
+        world = stack.enter_context(
+            ControlPlane(full=full, settings=Settings(), programs=programs, folder=folder / "run")
+        )
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", free_port())))
+        stack.callback(_kill_all, beside)
+        state = {
+            "port": listener.getsockname()[1],
+            "secret": secrets.token_hex(16),
+            "kubeconfig": str(world.kubeconfig),
+            "programs": str(world.programs["kubectl"].parent),
+            "logs": str(world.logs),
+            "full": full,
+        }
+        _write_state(state)
+
+        def serve() -> None:
+            while _serve_one(listener, state, beside, world.logs):
+                pass
+
+        yield world, serve
+
+
+def _kill_all(processes: dict[str, Process]) -> None:
+    for process in processes.values():
+        process.kill()
+
+
+def _write_state(state: Json) -> None:
+    temporary = _state_file().with_suffix(".tmp")
+    temporary.touch(mode=0o600)
+    temporary.write_text(json.dumps(state))
+    temporary.replace(_state_file())
+
+
+def _serve_one(listener: socket.socket, state: Json, beside: dict[str, Process], logs: Path) -> bool:
+    """Answer one question; whether to go on."""
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rwb") as lines, contextlib.suppress(OSError):
+        connection.settimeout(5)
+        try:
+            question = json.loads(lines.readline())
+            if question["secret"] != state["secret"]:
+                raise KeeperError("wrong secret")
+            answer = _answer(question, beside, logs)
+        except (KeeperError, ValueError, KeyError, TypeError) as error:
+            question, answer = {}, {"error": str(error)}
+        going_on: bool = question.get("do") != "stop"
+        if not going_on:
+            _kill_all(beside)
+        lines.write(json.dumps(answer).encode() + b"\n")
+        lines.flush()
+        return going_on
+    return True
+
+
+def _answer(question: Json, beside: dict[str, Process], logs: Path) -> Json:
+    name = str(question.get("name", ""))
+    match question["do"]:
+        case "ping" | "stop":
+            return {}
+        case "start":
+            if name in beside:
+                beside[name].kill()
+            env = question["env"]
+            environment = None if env is None else {**os.environ, **env}
+            cwd = Path(question["cwd"]) if question["cwd"] else None
+            beside[name] = Process(name, question["argv"], logs / f"{name}.log", env=environment, cwd=cwd)
+            beside[name].start()
+            return {"log": str(beside[name].log)}
+        case "end":
+            if name not in beside:
+                raise KeeperError(f"nothing called {name} was started")
+            beside.pop(name).terminate()
+            return {}
+        case other:
+            raise KeeperError(f"unknown question {other!r}")

@@ -1,0 +1,209 @@
+"""What a test control plane is configured with and holds from the start: the audit policy, KWOK's behaviour,
+nodes, and how metrics-server is reached through the API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from localcluster.client.audit import BEGUN, WRITE_VERBS
+from localcluster.controlplane.flags import Settings
+from localcluster.programs.build import Programs
+
+Json = dict[str, Any]
+
+CPU_ANNOTATION = "kwok.x-k8s.io/usage-cpu"
+MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
+# On a pod (or a pod template): never becomes ready while it is there · becomes ready so much later (a Go
+# duration).
+HOLD_ANNOTATION = "hvpa.test/hold"
+START_UP_ANNOTATION = "hvpa.test/start-up"
+
+# The users of the control plane's own programs (client certificates of `controlplane.py`).
+COMPONENT_USERS = (
+    "system:kube-controller-manager",
+    "system:kube-scheduler",
+    "kwok",
+    "metrics-server",
+    "vpa-recommender",
+)
+
+# How long ago each container claims to have started, at every scrape; see `kwok_config`.
+_CLAIMED_AGE_SECONDS = 10.9
+
+
+def audit_policy() -> str:
+    """Every request but the reads of the control plane's own programs, of writes also that they have come; the bodies
+    of writes to what HVPA is about, and to Leases."""
+    governed = [
+        {"group": "apps"},
+        {"group": "autoscaling"},
+        {"group": "autoscaling.k8s.io"},
+        {"group": "coordination.k8s.io"},
+    ]
+    policy = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "rules": [
+            {"level": "None", "nonResourceURLs": ["/readyz*", "/livez*", "/healthz*", "/openapi*"]},
+            {
+                "level": "None",
+                "users": [*COMPONENT_USERS, "system:apiserver"],
+                "verbs": ["get", "list", "watch"],
+            },
+            {
+                "level": "None",
+                "userGroups": ["system:serviceaccounts:kube-system"],
+                "verbs": ["get", "list", "watch"],
+            },
+            {"level": "Request", "verbs": ["create", "update", "patch"], "resources": governed},
+            {"level": "Metadata", "verbs": sorted(WRITE_VERBS)},
+            {"level": "Metadata", "omitStages": [BEGUN]},
+        ],
+    }
+    return yaml.safe_dump(policy)
+
+
+def kwok_config(programs: Programs) -> str:
+    """KWOK's stages and metrics as a file, so that none of its CRDs is needed.
+
+    A container's usage is what the pod's annotations say: `kwok.x-k8s.io/usage-cpu.NAME` for the container
+    NAME, else `kwok.x-k8s.io/usage-cpu` (for each container), else 1m; memory likewise, else 1Mi.
+
+    metrics-server makes a CPU usage of two points of a counter. The counters here say at each scrape that the
+    container started 10.9 s ago with nothing used, and metrics-server takes that start for the first point. It
+    does for containers that are 10 s old when it asks, which may be a while before it is answered, but younger
+    than its resolution, which is therefore 11 s. So a pod has metrics from its first scrape on, and each scrape
+    shows the usage of that moment; KWOK's own counters need three scrapes. The counter is one percent short, to
+    make up for the time between the scrape's and this evaluation, a tenth of a second on a busy machine: an HPA
+    that rounds up must not see 402m where 400m were set."""
+    stages = [
+        yaml.safe_load(programs.shared[f"stage-{name}.yaml"].read_text())
+        for name in ("node-initialize", "pod-ready", "pod-complete", "pod-delete")
+    ]
+    ready = next(stage for stage in stages if stage["metadata"]["name"] == "pod-ready")["spec"]
+    ready["selector"]["matchExpressions"].append(
+        {"key": f'.metadata.annotations["{HOLD_ANNOTATION}"]', "operator": "DoesNotExist"}
+    )
+    ready["delay"] = {
+        "durationMilliseconds": 0,
+        "durationFrom": {"expressionFrom": f'.metadata.annotations["{START_UP_ANNOTATION}"]'},
+    }
+    return yaml.safe_dump_all([*stages, _usage(), _metric()])
+
+
+def _usage() -> Json:
+    def expression(annotation: str, otherwise: str) -> Json:
+        there = "pod.metadata.annotations"
+        own, shared = f'"{annotation}." + container.name', f'"{annotation}"'
+        first = f"{own} in {there} ? Quantity({there}[{own}])"
+        second = f"{shared} in {there} ? Quantity({there}[{shared}])"
+        return {"expression": f'{first} : {second} : Quantity("{otherwise}")'}
+
+    usage = {"cpu": expression(CPU_ANNOTATION, "1m"), "memory": expression(MEMORY_ANNOTATION, "1Mi")}
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "ClusterResourceUsage",
+        "metadata": {"name": "usage-from-annotation"},
+        "spec": {"usages": [{"usage": usage}]},
+    }
+
+
+def _metric() -> Json:
+    labels = [
+        {"name": "container", "value": "container.name"},
+        {"name": "namespace", "value": "pod.metadata.namespace"},
+        {"name": "pod", "value": "pod.metadata.name"},
+    ]
+    factor = _CLAIMED_AGE_SECONDS * 0.99
+
+    def metric(name: str, dimension: str, kind: str, value: str) -> Json:
+        entry = {"name": name, "help": name, "dimension": dimension, "kind": kind, "value": value}
+        return entry | ({"labels": labels} if dimension == "container" else {})
+
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Metric",
+        "metadata": {"name": "metrics-resource"},
+        "spec": {
+            "path": "/metrics/nodes/{nodeName}/metrics/resource",
+            "metrics": [
+                metric(
+                    "container_start_time_seconds",
+                    "container",
+                    "gauge",
+                    f"UnixSecond(Now()) - {_CLAIMED_AGE_SECONDS}",
+                ),
+                metric(
+                    "container_cpu_usage_seconds_total",
+                    "container",
+                    "gauge",
+                    f'pod.Usage("cpu", container.name) * {factor}',
+                ),
+                metric(
+                    "container_memory_working_set_bytes",
+                    "container",
+                    "gauge",
+                    'pod.Usage("memory", container.name)',
+                ),
+                metric("node_cpu_usage_seconds_total", "node", "counter", 'node.CumulativeUsage("cpu")'),
+                metric("node_memory_working_set_bytes", "node", "gauge", 'node.Usage("memory")'),
+            ],
+        },
+    }
+
+
+def node(name: str, settings: Settings, *, cpu: str | None = None, memory: str | None = None) -> Json:
+    """A node on loopback; KWOK makes it ready and adds the port of its kubelet."""
+    size = {
+        "cpu": cpu or settings.node_cpu,
+        "memory": memory or settings.node_memory,
+        "pods": settings.node_pods,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
+            "annotations": {
+                "kwok.x-k8s.io/node": "fake",
+                "metrics.k8s.io/resource-metrics-path": f"/metrics/nodes/{name}/metrics/resource",
+            },
+        },
+        "status": {
+            "addresses": [
+                {"type": "Hostname", "address": "localhost"},
+                {"type": "InternalIP", "address": "127.0.0.1"},
+            ],
+            "allocatable": size,
+            "capacity": size,
+        },
+    }
+
+
+def metrics_api(port: int) -> list[Json]:
+    """The metrics API behind the API server: an ExternalName service leads the aggregator to loopback."""
+    service = {"name": "metrics-server", "namespace": "kube-system"}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": service,
+            "spec": {"type": "ExternalName", "externalName": "127.0.0.1"},
+        },
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": "v1beta1.metrics.k8s.io"},
+            "spec": {
+                "service": service | {"port": port},
+                "group": "metrics.k8s.io",
+                "version": "v1beta1",
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+                "insecureSkipTLSVerify": True,
+            },
+        },
+    ]

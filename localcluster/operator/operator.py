@@ -1,0 +1,192 @@
+"""The operator as tests run it: a process of its own with its own identity and rights, as it would run in a
+cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hvpa.kube.server.metrics_page import FRESH
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.cluster import Cluster
+from localcluster.operator import fault_points, shifted_clock
+from localcluster.process import Process, free_port
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAMESPACE = "hvpa-system"
+SERVICE_ACCOUNT = "hvpa"
+WITH_FAULTS = "localcluster.operator.with_faults"
+ROUNDING = 0.05
+"""Seconds by which clocks of two processes may differ in telling that a page is old."""
+FAULTS = frozenset({fault_points.VARIABLE, shifted_clock.VARIABLE})
+"""What of the environment only WITH_FAULTS knows."""
+
+
+def install_crds(cluster: Cluster) -> None:
+    """Apply the CRDs of `config/crd` and wait until they are served."""
+    _apply_kustomization(cluster, "crd")
+
+
+def install_operator_rbac(cluster: Cluster) -> Path:
+    """Apply all of `config/default`, as `make deploy` does, and return a kubeconfig of the operator's own
+    ServiceAccount. (The operator's pods are KWOK's then, and do nothing.)"""
+    _apply_kustomization(cluster, "default")
+    user = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
+    cluster.await_right(user, _rule("autoscaling.k8s.io", "hvpas", "list"))
+    cluster.await_right(user, _rule("coordination.k8s.io", "leases", "create"), NAMESPACE)
+    return operator_kubeconfig(cluster)
+
+
+def _rule(group: str, resource: str, verb: str) -> Json:
+    return {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+
+
+def operator_kubeconfig(cluster: Cluster) -> Path:
+    """A kubeconfig that acts as the operator's ServiceAccount."""
+    wait_for(
+        lambda: cluster.api.find("ServiceAccount", SERVICE_ACCOUNT, NAMESPACE), 60, "the operator's account"
+    )
+    return cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
+
+
+def _apply_kustomization(cluster: Cluster, name: str) -> None:
+    output = cluster.kubectl("kustomize", REPOSITORY / "config" / name).stdout
+    cluster.apply_all([document for document in yaml.safe_load_all(output) if document])
+
+
+class Operator:
+    """One operator process, `python -m hvpa run`, or `with_faults` where the environment asks for what only
+    that does. As a context manager it is started, and killed at the
+    end."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        kubeconfig: Path,
+        *args: str,
+        name: str = "operator",
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """`args` are further arguments of `hvpa run`, `env` further environment."""
+        self._health, self._metrics = free_port(), free_port()
+        self._page_until = 0.0
+        module = WITH_FAULTS if FAULTS & (env or {}).keys() else "hvpa"
+        argv = [
+            *(sys.executable, "-m", module, "run"),
+            *("--kubeconfig", str(kubeconfig)),
+            *("--health-probe-bind-address", f"127.0.0.1:{self._health}"),
+            *("--metrics-bind-address", f"127.0.0.1:{self._metrics}"),
+            *args,
+        ]
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **(env or {})}
+        self.log = cluster.folder / f"{name}-{self._health}.log"
+        self.process = Process(name, argv, self.log, env=environment, cwd=REPOSITORY)
+
+    def __enter__(self) -> Operator:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.resume()
+        self.kill()
+
+    def start(self, *, wait: bool = True, timeout: float = 90) -> None:
+        """Start it, and wait until it says that it is ready; raises `RuntimeError` with the end of its log
+        when it isn't."""
+        self.process.start()
+        if wait:
+            self.await_ready(timeout)
+
+    def await_ready(self, timeout: float = 90) -> None:
+        """Wait until `/readyz` answers 200."""
+
+        def ready() -> bool:
+            if not self.process.alive:
+                raise RuntimeError(
+                    f"the operator ended with {self.process.returncode}:\n{self.process.tail()}"
+                )
+            return self.probe("readyz") == 200
+
+        try:
+            wait_for(ready, timeout, "the operator is ready", interval=0.05)
+        except TimeoutError as error:
+            raise RuntimeError(f"{error}\n{self.process.tail()}") from error
+
+    def probe(self, path: str = "healthz") -> int:
+        """The HTTP status of one of its health paths; 0 where nobody answers."""
+        return self.health(path)[0]
+
+    def health(self, path: str) -> tuple[int, str]:
+        """HTTP status and text of one of its health paths; 0 and empty where nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/{path}", timeout=5) as answer:
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metrics(self) -> str:
+        """Its Prometheus metrics as text, rendered now: the operator gives the same page for a second, so whoever asks
+        again sooner waits for the next one."""
+        time.sleep(max(0.0, self._page_until - time.monotonic()))
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=30) as answer:
+            text = str(answer.read().decode())
+        self._page_until = time.monotonic() + FRESH + ROUNDING
+        return text
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that carry all these labels; 0 where there are none."""
+        total = 0.0
+        for line in self.metrics().splitlines():
+            series, _, value = line.rpartition(" ")
+            own, _, rest = series.partition("{")
+            if own == name and all(f'{key}="{wanted}"' in rest for key, wanted in labels.items()):
+                total += float(value)
+        return total
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """Its log so far; a line that is no JSON comes as {"text": …}."""
+        lines: list[dict[str, Any]] = []
+        for line in self.log.read_text(errors="replace").splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                entry = None
+            lines.append(entry if isinstance(entry, dict) else {"text": line})
+        return lines
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self.process.kill()
+
+    def terminate(self, timeout: float = 60) -> int:
+        """SIGTERM; its exit code (-9 when it had to be killed after `timeout` seconds)."""
+        return self.process.terminate(timeout)
+
+    def restart(self, *, graceful: bool = False) -> None:
+        """End it (by SIGKILL unless `graceful`) and start it again."""
+        if graceful:
+            self.terminate()
+        else:
+            self.kill()
+        self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: it hangs, as on a node that does."""
+        self.process.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT after `pause`."""
+        self.process.signal(signal.SIGCONT)

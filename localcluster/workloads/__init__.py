@@ -1,0 +1,1 @@
+"""Workloads, recommenders and load that are put on a control plane."""

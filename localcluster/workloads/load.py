@@ -1,0 +1,156 @@
+"""Load as it is in life: a total that arrives at a workload, shared by the pods that are ready. More pods
+mean less for each, which is what an autoscaler lives by."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from localcluster.client.api import ApiError, Json, KubeApi, wait_for
+from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+
+# A smaller change of a pod's usage is not written: it would be lost in an HPA's tolerance and a VPA's
+# buckets.
+_MEANINGFUL = 0.005
+_PERIOD_SECONDS = 1.0
+
+Total = float | Callable[[float], float]
+"""A number, or a function of the seconds since the load began."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """What the last sharing-out gave to each ready pod."""
+
+    cpu: int = 0
+    """Millicores per pod."""
+    memory: int = 0
+    """Bytes per pod."""
+    pods: int = 0
+    total_cpu: float = 0
+    """Millicores that arrived."""
+    total_memory: float = 0
+    """Bytes that arrived, without the pods' own base."""
+
+
+@dataclass(slots=True)
+class Load:
+    """The total load on the pods of one label selector. `cpu` (millicores) and `memory` (bytes) are totals
+    and may be set while it runs; each pod uses its share, plus `base_cpu` and `base_memory` whatever arrives.
+    Of more than `most_cpu` or `most_memory` per pod (its node's headroom, or its limit) the rest is lost. The
+    annotations are written for `container` where it is named, for every container of the pod otherwise.
+
+    Use it as a context manager: it runs in a thread of its own, and `error` tells when it could not go on."""
+
+    api: KubeApi
+    namespace: str
+    selector: str
+    cpu: Total = 0.0
+    memory: Total = 0.0
+    base_cpu: float = 0.0
+    base_memory: float = 16 * 2**20
+    most_cpu: float = math.inf
+    most_memory: float = math.inf
+    container: str = ""
+    usage: Usage = field(default_factory=Usage, init=False)
+    error: Exception | None = field(default=None, init=False)
+    _written: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    _stop: threading.Event = field(default_factory=threading.Event, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+    _started: float = field(default=0.0, init=False)
+
+    def __enter__(self) -> Load:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin to share out the load; the first sharing-out is done when this returns."""
+        self._started = time.monotonic()
+        self.share_out()
+        self._thread = threading.Thread(
+            target=self._run, name=f"load {self.namespace}/{self.selector}", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; the pods keep the usage they have."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(10)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the load began."""
+        return time.monotonic() - self._started
+
+    def share_out(self) -> Usage:
+        """Write each ready pod's share of the present total."""
+        pods = [pod for pod in self.api.list("Pod", self.namespace, self.selector) if _is_ready(pod)]
+        cpu, memory = self._now(self.cpu), self._now(self.memory)
+        count = max(1, len(pods))
+        # At least 1: metrics-server drops pods that use nothing.
+        share = (
+            max(1, round(min(self.base_cpu + cpu / count, self.most_cpu))),
+            max(1, round(min(self.base_memory + memory / count, self.most_memory))),
+        )
+        for pod in pods:
+            self._write(pod, share)
+        self._written = {pod["metadata"]["uid"]: self._written[pod["metadata"]["uid"]] for pod in pods}
+        self.usage = Usage(share[0], share[1], len(pods), cpu, memory)
+        return self.usage
+
+    def _now(self, total: Total) -> float:
+        return total(self.seconds) if callable(total) else total
+
+    def _write(self, pod: Json, share: tuple[int, int]) -> None:
+        uid = pod["metadata"]["uid"]
+        old = self._written.get(uid)
+        if old and all(abs(new - was) <= _MEANINGFUL * was for new, was in zip(share, old, strict=True)):
+            return
+        suffix = f".{self.container}" if self.container else ""
+        annotations = {
+            f"{CPU_ANNOTATION}{suffix}": f"{share[0]}m",
+            f"{MEMORY_ANNOTATION}{suffix}": str(share[1]),
+        }
+        body = {"metadata": {"annotations": annotations}}
+        try:
+            self.api.patch("Pod", pod["metadata"]["name"], self.namespace, body, manager="load")
+        except ApiError as error:
+            if error.status != 404:  # gone meanwhile
+                raise
+        self._written[uid] = share
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.wait(_PERIOD_SECONDS):
+            try:
+                self.share_out()
+                failures = 0
+            except (ApiError, OSError) as error:
+                # The API server may be away for a while: tests restart it.
+                failures += 1
+                self.error = error if failures > 30 else self.error
+
+
+def await_pods(api: KubeApi, namespace: str, name: str) -> None:
+    """Wait until the pods that a Deployment asks for are ready. A load that begins before is measured as if all of it
+    came to the few that are."""
+
+    def ready() -> bool:
+        found = api.get("Deployment", name, namespace)
+        return bool(found["status"]["readyReplicas"] >= found["spec"]["replicas"])
+
+    wait_for(ready, 60, f"the pods of the Deployment {namespace}/{name}")
+
+
+def _is_ready(pod: Json) -> bool:
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

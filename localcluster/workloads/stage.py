@@ -1,0 +1,317 @@
+"""One workload with its Hvpa on a bare API server, and the parts that a test plays there by writing statuses: the HPA
+controller, the VPA recommender, the Deployment controller and the kubelet."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import itertools
+import json
+import math
+import time
+from functools import partial
+from typing import Any
+
+from hvpa.api.values.quantity import parse_cpu, parse_memory
+from hvpa.api.values.timestamp import format_timestamp
+from localcluster.client.api import Json, KubeApi, wait_for
+from localcluster.workloads.bare_manifests import ago, condition, deployment, entry, hvpa, merged, time_of
+from localcluster.workloads.view import LAST_APPLIED, LOOK, View
+
+_numbers = itertools.count(1)
+SEEN = 0.15
+"""Seconds in which the operator has seen what was written."""
+
+
+def new_namespace(api: KubeApi, prefix: str = "stage") -> str:
+    """Make a namespace. It is never deleted: the API server takes nothing new in one that is going, and the world
+    goes as a whole."""
+    made = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}})
+    return str(made["metadata"]["name"])
+
+
+class Stage(View):
+    """A workload and an Hvpa of the same name."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        namespace: str,
+        name: str | None = None,
+        *,
+        kind: str = "Deployment",
+        replicas: int = 2,
+        changes: Json | None = None,
+    ) -> None:
+        """Nothing is created yet; `workload` and `manifest` may be changed before `create`."""
+        super().__init__(api, namespace, name or f"app-{next(_numbers)}", kind)
+        self.workload = deployment(self.name, namespace, replicas, kind)
+        self.manifest = hvpa(self.name, namespace, changes, kind)
+        self.has_pods = False
+
+    # --- what the user does ------------------------------------------------------------------------------------------
+    def create(self, *, wait: bool = True) -> Stage:
+        """Create workload and Hvpa; wait until the operator has made the HPA and VPA that the Hvpa deploys."""
+        self.api.create(self.workload)
+        self.rollout_completes()
+        self.api.create(self.manifest)
+        if wait:
+            self.await_owned()
+        return self
+
+    def await_owned(self) -> None:
+        """Wait for the HPA and VPA that the Hvpa deploys."""
+        for part, kind in (("hpa", "HorizontalPodAutoscaler"), ("vpa", "VerticalPodAutoscaler")):
+            if self.manifest["spec"].get(part, {}).get("deploy"):
+                self.soon(partial(self.api.find, kind, self.name, self.namespace), f"a {kind}")
+
+    def await_gone(self, kind: str) -> None:
+        """Wait until there is no HPA or VPA of the Hvpa's name."""
+        self.soon(lambda: self.api.find(kind, self.name, self.namespace) is None, f"no {kind}")
+
+    def change(self, spec: Json) -> None:
+        """Merge into the Hvpa's spec."""
+        self.api.patch("Hvpa", self.name, self.namespace, {"spec": spec})
+
+    def change_workload(self, spec: Json, manager: str = "somebody") -> Json:
+        """Merge into the workload's spec, as somebody else (containers by name)."""
+        body = {"spec": spec}
+        return self.api.patch(self.kind, self.name, self.namespace, body, type="strategic", manager=manager)
+
+    def set_requests(self, manager: str = "somebody", **requests: str) -> Json:
+        """Set requests of the container `app`, as somebody else."""
+        container = {"name": "app", "resources": {"requests": requests}}
+        return self.change_workload({"template": {"spec": {"containers": [container]}}}, manager)
+
+    def delete(self) -> None:
+        """Delete the Hvpa."""
+        self.api.delete("Hvpa", self.name, self.namespace)
+
+    # --- what controllers do -----------------------------------------------------------------------------------------
+    def hpa_wants(self, replicas: int, *, name: str | None = None, **status: Any) -> None:
+        """The HPA controller: measure what calls for so many replicas, put the wish into the Hvpa by its scale
+        subresource, and tell it in the HPA's status. `status` is merged into that."""
+        told = merged(self.hpa_status(replicas), status)
+        self.hpa_wishes(replicas)
+        self.api.patch_status("HorizontalPodAutoscaler", name or self.name, self.namespace, told)
+
+    def hpa_wishes(self, replicas: int) -> None:
+        """The HPA controller's write of its wish."""
+        if self.hvpa["spec"].get("replicas") != replicas:
+            body = {"spec": {"replicas": replicas}}
+            self.api.patch("Hvpa", self.name, self.namespace, body, subresource="scale", manager="hpa")
+
+    def hpa_status(self, replicas: int) -> Json:
+        """The status of an HPA whose measurement calls for so many replicas."""
+        workload = self.target
+        present = workload["spec"]["replicas"]
+        counted = workload.get("status", {}).get("readyReplicas") or present or 1
+        measured = 100 if replicas == present else 100 * replicas // counted
+        current = {"averageUtilization": measured, "averageValue": f"{5 * measured}m"}
+        return {
+            "currentReplicas": present,
+            "desiredReplicas": replicas,
+            "currentMetrics": [{"type": "Resource", "resource": {"name": "cpu", "current": current}}],
+            "conditions": [condition("ScalingActive", "True", "ValidMetricFound")],
+        }
+
+    def under(self, cpu: int, memory: int = 0) -> None:
+        """Both recommenders under this load on all pods together (millicores, bytes)."""
+        self.hpa_measures(cpu, memory)
+        self.vpa_sees(cpu, memory)
+
+    def hpa_measures(self, cpu: int, memory: int = 0) -> None:
+        """The HPA controller under this load on as many pods as the workload's spec asks for (millicores, bytes): it
+        measures how far their requests are used, and wishes what its algorithm makes of it, without stabilization."""
+        spec = self.manifest["spec"]["hpa"]["template"]["spec"]
+        workload, loads = self.target, {"cpu": cpu, "memory": memory}
+        pods, requests = workload["spec"]["replicas"], _requests(workload)
+        present = self.hvpa["spec"].get("replicas") or pods
+        wishes, told = [], []
+        for metric in spec["metrics"]:
+            name = metric["resource"]["name"]
+            percent = loads[name] * 100 // (pods * requests[name])
+            target = metric["resource"]["target"]["averageUtilization"]
+            is_tolerated = abs(percent - target) * 10 <= target
+            wishes.append(present if is_tolerated else math.ceil(percent * pods / target))
+            average = f"{loads[name] // pods}{'m' if name == 'cpu' else ''}"
+            current = {"averageUtilization": percent, "averageValue": average}
+            told.append({"type": "Resource", "resource": {"name": name, "current": current}})
+        wish = min(max(*wishes, spec["minReplicas"]), spec["maxReplicas"])
+        self.hpa_wants(wish, currentMetrics=told)
+
+    def vpa_sees(self, cpu: int, memory: int = 0) -> None:
+        """The VPA recommender under this load on all pods together (millicores, bytes): what each of them uses."""
+        ready = self.target["status"]["readyReplicas"]
+        target: Json = {"cpu": f"{math.ceil(cpu / ready)}m"}
+        if memory:
+            target["memory"] = str(math.ceil(memory / ready))
+        self.vpa_recommends(**target)
+
+    def request(self, resource: str) -> int:
+        """What each pod requests, in millicores or bytes."""
+        return _requests(self.target)[resource]
+
+    def vpa_recommends(
+        self,
+        *,
+        container: str = "app",
+        name: str | None = None,
+        since: str | None = None,
+        others: Json | None = None,
+        **target: str,
+    ) -> None:
+        """The VPA recommender: recommend for one container (and `others`: container to target), as it has done
+        `since` (two hours ago)."""
+        told = [entry(one, wanted) for one, wanted in {container: target, **(others or {})}.items()]
+        provided = condition("RecommendationProvided", "True", "", since or ago(hours=2))
+        status = {"conditions": [provided], "recommendation": {"containerRecommendations": told}}
+        self.api.patch_status("VerticalPodAutoscaler", name or self.name, self.namespace, status)
+
+    def vpa_is_content(self) -> None:
+        """The VPA recommends what is requested, and the operator knows: an axis that can't be used would not hold back
+        the other."""
+        self.vpa_recommends(**self.requests)
+        self.await_condition("VpaActive", "True", "Recommending")
+
+    def rollout_completes(self) -> None:
+        """The workload's controller: all pods are of the present template and available."""
+        self.rollout(complete=True)
+
+    def rollout(self, *, complete: bool) -> None:
+        """The workload's controller has seen the present template; the pods are updated and available, or not yet (and
+        the operator knows that they are not, before anything asks for the next rollout)."""
+        workload = self.target
+        count = workload["spec"]["replicas"]
+        status: Json = {
+            "observedGeneration": workload["metadata"]["generation"],
+            "replicas": count,
+            "updatedReplicas": count if complete else 0,
+            "readyReplicas": count,
+            "availableReplicas": count,
+        }
+        self.api.patch_status(self.kind, self.name, self.namespace, status)
+        if not complete:
+            time.sleep(SEEN)
+
+    def pod(self, name: str, *, container_status: Json | None = None, **status: Any) -> str:
+        """The kubelet: a pod that runs the template as it is now, with this status of its container `app`."""
+        template = self.target["spec"]["template"]
+        metadata = {"name": f"{self.name}-{name}", "namespace": self.namespace}
+        metadata["labels"] = template["metadata"]["labels"]
+        spec = merged(template["spec"], {"nodeName": "node"})
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        made = str(self.api.create(pod)["metadata"]["name"])
+        told: Json = {"phase": "Running", "startTime": ago(), **status}
+        if container_status is not None:
+            told["containerStatuses"] = [_container_status(container_status)]
+        self.api.patch_status("Pod", made, self.namespace, told)
+        return made
+
+    def tell_of_container(self, pod: str, status: Json) -> None:
+        """The kubelet: this status of a pod's container `app`."""
+        self.api.patch_status("Pod", pod, self.namespace, {"containerStatuses": [_container_status(status)]})
+
+    # --- what time does ----------------------------------------------------------------------------------------------
+    def later(self, **age: float) -> None:
+        """As if so much time had gone by, such as `later(days=10)`: all that the operator remembers is that much
+        older."""
+        self._age(frozenset({"lastScaleTime", "since", "time"}), dt.timedelta(**age))
+
+    def minutes_under(self, cpu: int, memory: int = 0) -> None:
+        """Some minutes under this load on all pods together: a rollout completes, the HPA measures, and what was done
+        has settled; the VPA does not learn that fast. Meanwhile the Hvpa is paused: what takes minutes in life takes
+        none here, so that a mean over the old pods would be taken for one over the new."""
+        self.change({"mode": "Paused"})
+        self.settled()
+        if self.has_pods:
+            self.replace_pods()
+        self.rollout_completes()
+        self.hpa_measures(cpu, memory)
+        self._age(frozenset({"lastScaleTime"}), dt.timedelta(minutes=2))
+        time.sleep(SEEN)
+        self.change({"mode": "Apply"})
+        self.settled()
+
+    def _age(self, times: frozenset[str], age: dt.timedelta) -> None:
+        if LAST_APPLIED in self.target["metadata"].get("annotations", {}):
+            body = {"metadata": {"annotations": {LAST_APPLIED: json.dumps(_aged(self.record, times, age))}}}
+            generation = self.api.patch(self.kind, self.name, self.namespace, body)["metadata"]["generation"]
+            seen = {"observedGeneration": generation}  # it counts annotations as well
+            self.api.patch_status(self.kind, self.name, self.namespace, seen)
+        axes = _aged(self.status["axes"], times, age)
+        self.api.patch_status("Hvpa", self.name, self.namespace, {"axes": axes})
+
+    def days_under(self, cpu: int, memory: int = 0) -> None:
+        """Both recommenders under this load for so long that it is usual. The workload has settled before."""
+        self.under(cpu, memory)
+        self.later(minutes=6)  # a demand stands for five
+        self.soon(lambda: self._is_noted(cpu), f"{cpu}m noted as the present demand")
+        self.later(days=20)
+
+    def _is_noted(self, cpu: int) -> bool:
+        found = int(self.status["axes"]["vertical"]["usualDemand"][0]["present"])
+        return abs(found - cpu) * 5 <= cpu
+
+    def arrives(self, replicas: int, cpu: int, load: int) -> None:
+        """Under this load (millicores) the workload comes to have so many replicas of this CPU, minute by minute, and
+        stays so. Usual demand is told to one percent."""
+
+        def is_there() -> bool:
+            return self.replicas == replicas and abs(self.request("cpu") - cpu) <= cpu / 50
+
+        def next_step() -> bool:
+            before = self.target["spec"]
+            self.minutes_under(load)
+            with contextlib.suppress(TimeoutError):
+                wait_for(lambda: self.target["spec"] != before, SEEN, interval=LOOK)
+            return is_there()
+
+        if not is_there():
+            self.soon(next_step, f"{replicas} x {cpu}m")
+        self.minutes_under(load)
+
+    def replace_pods(self) -> None:
+        """The workload's controller has replaced all pods by as many of the template as it is now, that are ready for a
+        minute. From now on there are pods, which `minutes_under` replaces as well."""
+        self.has_pods = True
+        selector = f"app={self.name}"
+        for one in self.api.list("Pod", self.namespace, selector):
+            self.api.delete("Pod", one["metadata"]["name"], self.namespace)
+        for _ in range(self.replicas):
+            self.pod(str(next(_numbers)), conditions=[condition("Ready", "True", "", ago(minutes=1))])
+
+
+def _container_status(changes: Json) -> Json:
+    return merged({"name": "app", "image": "app", "imageID": "", "ready": True, "restartCount": 1}, changes)
+
+
+def _requests(workload: Json) -> dict[str, int]:
+    """What each pod of a workload requests, all containers together, in millicores and bytes."""
+    found: dict[str, int] = {"cpu": 0, "memory": 0}
+    for container in workload["spec"]["template"]["spec"]["containers"]:
+        requests = container["resources"].get("requests", {})
+        found["cpu"] += parse_cpu(requests.get("cpu", 0))
+        found["memory"] += parse_memory(requests.get("memory", 0))
+    return found
+
+
+def _aged(record: Any, times: frozenset[str], age: dt.timedelta) -> Any:
+    """The same with these of its times so much earlier."""
+    if isinstance(record, list):
+        return [_aged(one, times, age) for one in record]
+    if not isinstance(record, dict):
+        return record
+    return {
+        key: format_timestamp(time_of(value) - age) if key in times else _aged(value, times, age)
+        for key, value in record.items()
+    }
+
+
+def parallel(stages: list[Stage]) -> list[Stage]:
+    """Create several stages, and only then wait for their HPAs and VPAs."""
+    for one in stages:
+        one.create(wait=False)
+    for one in stages:
+        one.await_owned()
+    return stages

@@ -1,0 +1,245 @@
+"""What is to be seen of a stage, and waiting for it: the workload, the Hvpa, its status, conditions and Events."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
+
+from hvpa.api.values.quantity import parse_cpu, parse_memory
+from localcluster.client.api import ApiError, Json, KubeApi, wait_for
+from localcluster.client.audit import Audit
+from localcluster.operator.operator import Operator
+from localcluster.workloads.bare_manifests import time_of
+
+LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
+PATIENCE = 90.0
+"""Seconds to wait for what takes milliseconds on an idle machine."""
+LOOK = 0.05
+"""Seconds between two looks."""
+Value = TypeVar("Value")
+
+
+class Version(NamedTuple):
+    """What a workload's spec asked for at one time: replicas, and each one's requests in millicores and bytes."""
+
+    replicas: int
+    cpu: int
+    memory: int
+
+    @property
+    def total(self) -> int:
+        """The millicores of all replicas."""
+        return self.replicas * self.cpu
+
+
+class View:
+    """A workload and the Hvpa of the same name, as they are now."""
+
+    def __init__(self, api: KubeApi, namespace: str, name: str, kind: str) -> None:
+        """`kind` is the workload's."""
+        self.api = api
+        self.namespace = namespace
+        self.name = name
+        self.kind = kind
+
+    # --- what is to be seen ------------------------------------------------------------------------------------------
+    @property
+    def target(self) -> Json:
+        """The workload as it is now."""
+        return self.api.get(self.kind, self.name, self.namespace)
+
+    @property
+    def hvpa(self) -> Json:
+        """The Hvpa as it is now."""
+        return self.api.get("Hvpa", self.name, self.namespace)
+
+    @property
+    def hpa(self) -> Json:
+        """The HPA of the Hvpa's name."""
+        return self.api.get("HorizontalPodAutoscaler", self.name, self.namespace)
+
+    @property
+    def vpa(self) -> Json:
+        """The VPA of the Hvpa's name."""
+        return self.api.get("VerticalPodAutoscaler", self.name, self.namespace)
+
+    @property
+    def status(self) -> Json:
+        """The Hvpa's status."""
+        status: Json = self.hvpa.get("status", {})
+        return status
+
+    @property
+    def replicas(self) -> int:
+        """The workload's replicas."""
+        return int(self.target["spec"]["replicas"])
+
+    def resources(self, container: str = "app") -> Json:
+        """The resources of one container in the workload's template."""
+        containers = self.target["spec"]["template"]["spec"]["containers"]
+        found: Json = next(one for one in containers if one["name"] == container).get("resources", {})
+        return found
+
+    @property
+    def requests(self) -> Json:
+        """The requests of the container `app`."""
+        requests: Json = self.resources().get("requests", {})
+        return requests
+
+    @property
+    def record(self) -> Json:
+        """The annotation that the operator leaves on the workload with each step."""
+        record: Json = json.loads(self.target["metadata"]["annotations"][LAST_APPLIED])
+        return record
+
+    def versions(self, audit: Audit) -> list[Version]:
+        """What the workload's spec asked for from its creation to now, one entry for each write, by the API server's
+        audit log."""
+        resource = f"{self.kind.lower()}s"
+        found = [Version(1, 0, 0)]
+        for one in audit.requests(resource=resource, namespace=self.namespace, name=self.name, writes=True):
+            spec = (one.body or {}).get("spec")
+            if not spec or one.subresource or one.code >= 300:
+                continue
+            containers = spec.get("template", {}).get("spec", {}).get("containers", [{}])
+            requests = containers[0].get("resources", {}).get("requests", {})
+            before = found[-1]
+            found.append(
+                Version(
+                    spec.get("replicas", before.replicas),
+                    parse_cpu(requests["cpu"]) if "cpu" in requests else before.cpu,
+                    parse_memory(requests["memory"]) if "memory" in requests else before.memory,
+                )
+            )
+        return found[1:]
+
+    def last_scale_time(self, axis: str) -> dt.datetime:
+        """When the operator last changed the workload on this axis."""
+        return time_of(self.record[axis]["lastScaleTime"])
+
+    def condition(self, kind: str) -> Json:
+        """One condition of the Hvpa; empty where there is none."""
+        return next((one for one in self.status.get("conditions", []) if one["type"] == kind), {})
+
+    def events(self, reason: str | None = None) -> list[Json]:
+        """The Events on the Hvpa."""
+        return [
+            one
+            for one in self.api.list("Event", self.namespace)
+            if one["involvedObject"]["name"] == self.name
+            and one["involvedObject"]["kind"] == "Hvpa"
+            and reason in (None, one["reason"])
+        ]
+
+    # --- waiting -----------------------------------------------------------------------------------------------------
+    def soon(self, predicate: Callable[[], Value], what: str, timeout: float = PATIENCE) -> Value:
+        """Wait until something is so; says how the Hvpa stands where it does not come."""
+        return wait_for(predicate, timeout, lambda: f"{what} for {self.name}; {self._told()}", LOOK)
+
+    def await_replicas(self, count: int, timeout: float = PATIENCE) -> None:
+        """Wait until the workload has so many replicas."""
+        self.soon(lambda: self.replicas == count, f"{count} replicas", timeout)
+
+    def await_requests(self, timeout: float = PATIENCE, container: str = "app", **requests: str) -> None:
+        """Wait until a container has these requests."""
+        self.soon(
+            lambda: requests.items() <= self.resources(container).get("requests", {}).items(),
+            f"requests {requests}",
+            timeout,
+        )
+
+    def await_condition(self, kind: str, status: str, reason: str, timeout: float = PATIENCE) -> Json:
+        """Wait until a condition has this status and reason."""
+
+        def told() -> Json | None:
+            now = self.condition(kind)
+            return now if (now.get("status"), now.get("reason")) == (status, reason) else None
+
+        return self.soon(told, f"condition {kind}={status}/{reason}", timeout) or {}
+
+    def await_ready(self) -> Json:
+        """Wait until `Ready` is True, whatever the reason."""
+
+        def found() -> Json | None:
+            now = self.condition("Ready")
+            return now if now.get("status") == "True" else None
+
+        return self.soon(found, "condition Ready=True") or {}
+
+    def await_reason_gone(self, reason: str) -> None:
+        """Wait until `Ready` has another reason."""
+        self.soon(lambda: self.condition("Ready").get("reason", reason) != reason, f"Ready without {reason}")
+
+    def await_event(self, reason: str, text: str = "", timeout: float = PATIENCE) -> Json:
+        """Wait for an Event on the Hvpa whose message holds a text."""
+        found = self.soon(
+            lambda: [one for one in self.events(reason) if text in one["message"]],
+            f"event {reason} {text!r}",
+            timeout,
+        )
+        return found[0]
+
+    def blocked(self, reason: str, axis: str | None = None, direction: str | None = None) -> Json | None:
+        """The entry of `lastBlockedScaling` with this reason, if there is one."""
+        for one in self.status.get("lastBlockedScaling", []):
+            if (
+                one["reason"] == reason
+                and axis in (None, one["axis"])
+                and direction in (None, one["direction"])
+            ):
+                found: Json = one
+                return found
+        return None
+
+    def await_blocked(self, reason: str, axis: str, direction: str = "up", timeout: float = PATIENCE) -> Json:
+        """Wait until the status tells that this axis is blocked so."""
+        return (
+            self.soon(
+                lambda: self.blocked(reason, axis, direction), f"{axis} {direction} held by {reason}", timeout
+            )
+            or {}
+        )
+
+    @contextlib.contextmanager
+    def held(
+        self, operator: Operator, reason: str, axis: str, direction: str = "up", *, idle: bool = True
+    ) -> Iterator[None]:
+        """What is wanted in this block is held back, and everything tells so: the status's entry and condition, an
+        Event, the metric. With `idle`, the workload is not touched at all."""
+        labels = {"reason": reason, "axis": axis, "direction": direction}
+        before = operator.metric("hvpa_scalings_blocked_total", **labels)
+        generation = self.target["metadata"]["generation"]
+        yield
+        self.await_blocked(reason, axis, direction)
+        told = self.soon(
+            lambda: (now := self.condition("ScalingBlocked"))["status"] == "True" and now, "ScalingBlocked"
+        )
+        assert f"held by {reason}" in told["message"]
+        self.await_event("ScalingBlocked", f"held by {reason}")
+        assert operator.metric("hvpa_scalings_blocked_total", **labels) > before
+        if idle:
+            assert self.target["metadata"]["generation"] == generation
+
+    def await_unblocked(self) -> None:
+        """Wait until nothing is held back."""
+        self.await_condition("ScalingBlocked", "False", "NotBlocked")
+        assert "lastBlockedScaling" not in self.status
+
+    def settled(self) -> None:
+        """Wait until the operator has seen the present spec and told so."""
+
+        def told() -> bool:
+            now = self.hvpa
+            conditions = now["status"]["conditions"]
+            return all(one["observedGeneration"] == now["metadata"]["generation"] for one in conditions)
+
+        self.soon(told, "a settled status")
+
+    def _told(self) -> str:
+        try:
+            return f"status: {json.dumps(self.hvpa.get('status'))}"
+        except (ApiError, OSError) as error:
+            return str(error)

@@ -1,0 +1,201 @@
+"""Walks the table of reasons: each from its true cause on an API server to what `kubectl get`, `kubectl describe`,
+`hvpa explain` and the log of the operator say, and back to healthy. The rows are in `tests/e2e/bare/conditions`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hvpa.cli.main import main
+from hvpa.core.report.events import PASSING
+from hvpa.core.report.remedies import remedy
+from localcluster.client.api import Json
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator
+from localcluster.workloads.bare_manifests import merged, weight
+from localcluster.workloads.stage import Stage, new_namespace
+from tests.e2e.bare.conditions.row import HEALTHY, Row, content_again
+from tests.e2e.bare.conditions.table import ROWS
+
+PERIOD = ("--vpa-recommender-interval", "1s")
+"""A recommendation is stale after three seconds."""
+
+
+class Walk(NamedTuple):
+    """The control plane, an operator for one namespace, and that namespace."""
+
+    plane: ControlPlane
+    operator: Operator
+    space: str
+
+
+@pytest.fixture(scope="module")
+def walk(plane: ControlPlane, account: Path) -> Iterator[Walk]:
+    """One operator for all rows."""
+    space = new_namespace(plane.api)
+    with Operator(plane, account, "--log-level", "debug", "--namespace", space, *PERIOD) as operator:
+        yield Walk(plane, operator, space)
+
+
+class Explained(NamedTuple):
+    """Exit code and output of `hvpa explain`. The command runs in this process: another one takes a second to start."""
+
+    code: int
+    output: str
+    errors: str
+
+
+class Seen(NamedTuple):
+    """What the programs show of an Hvpa: columns of `kubectl get`, conditions (type: status, reason, message) and lines
+    of Events of `kubectl describe`, and the answer of `hvpa explain`."""
+
+    columns: dict[str, str]
+    conditions: dict[str, tuple[str, str, str]]
+    events: list[str]
+    explained: Explained
+
+
+def seen(walk: Walk, stage: Stage) -> Seen:
+    """What the programs show now."""
+    name = (stage.name, "-n", stage.namespace)
+    with ThreadPoolExecutor() as pool:
+        get = pool.submit(walk.plane.kubectl, "get", "hvpa", *name, "-o", "wide")
+        describe = pool.submit(walk.plane.kubectl, "describe", "hvpa", *name)
+        explained = explain(*name, "--kubeconfig", str(walk.plane.kubeconfig), "-o", "json", *PERIOD)
+        text = describe.result().stdout
+        return Seen(columns(get.result().stdout), conditions(text), events(text), explained)
+
+
+def explain(*args: str) -> Explained:
+    """What `hvpa explain` says."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        code = main(["explain", *args])
+    return Explained(code, output.getvalue(), errors.getvalue())
+
+
+def columns(text: str) -> dict[str, str]:
+    """The one row of a table of `kubectl get`."""
+    head, line = text.splitlines()
+    starts = [one.start() for one in re.finditer(r"\S+", head)]
+    cuts = zip(starts, [*starts[1:], None], strict=True)
+    return {head[start:end].strip(): line[start:end].strip() for start, end in cuts}
+
+
+def conditions(text: str) -> dict[str, tuple[str, str, str]]:
+    """The conditions in the text of `kubectl describe`: of their fields, the type is the last."""
+    found, fields = {}, dict[str, str]()
+    section = re.search(r"^  Conditions:\n((?:    .*\n)+)", text, re.MULTILINE)
+    for line in section[1].splitlines() if section else ():
+        key, _, value = line.strip().partition(":")
+        fields[key] = value.strip()
+        if key == "Type":
+            found[value.strip()] = (fields["Status"], fields["Reason"], fields["Message"])
+    return found
+
+
+def events(text: str) -> list[str]:
+    """The lines of the Events in the text of `kubectl describe`, blanks as one."""
+    return [re.sub(r"\s+", " ", line).strip() for line in text.partition("\nEvents:")[2].splitlines()]
+
+
+def logged(walk: Walk, stage: Stage) -> list[tuple[str, str]]:
+    """Level and text of the log's lines about conditions of an Hvpa."""
+    return [
+        (one["level"], one["event"])
+        for one in walk.operator.log_lines()
+        if (one.get("namespace"), one.get("name")) == (stage.namespace, stage.name) and "condition" in one
+    ]
+
+
+def warnings(walk: Walk, stage: Stage) -> list[str]:
+    """The reasons of the log's warnings, each of which ends with the remedy of its reason."""
+    found = [text for level, text in logged(walk, stage) if level == "warning"]
+    reasons = [text.partition(":")[0] for text in found]
+    for reason, text in zip(reasons, found, strict=True):
+        assert text.endswith(f"{remedy(reason)}.")
+    return sorted(reasons)
+
+
+def is_over(walk: Walk, stage: Stage) -> list[str]:
+    """The reasons of which the log says that they are over."""
+    found = [text for level, text in logged(walk, stage) if level == "info"]
+    return sorted(text.partition(" is over: ")[0] for text in found)
+
+
+def reports(walk: Walk, stage: Stage, row: Row) -> None:
+    """All programs say what the row expects, and the log has a warning for each reason to act on."""
+    for condition in row.conditions:
+        stage.await_condition(*condition)
+    expected = [("Warning", reason, remedy(reason)) for reason in row.to_act]
+    if row.gate not in ("NotBlocked", *PASSING):
+        expected.append(("Normal", "ScalingBlocked", f"held by {row.gate}"))
+    for _, reason, text in expected:
+        stage.await_event(reason, text)
+    assert warnings(walk, stage) == sorted(row.to_act)
+
+    shown = seen(walk, stage)
+    told = {"READY": row.ready[0], "REASON": row.ready[1], "BLOCKED": row.gate, **row.columns}
+    assert told.items() <= shown.columns.items(), shown.columns
+    for kind, status, reason in row.conditions:
+        assert shown.conditions[kind][:2] == (status, reason)
+    assert any(row.text in message for _, _, message in shown.conditions.values()), shown.conditions
+    for kind, reason, text in expected:
+        assert [line for line in shown.events if line.startswith(f"{kind} {reason} ") and text in line]
+    explains(shown, row)
+
+
+def explains(shown: Seen, row: Row) -> None:
+    """`hvpa explain` says of the conditions what `kubectl describe` says."""
+    answer = shown.explained
+    if "InvalidSpec" in row.reasons:
+        assert (answer.code, row.text in answer.errors) == (1, True), answer.errors
+        return
+    assert answer.code == 0, answer.errors
+    told = json.loads(answer.output)
+    assert by_type(told["reported"]["conditions"]) == shown.conditions
+    if "WriteFailed" in row.reasons:  # a write of the operator, which `explain` does not try
+        assert row.text in told["reported"]["lastError"]["description"]
+        assert [one["reported"] for one in told["differences"]] == ["False WriteFailed"]
+    else:
+        assert by_type(told["conditions"]) == shown.conditions
+
+
+def by_type(found: list[Json]) -> dict[str, tuple[str, str, str]]:
+    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in found}
+
+
+def is_healthy(walk: Walk, stage: Stage, row: Row) -> None:
+    """Nothing is left of the reason but one line of the log for each reason to act on, which says that it is over."""
+    for condition in HEALTHY:
+        stage.await_condition(*condition)
+    assert "lastError" not in stage.status
+    stage.soon(lambda: is_over(walk, stage) == sorted(row.to_act), f"the log says that {row.to_act} is over")
+    assert warnings(walk, stage) == sorted(row.to_act), "none is repeated"
+    shown = seen(walk, stage)
+    assert (shown.columns["READY"], shown.columns["BLOCKED"]) == ("True", "NotBlocked")
+    assert {(kind, *told[:2]) for kind, told in shown.conditions.items()} == set(HEALTHY)
+    assert by_type(json.loads(shown.explained.output)["conditions"]) == shown.conditions
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_a_reason_comes_with_its_cause_and_goes_with_it(walk: Walk, row: Row) -> None:
+    stage = Stage(walk.plane.api, walk.space, changes=merged(weight(50), dict(row.changes)), **row.start)
+    stage.create(wait=False)
+    content_again(stage)
+    for condition in HEALTHY:
+        stage.await_condition(*condition)
+    assert logged(walk, stage) == [], "a start is nothing to act on"
+    row.cause(stage)
+    reports(walk, stage, row)
+    row.cure(stage)
+    is_healthy(walk, stage, row)
+    stage.delete()

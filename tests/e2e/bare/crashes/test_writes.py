@@ -1,0 +1,263 @@
+"""SIGKILL at each named fault point (`localcluster/operator/fault_points.py`): afterwards all stands as after an
+undisturbed run.
+
+Each write has its points in the scenes in which it comes: setting up (status, mailbox, HPA and VPA, Events), tidying up
+(what is found is adopted, or deleted where there is one too many), letting go (of what lost its labels), telling again
+(an Event that is counted), and one step on both axes at once (workload, status, Events). So that a step is one
+decision, the Hvpas are paused while recommendations are written. The Lease's points are in `test_lease.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.fault_points import POINTS, VARIABLE
+from localcluster.operator.operator import Operator
+from localcluster.workloads import samples
+from localcluster.workloads.bare_manifests import weight
+from localcluster.workloads.stage import Stage, new_namespace
+from tests.e2e.bare.conftest import USER
+
+HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
+RECOMMENDERS = ("horizontalpodautoscalers", "verticalpodautoscalers")
+UNDISTURBED = "undisturbed"
+SCENES: dict[str, tuple[str, ...]] = {
+    "setting up": (
+        "patch-hvpas-status",
+        "patch-hvpas",
+        *(f"apply-{one}" for one in RECOMMENDERS),
+        "create-events",
+    ),
+    "tidying up": tuple(f"{verb}-{one}" for verb in ("apply", "delete") for one in RECOMMENDERS),
+    "telling again": ("patch-events",),
+    "letting go": tuple(f"patch-{one}" for one in RECOMMENDERS),
+    "stepping": ("patch-deployments", "patch-hvpas-status", "create-events"),
+    "stepping a StatefulSet": ("patch-statefulsets",),
+}
+"""What happens, and the writes at which a process dies then."""
+BEGINNING = ("setting up", "tidying up", "telling again")
+"""Happens at the first start; the rest later, to what an operator has set up."""
+STEPPING = ("setting up", "telling again", "stepping", "stepping a StatefulSet")
+"""Where all Hvpas take a step in the end, by one operator or the next."""
+LATE = 20
+"""Seconds that the last write may be late."""
+Case = tuple[str, str]
+"""A point (or UNDISTURBED), and the scene."""
+CASES: list[Case] = [
+    (point, scene)
+    for scene, writes in SCENES.items()
+    for point in (UNDISTURBED, *(one for one in POINTS if one.partition("-")[2] in writes))
+]
+
+
+def test_every_write_is_died_at_before_and_after() -> None:
+    elsewhere = {point for point in POINTS if point.endswith("-leases")}
+    assert {point for point, _ in CASES} - {UNDISTURBED} == set(POINTS) - elsewhere
+
+
+class Cast:
+    """One stage per case, each in a namespace of its own, and operators for some of them."""
+
+    def __init__(self, plane: ControlPlane, account: Path) -> None:
+        self.plane = plane
+        self.account = account
+        self.stages = {case: self._stage(case[1]) for case in CASES}
+
+    def _stage(self, scene: str) -> Stage:
+        mode = "Paused" if scene in STEPPING else "Apply"
+        kind = "StatefulSet" if scene == "stepping a StatefulSet" else "Deployment"
+        space = new_namespace(self.plane.api, "crash")
+        return Stage(self.plane.api, space, "app", changes={**weight(50), "mode": mode}, kind=kind)
+
+    def of(self, *scenes: str) -> list[Stage]:
+        """The stages of these scenes."""
+        return [stage for (_, scene), stage in self.stages.items() if scene in scenes]
+
+    def all_die(self, *scenes: str) -> None:
+        """An operator for each case of these scenes: each dies at its point."""
+        dying = {case: self._operator(case) for case in CASES if case[1] in scenes and case[0] != UNDISTURBED}
+        try:
+            for one in dying.values():
+                one.start(wait=False)
+            for (_, scene), one in dying.items():
+                if scene == "telling again":
+                    pause_until_death(self.stages[_, scene], one)
+            for case, one in dying.items():
+                assert one.process.wait(150) == -9, (case, one.process.tail())
+        finally:
+            for one in dying.values():
+                one.kill()
+
+    def _operator(self, case: Case) -> Operator:
+        flags = ("--namespace", self.stages[case].namespace)
+        return Operator(self.plane, self.account, *flags, env={VARIABLE: case[0]}, name=case[0])
+
+
+def pause_until_death(stage: Stage, operator: Operator) -> None:
+    """Let a paused Hvpa go on and pause it again, which is told again, until the operator dies of it."""
+
+    def told(status: str) -> bool:
+        return not operator.process.alive or stage.condition("Paused").get("status") == status
+
+    stage.soon(partial(told, "True"), "that it is paused")
+    while operator.process.alive:
+        for mode, status in (("Apply", "False"), ("Paused", "True")):
+            stage.change({"mode": mode})
+            stage.soon(partial(told, status), mode)
+
+
+def find_some(stage: Stage) -> None:
+    """There are two HPAs and two VPAs that match the selectors, before the Hvpa is there."""
+    labels = {"hvpa": stage.name}
+    target = samples.target_of(stage.workload)
+    for name in ("a", "b"):
+        for made in (
+            samples.hpa(name, stage.namespace, target),
+            samples.vpa(name, stage.namespace, target, mode="Recreate"),
+        ):
+            made["metadata"]["labels"] = labels
+            stage.api.create(made)
+
+
+def take_away(stage: Stage) -> None:
+    """Somebody takes the HPA and the VPA by their labels."""
+    for kind in (HPA, VPA):
+        stage.api.patch(kind, stage.name, stage.namespace, {"metadata": {"labels": {"hvpa": "elsewhere"}}})
+
+
+@pytest.fixture(scope="module")
+def cast(plane: ControlPlane, account: Path) -> Iterator[Cast]:
+    """All cases, played to their ends."""
+    cast = Cast(plane, account)
+    for stage in cast.of("tidying up"):
+        find_some(stage)
+    for stage in cast.stages.values():
+        stage.create(wait=False)
+    cast.all_die(*BEGINNING)
+    with Operator(plane, account, name="first survivor"):
+        recommend(cast.of(*STEPPING))
+        for stage in cast.of("letting go"):
+            stage.await_owned()
+    for stage in cast.of(*STEPPING):
+        stage.change({"mode": "Apply"})
+    for stage in cast.of("letting go"):
+        take_away(stage)
+    cast.all_die(*(scene for scene in SCENES if scene not in BEGINNING))
+    with Operator(plane, account, name="last survivor") as survivor:
+        for stage in cast.stages.values():
+            with contextlib.suppress(TimeoutError):  # the case's own test says what is amiss
+                stage.soon(partial(has_ended, stage), "the end")
+        wait_for(lambda: survivor.metric("hvpa_queue_depth") == 0, 60, "an empty queue")
+        yield cast
+    for stage in cast.stages.values():
+        stage.delete()
+
+
+def recommend(stages: list[Stage]) -> None:
+    """Wait until they are set up, and recommend something on both axes."""
+    for stage in stages:
+        stage.await_owned()
+        stage.hpa_wants(6)
+        stage.vpa_recommends(cpu="1500m", memory="1500M")
+    for stage in stages:
+        stage.soon(partial(ready_to_step, stage), "a recommendation on both axes")
+
+
+def ready_to_step(stage: Stage) -> bool:
+    recommended = stage.status["recommended"]
+    requests = {"cpu": "1", "memory": "1G"}
+    return recommended["replicas"] == 4 and bool(recommended["containers"][0]["requests"] == requests)
+
+
+def has_ended(stage: Stage) -> bool:
+    """All that is done to a stage is done: the step is told, what was found is tidy, what was taken is let go."""
+    if stage.manifest["spec"]["mode"] == "Paused":
+        is_ready = stage.condition("Ready").get("status") == "True"
+        return is_ready and spent(stage.status["axes"]) == spent(stage.record) != [None, None]
+    owned = [one["metadata"] for kind in (HPA, VPA) for one in stage.api.list(kind, stage.namespace)]
+    names = {one["name"] for one in owned}
+    if "a" in names:
+        return len(owned) == 2 == sum(bool(one.get("ownerReferences")) for one in owned)
+    return len(owned) == 3 and sum(bool(one.get("ownerReferences")) for one in owned) == 1
+
+
+def spent(axes: Json) -> list[Any]:
+    return [axes.get(axis, {}).get("spent") for axis in ("horizontal", "vertical")]
+
+
+def record(stage: Stage) -> Json:
+    """The annotation of the workload; empty where there is none."""
+    try:
+        return stage.record
+    except KeyError:
+        return {}
+
+
+def outcome(stage: Stage) -> Json:
+    """All that is left behind, without times and what is named by a uid."""
+    hvpa, api, namespace = stage.hvpa, stage.api, stage.namespace
+    status, written = hvpa["status"], record(stage)
+    axes: Json = status.get("axes", {})
+    return {
+        "workload": stage.target["spec"],
+        "generation": stage.target["metadata"]["generation"],
+        "spent": spent(axes),
+        "record": spent(written),
+        "clocks": [
+            axes.get(axis, {}).get("lastScaleTime") == written.get(axis, {}).get("lastScaleTime")
+            for axis in ("horizontal", "vertical")
+        ],
+        "mailbox": hvpa["spec"]["replicas"],
+        "conditions": {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]},
+        "recommended": status.get("recommended"),
+        "blocked": status.get("lastBlockedScaling"),
+        "error": status.get("lastError"),
+        **{kind: [recommender(one) for one in api.list(kind, namespace)] for kind in (HPA, VPA)},
+    }
+
+
+def recommender(one: Json) -> Json:
+    owners = [owner["kind"] for owner in one["metadata"].get("ownerReferences", [])]
+    return {"spec": one["spec"], "labels": one["metadata"]["labels"], "owners": owners}
+
+
+@pytest.mark.parametrize("case", CASES, ids=", ".join)
+def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_was_taken(
+    cast: Cast, case: Case
+) -> None:
+    stage, scene = cast.stages[case], case[1]
+    steps = scene in STEPPING
+    undisturbed = cast.stages[UNDISTURBED, scene]
+    with contextlib.suppress(TimeoutError):  # a last status may be on its way
+        stage.soon(lambda: outcome(stage) == outcome(undisturbed), "the same", LATE)
+    assert outcome(stage) == outcome(undisturbed)
+    assert (stage.replicas, stage.requests["cpu"]) == ((4, "1") if steps else (2, "500m"))
+    resource = f"{stage.kind.lower()}s"
+    patches = cast.plane.audit.requests(user=USER, resource=resource, namespace=stage.namespace, code=200)
+    assert [patch.verb for patch in patches if patch.is_write] == ["patch"] * steps
+    told = Counter((one["reason"], one["message"], one["count"]) for one in stage.events())
+    times = {key: count for key, count in told.items() if key[0].startswith("Scaled")}
+    assert set(times.values()) <= {1}
+    assert {key[2] for key in times} <= {1}
+
+
+def test_what_an_undisturbed_run_leaves_is_what_is_meant(cast: Cast) -> None:
+    tidy, gone = (outcome(cast.stages[UNDISTURBED, scene]) for scene in ("tidying up", "letting go"))
+    assert [len(tidy[kind]) for kind in (HPA, VPA)] == [1, 1]
+    assert [one["owners"] for kind in (HPA, VPA) for one in tidy[kind]] == [["Hvpa"], ["Hvpa"]]
+    assert [one["owners"] for one in gone[HPA]] == [[]]
+    assert sorted(one["owners"] for one in gone[VPA]) == [[], ["Hvpa"]]
+    counts = [
+        sum(one["count"] for one in cast.stages[f"{when}-patch-events", "telling again"].events("Paused"))
+        for when in ("before", "after")
+    ]
+    assert counts == [1, 2]

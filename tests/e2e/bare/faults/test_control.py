@@ -1,0 +1,130 @@
+"""What changes in the control plane while the operator runs: its own CRD, and the certificate that it logs in with.
+(API server restarts are in `test_convergence.py`, tokens and exec plugins in `test_auth.py`.)"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from localcluster.client.api import Json, wait_for
+from localcluster.client.kubeconfig import write_kubeconfig
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.hasty import hasten
+from localcluster.operator.operator import Operator, install_crds
+from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.stage import Stage
+from tests.e2e.bare.conftest import USER, Play, Start
+
+CRD = "hvpas.autoscaling.k8s.io"
+FIELD = "fromTheFuture"
+LIFETIME = dt.timedelta(seconds=15)
+"""Of a client certificate: long enough to start an operator with it."""
+
+
+@pytest.fixture(scope="module")
+def line(plane: ControlPlane) -> Iterator[Proxy]:
+    with plane.proxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def operator(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
+    """An operator that looks soon again for what was not served."""
+    with hasten(Operator(plane, line.kubeconfig_for(token), "--log-level", "debug")) as running:
+        yield running
+
+
+@pytest.fixture
+def crd_as_it_was(plane: ControlPlane) -> Iterator[None]:
+    yield
+    install_crds(plane)
+
+
+def scales(stage: Stage) -> None:
+    wanted = stage.replicas + 2
+    stage.hpa_wants(wanted)
+    stage.await_replicas(wanted)
+
+
+def add_field(plane: ControlPlane) -> None:
+    """Update the CRD to one whose spec has a further field."""
+    crd = plane.api.get("CustomResourceDefinition", CRD)
+    schema: Json = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"][FIELD] = {"type": "string"}
+    versions = {"spec": {"versions": crd["spec"]["versions"]}}
+    plane.api.patch("CustomResourceDefinition", CRD, None, versions)
+
+
+def has_field(stage: Stage) -> bool:
+    """Use the field; the API server drops it until it has changed over."""
+    stage.change({FIELD: "now"})
+    return FIELD in stage.hvpa["spec"]
+
+
+def test_a_field_that_only_a_newer_crd_knows_is_told_and_only_its_hvpa_waits(
+    plane: ControlPlane, line: Proxy, play: Play, operator: Operator, crd_as_it_was: None
+) -> None:
+    stage, other = play(), play()
+    for one in (stage, other):
+        scales(one)
+    add_field(plane)
+    stage.soon(partial(has_field, stage), "the new field")
+    line.cut_watches()  # the API server lets them go on, for minutes, without the new field
+    stage.change({FIELD: "and then"})
+    told = stage.await_condition("Ready", "False", "InvalidSpec")
+    assert FIELD in told["message"]
+    stage.hpa_wants(8)
+    scales(other)
+    assert stage.replicas == 4
+    stage.change({FIELD: None})
+    stage.await_replicas(8)
+    stage.await_reason_gone("InvalidSpec")
+    assert operator.metric("hvpa_undecodable_objects_total") == 0
+
+
+def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_and_then_goes_on(
+    plane: ControlPlane, play: Play, operator: Operator, crd_as_it_was: None
+) -> None:
+    stage = play()
+    scales(stage)
+    stage.soon(lambda: stage.status["axes"]["horizontal"]["spent"], "the step in the status")
+    stage.await_event("ScaledOut")  # the last that is written of a step
+    mark = plane.audit.mark()
+    plane.api.delete("CustomResourceDefinition", CRD)
+    wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "the CRD is gone")
+    wait_for(partial(says, operator, "not served"), 90, "it says so")
+    for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):  # as the garbage collector does
+        plane.api.delete(kind, stage.name, stage.namespace)
+    assert operator.probe("healthz") == 200
+    assert plane.audit.requests(mark, user=USER, writes=True) == []
+    install_crds(plane)
+    plane.api.create(stage.manifest)
+    stage.await_owned()
+    scales(stage)
+    assert stage.replicas == 6
+
+
+def says(operator: Operator, text: str) -> bool:
+    return any(text in str(line.get("event")) for line in operator.log_lines())
+
+
+def test_a_client_certificate_that_was_replaced_is_read_when_the_old_one_is_refused(
+    plane: ControlPlane, play: Play, start: Start, space: str, tmp_path: Path
+) -> None:
+    stage, user = play(create=False).create(wait=False), f"system:serviceaccount:{USER}"
+    issued = dt.datetime.now(dt.UTC)
+    pair = plane.pki.client(user, lifetime=LIFETIME)
+    files = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", plane.server, plane.authority, files)
+    mine = start("--namespace", space, kubeconfig=kubeconfig)
+    stage.await_owned()
+    scales(stage)
+    plane.pki.client(user)
+    wait_for(lambda: dt.datetime.now(dt.UTC) > issued + LIFETIME + dt.timedelta(seconds=1), 30, "it ends")
+    assert mine.metric("hvpa_api_requests_total", code="401") == 0
+    scales(stage)
+    assert mine.metric("hvpa_api_requests_total", code="401") >= 1

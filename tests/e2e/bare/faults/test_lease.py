@@ -1,0 +1,107 @@
+"""Faults of the requests for the lease, two at a time: it is had, and it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import NAMESPACE, Operator
+from localcluster.proxy.faults import Damage, Fault
+from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.stage import new_namespace
+from tests.e2e.bare.conftest import Play
+
+LEASE = "/leases"
+DURATION = 10
+"""Seconds: a renewal may fail twice, and be late, without the lease being lost."""
+
+
+def held(line: Proxy, verb: str, *, answered: bool) -> Fault:
+    """Lose a request on its way, or its answer on the way back."""
+    hold = line.hold(verb=verb, path=LEASE, answered=answered)
+    hold.drop()
+    return hold
+
+
+@pytest.fixture(scope="module")
+def line(plane: ControlPlane) -> Iterator[Proxy]:
+    with plane.proxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def space(plane: ControlPlane) -> str:
+    return new_namespace(plane.api, "lease")
+
+
+@pytest.fixture(scope="module")
+def leader(plane: ControlPlane, line: Proxy, token: str, space: str) -> Iterator[Operator]:
+    """An operator that has to ask for its lease several times: its looks and its creation of the lease go wrong."""
+    plane.api.delete("Lease", "hvpa", NAMESPACE)
+    faults = [
+        line.fail(500, verb="get", path=LEASE),
+        line.damage(Damage.HALF, verb="get", path=LEASE),
+        line.fail(503, verb="create", path=LEASE, retry_after="nan"),
+        line.damage(Damage.SHORT, verb="create", path=LEASE),
+    ]
+    flags = ("--leader-elect", "--lease-namespace", NAMESPACE, "--lease-duration", str(DURATION))
+    kubeconfig = line.kubeconfig_for(token)
+    with Operator(plane, kubeconfig, "--namespace", space, "--log-level", "debug", *flags) as running:
+        wait_for(lambda: running.metric("hvpa_leader") == 1, 60, "that it leads")
+        struck(faults)
+        yield running
+
+
+def struck(faults: list[Fault]) -> None:
+    wait_for(lambda: all(one.hits for one in faults), 60, lambda: f"strikes: {faults}", 0.05)
+
+
+def lease(plane: ControlPlane) -> Json:
+    found: Json = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]
+    return found
+
+
+def refusals(line: Proxy, *codes: int, retry_after: str | None = None) -> list[Fault]:
+    return [line.fail(code, verb="update", path=LEASE, retry_after=retry_after) for code in codes]
+
+
+def damages(line: Proxy, *ways: Damage) -> list[Fault]:
+    return [line.damage(how, verb="update", path=LEASE, seconds=0.5) for how in ways]
+
+
+ROUNDS: tuple[Callable[[Proxy], list[Fault]], ...] = (
+    lambda line: refusals(line, 500, 503),
+    lambda line: refusals(line, 409, 410),
+    lambda line: refusals(line, 403, 422),
+    lambda line: refusals(line, 429, 503, retry_after="3600"),
+    lambda line: [held(line, "update", answered=answered) for answered in (True, False)],
+    lambda line: damages(line, Damage.HALF, Damage.SHORT),
+    lambda line: damages(line, Damage.PAGE, Damage.SLOW),
+    lambda line: damages(line, Damage.EMPTY, Damage.OTHER),
+)
+"""What becomes of two renewals."""
+
+
+def is_renewed(plane: ControlPlane, since: str) -> bool:
+    return bool(lease(plane)["renewTime"] != since)
+
+
+def test_a_lease_is_kept_whatever_becomes_of_two_renewals(
+    plane: ControlPlane, line: Proxy, leader: Operator, play: Play
+) -> None:
+    stage = play()
+    before = lease(plane)
+    for go_wrong in ROUNDS:
+        struck(go_wrong(line))
+        wait_for(partial(is_renewed, plane, lease(plane)["renewTime"]), 60, "a renewal", 0.05)
+    after = lease(plane)
+    assert after["holderIdentity"] == before["holderIdentity"]
+    assert after["leaseTransitions"] == before["leaseTransitions"]
+    assert leader.process.alive
+    assert leader.metric("hvpa_leader") == 1
+    stage.hpa_wants(5)
+    stage.await_replicas(5)

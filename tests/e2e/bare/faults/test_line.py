@@ -1,0 +1,162 @@
+"""Faults of lists, watches and connections: afterwards the workloads stand as without them, each step was written once,
+and the operator holds no more than before. The operator's waits are cut short (`hasty.py`)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.hasty import SILENCE, hasten
+from localcluster.operator.operator import Operator
+from localcluster.proxy.faults import Fault
+from localcluster.proxy.proxy import Proxy
+from localcluster.proxy.wire import Wire
+from localcluster.workloads.stage import Stage
+from tests.e2e.bare.faults.herd import Herd
+from tests.e2e.bare.faults.strikes import STRIKES, WATCHES
+
+HERD = 24
+ROUNDS = 2
+MEGABYTES = 24
+"""What memory may grow by in all rounds: far less than the hundreds of connections hold that were opened in them."""
+
+
+@pytest.fixture(scope="module")
+def line(plane: ControlPlane) -> Iterator[Proxy]:
+    with plane.proxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def wire(line: Proxy) -> Iterator[Wire]:
+    with Wire(line.address) as wire:
+        yield wire
+
+
+@pytest.fixture(scope="module")
+def remote(plane: ControlPlane, line: Proxy, wire: Wire, token: str) -> Iterator[Operator]:
+    """An operator that reaches the API server over the wire and through the proxy."""
+    kubeconfig = wire.kubeconfig(line.kubeconfig_for(token))
+    with hasten(Operator(plane, kubeconfig, "--log-level", "debug")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def at_first(remote: Operator) -> int:
+    """How many files the operator has open while all is new."""
+    return open_files(remote)
+
+
+@pytest.fixture(scope="module")
+def herd(plane: ControlPlane, remote: Operator, at_first: int) -> Iterator[Herd]:
+    herd = Herd(plane, HERD)
+    yield herd
+    herd.delete()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(line: Proxy) -> Iterator[Wire]:
+    """An address that nobody has been told to send anything to."""
+    with Wire(line.address) as wire:
+        yield wire
+
+
+@pytest.fixture(autouse=True)
+def _no_faults_after(line: Proxy, remote: Operator) -> Iterator[None]:
+    yield
+    line.clear()
+
+
+def open_files(operator: Operator) -> int:
+    """Sockets and other files that it has open."""
+    return len(list(Path(f"/proc/{operator.process.pid}/fd").iterdir()))
+
+
+def memory(operator: Operator) -> int:
+    """Its resident memory in bytes."""
+    return int(operator.metric("process_resident_memory_bytes"))
+
+
+def watching(line: Proxy) -> None:
+    wait_for(lambda: len(line.open_watches) == WATCHES, 90, lambda: f"watches, not {line.open_watches}", 0.03)
+
+
+def struck(line: Proxy, faults: list[Fault]) -> None:
+    """Wait until all have struck. A watch that the operator gives up at the moment when it expires goes on as a watch,
+    and there is no list: it expires again."""
+
+    def all_have() -> bool:
+        return all(one.hits == one.times for one in faults)
+
+    for _ in range(8):
+        with contextlib.suppress(TimeoutError):
+            wait_for(all_have, 3 * SILENCE, interval=0.03)
+            return
+        line.expire_watches()
+    raise TimeoutError(f"strikes: {faults}")
+
+
+def has_no_error(stage: Stage) -> bool:
+    return "lastError" not in stage.status
+
+
+@pytest.mark.parametrize("name", STRIKES)
+def test_all_are_scaled_once_each_in_spite_of(
+    line: Proxy, herd: Herd, elsewhere: Wire, remote: Operator, name: str
+) -> None:
+    watching(line)
+    faults = STRIKES[name](line, elsewhere.address)
+    mark = herd.is_told()
+    struck(line, faults)
+    herd.stands(mark)
+    assert elsewhere.accepted == 0, "a token was carried to another address"
+    assert remote.probe("healthz") == 200
+
+
+def touch(stage: Stage) -> None:
+    """Change an annotation of an Hvpa that means nothing."""
+    annotations = {"touched": f"{time.monotonic()}"}
+    stage.api.patch("Hvpa", stage.name, stage.namespace, {"metadata": {"annotations": annotations}})
+
+
+def test_after_many_faults_it_holds_no_more_than_before(
+    line: Proxy, herd: Herd, elsewhere: Wire, remote: Operator, at_first: int
+) -> None:
+    watching(line)
+    before = memory(remote)
+    for _ in range(ROUNDS):
+        for bring_about in STRIKES.values():
+            faults = bring_about(line, elsewhere.address)
+            touch(herd.stages[0])  # an event, for watches that are cut in one
+            struck(line, faults)
+            watching(line)
+    herd.stands(herd.is_told())
+    wait_for(
+        lambda: open_files(remote) <= at_first, 120, lambda: f"{at_first} files, not {open_files(remote)}"
+    )
+    grown = (memory(remote) - before) / 2**20
+    assert grown < MEGABYTES
+    wait_for(lambda: remote.metric("hvpa_queue_depth") == 0, 60, "an empty queue")
+
+
+def test_on_a_line_that_is_dead_but_open_watches_and_writes_are_given_up_and_made_anew(
+    line: Proxy, wire: Wire, herd: Herd, remote: Operator
+) -> None:
+    """Writes that were under way are carried out, and their answers never arrive."""
+    watching(line)
+    hold = line.hold(verb="patch", path="/deployments/", times=None)
+    mark = herd.is_told()
+    hold.wait()
+    with wire.dead():
+        hold.release()
+        time.sleep(SILENCE + 1)
+    herd.stands(mark)
+    for stage in herd.stages:
+        stage.soon(partial(has_no_error, stage), "no error any more")

@@ -1,0 +1,192 @@
+"""Faults of each kind of write: refused, sent elsewhere, lost on the way there or back, or answered with rubbish after
+it was carried out. Afterwards all stands as after an undisturbed run, and each step was taken once.
+
+All cases are played at the same time, by one operator, each in a namespace of its own: setting up, a step on both axes,
+letting the VPA go. The Hvpas are paused while recommendations are written, so that the step is one decision."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import pytest
+
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator
+from localcluster.proxy.faults import Damage, Fault
+from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.bare_manifests import weight
+from localcluster.workloads.stage import Stage, new_namespace
+from tests.e2e.bare.conftest import USER
+
+WRITES = (
+    ("patch", "/deployments/app$"),
+    ("patch", "/hvpas/app/status$"),
+    ("patch", "/hvpas/app$"),
+    ("patch", "/horizontalpodautoscalers/app$"),
+    ("patch", "/verticalpodautoscalers/app$"),
+    ("delete", "/verticalpodautoscalers/app$"),
+    ("create", "/events$"),
+    ("patch", "/events/"),
+)
+"""Every kind of write that is made for an Hvpa."""
+UNDISTURBED = "undisturbed"
+LATE = 20
+"""Seconds that the last write may be late."""
+Arm = Callable[[Proxy, str, str], Fault]
+
+
+def refused(code: int, retry_after: int | str | None = None, location: str | None = None) -> Arm:
+    return lambda line, verb, path: line.fail(
+        code, verb=verb, path=path, retry_after=retry_after, location=location
+    )
+
+
+def damaged(how: Damage) -> Arm:
+    return lambda line, verb, path: line.damage(how, verb=verb, path=path, seconds=0.5)
+
+
+def lost(*, answered: bool) -> Arm:
+    def arm(line: Proxy, verb: str, path: str) -> Fault:
+        hold = line.hold(verb=verb, path=path, answered=answered)
+        hold.drop()
+        return hold
+
+    return arm
+
+
+CASES: dict[str, Arm | None] = {
+    UNDISTURBED: None,
+    **{str(code): refused(code) for code in (403, 409, 410, 422, 429, 500, 503)},
+    "429 with Retry-After": refused(429, 1),
+    "429 with Retry-After nan": refused(429, "nan"),
+    "503 with Retry-After in the past": refused(503, "-7"),
+    "a redirect": refused(307, location="https://127.0.0.1:1/"),
+    "lost on its way there": lost(answered=False),
+    "lost on its way back": lost(answered=True),
+    **{how.value: damaged(how) for how in Damage},
+}
+
+REFUSED = {"403", "422"}
+"""Answers to the step itself that make two steps of it, one for each axis: `test_refused.py`."""
+UNTOLD = {"lost on its way back", Damage.SHORT.value, Damage.CHUNKED.value}
+"""Where the answer to the step itself is lost: it was taken, and nobody knows by whom, so that no Event tells it."""
+
+
+class Case:
+    """A stage whose every kind of write is struck once."""
+
+    def __init__(
+        self, plane: ControlPlane, line: Proxy, arm: Arm | None, writes: Sequence[tuple[str, str]]
+    ) -> None:
+        space = new_namespace(plane.api, "write")
+        self.stage = Stage(plane.api, space, "app", changes={**weight(50), "mode": "Paused"})
+        self.faults = [arm(line, verb, f"/namespaces/{space}{path}") for verb, path in writes if arm]
+        self.stage.create(wait=False)
+
+    def is_set_up(self) -> bool:
+        """HPA and VPA are there, and the mailbox is of use."""
+        stage = self.stage
+        return bool(stage.hpa and stage.vpa and stage.hvpa["spec"]["replicas"])
+
+    def is_ready_to_step(self) -> bool:
+        recommended = self.stage.status["recommended"]
+        requests = recommended["containers"][0]["requests"]
+        return recommended["replicas"] == 4 and bool(requests == {"cpu": "1", "memory": "1G"})
+
+    def has_stepped(self) -> bool:
+        axes, record = self.stage.status["axes"], self.stage.record
+        return all(axes[axis].get("spent") == record[axis]["spent"] for axis in axes)
+
+    def has_let_go(self) -> bool:
+        stage = self.stage
+        is_gone = stage.api.find("VerticalPodAutoscaler", stage.name, stage.namespace) is None
+        return is_gone and stage.condition("VpaActive")["reason"] == "NotConfigured"
+
+    def is_paused(self, wanted: bool) -> bool:
+        return bool(self.stage.condition("Paused")["status"] == str(wanted))
+
+    def is_over(self) -> bool:
+        return "lastError" not in self.stage.status
+
+    def outcome(self) -> Json:
+        """All that is left behind, without times."""
+        hvpa, api, space = self.stage.hvpa, self.stage.api, self.stage.namespace
+        status, record = hvpa["status"], self.stage.record
+        return {
+            "workload": self.stage.target["spec"],
+            "generation": self.stage.target["metadata"]["generation"],
+            "spent": [record[axis]["spent"] for axis in record],
+            "clocks": [
+                status["axes"][axis]["lastScaleTime"] == record[axis]["lastScaleTime"] for axis in record
+            ],
+            "mailbox": hvpa["spec"]["replicas"],
+            "conditions": {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]},
+            "recommended": status["recommended"],
+            "blocked": status.get("lastBlockedScaling"),
+            "error": status.get("lastError"),
+            "hpas": [one["spec"] for one in api.list("HorizontalPodAutoscaler", space)],
+            "vpas": [one["spec"] for one in api.list("VerticalPodAutoscaler", space)],
+        }
+
+
+@pytest.fixture(scope="module")
+def cases(plane: ControlPlane, token: str) -> Iterator[dict[str, Case]]:
+    """All cases, played to their ends."""
+    with plane.proxy() as line, Operator(plane, line.kubeconfig_for(token), "--log-level", "debug") as remote:
+        found = {
+            name: Case(plane, line, arm, WRITES[1:] if name in REFUSED else WRITES)
+            for name, arm in CASES.items()
+        }
+        play(list(found.values()))
+        wait_for(lambda: remote.metric("hvpa_queue_depth") == 0, 60, "an empty queue")
+        yield found
+        for one in found.values():
+            one.stage.delete()
+
+
+def play(cases: list[Case]) -> None:
+    def all_come_to(what: Callable[[Case], bool]) -> None:
+        for one in cases:
+            with contextlib.suppress(TimeoutError):  # the case's own test says what is amiss
+                one.stage.soon(partial(what, one), str(what))
+
+    all_come_to(Case.is_set_up)
+    for one in cases:
+        one.stage.hpa_wants(6)
+        one.stage.vpa_recommends(cpu="1500m", memory="1500M")
+    all_come_to(Case.is_ready_to_step)
+    for one in cases:
+        one.stage.change({"mode": "Apply"})
+    all_come_to(Case.has_stepped)
+    for one in cases:
+        one.stage.change({"vpa": {"deploy": False}})
+    all_come_to(Case.has_let_go)
+    for mode in ("Paused", "Apply", "Paused"):  # what is told again is counted
+        for one in cases:
+            one.stage.change({"mode": mode})
+        all_come_to(lambda one, paused=mode == "Paused": one.is_paused(paused))  # type: ignore[misc]
+    all_come_to(Case.is_over)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_after_a_fault_of_each_write_all_is_as_in_an_undisturbed_run_and_one_step_was_taken(
+    plane: ControlPlane, cases: dict[str, Case], name: str
+) -> None:
+    case = cases[name]
+    stage = case.stage
+    assert [fault.matcher for fault in case.faults if fault.hits == 0] == []
+    with contextlib.suppress(TimeoutError):  # a last status may be on its way
+        stage.soon(lambda: case.outcome() == cases[UNDISTURBED].outcome(), "the same", LATE)
+    assert case.outcome() == cases[UNDISTURBED].outcome()
+    assert (stage.replicas, stage.requests) == (4, {"cpu": "1", "memory": "1G"})
+    writes = plane.audit.requests(user=USER, namespace=stage.namespace, writes=True)
+    patches = [one for one in writes if one.resource == "deployments" and one.code == 200]
+    assert [one.verb for one in patches] == ["patch"]
+    deletions = [one for one in writes if one.verb == "delete" and one.code == 200]
+    assert [one.resource for one in deletions] == ["verticalpodautoscalers"]
+    steps = stage.events("Scaled")
+    assert len(steps) == (name not in UNTOLD)
+    assert {one["count"] for one in steps} <= {1}

@@ -1,0 +1,239 @@
+"""The worst objects that the API server accepts: the operator says what is wrong with each, stays well, writes no more
+than it must, and scales an ordinary workload beside them as ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hvpa.core.model import MOST_RIVALS
+from hvpa.core.observing import MOST_CONTAINERS
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator
+from localcluster.workloads.bare_manifests import condition, merged, trajectory
+from localcluster.workloads.stage import Stage
+from localcluster.workloads.view import LAST_APPLIED
+from tests.e2e.bare.conftest import USER, Play
+
+FORGED = "\x1b[2J\n2026-01-01T00:00:00Z [error    ] forged \u202e\x85\u2028"
+LONG = FORGED + "long " * 60_000
+"""300 kB."""
+CROWD = 60
+LONGEST_LINE = 32_768
+QUIET = 3.0
+"""Seconds that are counted at rest."""
+MOST_REQUESTS = 40
+"""In such a time, when no object changes but a few."""
+Make = Callable[[Play], Stage]
+
+
+def crowded_pod(play: Play) -> Stage:
+    """A pod template of 1500 containers, and recommendations for all of them."""
+    stage = play(create=False)
+    containers = [{"name": f"c-{number}", "image": "app"} for number in range(1500)]
+    stage.workload["spec"]["template"]["spec"]["containers"] = containers
+    stage.create(wait=False)
+    told = stage.await_condition("Ready", "False", "UnsupportedTarget")
+    assert f"more than {MOST_CONTAINERS} containers" in told["message"]
+    return stage
+
+
+def crowded_recommendation(play: Play) -> Stage:
+    """Recommendations for 3000 containers that are not there."""
+    stage = play()
+    others = {f"stranger-{number}": {"cpu": "1"} for number in range(3000)}
+    stage.vpa_recommends(cpu="500m", memory="500M", others=others)
+    stage.await_condition("VpaActive", "True", "UnknownContainer")
+    return stage
+
+
+def long_texts(play: Play) -> Stage:
+    """Conditions of HPA and VPA with hundreds of kilobytes that a terminal would obey."""
+    stage = play()
+    inactive = condition("ScalingActive", "False", LONG) | {"message": LONG}
+    stage.hpa_wants(9, conditions=[inactive])
+    told = stage.await_condition("HpaActive", "False", "ScalingInactive")
+    assert "\\x1b[2J\\n2026" in told["message"]
+    assert "\\u202e\\x85\\u2028" in told["message"]
+    assert len(told["message"]) < 5000
+    stage.await_event("ScalingInactive", "forged")
+    return stage
+
+
+def wrong_times(play: Play) -> Stage:
+    """An HPA and a VPA with times beyond the calendar in UTC: of the HPA's, the API server makes year 10000."""
+    stage = play()
+    beyond = "9999-12-31T23:00:00-12:00"
+    stage.hpa_wants(4, conditions=[condition("ScalingActive", "True", "Some", beyond)])
+    stage.vpa_recommends(cpu="600m", since=beyond)
+    assert stage.hpa["status"]["conditions"][0]["lastTransitionTime"].startswith("10000-")
+    stage.await_replicas(4)
+    stage.await_blocked("Weight", "vertical")
+    return stage
+
+
+def forged_record(play: Play) -> Stage:
+    """A status and an annotation that somebody else has written."""
+    stage = play(changes=trajectory())
+    stage.under(1000)
+    stage.soon(lambda: stage.status["axes"]["vertical"]["usualReplicas"], "what is remembered")
+    axes = stage.status["axes"]
+    axes["vertical"]["usualReplicas"] |= {"mean": 1e308, "weight": 1e308, "time": "9999-12-31T23:59:59Z"}
+    axes["horizontal"]["spent"] = {"replicas": -1, "wish": 2**62, "weight": -1e308}
+    stage.api.patch_status("Hvpa", stage.name, stage.namespace, {"axes": axes})
+    record = '{"horizontal": {"spent": {"replicas": 1e400, "weight": NaN}}, "vertical": ' + "[" * 20_000
+    body = {"metadata": {"annotations": {LAST_APPLIED: record}}}
+    stage.api.patch(stage.kind, stage.name, stage.namespace, body)
+    stage.rollout_completes()
+    stage.soon(
+        lambda: stage.status["axes"]["vertical"]["usualReplicas"]["mean"] < 100, "a record that makes sense"
+    )
+    return stage
+
+
+def endless_overlap(play: Play) -> Stage:
+    """A path of two billion replicas whose overlap spans all of them."""
+    changes = trajectory(most=2**31 - 1)
+    changes["trajectory"] = {"overlap": {"cpu": {"value": "9000000000"}, "memory": {"value": "9Ei"}}}
+    stage = play(changes=changes)
+    stage.under(900, 900_000_000)
+    stage.await_condition("HpaActive", "True", "Recommending")
+    return stage
+
+
+def strange_target(play: Play) -> Stage:
+    """A target of a kind with line breaks and escape sequences."""
+    stage = play(create=False, changes={"targetRef": {"kind": FORGED, "name": FORGED}})
+    stage.api.create(stage.manifest)
+    told = stage.await_condition("Ready", "False", "UnsupportedTarget")
+    assert told["message"].isprintable()
+    return stage
+
+
+def owners_in_a_circle(play: Play) -> Stage:
+    """HPAs that own each other and scale each other, and all that they can lay hands on."""
+    stage = play()
+    kind = "HorizontalPodAutoscaler"
+    owner = {"apiVersion": "autoscaling/v2", "kind": kind, "controller": True}
+    made: list[Json] = []
+    for name in ("a", "b"):
+        target = {
+            "apiVersion": "autoscaling/v2",
+            "kind": kind,
+            "name": f"{stage.name}-{'ab'.replace(name, '')}",
+        }
+        spec = {"scaleTargetRef": target, "maxReplicas": 5}
+        metadata = {"name": f"{stage.name}-{name}", "namespace": stage.namespace}
+        body = {"apiVersion": "autoscaling/v2", "kind": kind, "metadata": metadata, "spec": spec}
+        made.append(stage.api.create(body))
+    for one, other in ((0, 1), (1, 0)):
+        told = {"name": made[other]["metadata"]["name"], "uid": made[other]["metadata"]["uid"]}
+        references = [owner | told] + [
+            {
+                "apiVersion": "autoscaling.k8s.io/v1alpha1",
+                "kind": "Hvpa",
+                "name": f"h-{number}",
+                "uid": f"{number}",
+            }
+            for number in range(500)
+        ]
+        change = {"metadata": {"ownerReferences": references}}
+        stage.api.patch(kind, made[one]["metadata"]["name"], stage.namespace, change)
+    stage.await_condition("Ready", "False", "HpaInactive")  # nobody plays the HPA controller
+    return stage
+
+
+HOSTILE: tuple[Make, ...] = (
+    crowded_pod,
+    crowded_recommendation,
+    long_texts,
+    wrong_times,
+    forged_record,
+    endless_overlap,
+    strange_target,
+    owners_in_a_circle,
+)
+
+
+def one_target(stage: Stage) -> None:
+    """Many Hvpas that name one workload, none of which scales it then."""
+
+    def create(number: int) -> None:
+        spec = stage.manifest["spec"]
+        metadata = {"name": f"{stage.name}-{number}", "namespace": stage.namespace}
+        stage.api.create(merged(stage.manifest, {"metadata": metadata, "spec": spec}))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(create, range(CROWD)))
+    told = stage.await_condition("Ready", "False", "TargetShared")
+    stage.soon(
+        lambda: f"more than {MOST_RIVALS} other Hvpas" in stage.condition("Ready")["message"], "many rivals"
+    )
+    assert told["message"].isprintable()
+
+
+def refused_for_ever(play: Play) -> Stage:
+    """An HPA whose template the API server takes as a part of the Hvpa and never as an HPA."""
+    template = {"metadata": {"annotations": {"note": LONG}}}
+    stage = play(create=False, changes={"hpa": {"template": template}}).create(wait=False)
+    stage.soon(lambda: "annotations" in stage.status["lastError"]["description"], "the error")
+    return stage
+
+
+def scales(stage: Stage, count: int) -> None:
+    stage.hpa_wants(count)
+    stage.await_replicas(count)
+    stage.rollout_completes()
+
+
+def log_is_sound(operator: Operator) -> None:
+    """Each line is one entry, of bounded length, and can be looked at."""
+    text = operator.log.read_text(errors="strict")
+    lines = text.split("\n")
+    assert max(map(len, lines)) < LONGEST_LINE
+    assert [line for line in lines if not line.isprintable()] == []
+    assert [line for line in lines if line.startswith("2026-01-01")] == []
+    assert "reconcile crashed" not in text
+    assert "Traceback" not in text
+
+
+def names_at_rest(plane: ControlPlane) -> set[str]:
+    """What the operator asks for within some seconds (an Event's name begins with its Hvpa's)."""
+    mark = plane.audit.mark()
+    time.sleep(QUIET)
+    requests = [one for one in plane.audit.requests(mark, user=USER) if one.verb != "watch"]
+    assert len(requests) < MOST_REQUESTS
+    return {one.name.split(".")[0] for one in requests}
+
+
+@pytest.fixture
+def ordinary(play: Play) -> Stage:
+    return play()
+
+
+def test_hostile_objects_harm_nobody(
+    plane: ControlPlane, play: Play, ordinary: Stage, operator: Operator
+) -> None:
+    shared = play()
+    with ThreadPoolExecutor(3) as threads:
+        made = [threads.submit(make, play) for make in HOSTILE]
+        crowd = threads.submit(one_target, shared)
+        scales(ordinary, 5)  # while they come
+        crowd.result()
+        for one in made:
+            one.result()
+    wait_for(lambda: names_at_rest(plane) == set(), 120, "rest")
+    refused = refused_for_ever(play)
+    scales(ordinary, 7)
+    scales(ordinary, 3)
+    wait_for(
+        lambda: names_at_rest(plane) <= {refused.name}, 120, "rest but for what is tried again, ever later"
+    )
+    assert operator.process.alive
+    operator.await_ready()
+    assert len(operator.metrics()) < 60_000
+    log_is_sound(operator)

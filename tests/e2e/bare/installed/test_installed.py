@@ -1,0 +1,43 @@
+"""What a user installs, on a bare API server: every sample and every overlay of `config` is accepted, and with the
+rights of `config/default` the operator makes a step. `make compat` runs these tests on other versions too."""
+
+from __future__ import annotations
+
+import pytest
+
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import REPOSITORY, Operator
+from localcluster.workloads.bare_manifests import weight
+from tests.e2e.bare.conftest import Play
+
+CONFIG = REPOSITORY / "config"
+OVERLAYS = sorted(
+    path.parent.name for path in CONFIG.glob("*/kustomization.yaml") if path.parent.name != "samples"
+)
+SAMPLES = sorted(
+    path.name for path in (CONFIG / "samples").glob("*.yaml") if path.name != "kustomization.yaml"
+)
+DRY = ("--dry-run=server", "--validate=strict")
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_sample_is_accepted(plane: ControlPlane, space: str, sample: str) -> None:
+    plane.kubectl("create", *DRY, "--namespace", space, "-f", CONFIG / "samples" / sample)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_an_overlay_is_accepted(plane: ControlPlane, overlay: str) -> None:
+    plane.kubectl("apply", "--server-side", "--force-conflicts", *DRY, "-k", CONFIG / overlay)
+
+
+def test_a_step_is_made_on_both_axes(play: Play, operator: Operator) -> None:
+    stage = play(changes=weight(50))
+    stage.vpa_is_content()
+    stage.hpa_wants(6)
+    stage.await_replicas(4)  # halfway, 2 + (6 - 2) / 2
+    stage.rollout_completes()
+    stage.vpa_recommends(cpu="1500m", memory="1G")
+    stage.await_requests(cpu="1", memory="750M")
+    for reason in ("ScaledOut", "ScaledUp"):
+        stage.await_event(reason)
+    stage.await_condition("Ready", "True", stage.condition("Ready")["reason"])

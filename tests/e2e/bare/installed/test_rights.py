@@ -1,0 +1,57 @@
+"""Least privilege in one scenario: the operator uses every right that `config/rbac` gives it, and asks for no other.
+That it holds over all end-to-end tests is judged at the end of a run (`tests/e2e/whole_run.py`)."""
+
+from __future__ import annotations
+
+from localcluster.client.rights import Right, expanded, used
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT
+from localcluster.workloads.bare_manifests import VERTICAL_ONLY
+from tests.e2e.bare.conftest import USER, Play, Start
+
+
+def granted(plane: ControlPlane) -> set[Right]:
+    """All rights that roles give to the operator's ServiceAccount."""
+    api, rules = plane.api, []
+    subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": NAMESPACE}
+    for binding in [*api.list("ClusterRoleBinding"), *api.list("RoleBinding")]:
+        if subject in binding.get("subjects", []):
+            reference = binding["roleRef"]
+            role = api.get(reference["kind"], reference["name"], binding["metadata"].get("namespace"))
+            rules += role["rules"]
+    return {right for rule in rules for right in expanded(rule)}
+
+
+def renewed(plane: ControlPlane) -> bool:
+    lease = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]
+    return bool(lease["renewTime"] != lease["acquireTime"])
+
+
+def test_every_right_is_used_and_none_is_missing(plane: ControlPlane, play: Play, start: Start) -> None:
+    plane.api.delete("Lease", "hvpa", NAMESPACE)
+    mark = plane.audit.mark()
+    start("--leader-elect", "--lease-namespace", NAMESPACE)
+    stage, stateful = play(), play(kind="StatefulSet", changes=VERTICAL_ONLY)
+    stage.hpa_wants(4)
+    stage.await_replicas(4)
+    stateful.vpa_recommends(cpu="1")
+    stateful.await_requests(cpu="1")
+    for _ in range(2):  # the second of equal events raises the count of the first
+        stage.change({"mode": "Paused"})
+        stage.await_condition("Paused", "True", "Paused")
+        stage.change({"mode": "Apply"})
+        stage.await_condition("Paused", "False", "NotPaused")
+    stage.soon(
+        lambda: [one for one in stage.events("Paused") if one["count"] == 2], "an event that is counted"
+    )
+    stage.change({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
+    for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):
+        stage.await_gone(kind)
+    stage.soon(lambda: renewed(plane), "a renewal of the lease")
+    rights, needed = granted(plane), set(used(plane.audit.requests(user=USER)))
+    assert rights, "no role is bound to the operator's account"
+    assert rights - needed == set(), "given and never used"
+    # (An API server that has just been restarted denies everything for a moment: another test's.)
+    assert [str(one) for one in plane.audit.requests(mark, user=USER, code=403)] == []
+    wide = {right for right in rights if "*" in right or right[1] in ("secrets", "pods/exec", "roles")}
+    assert wide == set()

@@ -1,0 +1,108 @@
+"""Statuses that change all the time, and what the audit log says was made of them: each recommendation, once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+
+from localcluster.client.api import ApiError
+from localcluster.client.audit import Audit, Mark
+from localcluster.workloads.stage import Stage
+from localcluster.workloads.view import LOOK
+
+LEAST, MOST = 3, 9
+"""Counts that are recommended. (A stage's pods that are ready stay two, and a measurement that fits two is no wish.)"""
+
+
+class Steps:
+    """Has the HPA of each stage recommend another count as soon as the last one was applied, in the background, from
+    `with` on until its end."""
+
+    def __init__(self, stages: list[Stage]) -> None:
+        """The stages have two replicas."""
+        self._stages = stages
+        self._counts = {one.name: _counts() for one in stages}
+        self.wanted: dict[str, list[int]] = {one.name: [] for one in stages}
+        """What was recommended, in order, by stage."""
+        self.longest = 0.0
+        """Seconds that a recommendation waited until it was applied, at the most."""
+        self._since: dict[str, float] = {}
+        self._ending = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="steps", daemon=True)
+
+    def __enter__(self) -> Steps:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        if kind is not None:
+            self._since.clear()  # what was not applied is not waited for
+        self._thread.join(120)
+        if kind is None and self._failure is not None:
+            raise self._failure
+
+    @property
+    def count(self) -> int:
+        """Recommendations so far."""
+        return sum(map(len, self.wanted.values()))
+
+    def go_on(self, steps: int) -> bool:
+        """Wait until so many more recommendations of each stage were applied; True, for `assert`."""
+        goals = {name: len(wanted) + steps + 1 for name, wanted in self.wanted.items()}
+        deadline = time.monotonic() + 120
+        while any(len(self.wanted[name]) < goal for name, goal in goals.items()):
+            assert self._thread.is_alive(), self._failure
+            assert time.monotonic() < deadline, f"recommended and not applied: {self._since}"
+            time.sleep(LOOK)
+        return True
+
+    def _run(self) -> None:
+        try:
+            for stage in self._stages:
+                self._recommend(stage)
+            while self._since:
+                for stage in [one for one in self._stages if one.name in self._since]:
+                    self._look(stage)
+                time.sleep(LOOK)
+        except Exception as error:  # told by `go_on` and at the end
+            self._failure = error
+
+    def _look(self, stage: Stage) -> None:
+        try:
+            applied = stage.replicas == self.wanted[stage.name][-1]
+        except (OSError, ApiError):
+            return
+        if applied:
+            now = time.monotonic()
+            self.longest = max(self.longest, now - self._since.pop(stage.name, now))
+            if not self._ending.is_set():
+                self._recommend(stage)
+
+    def _recommend(self, stage: Stage) -> None:
+        count = next(self._counts[stage.name])
+        self.wanted[stage.name].append(count)
+        self._since[stage.name] = time.monotonic()
+        stage.hpa_wants(count)
+
+
+def _counts() -> Iterator[int]:
+    yield LEAST
+    while True:
+        yield from range(LEAST + 1, MOST + 1)
+        yield from range(MOST - 1, LEAST - 1, -1)
+
+
+def applied(audit: Audit, namespace: str, since: Mark) -> dict[str, list[int]]:
+    """The counts that Deployments of a namespace were set to, in order, by name."""
+    found: dict[str, list[int]] = {}
+    for one in audit.requests(since, resource="deployments", namespace=namespace, writes=True):
+        replicas = ((one.body or {}).get("spec") or {}).get("replicas")
+        if one.verb == "patch" and not one.subresource and one.code < 300 and replicas is not None:
+            found.setdefault(one.name, []).append(int(replicas))
+    return found

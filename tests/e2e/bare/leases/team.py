@@ -1,0 +1,158 @@
+"""Replicas of the operator that share the work, each with an account and a proxy of its own, and what the audit log
+says of who wrote when."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import yaml
+
+from hvpa.kube.leases.assignment import Names, shard_of, winner
+from hvpa.reconcile.ports import Key
+from localcluster.client.api import Json, wait_for
+from localcluster.client.audit import Mark, Request
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import REPOSITORY, Operator
+from localcluster.proxy.proxy import Proxy
+from localcluster.proxy.wire import Wire
+from tests.e2e.bare.accounts import bind_cluster_role, new_account
+
+LEASES = REPOSITORY / "config" / "sharded" / "shards_role.yaml"
+GOVERNED = frozenset(
+    {"deployments", "statefulsets", "hvpas", "horizontalpodautoscalers", "verticalpodautoscalers"}
+)
+
+
+@dataclass
+class Replica:
+    """An operator, the proxy and the line to it that only it uses, and the user that only it is."""
+
+    operator: Operator
+    proxy: Proxy
+    wire: Wire
+    """What lies between the two."""
+    user: str
+
+    @property
+    def identity(self) -> str | None:
+        """What it calls itself as a member, since its last start."""
+        told = [
+            line["identity"] for line in self.operator.log_lines() if "-member-" in str(line.get("lease"))
+        ]
+        return told[-1] if told else None
+
+    @property
+    def held(self) -> int:
+        """How many shards it works on, by its own word; 0 where it does not run."""
+        try:
+            return int(self.operator.metric("hvpa_shards_held")) if self.operator.process.alive else 0
+        except OSError:
+            return 0
+
+
+class Team:
+    """Replicas for one namespace, where their Leases are, too. Use as a context manager."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self.plane = plane
+        self.namespace = namespace
+        self.replicas: list[Replica] = []
+        self._stack = ExitStack()
+        self._start = plane.audit.mark()
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for one in self.replicas:
+            one.operator.resume()
+            one.operator.kill()
+        self._stack.close()
+
+    def join(self, *flags: str, duration: int) -> Replica:
+        """One more replica; started, not awaited. `duration`: of a Lease, in seconds."""
+        name = f"replica-{len(self.replicas)}"
+        user = new_account(self.plane, self.namespace, name, *rights())
+        bind_cluster_role(self.plane, "hvpa-operator", self.namespace, name)
+        proxy = self._stack.enter_context(self.plane.proxy())
+        wire = self._stack.enter_context(Wire(proxy.address))
+        kubeconfig = wire.kubeconfig(
+            proxy.kubeconfig_for(self.plane.service_account_token(self.namespace, name))
+        )
+        own = ("--namespace", self.namespace, "--lease-namespace", self.namespace)
+        operator = Operator(
+            self.plane, kubeconfig, *own, "--lease-duration", str(duration), *flags, name=name
+        )
+        operator.start(wait=False)
+        self.replicas.append(Replica(operator, proxy, wire, user))
+        return self.replicas[-1]
+
+    def await_shares(self, shards: int, *members: Replica, timeout: float = 120) -> None:
+        """Wait until each shard is with the one of these members that wins it."""
+
+        def is_shared() -> bool:
+            known = [one.identity for one in members if one.operator.process.alive]
+            if None in known or len(known) < len(members):
+                return False
+            winners = {shard: winner(shard, [str(one) for one in known]) for shard in range(shards)}
+            return self.holders(shards) == winners
+
+        wait_for(is_shared, timeout, lambda: f"{self.holders(shards)} to be shared", 0.05)
+
+    def holders(self, shards: int) -> dict[int, str | None]:
+        """Who holds each shard by its Lease."""
+        names, found = Names("hvpa", shards), {}
+        for shard in range(shards):
+            lease = self.plane.api.find("Lease", names.shard(shard), self.namespace)
+            found[shard] = (lease or {}).get("spec", {}).get("holderIdentity") or None
+        return found
+
+    # --- what the audit log says --------------------------------------------------------------------------------------
+    def writes(self, since: Mark | None = None) -> list[Request]:
+        """What replicas wrote, Leases and Events aside, and was accepted."""
+        found = self.plane.audit.requests(since or self._start, writes=True, namespace=self.namespace)
+        users = {one.user for one in self.replicas}
+        return [one for one in found if one.user in users and one.resource in GOVERNED and one.code < 300]
+
+    def foreign_writes(self, shards: int) -> list[str]:
+        """Writes by others than the one whose Lease of the Hvpa's shard it was when they came: none, one hopes."""
+        turns = self._turns(shards)
+        wrong = []
+        for one in self.writes():
+            owner = _at(turns.get(shard_of(Key(self.namespace, one.name), shards), []), one.received)
+            if owner != one.user:
+                wrong.append(f"{one}, the shard being {owner}'s")
+        return wrong
+
+    def _turns(self, shards: int) -> dict[int, list[tuple[dt.datetime, str | None]]]:
+        """From when on each shard was whose: the time at which the write of its Lease came that was accepted."""
+        names = Names("hvpa", shards)
+        by_name = {names.shard(one): one for one in range(shards)}
+        turns: dict[int, list[tuple[dt.datetime, str | None]]] = {}
+        found = self.plane.audit.requests(
+            self._start, resource="leases", writes=True, namespace=self.namespace
+        )
+        for one in sorted(found, key=lambda request: request.received):
+            if one.code < 300 and one.name in by_name:
+                holder = one.body["spec"].get("holderIdentity")
+                turns.setdefault(by_name[one.name], []).append((one.received, one.user if holder else None))
+        return turns
+
+
+def _at(turns: list[tuple[dt.datetime, str | None]], when: dt.datetime) -> str | None:
+    past = [user for since, user in turns if since <= when]
+    return past[-1] if past else None
+
+
+def rights() -> list[Json]:
+    """The rules of the role that replicas need besides the operator's own."""
+    return [dict(rule) for rule in yaml.safe_load(LEASES.read_text())["rules"]]
+
+
+def needed(rules: list[Json]) -> Iterator[tuple[str, str]]:
+    """Resource and verb of each right in rules."""
+    for rule in rules:
+        yield from ((resource, verb) for resource in rule["resources"] for verb in rule["verbs"])

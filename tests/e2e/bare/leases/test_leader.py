@@ -1,0 +1,203 @@
+"""Several operators, one lease: one works, and another takes over when that one is killed, told to stop, or hangs, or
+when all are replaced one by one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from localcluster.client.api import Json, wait_for
+from localcluster.client.audit import WRITE_VERBS
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import NAMESPACE, Operator
+from localcluster.proxy.faults import Seen
+from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY, weight
+from localcluster.workloads.stage import Stage
+from tests.e2e.bare.conftest import Play, Start
+from tests.e2e.bare.leases.steps import Steps, applied
+
+LOOK = 1.0
+"""Seconds within which a candidate sees that a lease was given back, and to which it knows when one was renewed."""
+LONG = 60
+"""Seconds of a lease that nobody waits for."""
+SLACK = 20.0
+"""Seconds that a loaded machine may add."""
+
+
+@dataclass
+class Candidate:
+    """An operator, and the proxy that only it uses and that knows what it wrote."""
+
+    operator: Operator
+    proxy: Proxy
+
+    @property
+    def leads(self) -> bool:
+        return self.operator.process.alive and self.operator.metric("hvpa_leader") == 1
+
+    @property
+    def writes(self) -> list[Seen]:
+        """What it wrote, its lease aside."""
+        return [one for one in self.proxy.seen if one.verb in WRITE_VERBS and "/leases" not in one.path]
+
+
+class Pair:
+    def __init__(self, plane: ControlPlane, first: Candidate, second: Candidate) -> None:
+        self.plane = plane
+        self.both = [first, second]
+
+    def roles(self) -> tuple[Candidate, Candidate]:
+        """Who leads, and who waits."""
+
+        def leader() -> Candidate | None:
+            return next((one for one in self.both if one.leads), None)
+
+        leading = wait_for(leader, 90, "a leader", 0.05)
+        assert leading is not None
+        return leading, next(one for one in self.both if one is not leading)
+
+    def lease(self) -> Json:
+        return self.plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def pair(
+    plane: ControlPlane, start: Start, space: str, token: str, request: pytest.FixtureRequest
+) -> Iterator[Pair]:
+    """Two operators for this test's namespace, with a lease of so many seconds."""
+    duration = str(request.param)
+    plane.api.delete("Lease", "hvpa", NAMESPACE)
+    flags = (
+        "--namespace",
+        space,
+        "--leader-elect",
+        "--lease-namespace",
+        NAMESPACE,
+        "--lease-duration",
+        duration,
+    )
+    with plane.proxy() as one, plane.proxy() as other:
+        proxies = (one, other)
+        started = [start(*flags, kubeconfig=proxy.kubeconfig_for(token), wait=False) for proxy in proxies]
+        for operator in started:
+            operator.await_ready()
+        yield Pair(plane, *(Candidate(*both) for both in zip(started, proxies, strict=True)))
+        for operator in started:
+            operator.resume()
+            operator.kill()
+
+
+def scales(stage: Stage) -> None:
+    wanted = stage.replicas + 2
+    stage.hpa_wants(wanted)
+    stage.await_replicas(wanted)
+
+
+def took_over(candidate: Candidate, since: float, within: float) -> None:
+    wait_for(lambda: candidate.leads, within + SLACK, "the other takes over", 0.05)
+    assert time.monotonic() - since < within + SLACK
+
+
+@pytest.mark.parametrize("pair", [5], indirect=True)
+def test_a_leader_that_is_killed_is_followed_once_its_lease_has_run_out(pair: Pair, play: Play) -> None:
+    leader, other = pair.roles()
+    stage = play()
+    scales(stage)
+    assert leader.writes
+    assert not other.writes
+    before = pair.lease()
+    killed = time.monotonic()
+    leader.operator.kill()
+    stage.hpa_wants(6)
+    took_over(other, killed, 5 + LOOK)
+    stage.await_replicas(6)
+    after = pair.lease()
+    assert after["holderIdentity"] != before["holderIdentity"]
+    assert after["leaseTransitions"] == before["leaseTransitions"] + 1
+    # The next one waits, and writes nothing.
+    own = len(leader.writes)
+    leader.operator.start()
+    scales(stage)
+    assert not leader.leads
+    assert len(leader.writes) == own
+
+
+@pytest.mark.parametrize("pair", [60], indirect=True)
+def test_a_leader_that_is_told_to_stop_ends_its_patch_gives_the_lease_back_and_exits_0(
+    pair: Pair, play: Play
+) -> None:
+    leader, other = pair.roles()
+    stage = play(changes=weight(50))
+    stage.vpa_is_content()
+    hold = leader.proxy.hold(verb="patch", path=f"/deployments/{stage.name}$")
+    stage.hpa_wants(6)
+    hold.wait()
+    codes: list[int] = []
+    ending = threading.Thread(target=lambda: codes.append(leader.operator.terminate(60)))
+    ending.start()
+    wait_for(lambda: leader.operator.probe("readyz") != 200, 60, "it is not ready any more", 0.02)
+    assert stage.replicas == 2
+    assert not other.leads
+    written = len(leader.writes)
+    hold.release()
+    ending.join(90)
+    ended = time.monotonic()
+    assert codes == [0]
+    assert stage.replicas == 4
+    assert any(
+        one.path.endswith(f"/{stage.name}/status") and one.code == 200 for one in leader.writes[written:]
+    )
+    took_over(other, ended, LOOK)  # far less than the 60 s of the lease
+    assert not [one for one in other.writes if "/deployments/" in one.path]
+    stage.hpa_wants(10)
+    stage.await_replicas(7)
+
+
+@pytest.mark.parametrize("pair", [5], indirect=True)
+def test_a_leader_that_hangs_writes_nothing_when_it_goes_on_after_its_lease(pair: Pair, play: Play) -> None:
+    leader, other = pair.roles()
+    stage = play()
+    hold = leader.proxy.hold(verb="patch", path=f"/deployments/{stage.name}$", answered=True)
+    stage.hpa_wants(6)
+    hold.wait()
+    leader.operator.pause()  # between two writes: the step is made, the status is next
+    hung, own = time.monotonic(), len(leader.writes)
+    took_over(other, hung, 5 + LOOK)
+    stage.soon(lambda: stage.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    hold.release()
+    leader.operator.resume()
+    assert leader.operator.process.wait(90) == 1
+    assert len(leader.writes) == own
+    stage.hpa_wants(9)
+    stage.await_replicas(9)
+
+
+def test_a_rolling_update_misses_no_step_and_makes_none_twice(
+    plane: ControlPlane, start: Start, play: Play, space: str
+) -> None:
+    plane.api.delete("Lease", "hvpa", NAMESPACE)
+    lease = ("--lease-namespace", NAMESPACE, "--lease-duration", str(LONG))
+    flags = ("--namespace", space, "--leader-elect", *lease)
+    former = [start(*flags, name=f"former-{number}", wait=False) for number in range(2)]
+    for one in former:
+        one.await_ready()
+    stages = [play(create=False, changes=HORIZONTAL_ONLY) for _ in range(4)]
+    for stage in stages:
+        stage.create(wait=False)
+    for stage in stages:
+        stage.await_owned()
+    mark = plane.audit.mark()
+    before = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]["leaseTransitions"]
+    with Steps(stages) as steps:
+        for number, one in enumerate(former):
+            start(*flags, name=f"new-{number}").await_ready()
+            assert one.terminate(60) == 0
+            assert steps.go_on(3)
+    assert plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]["leaseTransitions"] > before
+    assert applied(plane.audit, space, mark) == steps.wanted
+    assert steps.longest < LONG / 2  # nobody waited for a lease to run out

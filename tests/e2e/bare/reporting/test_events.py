@@ -1,0 +1,40 @@
+"""What an on-call engineer reads of a step: events with the why on the Hvpa and its workload. (Of a state in which
+somebody must act: `test_conditions.py`.)"""
+
+from __future__ import annotations
+
+import pytest
+
+from localcluster.client.api import Json
+from localcluster.operator.operator import Operator
+from localcluster.workloads.bare_manifests import weight
+from localcluster.workloads.stage import Stage
+from tests.e2e.bare.conftest import Play
+
+
+def events_on(stage: Stage, kind: str, reason: str) -> list[Json]:
+    """The Events with a reason on the Hvpa or on its workload."""
+    return [
+        one
+        for one in stage.api.list("Event", stage.namespace)
+        if (one["involvedObject"]["kind"], one["involvedObject"]["name"]) == (kind, stage.name)
+        and one["reason"] == reason
+    ]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_a_step_is_an_event_with_its_why_on_the_hvpa_and_on_its_workload(
+    play: Play, operator: Operator, kind: str
+) -> None:
+    stage = play(kind=kind, changes=weight(50))
+    stage.vpa_is_content()
+    stage.hpa_wants(6)
+    stage.await_replicas(4)
+    message = "replicas 2 -> 4; HPA: cpu at 300 % of its target, using 6; vpaWeight 50"
+    assert stage.await_event("ScaledOut")["message"] == message
+    [event] = stage.soon(lambda: events_on(stage, kind, "ScaledOut"), f"an Event on the {kind}")
+    assert event["message"] == f"Hvpa {stage.name}: {message}"
+    assert event["involvedObject"]["uid"] == stage.target["metadata"]["uid"], (
+        "`kubectl describe` finds it by that"
+    )
+    assert event["involvedObject"]["apiVersion"] == "apps/v1"

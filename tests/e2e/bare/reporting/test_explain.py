@@ -1,0 +1,94 @@
+"""`hvpa explain` on live objects says what the operator does, and writes nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from localcluster.client.api import Json
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import REPOSITORY
+from localcluster.workloads.bare_manifests import merged, weight
+from localcluster.workloads.stage import Stage
+from tests.e2e.bare.conftest import Play, Start
+
+
+def run(kubeconfig: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "hvpa", "explain", *args, "--kubeconfig", str(kubeconfig)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=REPOSITORY)
+
+
+def explained(plane: ControlPlane, stage: Stage) -> Json:
+    answer = run(plane.kubeconfig, stage.name, "-n", stage.namespace, "-o", "json")
+    assert answer.returncode == 0, answer.stderr
+    told: Json = json.loads(answer.stdout)
+    return told
+
+
+def agrees_with_status(told: Json, stage: Stage) -> None:
+    """What is told of a settled Hvpa is what its status says."""
+    status = stage.status
+    keys: tuple[str, ...] = ("type", "status", "reason", "message")
+    for one, other in zip(told["conditions"], status["conditions"], strict=True):
+        assert {key: one[key] for key in keys} == {key: other[key] for key in keys}
+    keys = ("axis", "direction", "reason", "container", "resource", "current", "wanted", "until")
+    blocked = [{key: one.get(key) for key in keys} for one in status.get("lastBlockedScaling", [])]
+    # The status has replicas as text, as it has quantities.
+    found = [{**one, "current": str(one["current"]), "wanted": str(one["wanted"])} for one in told["blocked"]]
+    assert [{key: one.get(key) for key in keys} for one in found] == blocked
+    assert told["recommended"]["replicas"] == status["recommended"]["replicas"]
+    assert told["weights"] == {"hpa": status["hpaWeight"], "vpa": status["vpaWeight"]}
+
+
+def test_it_says_what_the_operator_then_does_and_writes_nothing(
+    plane: ControlPlane, play: Play, start: Start, space: str
+) -> None:
+    operator = start("--namespace", space)
+    held = {"vpa": {"scaleUp": {"minChange": {"memory": {"value": "2G"}}}}}
+    stage = play(changes=merged(weight(50), held))
+    operator.kill()
+    stage.hpa_wants(6)
+    stage.vpa_recommends(cpu="1500m", memory="1500M")
+    mark = plane.audit.mark()
+    told = explained(plane, stage)
+    requests = [one for one in plane.audit.requests(mark) if one.user_agent == "hvpa-explain"]
+    assert requests
+    assert not [one for one in requests if one.is_write]
+
+    assert told["changes"] is True
+    assert told["replicas"] == {"current": 2, "hpa": 6, "target": 4}
+    operator.start()
+    stage.await_replicas(told["replicas"]["target"])
+    stage.await_requests(cpu=told["containers"]["app"]["requests"]["cpu"])
+    assert stage.resources() == told["containers"]["app"]
+    stage.rollout_completes()
+    stage.await_blocked("MinChange", "vertical")
+
+    def settled() -> Json:
+        """What is told once the operator has told all, too."""
+        after = explained(plane, stage)
+        assert after["changes"] is False
+        agrees_with_status(after, stage)
+        return after
+
+    assert stage.soon(settled, "what is told is what the status says")["replicas"]["target"] == 4
+    text = run(plane.kubeconfig, stage.name, "-n", stage.namespace)
+    assert text.returncode == 0
+    assert "MinChange" in text.stdout
+
+
+def test_what_is_not_there_exits_1_and_a_cluster_that_is_away_exits_3(
+    plane: ControlPlane, space: str, token: str
+) -> None:
+    missing = run(plane.kubeconfig, "nobody", "-n", space)
+    assert missing.returncode == 1
+    assert f"{space}/nobody" in missing.stderr
+    with plane.proxy() as proxy:
+        kubeconfig = proxy.kubeconfig_for(token)
+        with proxy.refused():
+            away = run(kubeconfig, "nobody", "-n", space)
+    assert away.returncode == 3
+    assert proxy.address in away.stderr
+    assert len(away.stderr.strip().splitlines()) == 1

@@ -1,0 +1,190 @@
+"""What is set on a real API server for containers of every shape: exactly the requests and limits that are governed."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+
+from localcluster.client.api import ApiError, Json
+from localcluster.operator.operator import Operator
+from localcluster.workloads.bare_manifests import VERTICAL_ONLY, merged
+from localcluster.workloads.stage import Stage
+from tests.e2e.bare.conftest import Play
+
+
+@dataclass(frozen=True)
+class Case:
+    """A container's resources before, what the VPA targets, and the resources after that."""
+
+    before: Json
+    target: Json
+    after: Json
+    policy: Json = field(default_factory=dict)
+    gap: Json = field(default_factory=dict)
+
+
+def pair(requests: Json | None, limits: Json | None = None) -> Json:
+    parts = {"requests": requests, "limits": limits}
+    return {key: value for key, value in parts.items() if value is not None}
+
+
+CASES = {
+    "no resources": Case(
+        before={}, target={"cpu": "300m", "memory": "200M"}, after=pair({"cpu": "300m", "memory": "200M"})
+    ),
+    "a limit without a request": Case(
+        before=pair(None, {"cpu": "1"}),
+        target={"cpu": "1500m"},
+        after=pair({"cpu": "1500m"}, {"cpu": "1500m"}),
+    ),
+    "a request without a limit": Case(
+        before=pair({"cpu": "1", "memory": "1G"}),
+        target={"cpu": "500m", "memory": "2G"},
+        after=pair({"cpu": "500m", "memory": "2G"}),
+    ),
+    "limit equal to request": Case(
+        before=pair({"memory": "1G"}, {"memory": "1G"}),
+        target={"memory": "1500M"},
+        after=pair({"memory": "1500M"}, {"memory": "1500M"}),
+    ),
+    "limits in proportion": Case(
+        before=pair({"cpu": "100m", "memory": "100M"}, {"cpu": "250m", "memory": "300M"}),
+        target={"cpu": "333m", "memory": "150M"},
+        after=pair({"cpu": "333m", "memory": "150M"}, {"cpu": "833m", "memory": "450M"}),
+    ),
+    "limits by gap parameters": Case(
+        before=pair({"cpu": "1", "memory": "1G"}, {"cpu": "2", "memory": "2G"}),
+        target={"cpu": "2", "memory": "2G"},
+        after=pair({"cpu": "2", "memory": "2G"}, {"cpu": "3", "memory": "2600M"}),
+        gap={"cpu": {"value": "1", "percentage": 30}, "memory": {"value": "200M", "percentage": 30}},
+    ),
+    "requests only": Case(
+        before=pair({"cpu": "1", "memory": "1G"}, {"cpu": "2", "memory": "1500M"}),
+        target={"cpu": "1500m", "memory": "3G"},
+        after=pair({"cpu": "1500m", "memory": "1500M"}, {"cpu": "2", "memory": "1500M"}),
+        policy={"controlledValues": "RequestsOnly"},
+    ),
+    "memory only": Case(
+        before=pair({"cpu": "1", "memory": "1G"}),
+        target={"cpu": "3", "memory": "3G"},
+        after=pair({"cpu": "1", "memory": "3G"}),
+        policy={"controlledResources": ["memory"]},
+    ),
+    "bounds": Case(
+        before=pair({"cpu": "1", "memory": "1G"}),
+        target={"cpu": "9", "memory": "100M"},
+        after=pair({"cpu": "4", "memory": "400M"}),
+        policy={"minAllowed": {"memory": "400M"}, "maxAllowed": {"cpu": "4"}},
+    ),
+    "resources that are nobody's business": Case(
+        before=pair(
+            {"cpu": "1", "ephemeral-storage": "1Gi", "example.com/gpu": "1"},
+            {"ephemeral-storage": "2Gi", "example.com/gpu": "1", "memory": "1G"},
+        ),
+        target={"cpu": "2", "memory": "2G", "ephemeral-storage": "9Gi"},
+        after=pair(
+            {"cpu": "2", "memory": "2G", "ephemeral-storage": "1Gi", "example.com/gpu": "1"},
+            {"ephemeral-storage": "2Gi", "example.com/gpu": "1", "memory": "2G"},
+        ),
+    ),
+    "quantities in odd forms": Case(
+        before=pair({"cpu": "0.1", "memory": "1e8"}, {"cpu": "1e0", "memory": "1.5Gi"}),
+        target={"cpu": "0.2", "memory": "2e8"},
+        after=pair({"cpu": "200m", "memory": "200M"}, {"cpu": "2", "memory": "3221226k"}),
+    ),
+}
+"""Memory is in whole kilobytes: 3Gi is 3221225472 bytes, rounded up."""
+
+
+def stage_of(play: Play, case: Case, kind: str) -> Stage:
+    policies = [{"containerName": "app", **case.policy}]
+    changes = {
+        "vpa": {
+            "template": {"spec": {"resourcePolicy": {"containerPolicies": policies}}},
+            "limitsRequestsGapScaleParams": case.gap,
+        }
+    }
+    stage = play(create=False, kind=kind, changes=merged(VERTICAL_ONLY, changes))
+    app: Json = {
+        "name": "app",
+        "image": "app",
+        "resources": case.before,
+        "env": [{"name": "A", "value": "1"}],
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    }
+    sidecar: Json = {"name": "sidecar", "image": "sidecar", "resources": pair({"cpu": "7m"}, {"cpu": "8m"})}
+    spec: Json = {"initContainers": [{"name": "init", "image": "init", "resources": pair({"cpu": "1m"})}]}
+    spec |= {"containers": [sidecar, app], "volumes": [{"name": "v", "emptyDir": {}}]}
+    stage.workload["spec"]["template"]["spec"] = spec
+    return stage.create()
+
+
+def has_stepped(stage: Stage) -> bool:
+    return bool(stage.target["metadata"]["generation"] == 2)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_exactly_what_is_governed_is_set(play: Play, operator: Operator, kind: str) -> None:
+    stages = {name: stage_of(play, case, kind) for name, case in CASES.items()}
+    before = {name: stage.target for name, stage in stages.items()}
+    for name, stage in stages.items():
+        stage.vpa_recommends(**CASES[name].target)
+    wrong = {}
+    for name, stage in stages.items():
+        expected = copy.deepcopy(before[name]["spec"])
+        expected["template"]["spec"]["containers"][1]["resources"] = CASES[name].after
+        stage.soon(partial(has_stepped, stage), f"{name}: a step")
+        if stage.target["spec"] != expected:
+            wrong[name] = (stage.resources(), CASES[name].after)
+    assert not wrong
+
+
+def test_a_recommendation_for_an_unknown_container_is_told_and_the_others_count(
+    play: Play, operator: Operator
+) -> None:
+    stage = play(changes=VERTICAL_ONLY)
+    stage.vpa_recommends(cpu="1", others={"ghost": {"cpu": "9"}})
+    stage.await_requests(cpu="1")
+    told = stage.await_condition("VpaActive", "True", "UnknownContainer")
+    assert "ghost" in told["message"]
+    stage.await_event("UnknownContainer", "ghost")
+    assert [one["name"] for one in stage.target["spec"]["template"]["spec"]["containers"]] == ["app"]
+
+
+def test_young_history_and_doubtful_recommendations_do_not_lower(play: Play, operator: Operator) -> None:
+    young = play(changes=VERTICAL_ONLY)
+    young.vpa_recommends(cpu="100m", memory="900M", since=young.hvpa["metadata"]["creationTimestamp"])
+    young.await_requests(memory="900M", cpu="500m")
+    young.await_condition("VpaActive", "True", "YoungHistory")
+    assert young.requests["cpu"] == "500m"
+
+    doubtful = play(changes=VERTICAL_ONLY)
+    low = {"type": "LowConfidence", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    doubtful.api.patch_status(
+        "VerticalPodAutoscaler", doubtful.name, doubtful.namespace, {"conditions": [low]}
+    )
+    doubtful.await_condition("VpaActive", "False", "LowConfidence")
+    doubtful.vpa_recommends(cpu="100m")
+    doubtful.await_requests(cpu="100m")
+
+
+def test_containers_get_no_more_than_the_pods_own_resources_leave(play: Play, operator: Operator) -> None:
+    stage = play(create=False, changes=VERTICAL_ONLY)
+    pod = stage.workload["spec"]["template"]["spec"]
+    pod["resources"] = pair({"cpu": "1", "memory": "1G"}, {"cpu": "1500m", "memory": "1G"})
+    pod["containers"].append({"name": "side", "image": "side", "resources": pair({"cpu": "200m"})})
+    stage.create()
+    stage.vpa_recommends(cpu="3", memory="2G")
+    stage.await_requests(cpu="800m", memory="1G")
+    assert stage.resources()["limits"] == {"cpu": "1500m", "memory": "1G"}
+    assert stage.resources("side") == pair({"cpu": "200m"})
+    told = stage.await_condition("VpaActive", "True", "PodLevelResources")["message"]
+    assert "app cpu: 3 recommended, 800m at most" in told
+    stage.await_event("PodLevelResources", "app memory: 2G recommended, 1G at most")
+    assert "lastError" not in stage.status
+    for more in ({"cpu": "801m"}, {"memory": "1001M"}):
+        with pytest.raises(ApiError, match="must be greater than or equal to aggregate container requests"):
+            stage.set_requests(**more)

@@ -1,0 +1,78 @@
+"""At rest the operator asks the API server for nothing (DESIGN 8), counted in the API server's own audit log."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import NAMESPACE
+from localcluster.workloads.bare_manifests import (
+    HORIZONTAL_ONLY,
+    VERTICAL_ONLY,
+    closed_window,
+    merged,
+    weight,
+)
+from localcluster.workloads.stage import Stage
+from tests.e2e.bare.conftest import USER, Play, Start
+
+SECONDS = float(os.environ.get("HVPA_REST_SECONDS", "20"))
+"""How long is counted."""
+RENEWALS = 2.0
+"""Seconds between renewals of a lease of 15 s, as client-go's."""
+
+
+def settled(play: Play) -> list[Stage]:
+    """Hvpas that have come to rest in different ways: satisfied, blocked by gates with and without a time, paused,
+    faulty, in the middle of a rollout, without recommendation, at 0."""
+    hour = {"hpa": {"scaleUp": {"stabilizationDuration": "1h"}}}
+    policy = {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}}}
+    cron = {"maintenanceWindows": [{"schedule": "0 0 30 2 *", "duration": "1h"}]}
+    satisfied, waiting, windowed = (
+        play(changes=weight(50)),
+        play(changes=hour),
+        play(changes=closed_window() | policy),
+    )
+    paused, rolling = play(changes={"mode": "Paused"}), play(changes=VERTICAL_ONLY)
+    quiet, idle = play(), play(replicas=0)
+    faulty = play(create=False, changes=merged(HORIZONTAL_ONLY, cron)).create(wait=False)
+    for stage in (satisfied, waiting, paused):
+        stage.vpa_recommends(cpu="900m")
+        stage.await_condition("VpaActive", "True", "Recommending")
+        stage.hpa_wants(4)
+    satisfied.await_replicas(3)
+    waiting.await_replicas(4)
+    waiting.hpa_wants(6)
+    waiting.await_blocked("StabilizationWindow", "horizontal")
+    windowed.vpa_recommends(cpu="1")
+    windowed.await_blocked("Weight", "vertical")
+    rolling.rollout(complete=False)
+    rolling.vpa_recommends(cpu="1")
+    rolling.await_blocked("Rollout", "vertical")
+    paused.await_blocked("Paused", "horizontal")
+    faulty.await_condition("Ready", "False", "InvalidSpec")
+    return [satisfied, waiting, windowed, paused, rolling, quiet, idle, faulty]
+
+
+def test_at_rest_there_is_no_request_but_the_lease(plane: ControlPlane, play: Play, start: Start) -> None:
+    """For 20 s here, and for 60 s with HVPA_REST_SECONDS=60: 10 and 30 renewals of the lease, and no other request.
+    (Watches are opened anew every 5 to 10 minutes.)"""
+    plane.api.delete("Lease", "hvpa", NAMESPACE)
+    start("--leader-elect", "--lease-namespace", NAMESPACE)
+    stages = settled(play)
+
+    def quiet() -> bool:
+        mark = plane.audit.mark()
+        time.sleep(1.5)
+        return all(one.resource == "leases" for one in plane.audit.requests(mark, user=USER))
+
+    wait_for(quiet, 120, "all is told")
+    mark, began = plane.audit.mark(), time.monotonic()
+    time.sleep(SECONDS)
+    requests, lasted = plane.audit.requests(mark, user=USER), time.monotonic() - began
+    others = [str(one) for one in requests if (one.resource, one.verb) != ("leases", "update")]
+    assert others == []
+    assert SECONDS / RENEWALS / 2 <= len(requests) <= lasted / RENEWALS + 1
+    assert len(stages) == 8

@@ -1,0 +1,204 @@
+"""Playing a scenario of the HPA to our model, and comparing what it does with what the real controller did."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from hvpa.api.objects.autoscalers import Hpa, HpaStatusRead, MetricName, ObjectReference
+from hvpa.api.objects.meta import Meta
+from hvpa.api.objects.workloads import Pod
+from hvpa.api.values.quantity import parse_quantity
+from hvpa.recommend.hpa.controller import (
+    HorizontalAutoscaler,
+    HpaOutcome,
+    HpaSettings,
+    MetricsError,
+    PodReading,
+    Scale,
+)
+from tests.e2e.models.replay import Json, instant
+
+_QUANTITIES = {"value", "averageValue"}
+_NO_METRICS = "no metrics returned from %s metrics API"
+
+
+class Readings:
+    """Metrics that answer from a scenario's readings, as the metrics client of `hpa-replay` does."""
+
+    def __init__(self) -> None:
+        self.given: Json = {}
+        self.now = instant(0)
+        self.existing: frozenset[str] | None = None
+
+    def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
+        return self._pods("resource", "resource", name=resource, container=container)
+
+    def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
+        return self._pods("pods", "custom", name=metric.name, selector=_selector(metric))
+
+    def object(self, metric: MetricName, described: ObjectReference) -> int:
+        described_text = f"{described.kind}/{described.name}"
+        selector = _selector(metric)
+        found = self._find("object", "custom", name=metric.name, selector=selector, described=described_text)
+        return int(found["value"])
+
+    def external(self, metric: MetricName) -> Sequence[int]:
+        values: list[int] = self._find("external", "external", name=metric.name, selector=_selector(metric))[
+            "values"
+        ]
+        return values
+
+    def _find(self, kind: str, api: str, **keys: str) -> Json:
+        for given in self.given.get(kind) or ():
+            if all(given.get(key, "") == value for key, value in keys.items()):
+                if given.get("error"):
+                    raise MetricsError(given["error"])
+                found: Json = given
+                return found
+        raise MetricsError(_NO_METRICS % api)
+
+    def _pods(self, kind: str, api: str, **keys: str) -> Mapping[str, PodReading]:
+        given = self._find(kind, api, **keys)
+        existing = self.existing
+        values = {n: v for n, v in given["values"].items() if existing is None or n in existing}
+        share = given["share"] // len(values) if given["share"] and values else None
+        return {
+            name: PodReading(
+                value if share is None else share,
+                self.now - dt.timedelta(milliseconds=age),
+                dt.timedelta(milliseconds=window),
+            )
+            for name, (value, age, window) in values.items()
+        }
+
+
+def _selector(metric: MetricName) -> str:
+    """The selector as `labels.Selector` prints it; the scenarios use `matchLabels` only."""
+    labels = (metric.selector or {}).get("matchLabels") or {}
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+class Player:
+    """Our model in a scenario, sync by sync."""
+
+    def __init__(self, scenario: Json) -> None:
+        given = scenario["settings"]
+        self._model = HorizontalAutoscaler(
+            HpaSettings(
+                sync_period=given["syncPeriod"],
+                tolerance=given["tolerance"],
+                downscale_stabilization=given["downscaleStabilization"],
+                cpu_initialization_period=given["cpuInitializationPeriod"],
+                initial_readiness_delay=given["initialReadinessDelay"],
+            )
+        )
+        self._period = given["syncPeriod"]
+        self._steps = sorted(scenario["steps"], key=lambda step: float(step["at"]))
+        self._meta = msgspec.convert(scenario["hpa"]["metadata"], Meta)
+        self._spec = msgspec.json.encode(scenario["hpa"]["spec"])
+        self._status = HpaStatusRead()
+        self._replicas = self._current = 0
+        self._target_selector = ""
+        self._pods: list[Pod] = []
+        self._follow = False
+        self._readings = Readings()
+
+    def sync(self, number: int, defaulted: Json | None) -> HpaOutcome:
+        """The sync of this number, counted from 1. `defaulted` is the spec as the API server would keep it, where it is
+        new; None takes the spec as it was written."""
+        at = number * self._period
+        while self._steps and self._steps[0]["at"] <= at:
+            self._apply(self._steps.pop(0))
+        if defaulted is not None:
+            self._spec = msgspec.json.encode(defaulted)
+        present = self._pods[: self._replicas] if self._follow else self._pods
+        if self._follow:
+            self._current = len(present)
+        self._readings.now = now = instant(at)
+        self._readings.existing = frozenset(p.metadata.name for p in present) if self._follow else None
+        hpa = Hpa(metadata=self._meta, raw_spec=msgspec.Raw(self._spec), status=self._status)
+        scale = Scale(self._replicas, self._current, self._target_selector)
+        outcome = self._model.sync(hpa, scale, present, self._readings, now)
+        self._status = outcome.status
+        if outcome.replicas is not None:
+            self._replicas = outcome.replicas
+        return outcome
+
+    def _apply(self, step: Json) -> None:
+        scale = step.get("scale") or {}
+        self._replicas = scale.get("replicas", self._replicas)
+        self._current = scale.get("current", self._current)
+        self._target_selector = scale.get("selector", self._target_selector)
+        if "pods" in step:
+            self._pods = msgspec.convert(step["pods"], list[Pod])
+        self._follow = step.get("follow", self._follow)
+        self._readings.given = step.get("readings", self._readings.given)
+        if "spec" in step:
+            self._spec = msgspec.json.encode(step["spec"])
+
+
+def ours(outcome: HpaOutcome) -> Json:
+    """What our model did in a sync, in the form of `theirs`."""
+    return _told(
+        msgspec.to_builtins(outcome.status),
+        outcome.replicas,
+        [list(event) for event in outcome.events],
+    )
+
+
+def theirs(sync: Json) -> Json:
+    """What the real controller did in a sync."""
+    events = [[event["type"], event["reason"], event["message"]] for event in sync["events"]]
+    return _told(sync["status"], sync.get("written"), events)
+
+
+def _told(status: Json, written: int | None, events: list[list[str]]) -> Json:
+    return {
+        "desiredReplicas": status.get("desiredReplicas", 0),
+        "currentReplicas": status.get("currentReplicas", 0),
+        "written": written,
+        "conditions": [_condition(entry) for entry in status.get("conditions") or ()],
+        "currentMetrics": [_plain(entry) for entry in status.get("currentMetrics") or ()],
+        "lastScaleTime": _second(status.get("lastScaleTime")),
+        "events": events,
+    }
+
+
+def _condition(entry: Json) -> Json:
+    return {**entry, "lastTransitionTime": _second(entry.get("lastTransitionTime"))}
+
+
+def _second(text: str | None) -> str | None:
+    """A timestamp as the API server keeps it, without fractions of a second."""
+    return text and dt.datetime.fromisoformat(text).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _plain(value: Any, key: str = "") -> Any:
+    """Without what is empty, and with numbers for quantities, which can be written in several ways."""
+    if key in _QUANTITIES:
+        return str(parse_quantity(value))
+    if isinstance(value, dict):
+        kept = {name: _plain(entry, name) for name, entry in value.items()}
+        return {name: entry for name, entry in kept.items() if entry not in ("", None, {})}
+    return value
+
+
+def first_difference(scenario: Json, replayed: Json, *, defaulted: bool) -> str | None:
+    """The first sync in which our model and the real controller differ, with both sides; None where there is none."""
+    assert len(replayed["syncs"]) == scenario["syncs"]
+    player = Player(scenario)
+    for number, sync in enumerate(replayed["syncs"], 1):
+        our, their = ours(player.sync(number, sync.get("spec") if defaulted else None)), theirs(sync)
+        wrong = [part for part in their if our[part] != their[part]]
+        if wrong:
+            lines = [f"{scenario['name']}: sync {number}, second {sync['at']}: {', '.join(wrong)} differ"]
+            for part in wrong:
+                lines.append(f"  {part}, ours: {json.dumps(our[part], ensure_ascii=False)}")
+                lines.append(f"  {part}, real: {json.dumps(their[part], ensure_ascii=False)}")
+            return "\n".join(lines)
+    return None

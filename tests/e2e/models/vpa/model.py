@@ -1,0 +1,131 @@
+"""Playing a scenario of the VPA recommender to our model, and comparing what it says with what the real one said."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import msgspec
+
+from hvpa.api.objects.autoscalers import Vpa, VpaMeta, VpaStatusRead
+from hvpa.api.values.quantity import parse_quantity
+from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
+from tests.e2e.models.replay import START, Json, instant
+from tests.e2e.models.vpa.world import NANOSECONDS
+
+# Field of the recommender's configuration -> ours.
+_FLAGS = {
+    "SafetyMarginFraction": "safety_margin",
+    "PodMinCPUMillicores": "pod_min_cpu_millicores",
+    "PodMinMemoryMb": "pod_min_memory_mb",
+    "TargetCPUPercentile": "target_cpu_percentile",
+    "LowerBoundCPUPercentile": "lower_bound_cpu_percentile",
+    "UpperBoundCPUPercentile": "upper_bound_cpu_percentile",
+    "TargetMemoryPercentile": "target_memory_percentile",
+    "LowerBoundMemoryPercentile": "lower_bound_memory_percentile",
+    "UpperBoundMemoryPercentile": "upper_bound_memory_percentile",
+    "RoundCPUMillicores": "round_cpu_millicores",
+    "RoundMemoryBytes": "round_memory_bytes",
+    "MemoryAggregationIntervalCount": "memory_aggregation_interval_count",
+    "OOMBumpUpRatio": "oom_bump_up_ratio",
+    "OOMMinBumpUp": "oom_min_bump_up",
+    "MaxAllowedCPU": "max_allowed_cpu",
+    "MaxAllowedMemory": "max_allowed_memory",
+}
+_DURATIONS = {
+    "ConfidenceIntervalCPU": "confidence_interval_cpu",
+    "ConfidenceIntervalMemory": "confidence_interval_memory",
+    "MemoryAggregationInterval": "memory_aggregation_interval",
+    "MemoryHistogramDecayHalfLife": "memory_half_life",
+    "CpuHistogramDecayHalfLife": "cpu_half_life",
+}
+
+
+def settings(flags: Json) -> VpaSettings:
+    """Our settings for the recommender's flags."""
+    fields: dict[str, Any] = {_FLAGS[name]: value for name, value in flags.items() if name in _FLAGS}
+    fields |= {_DURATIONS[n]: value / NANOSECONDS for n, value in flags.items() if n in _DURATIONS}
+    assert len(fields) == len(flags), "a flag has no counterpart"
+    return VpaSettings(**fields)
+
+
+class Player:
+    """Our model in a scenario. Where the real recommender was restarted, ours begins anew with the real one's
+    checkpoints."""
+
+    def __init__(self, scenario: Json) -> None:
+        self._settings = settings(scenario["flags"])
+        self._model = VerticalRecommender(self._settings)
+        self._steps = iter(scenario["steps"])
+        self._meta = msgspec.convert(scenario["vpa"]["metadata"], VpaMeta)
+        self._spec = msgspec.json.encode(scenario["vpa"]["spec"])
+        self._status = VpaStatusRead()
+
+    def answer(self, checkpoints: Json) -> VpaStatusRead | None:
+        """Go on to the next question or restart; None is a restart, with these checkpoints by container."""
+        for step in self._steps:
+            self._take(step)
+            if step.get("restart"):
+                self._model = VerticalRecommender(self._settings)
+                for container, status in checkpoints.items():
+                    self._model.load_checkpoint(container, status)
+                return None
+            if step.get("recommend"):
+                vpa = Vpa(metadata=self._meta, raw_spec=msgspec.Raw(self._spec), status=self._status)
+                self._status = self._model.recommend(vpa, instant(step["at"]))
+                return self._status
+        raise AssertionError("the real recommender answered more often than it was asked")
+
+    def _take(self, step: Json) -> None:
+        at = START.timestamp() + step["at"]
+        if given := step.get("sample"):
+            measured = (given["cpu"], given["memory"])
+            self._model.add_sample(given["pod"], given["container"], at, *measured)
+        if given := step.get("oom"):
+            self._model.record_oom(given["pod"], given["container"], at, given["memory"])
+        if "gone" in step:
+            self._model.forget(step["gone"])
+        if "spec" in step:
+            self._spec = msgspec.json.encode(step["spec"])
+
+
+def told(status: Json) -> Json:
+    """A VPA's status in numbers: cores and bytes, exactly, by container, what is recommended and resource."""
+    recommendation = (status.get("recommendation") or {}).get("containerRecommendations") or []
+    amounts = {
+        f"{entry['containerName']} {kind} {resource}": str(parse_quantity(quantity))
+        for entry in recommendation
+        for kind in ("target", "lowerBound", "upperBound", "uncappedTarget")
+        for resource, quantity in (entry.get(kind) or {}).items()
+    }
+    conditions = {
+        entry["type"]: (
+            entry["status"],
+            entry.get("reason", ""),
+            entry.get("message", ""),
+            dt.datetime.fromisoformat(entry["lastTransitionTime"]),
+        )
+        for entry in status.get("conditions") or ()
+    }
+    return {**amounts, **conditions}
+
+
+def first_difference(scenario: Json, replayed: Json) -> str | None:
+    """The first answer in which our model and the real recommender differ, with both sides; None: they never do."""
+    asked = [step for step in scenario["steps"] if step.get("recommend") or step.get("restart")]
+    assert [answer["at"] for answer in replayed["answers"]] == [step["at"] for step in asked]
+    player = Player(scenario)
+    for number, answer in enumerate(replayed["answers"], 1):
+        given = player.answer(answer.get("checkpoints") or {})
+        if given is None:
+            continue
+        our, their = told(msgspec.to_builtins(given)), told(answer["status"])
+        wrong = [part for part in {**our, **their} if our.get(part) != their.get(part)]
+        if wrong:
+            days = answer["at"] / 86_400
+            lines = [f"{scenario['name']}: answer {number}, second {answer['at']} ({days:.2f} days):"]
+            shown = {p: {"ours": our.get(p), "real": their.get(p)} for p in wrong}
+            lines += [f"  {part}: {json.dumps(both, default=str)}" for part, both in shown.items()]
+            return "\n".join(lines)
+    return None

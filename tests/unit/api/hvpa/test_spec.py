@@ -1,0 +1,157 @@
+"""What a spec means once it is read: weights, windows, defaults, selectors."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from hvpa.api.hvpa.resource import (
+    CpuParams,
+    HvpaSpec,
+    LabelSelector,
+    MaintenanceTimeWindow,
+    MemoryParams,
+    ReplicasParams,
+    ScaleType,
+    ScalingInterval,
+)
+from hvpa.api.hvpa.spec import HpaSpec
+from hvpa.api.hvpa.templates import HpaTemplate
+
+TARGET = {"kind": "Deployment", "name": "app"}
+
+
+def spec(**fields: Any) -> HvpaSpec:
+    """A spec with these fields, as they stand in a manifest."""
+    return HvpaSpec.model_validate({"targetRef": TARGET, **fields})
+
+
+WEIGHTS: dict[str, tuple[list[float], tuple[int, ...]]] = {
+    "none": ([], ()),
+    "fractions": ([0, 0.6, 1], (0, 600_000, 1_000_000)),
+    "a fraction that is not exact in binary": ([0.1], (100_000,)),
+    "one whole, alone": ([1], (1_000_000,)),
+    "percentages": ([0, 60, 100], (0, 600_000, 1_000_000)),
+    "one percent among percentages": ([1, 60], (10_000, 600_000)),
+    "percentages with fractions": ([33.3], (333_000,)),
+}
+
+
+@pytest.mark.parametrize(("weights", "ppm"), WEIGHTS.values(), ids=WEIGHTS.keys())
+def test_weights_are_fractions_where_none_is_above_1_else_percentages(
+    weights: list[float], ppm: tuple[int, ...]
+) -> None:
+    read = spec(weightBasedScalingIntervals=[{"vpaWeight": weight} for weight in weights])
+    assert read.weights_ppm == ppm
+    assert read.weights_ppm is read.weights_ppm
+
+
+def test_replica_counts_of_0_are_missing() -> None:
+    interval = ScalingInterval.model_validate({"vpaWeight": 3, "startReplicaCount": 0, "lastReplicaCount": 0})
+    assert (interval.start_replica_count, interval.last_replica_count) == (None, None)
+
+
+def test_defaults_are_those_of_the_documents() -> None:
+    read = spec()
+    assert read.mode == "Apply"
+    assert read.blend is None
+    assert read.hpa.deploy is False
+    assert read.hpa.selector.is_empty
+    assert read.hpa.scale_up.update_policy.update_mode == "Auto"
+    assert read.hpa.scale_up.stabilization_duration == dt.timedelta(0)
+    assert read.vpa.scale_up.min_change_timeout == dt.timedelta(minutes=15)
+    assert read.vpa.scale_down.min_history == dt.timedelta(hours=1)
+    assert read.vpa.scale_up.min_change.cpu.value is None
+
+
+def test_amounts_are_held_in_millicores_bytes_and_replicas() -> None:
+    assert CpuParams.model_validate({"value": "1.5"}).value == 1500
+    assert CpuParams(value="200m").value == 200
+    assert CpuParams(value=2).value == 2000
+    assert CpuParams.model_validate({"value": 2.0}).value == 2000
+    assert MemoryParams.model_validate({"value": "1Ki"}).value == 1024
+    assert ReplicasParams.model_validate({"value": "3"}).value == 3
+
+
+def test_models_may_be_made_with_the_names_of_python() -> None:
+    direction = ScaleType(stabilization_duration=dt.timedelta(minutes=3))
+    assert direction.stabilization_duration == dt.timedelta(minutes=3)
+    assert direction.model_dump(mode="json", by_alias=True)["stabilizationDuration"] == "3m"
+
+
+def test_a_spec_can_not_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        setattr(spec(), "mode", "Paused")  # noqa: B010
+
+
+def test_a_template_without_maxReplicas_holds_no_spec() -> None:
+    assert HpaTemplate.model_validate({"spec": {"maxReplicas": 0}}).spec is None
+    assert HpaTemplate.model_validate({"spec": {}}).spec is None
+    assert HpaTemplate.model_validate({}).spec is None
+    assert HpaTemplate.model_validate({"spec": {"maxReplicas": 3}}).spec is not None
+
+
+def test_an_integer_may_be_written_with_a_point() -> None:
+    read = HpaSpec.model_validate({"template": {"spec": {"maxReplicas": 3.0}}})
+    assert read.template.spec is not None
+    assert read.template.spec.max_replicas == 3
+
+
+TIMES = {
+    "in UTC": ("220000+0000", 22 * 3600),
+    "east of Greenwich": ("220000+0100", 21 * 3600),
+    "west of Greenwich": ("220000-0100", 23 * 3600),
+    "over midnight, forward": ("230000-0230", 3600 + 1800),
+    "over midnight, backward": ("001530+0100", 23 * 3600 + 15 * 60 + 30),
+}
+
+
+@pytest.mark.parametrize(("text", "second"), TIMES.values(), ids=TIMES.keys())
+def test_a_window_begins_and_ends_at_seconds_of_the_day_in_utc(text: str, second: int) -> None:
+    assert MaintenanceTimeWindow(begin=text, end="120000+0000").begin_seconds == second
+    assert MaintenanceTimeWindow(begin="120000+0000", end=text).end_seconds == second
+
+
+LABELS = {"app": "web", "tier": "front"}
+SELECTORS: dict[str, tuple[dict[str, Any], bool]] = {
+    "nothing selects nothing": ({}, False),
+    "empty parts select nothing": ({"matchLabels": {}, "matchExpressions": []}, False),
+    "a label that is there": ({"matchLabels": {"app": "web"}}, True),
+    "a label of another value": ({"matchLabels": {"app": "db"}}, False),
+    "one of two labels": ({"matchLabels": {"app": "web", "zone": "a"}}, False),
+    "In": ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["db", "web"]}]}, True),
+    "In, absent": ({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}, False),
+    "NotIn": ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}, False),
+    "NotIn, absent": ({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}, True),
+    "Exists": ({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}, True),
+    "DoesNotExist": ({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}, False),
+    "both parts": (
+        {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "zone", "operator": "Exists"}]},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("selector", "selects"), SELECTORS.values(), ids=SELECTORS.keys())
+def test_a_selector_selects_by_all_of_its_conditions(selector: dict[str, Any], selects: bool) -> None:
+    assert LabelSelector.model_validate(selector).matches(LABELS) is selects
+
+
+def test_a_selector_is_written_as_it_was_read() -> None:
+    wire = {
+        "matchLabels": {"app": "web"},
+        "matchExpressions": [
+            {"key": "a", "operator": "In", "values": ["b"]},
+            {"key": "c", "operator": "Exists"},
+        ],
+    }
+    assert LabelSelector.model_validate(wire).to_wire() == wire
+    assert LabelSelector().to_wire() == {}
+
+
+def test_labels_that_are_no_mapping_are_refused() -> None:
+    with pytest.raises(ValidationError, match="matchLabels"):
+        spec(hpa={"selector": {"matchLabels": ["app"]}})

@@ -1,0 +1,256 @@
+"""Joint scaling in the spec: when it is on, paths that are written out, and the margins."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from hvpa.api.crd import render_crd
+from hvpa.api.hvpa.resource import (
+    CpuParams,
+    HvpaSpec,
+    MaxResources,
+    MemoryParams,
+    ResourceMargins,
+    Trajectory,
+    TrajectoryInterval,
+    parse_spec,
+)
+from hvpa.api.values.quantity import Resource, parse_quantity
+
+TARGET = {"kind": "Deployment", "name": "app"}
+WEIGHTS = [{"vpaWeight": 50}]
+RISING = "must rise in maxReplicas from each interval to the next"
+SAME = "must all name the same resources in maxResources"
+
+
+def interval(replicas: int, **sizes: object) -> dict[str, Any]:
+    """An interval as it stands in a manifest."""
+    return {"maxReplicas": replicas, "maxResources": sizes}
+
+
+def refusals(**fields: object) -> list[str]:
+    """What is wrong with a spec with these fields."""
+    return [str(problem) for problem in parse_spec({"targetRef": TARGET, **fields})[1]]
+
+
+# --- whether scaling is joint -------------------------------------------------------------------------------
+JOINT: dict[str, tuple[dict[str, object], bool]] = {
+    "nothing": ({}, False),
+    "weights": ({"weightBasedScalingIntervals": WEIGHTS}, False),
+    "Additive": ({"blend": "Additive"}, False),
+    "Trajectory": ({"blend": "Trajectory"}, True),
+    "a trajectory": ({"trajectory": {}}, True),
+    "a trajectory that is null": ({"trajectory": None}, False),
+    "both": ({"blend": "Trajectory", "trajectory": {}}, True),
+}
+
+
+@pytest.mark.parametrize(("fields", "joint"), JOINT.values(), ids=JOINT.keys())
+def test_scaling_is_joint_by_blend_or_else_by_a_trajectory(fields: dict[str, object], joint: bool) -> None:
+    spec = HvpaSpec.model_validate({"targetRef": TARGET, **fields})
+    assert spec.joint is joint
+
+
+def test_weights_may_stand_beside_a_trajectory_without_intervals() -> None:
+    assert refusals(trajectory={"intervals": []}, weightBasedScalingIntervals=WEIGHTS) == []
+    assert refusals(trajectory={"overlap": {}}, weightBasedScalingIntervals=WEIGHTS) == []
+    assert refusals(trajectory={"intervals": [interval(1, cpu=1)]}, weightBasedScalingIntervals=[]) == []
+
+
+# --- what is read -------------------------------------------------------------------------------------------
+def test_sizes_are_held_in_millicores_and_bytes_and_as_they_were_written() -> None:
+    size = MaxResources.model_validate({"cpu": "1.5", "memory": "2Gi"})
+    assert (size.cpu, size.memory) == (1500, 2 * 2**30)
+    assert (size.quantity("cpu"), size.quantity("memory")) == ("1.5", "2Gi")
+    assert MaxResources(cpu="100u").cpu == 1
+    assert MaxResources(cpu="1").memory is None
+    assert MaxResources(memory="1k").cpu is None
+    assert MaxResources.model_validate({"cpu": 2}).cpu == 2000
+
+
+def test_defaults_are_those_of_the_documents() -> None:
+    read = Trajectory.model_validate({"intervals": [interval(1, cpu=1)]})
+    assert read.intervals[0].extrapolation == "linear"
+    for margins in (read.overlap, read.base_resources_per_replica):
+        assert margins == ResourceMargins(cpu=CpuParams(), memory=MemoryParams())
+        assert (margins.cpu.value, margins.memory.percentage) == (None, None)
+    assert Trajectory().intervals == ()
+
+
+def test_a_trajectory_is_written_as_it_was_read() -> None:
+    wire = {"intervals": [interval(1, cpu="500m", memory="2Gi") | {"extrapolation": "horizontalOnly"}]}
+    read = Trajectory.model_validate(wire)
+    assert read.model_dump(by_alias=True, exclude_unset=True, mode="json") == wire
+
+
+def test_margins_are_held_in_millicores_and_bytes() -> None:
+    margins = {"cpu": {"value": "100m"}, "memory": {"value": "1Ki", "percentage": 90}}
+    read = Trajectory.model_validate({"overlap": margins, "baseResourcesPerReplica": margins})
+    assert read.overlap == read.base_resources_per_replica
+    assert (read.overlap.cpu.value, read.overlap.cpu.percentage) == (100, None)
+    assert (read.overlap.memory.value, read.overlap.memory.percentage) == (1024, 90)
+
+
+# --- what is refused ----------------------------------------------------------------------------------------
+REFUSED: dict[str, tuple[dict[str, object], str]] = {
+    "Additive": (
+        {"blend": "Additive", "trajectory": {}},
+        "spec.blend: must not be Additive where trajectory is set",
+    ),
+    "two paths": (
+        {"trajectory": {"intervals": [interval(1, cpu=1)]}, "weightBasedScalingIntervals": WEIGHTS},
+        "spec.trajectory.intervals: must not be set beside weightBasedScalingIntervals:"
+        " the path is either written out or drawn by weights",
+    ),
+    "as many replicas": (
+        {"trajectory": {"intervals": [interval(2, cpu=1), interval(2, cpu=2)]}},
+        f"spec.trajectory.intervals: {RISING}",
+    ),
+    "fewer replicas": (
+        {"trajectory": {"intervals": [interval(2, cpu=1), interval(1, cpu=2)]}},
+        f"spec.trajectory.intervals: {RISING}",
+    ),
+    "less CPU": (
+        {"trajectory": {"intervals": [interval(1, cpu=1), interval(2, cpu="999m")]}},
+        "spec.trajectory.intervals: must not fall in maxResources.cpu from one interval to the next",
+    ),
+    "less memory": (
+        {"trajectory": {"intervals": [interval(1, memory="1Gi"), interval(2, memory="1G")]}},
+        "spec.trajectory.intervals: must not fall in maxResources.memory from one interval to the next",
+    ),
+    "memory at first": (
+        {"trajectory": {"intervals": [interval(1, cpu=1, memory=1), interval(2, cpu=1)]}},
+        f"spec.trajectory.intervals: {SAME}",
+    ),
+    "another resource": (
+        {"trajectory": {"intervals": [interval(1, cpu=1), interval(2, memory=1)]}},
+        f"spec.trajectory.intervals: {SAME}",
+    ),
+    "no resource": (
+        {"trajectory": {"intervals": [interval(1)]}},
+        "spec.trajectory.intervals[0].maxResources: must name at least one resource: cpu or memory",
+    ),
+    "overlap": (
+        {"trajectory": {"overlap": {"cpu": {"percentage": 91}}}},
+        "spec.trajectory.overlap.cpu.percentage: must not be greater than 90",
+    ),
+    "base usage": (
+        {"trajectory": {"baseResourcesPerReplica": {"memory": {"percentage": 91}}}},
+        "spec.trajectory.baseResourcesPerReplica.memory.percentage: must not be greater than 90",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "refusal"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_refusal_names_the_field_and_the_reason(fields: dict[str, object], refusal: str) -> None:
+    assert refusals(**fields) == [refusal]
+
+
+@pytest.mark.parametrize(("fields", "refusal"), REFUSED.values(), ids=REFUSED.keys())
+def test_the_api_server_has_a_rule_for_the_same_field_with_the_same_words(
+    fields: dict[str, object], refusal: str
+) -> None:
+    path, _, message = refusal.partition(": ")
+    assert (path.replace("[0]", "[]"), message) in rules_of_the_crd()
+
+
+def rules_of_the_crd() -> set[tuple[str, str]]:
+    """The field and the message of every CEL rule of the spec."""
+    found: set[tuple[str, str]] = set()
+
+    def look(schema: dict[str, Any], path: str) -> None:
+        for rule in schema.get("x-kubernetes-validations", []):
+            found.add((path + rule.get("fieldPath", ""), rule["message"]))
+        for name, field in schema.get("properties", {}).items():
+            look(field, f"{path}.{name}")
+        if "items" in schema:
+            look(schema["items"], f"{path}[]")
+
+    (version,) = render_crd()["spec"]["versions"]
+    look(version["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec")
+    return found
+
+
+def test_all_margins_that_are_too_much_are_told() -> None:
+    too_much = {"cpu": {"percentage": 91}, "memory": {"percentage": 2**31 - 1}}
+    assert len(refusals(trajectory={"overlap": too_much, "baseResourcesPerReplica": too_much})) == 4
+
+
+# --- anything -----------------------------------------------------------------------------------------------
+amounts = st.sampled_from([None, "1", 1, "1000m", "999500u", "0.9999", ".5", "2", "2.", "1e1", "1Ki"])
+written = st.lists(st.tuples(st.integers(1, 4), amounts, amounts), max_size=4)
+
+
+def is_path(parts: list[tuple[int, str | int | None, str | int | None]]) -> bool:
+    """Whether these intervals make a path: said once more, in other words."""
+    counts = [count for count, _, _ in parts]
+    if counts != sorted(set(counts)) or any(cpu is None and memory is None for _, cpu, memory in parts):
+        return False
+    for sizes in ([cpu for _, cpu, _ in parts], [memory for _, _, memory in parts]):
+        exact: list[Fraction] = [parse_quantity(size) for size in sizes if size is not None]
+        if len(exact) not in (0, len(sizes)):
+            return False
+        if any(exact[i] > size for i in range(len(exact)) for size in exact[i:]):
+            return False
+    return True
+
+
+@given(written)
+def test_intervals_are_taken_where_they_make_a_path(
+    parts: list[tuple[int, str | int | None, str | int | None]],
+) -> None:
+    intervals = [interval(count, cpu=cpu, memory=memory) for count, cpu, memory in parts]
+    assert (refusals(trajectory={"intervals": intervals}) == []) is is_path(parts)
+
+
+resources: st.SearchStrategy[Resource] = st.sampled_from(["cpu", "memory"])
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 10**6)), min_size=1, max_size=9), resources)
+def test_steps_up_are_a_path_whose_sizes_never_fall(steps: list[tuple[int, int]], resource: Resource) -> None:
+    parts, replicas, size = [], 0, 0
+    for more, larger in steps:
+        replicas, size = replicas + more, size + larger
+        parts.append(interval(replicas, **{resource: f"{size}m"}))
+    read = Trajectory.model_validate({"intervals": parts}).intervals
+    sizes = [getattr(one.max_resources, resource) for one in read]
+    assert sizes == sorted(sizes)
+    assert all(size > 0 for size in sizes)
+
+
+@given(st.integers() | st.floats() | st.text(max_size=8) | st.booleans())
+def test_any_size_is_more_than_nothing_or_refused(size: object) -> None:
+    for resource in ("cpu", "memory"):
+        try:
+            read = TrajectoryInterval.model_validate(interval(1, **{resource: size}))
+        except ValidationError:
+            continue
+        assert getattr(read.max_resources, resource) > 0
+
+
+@given(st.integers())
+def test_a_percentage_is_90_at_most(percentage: int) -> None:
+    for resource in ("cpu", "memory"):
+        for margin in ("overlap", "baseResourcesPerReplica"):
+            told = refusals(trajectory={margin: {resource: {"percentage": percentage}}})
+            assert (told == []) is (0 <= percentage <= 90)
+
+
+@given(st.sampled_from(["1e3", "3m", "-1", "Auto", 10**400, 0.5, True, b"x", (), [], {}, [{}], {"cpu": 1}]))
+def test_any_part_of_a_trajectory_is_judged(part: object) -> None:
+    for trajectory in (
+        part,
+        {"intervals": part},
+        {"intervals": [part]},
+        {"intervals": [{"maxReplicas": part, "maxResources": part, "extrapolation": part}]},
+        {"overlap": part},
+        {"overlap": {"cpu": part}, "baseResourcesPerReplica": {"memory": {"value": part}}},
+    ):
+        spec, problems = parse_spec({"targetRef": TARGET, "trajectory": trajectory})
+        assert (spec is None) is bool(problems)

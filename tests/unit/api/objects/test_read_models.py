@@ -1,0 +1,91 @@
+"""The read-models: what is decoded, and the small questions that they answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from hvpa.api.objects.read_models import Condition, Hpa, ManagedFields, Meta, Metric, Vpa, Workload, condition
+
+
+def test_the_controller_is_the_owner_that_says_so() -> None:
+    meta = msgspec.convert({"ownerReferences": [{"name": "a"}, {"name": "b", "controller": True}]}, type=Meta)
+    owner = meta.controller()
+    assert owner is not None
+    assert owner.name == "b"
+    assert Meta().controller() is None
+
+
+MANAGED: dict[str, tuple[dict[str, Any], bool, bool]] = {
+    "nothing": ({}, False, False),
+    "replicas": ({"f:spec": {"f:replicas": {}}}, True, False),
+    "an empty template": ({"f:spec": {"f:template": {}}}, False, False),
+    "an image": (
+        {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"a"}': {"f:image": {}}}}}}},
+        False,
+        False,
+    ),
+    "no containers": ({"f:spec": {"f:template": {"f:spec": {"f:volumes": {}}}}}, False, False),
+    "a request": (
+        {
+            "f:spec": {
+                "f:template": {
+                    "f:spec": {
+                        "f:containers": {'k:{"name":"a"}': {"f:resources": {"f:requests": {"f:cpu": {}}}}}
+                    }
+                }
+            }
+        },
+        False,
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "replicas", "resources"), MANAGED.values(), ids=MANAGED.keys())
+def test_managed_fields_tell_who_set_what(fields: dict[str, Any], replicas: bool, resources: bool) -> None:
+    entry = msgspec.convert({"manager": "kubectl", "fieldsV1": fields}, type=ManagedFields)
+    assert entry.owns_replicas() is replicas
+    assert entry.owns_resources() is resources
+
+
+def test_what_is_not_declared_is_skipped() -> None:
+    raw = b'{"metadata":{"name":"a","selfLink":"x"},"spec":{"replicas":3,"strategy":{}},"data":1}'
+    workload = msgspec.json.decode(raw, type=Workload)
+    assert (workload.metadata.name, workload.spec.replicas) == ("a", 3)
+
+
+def test_a_metric_has_the_source_that_is_set() -> None:
+    metric = msgspec.convert({"type": "Pods", "pods": {"metric": {"name": "x"}}}, type=Metric)
+    source = metric.source()
+    assert source is not None
+    assert source.metric.name == "x"
+    assert Metric(type="Pods").source() is None
+
+
+def test_the_specs_of_recommenders_are_decoded_when_they_are_asked_for() -> None:
+    hpa = msgspec.json.decode(b'{"metadata":{},"spec":{"maxReplicas":7}}', type=Hpa)
+    assert hpa.spec.max_replicas == 7
+    vpa = msgspec.json.decode(b'{"metadata":{},"spec":{"updatePolicy":{"updateMode":"Off"}}}', type=Vpa)
+    assert vpa.spec.update_policy is not None
+    assert vpa.spec.update_policy.update_mode == "Off"
+
+
+def test_a_container_has_its_own_policy_before_that_of_all() -> None:
+    policies = (
+        b'[{"containerName":"*","mode":"Off"},{"containerName":"app","controlledValues":"RequestsOnly"}]'
+    )
+    raw = b'{"metadata":{},"spec":{"resourcePolicy":{"containerPolicies":' + policies + b"}}}"
+    spec = msgspec.json.decode(raw, type=Vpa).spec
+    assert spec.policy("app").controlled_values == "RequestsOnly"
+    assert spec.policy("sidecar").mode == "Off"
+    assert msgspec.json.decode(b'{"metadata":{}}', type=Vpa).spec.policy("app").mode == "Auto"
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    ready = Condition(type="Ready", status="True")
+    assert condition([Condition(type="Other"), ready], "Ready") is ready
+    assert condition([ready], "Paused") is None
+    assert condition(None, "Ready") is None

@@ -1,0 +1,211 @@
+"""Which objects of the files belong to the Hvpa, and what is filled in that files don't say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hvpa.api.objects.read_models import Hpa
+from hvpa.cli.input.gather import Gathered, gather
+from tests.unit.cli.support import Doc, Shell, changed, of_kind
+
+OWNED_BY_UID = "99999999-0000-0000-0000-000000000000"
+
+
+def reference(**changes: Any) -> Doc:
+    """An owner reference to the Hvpa."""
+    return {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "hvpa-sample", **changes}
+
+
+def gathered(shell: Shell, documents: list[Doc], namespace: str | None = None) -> Gathered:
+    """What is gathered from these documents."""
+    return gather([shell.file(documents)], namespace)
+
+
+def only_hpa(found: Gathered) -> Hpa:
+    """The one HPA that was found."""
+    (hpa,) = found.objects.hpas
+    return hpa
+
+
+def hpa_condition(explained: Any) -> tuple[str, str]:
+    """Status and reason of HpaActive."""
+    return next(
+        (one["status"], one["reason"]) for one in explained["conditions"] if one["type"] == "HpaActive"
+    )
+
+
+# --- namespaces ------------------------------------------------------------------------------------------------------
+def test_the_default_namespace_is_default(shell: Shell, gardener: list[Doc]) -> None:
+    found = gathered(shell, gardener).objects
+    assert found.hvpa.metadata.namespace == "default"
+    assert found.workload is not None
+    assert (len(found.hpas), len(found.vpas), len(found.pods)) == (1, 1, 3)
+
+
+def test_documents_without_a_namespace_are_in_the_hvpas(shell: Shell, gardener: list[Doc]) -> None:
+    found = gathered(shell, changed(gardener, Hvpa__metadata__namespace="shop")).objects
+    assert found.workload is not None
+    assert found.workload.metadata.namespace == "shop"
+
+
+def test_a_namespace_can_be_given(shell: Shell, gardener: list[Doc]) -> None:
+    documents = changed(
+        gardener, Deployment__metadata__namespace="shop", HorizontalPodAutoscaler__metadata__namespace="x"
+    )
+    found = gathered(shell, documents, "shop").objects
+    assert found.hvpa.metadata.namespace == "shop"
+    assert found.workload is not None
+    assert found.hpas == ()
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod"])
+def test_objects_of_another_namespace_do_not_count(shell: Shell, gardener: list[Doc], kind: str) -> None:
+    found = gathered(shell, changed(gardener, **{f"{kind}__metadata__namespace": "elsewhere"})).objects
+    assert {
+        "Deployment": found.workload is None,
+        "HorizontalPodAutoscaler": found.hpas == (),
+        "VerticalPodAutoscaler": found.vpas == (),
+        "Pod": len(found.pods) == 2,
+    }[kind]
+
+
+# --- kinds -----------------------------------------------------------------------------------------------------------
+def test_kinds_of_other_groups_are_left_out(shell: Shell, gardener: list[Doc]) -> None:
+    impostor = {"apiVersion": "example.com/v1", "kind": "Deployment", "metadata": {"name": 3}, "spec": "none"}
+    assert gathered(shell, [*gardener, impostor]).objects.workload is not None
+
+
+def test_a_stateful_set_is_a_workload_too(shell: Shell, gardener: list[Doc]) -> None:
+    documents = changed(gardener, Hvpa__spec__targetRef__kind="StatefulSet", Deployment__kind="StatefulSet")
+    documents = changed(documents, VerticalPodAutoscaler__spec__targetRef__kind="StatefulSet")
+    workload = gathered(shell, documents).objects.workload
+    assert workload is not None
+    assert workload.kind == "StatefulSet"
+    assert shell.explain(documents)["replicas"]["target"] == 5
+
+
+def test_of_two_objects_of_one_name_the_later_counts(shell: Shell, gardener: list[Doc]) -> None:
+    later = of_kind(changed(gardener, Deployment__spec__replicas=4), "Deployment")
+    workload = gathered(shell, [*gardener, later]).objects.workload
+    assert workload is not None
+    assert workload.spec.replicas == 4
+
+
+def test_pods_are_those_that_the_workload_selects(shell: Shell, gardener: list[Doc]) -> None:
+    documents = changed(gardener, Pod__metadata__labels={"app": "other"})
+    assert len(gathered(shell, documents).objects.pods) == 2
+
+
+# --- ownership -------------------------------------------------------------------------------------------------------
+def test_uids_are_the_same_each_time(shell: Shell, gardener: list[Doc]) -> None:
+    first, again = gathered(shell, gardener).objects, gathered(shell, gardener).objects
+    assert first.hvpa.metadata.uid == again.hvpa.metadata.uid != ""
+    assert first.hpas[0].metadata.uid == again.hpas[0].metadata.uid != first.hvpa.metadata.uid
+
+
+def test_a_recommender_that_the_selector_matches_is_ours(shell: Shell, gardener: list[Doc]) -> None:
+    found = gathered(shell, gardener)
+    controller = only_hpa(found).metadata.controller()
+    assert controller is not None
+    assert controller.uid == found.objects.hvpa.metadata.uid
+    assert found.objects.vpas[0].metadata.controller() is not None
+
+
+def test_a_recommender_with_other_labels_is_foreign(shell: Shell, gardener: list[Doc]) -> None:
+    documents = changed(gardener, HorizontalPodAutoscaler__metadata__labels={"key1": "other"})
+    assert only_hpa(gathered(shell, documents)).metadata.owner_references == []
+    assert hpa_condition(shell.explain(documents)) == ("False", "ForeignHpa")
+
+
+def test_a_recommender_of_somebody_else_is_foreign(shell: Shell, gardener: list[Doc]) -> None:
+    keda = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "name": "x",
+        "uid": "k",
+        "controller": True,
+    }
+    documents = changed(gardener, HorizontalPodAutoscaler__metadata__ownerReferences=[keda])
+    assert hpa_condition(shell.explain(documents)) == ("False", "ForeignHpa")
+
+
+def test_an_hpa_that_points_at_the_workload_is_adopted(shell: Shell, gardener: list[Doc]) -> None:
+    at_workload = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "resource-consumer"}
+    documents = changed(gardener, HorizontalPodAutoscaler__spec__scaleTargetRef=at_workload)
+    assert shell.explain(documents)["replicas"] == {"current": 3, "hpa": 6, "target": 5}
+    recommend = shell.explain(changed(documents, Hvpa__spec__mode="Recommend"))
+    assert hpa_condition(recommend) == ("True", "ReadAsIs")
+    assert recommend["recommended"]["replicas"] == 5
+    assert not recommend["changes"]
+
+
+def test_a_vpa_that_updates_pods_is_adopted_and_foreign_where_nothing_is(
+    shell: Shell, gardener: list[Doc]
+) -> None:
+    documents = changed(gardener, VerticalPodAutoscaler__spec__updatePolicy={"updateMode": "Recreate"})
+    assert gathered(shell, documents).objects.vpas[0].metadata.owner_references == []
+    assert shell.explain(documents)["changes"] is True
+
+
+def test_nothing_is_owned_where_nothing_is_deployed(shell: Shell, gardener: list[Doc]) -> None:
+    documents = changed(gardener, Hvpa__spec__hpa__deploy=False)
+    assert only_hpa(gathered(shell, documents)).metadata.owner_references == []
+
+
+def test_an_exported_hpa_knows_the_uid_of_an_hvpa_from_a_repository(
+    shell: Shell, gardener: list[Doc]
+) -> None:
+    owner = reference(uid=OWNED_BY_UID, controller=True)
+    documents = changed(
+        gardener,
+        HorizontalPodAutoscaler__metadata__ownerReferences=[owner],
+        HorizontalPodAutoscaler__metadata__labels={},
+    )
+    assert gathered(shell, documents).objects.hvpa.metadata.uid == OWNED_BY_UID
+    assert hpa_condition(shell.explain(documents))[1] == "Recommending"
+
+
+def test_an_owner_reference_without_a_uid_is_completed(shell: Shell, gardener: list[Doc]) -> None:
+    references = [reference(controller=True), {"kind": "Other", "name": "hvpa-sample"}]
+    documents = changed(gardener, HorizontalPodAutoscaler__metadata__ownerReferences=references)
+    found = gathered(shell, documents)
+    uids = [one.uid for one in only_hpa(found).metadata.owner_references]
+    assert uids == [found.objects.hvpa.metadata.uid, ""]
+
+
+def test_uids_of_the_files_are_kept(shell: Shell, gardener: list[Doc]) -> None:
+    documents = changed(gardener, Hvpa__metadata__uid="own", HorizontalPodAutoscaler__metadata__uid="theirs")
+    found = gathered(shell, documents)
+    assert (found.objects.hvpa.metadata.uid, only_hpa(found).metadata.uid) == ("own", "theirs")
+
+
+# --- a workload without a controller ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("status", "complete"),
+    [
+        (None, True),
+        ({}, True),
+        ({"replicas": 3}, True),
+        ({"replicas": 3, "readyReplicas": 3}, True),
+        ({"replicas": 3, "readyReplicas": 2}, False),
+        ({"replicas": 3, "availableReplicas": 1}, False),
+    ],
+)
+def test_a_status_that_no_controller_wrote_is_completed(
+    shell: Shell, gardener: list[Doc], status: Doc | None, complete: bool
+) -> None:
+    documents = changed(gardener, Deployment__status=status)
+    told = "complete" if complete else "not complete"
+    assert gathered(shell, documents).notes == (
+        f"the status of Deployment resource-consumer is not its controller's: its rollout counts as {told}",
+    )
+    assert (shell.explain(documents)["blocked"] == []) is complete
+
+
+def test_a_controllers_status_is_believed(shell: Shell, gardener: list[Doc]) -> None:
+    assert gathered(shell, gardener).notes == ()
+    documents = changed(gardener, Deployment__status={"observedGeneration": 4, "replicas": 3})
+    assert gathered(shell, documents).notes == ()
+    assert {one["reason"] for one in shell.explain(documents)["blocked"]} == {"Rollout"}

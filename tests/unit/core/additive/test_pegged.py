@@ -1,0 +1,77 @@
+"""Pods at their CPU limit: what each uses stays the same however many there are, so the HPA asks for more with each
+step. While new pods become ready, it counts others than the operator does, and that is no stale count (DESIGN 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import at, stamp
+from hvpa.core import Decision, Objects
+from tests.unit.core.trajectory import jointly
+
+SINCE_LONG, SINCE_LATELY = -3600, -20
+"""Seconds since which pods are ready."""
+
+
+def pods(*ready: int) -> list[Any]:
+    return [
+        build.pod(
+            f"web-{index}",
+            change={
+                "status": {
+                    "conditions": [
+                        {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=seconds))}
+                    ]
+                }
+            },
+        )
+        for index, seconds in enumerate(ready)
+    ]
+
+
+def pegged(*ready: int) -> Objects:
+    """Four pods that use twice what they should. The HPA counts all of them and asks for 8."""
+    one = build.hvpa({**jointly.JOINT, "replicas": 8})
+    hpa = jointly.hpa(4, jointly.utilization("cpu", 50, 100, "1"), wish=8)
+    return build.objects(
+        one, build.workload(4), hpa, build.vpa({"app": {"cpu": "1", "memory": "1Gi"}}), pods(*ready)
+    )
+
+
+def again(seen: Objects, decision: Decision) -> Objects:
+    """The same HPA status once more, after what the operator wrote."""
+    return replace(seen, hvpa=build.with_status(seen.hvpa, decision.status))
+
+
+def reason(decision: Decision) -> str:
+    return next(one.reason for one in decision.status.conditions if one.type == "HpaActive")
+
+
+def test_what_the_hpa_asks_for_while_pods_become_ready_is_neither_corrected_nor_stale() -> None:
+    seen = pegged(SINCE_LONG, SINCE_LONG, SINCE_LATELY, SINCE_LATELY)
+    decision = build.decided(seen)
+    for _ in range(4):
+        decision = build.decided(seen)
+        assert (decision.mailbox, reason(decision)) == (None, "Recommending")
+        assert [event for event in decision.events if event.reason == "StaleWish"] == []
+        seen = again(seen, decision)
+    assert decision.recheck_after is not None
+    assert decision.recheck_after <= at(seconds=40) - build.NOW
+    later = build.decided(seen, at(seconds=40))
+    assert later.replicas is not None
+    assert (later.replicas.hpa, later.mailbox, reason(later)) == (8, None, "Recommending")
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_count_that_its_metrics_do_not_call_for_is_corrected_once_all_are_measured(times: int) -> None:
+    hpa = jointly.hpa(4, jointly.utilization("cpu", 50, 50, "500m"), wish=8)
+    seen = replace(pegged(*[SINCE_LONG] * 4), hpas=(hpa,))
+    decision = build.decided(seen)
+    for _ in range(times):
+        decision = build.decided(seen)
+        seen = again(seen, decision)
+    assert (decision.mailbox, reason(decision)) == ((4, "Recommending") if times < 3 else (None, "StaleWish"))

@@ -1,0 +1,437 @@
+"""The horizontal axis, as decided (DESIGN 5.2, 6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import NOW, at, stamp
+from hvpa.core import Decision, Objects
+
+ONLY_HPA: dict[str, Any] = {"vpa": {"deploy": False}}
+AT_REST = build.vpa({"app": {"cpu": "1", "memory": "1Gi"}})
+"""A VPA that recommends what is requested already."""
+WINDOW = {"begin": "220000+0000", "end": "230000+0000"}
+
+
+def seen(
+    wish: int = 6,
+    replicas: int = 3,
+    weight: float | None = 50,
+    spec: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Objects:
+    """An Hvpa whose HPA wants `wish` of `replicas` replicas, and whose metrics say so too."""
+    intervals = None if weight is None else [{"vpaWeight": weight}]
+    inside = min(max(wish, 1), 10)
+    whole = build.merged({"replicas": inside, "weightBasedScalingIntervals": intervals}, spec or {})
+    utilization = 50 * wish // min(replicas, 10)
+    hpa = build.hpa(inside, utilization, replicas=min(replicas, 10))
+    target = rest.pop("target", None) or build.workload(replicas)
+    return build.objects(build.hvpa(whole, status), target, rest.pop("horizontal", hpa), AT_REST, **rest)
+
+
+def target(decision: Decision) -> int:
+    assert decision.replicas is not None
+    return decision.replicas.target
+
+
+def hold(decision: Decision) -> tuple[str, str, int, int, dt.datetime | None]:
+    (entry,) = decision.blocked
+    assert entry.axis == "horizontal"
+    return entry.reason, entry.direction, entry.current, entry.wanted, entry.until
+
+
+def axis(last: dt.datetime | None = None, **more: Any) -> dict[str, Any]:
+    return {"axes": {"horizontal": {**({"lastScaleTime": stamp(last)} if last else {}), **more}}}
+
+
+@pytest.mark.parametrize(
+    ("wish", "replicas", "weight", "expected"),
+    [
+        pytest.param(6, 3, 60, 5, id="out: ceil(3 + 3 x 0.4)"),
+        pytest.param(3, 6, 60, 4, id="in: floor(6 - 3 x 0.4)"),
+        pytest.param(6, 3, 0, 6, id="weight 0 is all horizontal"),
+        pytest.param(6, 3, None, 6, id="so is none at all"),
+        pytest.param(3, 3, 50, 3, id="nothing to do"),
+        pytest.param(20, 8, 0, 10, id="not beyond maxReplicas"),
+        pytest.param(0, 3, 0, 1, id="not below minReplicas"),
+    ],
+)
+def test_the_count_is_blended(wish: int, replicas: int, weight: float | None, expected: int) -> None:
+    decision = build.decided(seen(wish, replicas, weight))
+    assert target(decision) == expected
+    patch = decision.workload_patch
+    assert (patch is None) == (expected == replicas)
+    if patch is not None:
+        assert patch.body["spec"] == {"replicas": expected}
+        assert decision.applied == (("horizontal", "up" if expected > replicas else "down"),)
+
+
+# --- one step per recommendation -------------------------------------------------------------------------------------
+def step(before: Objects, now: dt.datetime = NOW) -> tuple[Decision, Objects]:
+    decision = build.decided(before, now)
+    return decision, build.apply(before, decision)
+
+
+def test_the_same_wish_is_not_taken_twice_until_the_hpa_has_measured_anew() -> None:
+    decision, after = step(seen(5, 1))
+    assert target(decision) == 3  # 1 + 4 x 0.5
+    for when in (NOW, at(seconds=59)):
+        again = build.decided(after, when)
+        assert target(again) == 3
+        assert hold(again) == ("Measurement", "up", 3, 4, at(seconds=60)), "what waits is reported"
+        assert again.status.recommended is not None
+        assert again.status.recommended.replicas == 4
+        assert again.recheck_after == at(seconds=60) - when, "and it looks again when the HPA has"
+    assert target(build.decided(after, at(seconds=60))) == 4, "by then, 5 is what is wanted of 3"
+
+
+def test_an_unfinished_rollout_keeps_the_wish_spent() -> None:
+    _, after = step(seen(5, 1))
+    behind = build.workload(
+        3, change={"metadata": {"annotations": dict(_annotations(after))}, "status": {"availableReplicas": 2}}
+    )
+    later = build.decided(build.objects(after.hvpa, behind, after.hpas[0], AT_REST), at(minutes=9))
+    assert hold(later) == ("Measurement", "up", 3, 4, None)
+    assert later.recheck_after is None
+
+
+def test_one_pod_that_never_becomes_ready_does_not_stop_scaling_out() -> None:
+    spent = axis(at(hours=-8), spent={"replicas": 15, "wish": 20, "weight": 50})
+    created = {"metadata": {"creationTimestamp": stamp(at(hours=-8))}}
+    pods = [build.pod(f"web-{index}", change=created) for index in range(14)]
+    stuck = build.pod("web-14", ready=False, change=created)
+    behind = build.workload(15, change={"status": {"availableReplicas": 14, "readyReplicas": 14}})
+    objects = build.objects(
+        build.hvpa({"replicas": 20, "hpa": {"template": {"spec": {"maxReplicas": 30}}}}, spent),
+        behind,
+        build.hpa(20, 72, {"spec": {"maxReplicas": 30}}, replicas=15),
+        AT_REST,
+        pods=[*pods, stuck],
+    )
+    assert target(build.decided(objects)) == 18, "15 + 5 x 0.5, eight hours after the deadline"
+
+
+@pytest.mark.parametrize(
+    ("target_change", "pods", "until"),
+    [
+        pytest.param({}, {"creationTimestamp": stamp(at(minutes=-2))}, at(minutes=9), id="a young pod"),
+        pytest.param({}, {"creationTimestamp": stamp(at(minutes=-9.5))}, at(seconds=90), id="nearly there"),
+        pytest.param(
+            {"spec": {"progressDeadlineSeconds": 3600}},
+            {"creationTimestamp": stamp(at(minutes=-2))},
+            at(minutes=59),
+            id="a deadline of its own",
+        ),
+        pytest.param(
+            {"spec": {"progressDeadlineSeconds": 2**31 - 1}},
+            {"creationTimestamp": stamp(at(minutes=-20))},
+            None,
+            id="no deadline",
+        ),
+        pytest.param(
+            {"metadata": {"generation": 2}},
+            {"creationTimestamp": stamp(at(minutes=-20))},
+            None,
+            id="the controller has not seen the spec",
+        ),
+        pytest.param({}, {}, None, id="nothing is known of the pods"),
+    ],
+)
+def test_what_waits_for_a_rollout_waits_until_its_progress_deadline(
+    target_change: dict[str, Any], pods: dict[str, Any], until: dt.datetime | None
+) -> None:
+    spent = axis(spent={"replicas": 3, "wish": 6, "weight": 50})
+    behind = build.workload(3, change=build.merged({"status": {"availableReplicas": 2}}, target_change))
+    all_pods = [build.pod("a"), build.pod("b"), build.pod("c", ready=False, change={"metadata": pods})]
+    hpa = build.hpa(6, 150)  # of the two that are ready
+    decision = build.decided(seen(6, 3, status=spent, target=behind, pods=all_pods, horizontal=hpa))
+    assert hold(decision) == ("Measurement", "up", 3, 5, until)
+
+
+def _annotations(objects: Objects) -> Mapping[str, str]:
+    assert objects.workload is not None
+    return objects.workload.metadata.annotations
+
+
+def test_pods_that_have_just_become_ready_have_not_been_measured() -> None:
+    spent = axis(at(minutes=-10), spent={"replicas": 3, "wish": 6, "weight": 50})
+    ready = {
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=-20))}]
+    }
+    pods = [build.pod("a"), build.pod("b"), build.pod("c", change={"status": ready})]
+    decision = build.decided(seen(6, 3, status=spent, pods=pods))
+    assert target(decision) == 3
+    assert decision.recheck_after == dt.timedelta(seconds=40)
+
+
+def test_another_wish_counts_at_once() -> None:
+    _, after = step(seen(5, 1))
+    anew = seen(8, 3)
+    decision = build.decided(build.objects(after.hvpa, after.workload, anew.hpas[0], AT_REST))
+    assert target(decision) == 6  # 3 + 5 x 0.5 = 5.5
+
+
+def test_the_step_is_remembered_with_what_it_was_blended_from() -> None:
+    decision, _ = step(seen(6, 3, 60))
+    assert decision.status.axes is not None
+    assert decision.status.axes.horizontal is not None
+    assert decision.status.axes.horizontal.last_scale_time == NOW
+    spent = decision.status.axes.horizontal.spent
+    assert spent is not None
+    assert (spent.replicas, spent.wish, spent.weight) == (5, 6, 60)
+
+
+def test_another_interval_does_not_make_the_same_wish_count_twice() -> None:
+    intervals = [{"vpaWeight": 50, "lastReplicaCount": 4}, {"vpaWeight": 20, "startReplicaCount": 5}]
+    decision, after = step(seen(10, 1, spec={"weightBasedScalingIntervals": intervals}))
+    assert target(decision) == 6
+    assert target(build.decided(after)) == 6
+
+
+# --- gates -----------------------------------------------------------------------------------------------------------
+def out(**policy: Any) -> dict[str, Any]:
+    return {"hpa": {"scaleUp": policy}}
+
+
+def into(**policy: Any) -> dict[str, Any]:
+    return {"hpa": {"scaleDown": policy}}
+
+
+OFF = {"updatePolicy": {"updateMode": "Off"}}
+IN_WINDOW = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
+JUST_NOW = axis(at(minutes=-1))
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param(seen(spec={"mode": "Paused"}), ("Paused", "up", 3, 5, None), id="Paused"),
+        pytest.param(seen(weight=100), ("Weight", "up", 3, 6, None), id="weight 100, out"),
+        pytest.param(seen(2, 4, weight=100), ("Weight", "down", 4, 2, None), id="weight 100, in"),
+        pytest.param(seen(spec=out(**OFF)), ("UpdatePolicy", "up", 3, 5, None), id="scaling out is off"),
+        pytest.param(
+            seen(2, 4, spec=into(**OFF)), ("UpdatePolicy", "down", 4, 3, None), id="scaling in is off"
+        ),
+        pytest.param(
+            seen(spec=out(stabilizationDuration="3m"), status=JUST_NOW),
+            ("StabilizationWindow", "up", 3, 5, at(minutes=2)),
+            id="scaled a minute ago",
+        ),
+        pytest.param(
+            seen(2, 4, spec=into(stabilizationDuration="1h30m"), status=JUST_NOW),
+            ("StabilizationWindow", "down", 4, 3, at(minutes=89)),
+            id="a step up holds the next step down",
+        ),
+        pytest.param(
+            seen(spec={**out(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
+            ("MaintenanceWindow", "up", 3, 5, at(hours=12)),
+            id="no window is open",
+        ),
+        pytest.param(
+            seen(spec=out(minChange={"replicas": {"value": 3}})),
+            ("MinChange", "up", 3, 5, None),
+            id="a change of 2 of 3",
+        ),
+        pytest.param(
+            seen(spec=out(minChange={"replicas": {"percentage": 70}})),
+            ("MinChange", "up", 3, 5, None),
+            id="a change of 2 where 70 percent of 3 are 2.1",
+        ),
+    ],
+)
+def test_what_holds_a_step_back_is_told(objects: Objects, expected: tuple[Any, ...]) -> None:
+    decision = build.decided(objects)
+    assert hold(decision) == expected
+    assert decision.workload_patch is None
+    assert target(decision) == expected[2]
+    (told,) = decision.status.last_blocked_scaling
+    assert (told.reason, told.axis, told.direction) == (expected[0], "horizontal", expected[1])
+    assert (told.current, told.wanted, told.until) == (str(expected[2]), str(expected[3]), expected[4])
+    assert told.hpa_status is not None
+    assert (told.hpa_status.current_replicas, told.hpa_status.desired_replicas) == (expected[2], expected[3])
+    blocked = next(one for one in decision.status.conditions if one.type == "ScalingBlocked")
+    assert (blocked.status, blocked.reason) == ("True", expected[0])
+    until = expected[4]
+    assert decision.recheck_after == (None if until is None else until - NOW)
+    assert "ScalingBlocked" in [event.reason for event in decision.events]
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param(seen(2, 4, spec=out(**OFF)), id="the other direction is off"),
+        pytest.param(seen(spec=out(stabilizationDuration="1m"), status=JUST_NOW), id="the duration is over"),
+        pytest.param(seen(spec=out(minChange={"replicas": {"value": 2}})), id="a change of 2 of 2"),
+        pytest.param(
+            seen(spec=out(minChange={"replicas": {"value": 3, "percentage": 50}})),
+            id="the smaller of value and percentage",
+        ),
+        pytest.param(
+            seen(
+                spec={
+                    **out(**IN_WINDOW),
+                    "maintenanceTimeWindow": {"begin": "100000+0000", "end": "110000+0000"},
+                }
+            ),
+            id="a window is open",
+        ),
+        pytest.param(
+            seen(target=build.workload(3, change={"status": {"updatedReplicas": 1}})),
+            id="a rollout is under way",
+        ),
+        pytest.param(
+            seen(
+                spec={"vpa": {"deploy": True}, **out(stabilizationDuration="1h")},
+                status={"axes": {"vertical": {"lastScaleTime": stamp(NOW)}}},
+            ),
+            id="the other axis has just been scaled",
+        ),
+    ],
+)
+def test_what_does_not_hold_a_step_back(objects: Objects) -> None:
+    decision = build.decided(objects)
+    assert decision.blocked == ()
+    assert len(decision.applied) == 1
+
+
+def test_gardeners_time_holds_every_direction() -> None:
+    legacy = {"lastScaling": {"lastScaleTime": stamp(at(minutes=-1))}}
+    decision = build.decided(seen(spec=out(stabilizationDuration="3m"), status=legacy))
+    assert hold(decision)[0] == "StabilizationWindow"
+
+
+def test_a_starving_pod_lets_scaling_out_pass_the_stabilization_window() -> None:
+    starving = [build.oom_killed(at(minutes=-1))]
+    held: dict[str, Any] = {
+        "spec": {**out(stabilizationDuration="3m"), **into(stabilizationDuration="3m")},
+        "status": JUST_NOW,
+    }
+    assert target(build.decided(seen(**held, pods=[*starving, build.pod("b"), build.pod("c")]))) == 5
+    decision = build.decided(seen(2, 4, **held, pods=[*starving, *(build.pod(name) for name in "bcd")]))
+    assert hold(decision)[0] == "StabilizationWindow", "nothing gets easier on the way in"
+
+
+# --- counts outside the bounds ---------------------------------------------------------------------------------------
+HELD_UP = {
+    "hpa": {
+        "scaleUp": {"stabilizationDuration": "1h", "minChange": {"replicas": {"value": 99}}},
+        "scaleDown": {"stabilizationDuration": "1h", "minChange": {"replicas": {"value": 99}}},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param(seen(10, 14), 10, id="above maxReplicas"),
+        pytest.param(
+            seen(2, 1, spec={"hpa": {"template": {"spec": {"minReplicas": 2}}}}), 2, id="below minReplicas"
+        ),
+        pytest.param(
+            seen(10, 14, spec=HELD_UP, status=JUST_NOW), 10, id="past StabilizationWindow and MinChange"
+        ),
+        pytest.param(seen(10, 14, weight=100), 10, id="past Weight"),
+        pytest.param(
+            seen(4, 14, spec=HELD_UP, status=JUST_NOW),
+            10,
+            id="just inside, while the rest of the way is held",
+        ),
+        pytest.param(seen(10, 14, spec={"mode": "Paused"}), 14, id="Paused holds it"),
+        pytest.param(seen(10, 14, spec=into(**OFF)), 14, id="mode Off holds it"),
+        pytest.param(
+            seen(10, 14, spec={**into(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
+            14,
+            id="a closed window holds it",
+        ),
+        pytest.param(seen(10, 14, horizontal=build.hpa(0, None)), 10, id="without metrics"),
+    ],
+)
+def test_a_count_outside_the_bounds_is_brought_inside_at_once(objects: Objects, expected: int) -> None:
+    assert target(build.decided(objects)) == expected
+
+
+def test_the_rest_of_the_way_is_told_as_blocked() -> None:
+    decision = build.decided(seen(4, 14, spec=HELD_UP, status=JUST_NOW))
+    # 14 is in no interval, so all is horizontal
+    assert hold(decision)[:4] == ("StabilizationWindow", "down", 14, 4)
+    assert target(decision) == 10
+
+
+def test_bringing_a_count_inside_spends_no_wish() -> None:
+    decision, after = step(seen(4, 14, spec=HELD_UP, status=JUST_NOW))
+    later = build.decided(
+        build.objects(after.hvpa, after.workload, seen(4, 10).hpas[0], AT_REST), at(hours=2)
+    )
+    assert hold(later)[0] == "MinChange"
+    assert decision.status.axes is not None
+    assert decision.status.axes.horizontal is not None
+    assert decision.status.axes.horizontal.spent is not None
+    assert decision.status.axes.horizontal.spent.wish == 10
+
+
+# --- somebody else ---------------------------------------------------------------------------------------------------
+def set_back(after: Objects, replicas: int, status: Any) -> Objects:
+    managed = [{"manager": "flux", "time": stamp(NOW), "fieldsV1": {"f:spec": {"f:replicas": {}}}}]
+    change = {"metadata": {"annotations": dict(_annotations(after)), "managedFields": managed}}
+    return build.objects(
+        build.with_status(after.hvpa, status), build.workload(replicas, change=change), after.hpas[0]
+    )
+
+
+def test_what_somebody_sets_back_is_made_again_once_and_then_contested() -> None:
+    decision, after = step(seen(6, 3, 0))
+    assert target(decision) == 6
+    second = build.decided(set_back(after, 3, decision.status), at(minutes=1))
+    assert target(second) == 6, "the first time it is made again at once"
+    assert second.status.axes is not None
+    third = build.decided(set_back(build.apply(after, second), 3, second.status), at(minutes=20))
+    assert hold(third) == ("Contested", "up", 3, 6, at(minutes=21))
+    contested = next(one for one in third.status.conditions if one.type == "Contested")
+    assert contested.status == "True"
+    assert "flux" in contested.message
+    assert "replicas" in contested.message
+    waiting = build.decided(set_back(after, 3, third.status), at(minutes=20, seconds=20))
+    assert waiting.status == third.status, "it stays at rest while it waits"
+    assert waiting.recheck_after == dt.timedelta(seconds=40)
+    fourth = build.decided(set_back(after, 3, third.status), at(minutes=21))
+    assert target(fourth) == 6, "when the wait is over it is tried again"
+    fifth = build.decided(set_back(build.apply(after, fourth), 3, fourth.status), at(minutes=26))
+    assert hold(fifth)[4] == at(minutes=28), "and the next wait is longer"
+
+
+def test_contested_goes_on_when_the_field_stays() -> None:
+    record = {
+        "setBack": {"count": 2, "time": stamp(at(seconds=-30))},
+        "spent": {"replicas": 6, "wish": 6, "weight": 0},
+    }
+    status = axis(at(minutes=-2), **record)
+    assert hold(build.decided(seen(6, 3, 0, status=status)))[0] == "Contested"
+    assert target(build.decided(seen(8, 6, 0, status=status))) == 8
+
+
+def test_contested_holds_also_what_is_outside_the_bounds() -> None:
+    record = {
+        "setBack": {"count": 2, "time": stamp(at(minutes=-1))},
+        "spent": {"replicas": 10, "wish": 10, "weight": 0},
+    }
+    decision = build.decided(seen(10, 14, 0, status=axis(at(minutes=-2), **record)))
+    assert hold(decision)[0] == "Contested"
+    assert target(decision) == 14
+
+
+def test_in_recommend_mode_nobody_contests() -> None:
+    record = {
+        "setBack": {"count": 1, "time": stamp(at(minutes=-2))},
+        "spent": {"replicas": 6, "wish": 6, "weight": 0},
+    }
+    decision = build.decided(seen(6, 3, 0, spec={"mode": "Recommend"}, status=axis(at(minutes=-2), **record)))
+    assert decision.blocked == ()
+    assert decision.status.recommended is not None
+    assert decision.status.recommended.replicas == 6

@@ -1,0 +1,122 @@
+"""Both ends of the path are reached (DESIGN 5.4): the condition and the event that say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders import build
+from hvpa.core import Decision, Objects
+from hvpa.core.report.remedies import REMEDIES
+from hvpa.core.report.summary import saturation
+
+TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}}
+SMALL = {"cpu": "1", "memory": "2Gi"}
+JOINT: dict[str, Any] = {
+    "blend": "Trajectory",
+    "replicas": 10,
+    "vpa": {
+        "template": {
+            "spec": {"resourcePolicy": {"containerPolicies": [{"containerName": "app", "maxAllowed": SMALL}]}}
+        }
+    },
+}
+
+
+def busy(utilization: int | None = 213, **spec: Any) -> Objects:
+    """10 pods of 1 core, which is all that there may be. At 213 percent, of which 50 are wanted, 42.6 are needed."""
+    one = build.hvpa(build.merged(JOINT, spec))
+    pods = build.workload(10, [build.container(requests={"cpu": "1", "memory": "1Gi"})])
+    horizontal = None if "hpa" in spec and spec["hpa"] is None else build.hpa(10, utilization, replicas=10)
+    return build.objects(one, pods, horizontal, build.vpa(TARGETS))
+
+
+def ready(decision: Decision) -> tuple[str, str, str]:
+    """Status, reason and message of the condition Ready."""
+    found = decision.status.conditions[0]
+    assert found.type == "Ready"
+    return found.status, found.reason, found.message
+
+
+def warned(decision: Decision) -> list[str]:
+    """Warning events about saturation."""
+    found = [one.message for one in decision.events if (one.type, one.reason) == ("Warning", "Saturated")]
+    return [message.removesuffix(f". {REMEDIES['Saturated']}.") for message in found]
+
+
+def test_it_is_ready_and_names_what_is_needed_and_what_there_may_be() -> None:
+    decision = build.decided(busy())
+    message = (
+        "app cpu: about 43 needed, and 10 replicas (maxReplicas) of 1 (the largest size allowed) serve 10"
+    )
+    assert ready(decision) == ("True", "Saturated", message)
+    assert warned(decision) == [message]
+
+
+def test_the_event_comes_once_and_small_moves_write_nothing() -> None:
+    seen = build.settled(busy())
+    moved = busy(212)
+    again = build.decided(
+        Objects(hvpa=seen.hvpa, workload=seen.workload, hpas=moved.hpas, vpas=seen.vpas, pods=seen.pods)
+    )
+    assert ready(again)[1] == "Saturated"
+    assert warned(again) == []
+    assert again.status.conditions == seen.hvpa.status.conditions
+
+
+def test_it_goes_when_demand_falls() -> None:
+    seen = build.settled(busy())
+    calm = build.objects(seen.hvpa, seen.workload, build.hpa(10, 40, replicas=10), build.vpa(TARGETS))
+    assert ready(build.decided(calm))[1] == "Reconciled"
+
+
+@pytest.mark.parametrize(
+    ("maximum", "needed"),
+    [
+        pytest.param(None, 0, id="pods may be larger"),
+        pytest.param({"cpu": "5"}, 0, id="large enough"),
+        pytest.param({"cpu": "4"}, 1, id="not quite"),
+    ],
+)
+def test_it_is_saturated_only_where_both_ends_are_reached(
+    maximum: dict[str, str] | None, needed: int
+) -> None:
+    policy = {"containerName": "app", **({"maxAllowed": maximum} if maximum else {})}
+    vpa = {"template": {"spec": {"resourcePolicy": {"containerPolicies": [policy]}}}}
+    assert len(warned(build.decided(busy(vpa=vpa)))) == needed
+
+
+def test_base_usage_is_not_capacity() -> None:
+    base = {"baseResourcesPerReplica": {"cpu": {"value": "500m"}}}
+    assert " (the largest size allowed) serve 5" in ready(build.decided(busy(trajectory=base)))[2]
+
+
+def test_without_an_hpa_the_usual_demand_counts() -> None:
+    decision = build.decided(busy(hpa=None, weightBasedScalingIntervals=None))
+    assert decision.joint is not None
+    message = (
+        "app cpu: about 20 needed, and 10 replicas (maxReplicas) of 1 (the largest size allowed) serve 10"
+    )
+    assert saturation(decision.joint) == (message,)
+
+
+def test_what_there_is_is_no_need() -> None:
+    # Nobody tells what is needed now, and a day's mean fits: that pods are larger than they may be says nothing.
+    small = {"cpu": "1", "memory": "1Gi"}
+    seen = busy(None)
+    pods = build.workload(10, [build.container(requests={"cpu": "3", "memory": "1Gi"})])
+    seen = build.objects(seen.hvpa, pods, build.hpa(10, None, replicas=10), build.vpa({"app": small}))
+    decision = build.decided(seen)
+    assert decision.joint is not None
+    assert saturation(decision.joint) == ()
+
+
+def test_a_mode_that_changes_nothing_says_so_instead() -> None:
+    assert ready(build.decided(busy(mode="Recommend")))[1] == "Recommend"
+
+
+def test_additive_knows_no_path_and_names_the_bound_of_the_size() -> None:
+    found = ready(build.decided(busy(blend="Additive")))
+    assert found[:2] == ("True", "Saturated")
+    assert found[2].startswith("app cpu: the VPA's target is not below maxAllowed, 1")

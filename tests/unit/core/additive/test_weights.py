@@ -1,0 +1,100 @@
+"""Which interval counts (DESIGN 5.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders import build
+from hvpa.core.additive.weights import Axes, weight_at
+from hvpa.core.values.weight import Bounds, percent
+
+
+def interval(weight: float, start: int | None = None, last: int | None = None) -> dict[str, Any]:
+    bounds = {"startReplicaCount": start, "lastReplicaCount": last}
+    return {"vpaWeight": weight, **{name: count for name, count in bounds.items() if count is not None}}
+
+
+README_1 = [interval(0, 1, 2), interval(0.6, 3, 7), interval(0, 7, 10)]
+README_2 = [interval(1, 1, 1), interval(0.6, 2, 4), interval(0, 5, 10)]
+BOUNDS = Bounds(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "replicas", "wish", "expected"),
+    [
+        pytest.param(README_1, 1, 1, 0, id="inside the first"),
+        pytest.param(README_1, 2, 9, 0, id="at the end of the first"),
+        pytest.param(README_1, 3, 3, 60, id="at the start of the second"),
+        pytest.param(README_1, 7, 7, 60, id="on a shared boundary the first that matches counts"),
+        pytest.param(README_1, 8, 8, 0, id="inside the last"),
+        pytest.param(README_1, 11, 11, 0, id="beyond all: no vertical weight"),
+        pytest.param([interval(30, 3, 5)], 2, 2, 0, id="before all: no vertical weight"),
+        pytest.param([interval(30, 2, 3), interval(40, 6, 8)], 4, 4, 0, id="in a gap: no vertical weight"),
+        pytest.param([interval(30, None, 5)], 1, 1, 30, id="a missing start is minReplicas"),
+        pytest.param([interval(30, 3, None)], 10, 10, 30, id="a missing last is maxReplicas"),
+        pytest.param([interval(30)], 10, 10, 30, id="both missing: from minReplicas to maxReplicas"),
+        pytest.param([interval(30)], 11, 11, 0, id="both missing: not beyond maxReplicas"),
+        pytest.param(README_2, 1, 1, 100, id="weight 100 counts while the HPA wants no other count"),
+        pytest.param(README_2, 1, None, 100, id="weight 100 counts while the HPA has no say"),
+        pytest.param(README_2, 1, 3, 60, id="weight 100 and the HPA wants out: the next one below 100"),
+        pytest.param(
+            [interval(40, 1, 2), interval(100, 3, 4), interval(60, 5)],
+            3,
+            1,
+            40,
+            id="wants in: the one before",
+        ),
+        pytest.param(
+            [interval(40, 1, 2), interval(100, 3, 4), interval(60, 5)],
+            3,
+            5,
+            60,
+            id="wants out: the one after",
+        ),
+        pytest.param(
+            [interval(100, 1, 2), interval(100, 3, 4), interval(20, 5)], 1, 9, 20, id="the nearest below 100"
+        ),
+        pytest.param([interval(100, 1, 3), interval(20, 4)], 3, 1, 100, id="none on that side: it stays 100"),
+        pytest.param(
+            [interval(20, 1, 2), interval(100, 3)], 3, 9, 100, id="none after the last: it stays 100"
+        ),
+        pytest.param([interval(12.5)], 1, 1, 12.5, id="weights need not be whole"),
+        pytest.param([interval(1)], 1, 1, 100, id="alone, a weight of 1 is a fraction"),
+    ],
+)
+def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
+    intervals: list[dict[str, Any]], replicas: int, wish: int | None, expected: float
+) -> None:
+    spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
+    assert spec is not None
+    weight = weight_at(spec, replicas, wish, BOUNDS, Axes())
+    assert weight.percent == expected
+    assert weight.horizontal_ppm + weight.vertical_ppm == 1_000_000
+
+
+@pytest.mark.parametrize(("vertical_only", "expected"), [(True, 100), (False, 0)])
+def test_without_intervals_only_a_vpa_alone_scales_vertically(vertical_only: bool, expected: int) -> None:
+    spec = build.hvpa({"weightBasedScalingIntervals": None}).spec
+    assert spec is not None
+    assert weight_at(spec, 3, 5, BOUNDS, Axes(vertical_only)).percent == expected
+
+
+def test_without_an_hpa_a_missing_end_reaches_to_any_count() -> None:
+    spec = build.hvpa({"weightBasedScalingIntervals": [interval(30)]}).spec
+    assert spec is not None
+    assert weight_at(spec, 999, None, Bounds(), Axes(vertical_only=True)).percent == 30
+
+
+@pytest.mark.parametrize(("ppm", "expected"), [(0, 0), (600_000, 60), (1_000_000, 100), (125_000, 12.5)])
+def test_percentages_are_whole_numbers_where_they_are(ppm: int, expected: float) -> None:
+    assert percent(ppm) == expected
+    assert isinstance(percent(ppm), type(expected))
+
+
+def test_bounds_bring_counts_inside() -> None:
+    assert [Bounds(2, 5).clamp(count) for count in (0, 2, 4, 9)] == [2, 2, 4, 5]
+    assert Bounds().clamp(10_000) == 10_000
+    assert Bounds(2, 5).contains(5)
+    assert not Bounds(2, 5).contains(1)

@@ -1,0 +1,187 @@
+"""What an HPA calls for, metric by metric, by its measurements (DESIGN 4, "fractional wish")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import GIB, NOW, at, stamp
+from hvpa.core import Objects, Settings, observe
+from hvpa.core.recommenders.desired_replicas import Wish, trusted_wish
+from hvpa.core.recommenders.estimate import MICRO, MetricDemand, is_never_stale, metric_demands
+from hvpa.core.values.clock import Present
+from hvpa.core.values.weight import Bounds
+from tests.unit.core.trajectory.jointly import Reading, app, external, scene, utilization, value
+
+MEASURED = value("cpu", "500m", "1")
+
+
+def demands(seen: Objects) -> tuple[tuple[MetricDemand, ...], bool]:
+    return metric_demands(observe(seen, NOW, Settings()), seen.hpas[0])
+
+
+def demand(reading: Reading, replicas: int = 4, **rest: Any) -> MetricDemand:
+    (found,), missing = demands(scene(replicas, readings=[reading], **rest))
+    assert not missing
+    return found
+
+
+def wish(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> Wish:
+    seen = scene(replicas, readings=readings, **rest)
+    return trusted_wish(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Present(NOW))
+
+
+def test_an_average_value_is_absolute_and_tells_what_a_pod_is_meant_to_use() -> None:
+    assert demand(value("cpu", "500m", "800m")) == MetricDemand(
+        "cpu", 6_400_000, True, 100_000, "cpu", "", None, 500, 4
+    )
+    memory = demand(value("memory", "1Gi", "512Mi", "app"))
+    assert memory == MetricDemand("memory of app", 2_000_000, True, 100_000, "memory", "app", None, GIB, 4)
+
+
+def test_a_utilization_speaks_of_the_pods_as_they_are_and_of_what_they_request() -> None:
+    found = demand(utilization("cpu", 50, 80, "801m"))
+    # 4 pods use 3204m; at half of their requests that takes 6408m of them
+    assert found == MetricDemand("cpu", 6_400_000, False, 100_000, "cpu", "", 6408, None, 4, 50)
+    assert demand(utilization("cpu", 50, 80, None)).requested is None
+    assert demand(utilization("cpu", 50, 80, "a lot")).requested is None
+
+
+def test_a_target_that_makes_no_sense_calls_for_nothing() -> None:
+    target = {"name": "cpu", "target": {"type": "AverageValue", "averageValue": "-1"}}
+    negative = {"spec": {"metrics": [{"type": "Resource", "resource": target}]}}
+    assert demands(scene(4, readings=[MEASURED], hpa=negative)) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("reading", "absolute", "pods"),
+    [
+        (external("10", "25"), True, 10_000_000),
+        (external("10", "25", kind="Value"), False, 10_000_000),
+    ],
+)
+def test_what_is_no_resource_speaks_of_pods(reading: Reading, absolute: bool, pods: int) -> None:
+    assert demand(reading) == MetricDemand("External queue", pods, absolute, 100_000, counted=4)
+
+
+def test_an_external_average_is_over_the_pods_that_there_are() -> None:
+    starting = [build.pod("web-0"), build.pod("web-1", ready=False)]
+    assert demand(external("10", "30"), 2, pods=starting).pods == 6_000_000
+    assert demand(external("10", "30", kind="Value"), 2, pods=starting).pods == 3_000_000
+    none = {"status": {"replicas": 0}}
+    assert demand(external("10", "30"), 2, workload=none).pods == 6_000_000
+
+
+@pytest.mark.parametrize(
+    ("since", "ready", "counted"),
+    [
+        ([-3600, -31, -30, -29, 0], 5, 3),
+        pytest.param([-29, -5], 2, 0, id="none of these has been measured"),
+        pytest.param([], 3, 3, id="no pod is seen: what the workload tells"),
+        pytest.param([], 0, 5, id="nor that: as many as there are to be"),
+    ],
+)
+def test_only_pods_that_have_been_ready_for_a_metric_window_are_measured(
+    since: list[float], ready: int, counted: int
+) -> None:
+    pods = [
+        build.pod(
+            f"web-{index}",
+            change={
+                "status": {
+                    "conditions": [
+                        {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=one))}
+                    ]
+                }
+            },
+        )
+        for index, one in enumerate(since)
+    ]
+    found = demand(MEASURED, 5, pods=pods, workload={"status": {"readyReplicas": ready}})
+    assert found.pods == counted * 2 * MICRO
+
+
+def test_a_metric_without_a_value_is_told() -> None:
+    found, missing = demands(scene(4, readings=[value("memory", "1Gi", None), MEASURED]))
+    assert [one.label for one in found] == ["cpu"]
+    assert missing
+    assert demands(scene(4)) == ((), True)
+
+
+def test_the_tolerance_is_the_hpas_own_for_scaling_out() -> None:
+    rules = {"spec": {"behavior": {"scaleUp": {"tolerance": "0.25"}, "scaleDown": {"tolerance": "0.5"}}}}
+    assert demand(MEASURED, hpa=rules).tolerance == 250_000
+
+
+def test_a_demand_for_fewer_pods_requests_less() -> None:
+    found = demand(utilization("cpu", 50, 80, "801m"))
+    assert found.limited(6_400_000) is found
+    half = found.limited(3_200_000)
+    assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
+    assert demand(MEASURED).scaled(5).requested is None
+    nothing = demand(utilization("cpu", 50, 0, "0"))
+    assert nothing.scaled(2 * MICRO) == MetricDemand(
+        "cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50
+    )
+
+
+# --- what the HPA stands by ------------------------------------------------------------------------------------------
+def test_where_the_wish_is_what_the_metrics_call_for_fractions_count() -> None:
+    found = wish([value("cpu", "500m", "800m"), utilization("memory", 50, 20, "200Mi")])
+    assert found.replicas == 7
+    assert [one.pods for one in found.demands] == [6_400_000, 1_600_000]
+    assert found.measured == found.demands
+    assert found.held == ()
+
+
+def test_where_the_hpa_wants_less_its_wish_counts_whole() -> None:
+    readings = [value("cpu", "500m", "800m"), value("memory", "1Gi", "1400Mi")]
+    found = wish(readings, wish=5, hpa={"spec": {"behavior": {}}})
+    assert found.replicas == 5
+    assert [one.pods for one in found.demands] == [5 * MICRO, 5 * MICRO]
+    assert [one.pods for one in found.measured] == [6_400_000, 5_468_750]
+    assert found.held == ()
+
+
+def test_where_the_hpa_wants_more_its_wish_holds_replicas_and_is_no_demand() -> None:
+    found = wish([value("cpu", "500m", "250m"), value("memory", "1Gi", "100Mi")], wish=4)
+    assert found.replicas == 4
+    assert [one.pods for one in found.demands] == [2 * MICRO, 390_625]
+    assert [one.pods for one in found.held] == [4 * MICRO, 390_625]
+
+
+@pytest.mark.parametrize(
+    ("readings", "never"),
+    [
+        ([value("cpu", "500m", "250m")], True),
+        ([external("10", "25")], True),
+        pytest.param([value("cpu", "500m", "490m")], False, id="within tolerance it repeats what it finds"),
+        pytest.param([value("cpu", "500m", "250m"), value("memory", "1Gi", None)], False, id="unmeasured"),
+        pytest.param([utilization("cpu", 50, 20, "200m")], False, id="relative to the pods"),
+        pytest.param([external("10", "25", kind="Value")], False, id="relative to their count"),
+    ],
+)
+def test_an_absolute_wish_that_is_measured_is_never_stale(readings: list[Reading], never: bool) -> None:
+    seen = scene(4, readings=readings)
+    assert is_never_stale(observe(seen, NOW, Settings()), seen.hpas[0]) is never
+
+
+def test_more_than_present_and_estimate_is_believed_of_a_wish_that_is_never_stale() -> None:
+    # for scaling in the HPA remembers what it wanted when there were other pods
+    assert wish([value("cpu", "500m", "250m")], wish=8).replicas == 8
+    assert wish([value("cpu", "500m", "490m")], wish=8).replicas == 4
+    assert wish([utilization("cpu", 50, 20, "200m")], wish=8).replicas == 4
+
+
+def test_a_silent_hpa_demands_nothing() -> None:
+    found = wish([], wish=4)
+    assert (found.replicas, found.demands, found.measured, found.unmeasured) == (None, (), (), False)
+
+
+def test_an_additive_decision_asks_for_no_demands() -> None:
+    seen = scene(4, [app("1")], [MEASURED], spec={"blend": "Additive"})
+    found = trusted_wish(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Present(NOW))
+    assert (found.replicas, found.demands, found.measured) == (8, (), ())

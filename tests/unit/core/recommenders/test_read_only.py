@@ -1,0 +1,444 @@
+"""What an Hvpa reads that applies nothing, in mode Recommend and Paused (DESIGN 3.2, docs/decisions/0022)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import build
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.objects.read_models import Hpa, Vpa
+from hvpa.core import Decision, Objects
+from hvpa.core.model import OtherHvpa
+from tests.unit.core import strategies
+from tests.unit.core.recommenders.test_ownership import (
+    FREE,
+    HPA,
+    ONLY_HPA,
+    ONLY_VPA,
+    THEIRS,
+    VPA,
+    WORKLOAD,
+    active,
+    applied,
+    changes,
+)
+from tests.unit.core.recommenders.test_ownership import vpa as vpa_of
+
+MODES = pytest.mark.parametrize("mode", ["Recommend", "Paused"])
+OF_NOBODY = {"hpa": {"selector": None}, "vpa": {"selector": None}}
+
+
+def looking(spec: Mapping[str, Any] | None = None, mode: str = "Recommend", **rest: Any) -> HvpaObject:
+    """The usual Hvpa, which only looks; created in the middle of the month."""
+    created = {"creationTimestamp": "2026-11-15T00:00:00Z"}
+    return build.hvpa(build.merged({"mode": mode}, spec or {}), metadata={**created, **rest})
+
+
+def hpa(
+    name: str = "web", utilization: int = 100, change: Mapping[str, Any] | None = None, **metadata: Any
+) -> Hpa:
+    """An HPA that scales the workload itself: 3 pods at twice the target."""
+    base = {
+        "metadata": {"name": name, "uid": f"uid-{name}", **metadata},
+        "spec": {"scaleTargetRef": WORKLOAD, "minReplicas": 2, "maxReplicas": 20},
+    }
+    return build.hpa(3, utilization, build.merged(base, change or {}))
+
+
+POINTED_AHEAD = {"apiVersion": build.OWNER["apiVersion"], "kind": "Hvpa", "name": "ahead"}
+
+
+def hpa_of(other: str, **metadata: Any) -> Hpa:
+    """The HPA of an Hvpa."""
+    owner = {**build.OWNER, "name": other, "uid": f"uid-of-{other}"}
+    change = {
+        "spec": {
+            "scaleTargetRef": {**WORKLOAD, "apiVersion": owner["apiVersion"], "kind": "Hvpa", "name": other}
+        }
+    }
+    return hpa(other, change=change, **{"ownerReferences": [owner], **metadata})
+
+
+def acting_vpa(name: str = "web", mode: str | None = "Recreate", **rest: Any) -> Vpa:
+    """A VPA that changes the pods itself."""
+    return vpa_of(name, mode, **{**FREE, **rest})
+
+
+def decide(
+    owner: HvpaObject,
+    hpas: Sequence[Hpa] = (),
+    vpas: Sequence[Vpa] = (),
+    others: Sequence[OtherHvpa] = (),
+    **rest: Any,
+) -> Decision:
+    seen = replace(build.objects(owner, **rest), hpas=tuple(hpas), vpas=tuple(vpas), others=tuple(others))
+    return build.decided(seen)
+
+
+def message(decision: Decision, kind: str = "HpaActive") -> str:
+    return next(one.message for one in decision.status.conditions if one.type == kind)
+
+
+def other(
+    name: str, created: int = 1, *, applies: bool = False, hpa: bool = True, vpa: bool = True
+) -> OtherHvpa:
+    """Another Hvpa, created on a day of the month."""
+    return OtherHvpa(name, applies, hpa, vpa, build.NOW.replace(day=created))
+
+
+# --- what scales the workload itself ---------------------------------------------------------------------------------
+@MODES
+@pytest.mark.parametrize("metadata", [FREE, THEIRS, {**THEIRS, "labels": {}}])
+def test_an_hpa_that_scales_the_workload_is_read_as_it_is(mode: str, metadata: Mapping[str, Any]) -> None:
+    decision = decide(looking(mode=mode), [hpa("keda-hpa-web", **metadata)], [vpa_of(**FREE)])
+    assert decision.owned == ()
+    assert active(decision) == ("True", "ReadAsIs")
+    assert (
+        message(decision)
+        == "reading HorizontalPodAutoscaler keda-hpa-web, which scales Deployment web itself"
+    )
+    assert decision.replicas is not None
+    assert (decision.replicas.hpa, decision.replicas.target) == (6, 3), "3 pods at twice the target"
+    assert decision.replicas.recommended == 5, "weight 50"
+    assert decision.status.recommended is not None
+    assert decision.status.recommended.replicas == 5
+
+
+@pytest.mark.parametrize("written", [None, 0, 9])
+def test_nobody_writes_its_count_to_the_hvpa_so_what_stands_there_does_not_matter(
+    written: int | None,
+) -> None:
+    decision = decide(
+        looking({"replicas": written}), [hpa(change={"status": {"desiredReplicas": 9}}, **FREE)]
+    )
+    assert decision.replicas is not None
+    assert decision.replicas.hpa == 6, "not the 9 that its behaviour may hold"
+    assert decision.mailbox is None
+    axes = decision.status.axes
+    assert axes is not None
+    assert axes.horizontal is not None
+    assert axes.horizontal.mailbox is None
+
+
+def test_the_bounds_are_the_templates_and_those_of_a_named_hpa_its_own() -> None:
+    much = hpa(utilization=1000, change={"metadata": {"name": "theirs"}})
+    decision = decide(looking({"weightBasedScalingIntervals": None}), [much])
+    assert decision.replicas is not None
+    assert decision.replicas.recommended == 10
+    decision = decide(looking({"hpa": {"deploy": False, "name": "theirs"}, **ONLY_HPA}), [much])
+    assert decision.replicas is not None
+    assert decision.replicas.recommended == 20
+    assert active(decision) == ("True", "ReadAsIs")
+
+
+def test_beyond_max_replicas_requests_go_up_whatever_the_weight() -> None:
+    target = build.workload(10)
+    pegged = hpa(change={"status": {"currentReplicas": 10, "desiredReplicas": 10}})
+    weightless = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+    decision = decide(looking(weightless), [pegged], [acting_vpa()], target=target)
+    assert decision.recommended["app"].requests["cpu"] == 2000
+    content = hpa(utilization=50, change={"status": {"currentReplicas": 10}})
+    decision = decide(looking(weightless), [content], [acting_vpa()], target=target)
+    assert decision.recommended["app"].requests["cpu"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (
+            {"conditions": [{"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector"}]},
+            "AmbiguousSelector",
+        ),
+        ({"currentMetrics": None}, "NoMetrics"),
+    ],
+)
+def test_one_that_has_measured_nothing_is_not_used(status: Mapping[str, Any], reason: str) -> None:
+    decision = decide(looking(), [hpa(change={"status": status})])
+    assert active(decision) == ("False", reason)
+    assert decision.replicas is not None
+    assert decision.replicas.recommended == 3
+
+
+def test_both_blends_read_the_same_hpa_and_vpa() -> None:
+    objects: dict[str, Any] = {"hpas": [hpa("keda", **THEIRS)], "vpas": [acting_vpa()]}
+    others = [other("additive"), other("trajectory"), other("applying", applies=True)]
+    for blend in ("Additive", "Trajectory"):
+        decision = decide(looking({"blend": blend}), others=others, **objects)
+        assert decision.owned == ()
+        assert active(decision) == ("True", "ReadAsIs")
+        assert active(decision, "VpaActive") == ("True", "ReadAsIs")
+        assert decision.recommended["app"].requests["cpu"] > 1000
+        assert decision.joint is None or decision.joint.slots[0].present == 6000
+
+
+@pytest.mark.parametrize("mode", ["Initial", "Recreate", "Auto", "InPlaceOrRecreate", "Off", None])
+def test_a_vpa_in_any_mode_is_read_as_it_is(mode: str | None) -> None:
+    decision = decide(looking(), [hpa(**FREE)], [acting_vpa("theirs", mode)])
+    assert decision.owned == ()
+    assert active(decision, "VpaActive") == ("True", "ReadAsIs")
+    shown = f"reading VerticalPodAutoscaler theirs (updateMode {mode or 'not set'})"
+    assert message(decision, "VpaActive").startswith(shown)
+    assert decision.containers["app"].requests["cpu"] == 1000
+    assert decision.recommended["app"].requests["cpu"] == 1500
+
+
+def test_ready_says_that_nothing_is_changed() -> None:
+    decision = decide(looking(), [hpa(**FREE)], [acting_vpa()])
+    assert active(decision, "Ready") == ("True", "Recommend")
+    assert "nothing is changed" in message(decision, "Ready")
+
+
+# --- named ones ------------------------------------------------------------------------------------------------------
+def test_a_named_object_is_read_even_if_it_acts_or_another_one_does() -> None:
+    spec = {"hpa": {"deploy": False, "name": "theirs"}, "vpa": {"deploy": False, "name": "theirs"}}
+    hpas, vpas = [hpa("theirs", **FREE), hpa("keda", **THEIRS)], [acting_vpa("theirs"), acting_vpa("more")]
+    decision = decide(looking(spec), hpas, vpas)
+    assert decision.owned == ()
+    assert "HorizontalPodAutoscaler theirs" in message(decision)
+    assert "VerticalPodAutoscaler theirs" in message(decision, "VpaActive")
+
+
+def test_a_named_hpa_that_points_at_the_hvpa_asks_it_for_a_count() -> None:
+    named = build.hpa(6, 100, change={"metadata": {"name": "theirs", **FREE}})
+    decision = decide(looking({"replicas": 6, "hpa": {"deploy": False, "name": "theirs"}}), [named])
+    assert active(decision) == ("True", "Recommending")
+    assert decision.replicas is not None
+    assert decision.replicas.hpa == 6
+
+
+def test_a_named_hpa_of_its_own_stays() -> None:
+    spec = {"hpa": {"deploy": False, "name": "web"}}
+    assert changes(decide(looking(spec), [build.hpa(), hpa("keda", **THEIRS)])) == []
+
+
+@pytest.mark.parametrize("kind", [HPA, VPA])
+def test_a_named_object_of_another_target_is_refused(kind: str) -> None:
+    elsewhere = {**WORKLOAD, "name": "else"}
+    spec = {"hpa": {"deploy": False, "name": "theirs"}, "vpa": {"deploy": False, "name": "theirs"}}
+    hpas = [hpa("theirs", change={"spec": {"scaleTargetRef": elsewhere}}, **FREE)]
+    vpas = [acting_vpa("theirs", change={"spec": {"targetRef": elsewhere}})]
+    condition = "HpaActive" if kind == HPA else "VpaActive"
+    assert active(decide(looking(spec), hpas, vpas), condition) == ("False", "OtherTarget")
+    missing = active(decide(looking(spec)), condition)
+    assert missing == ("False", f"{condition[:3]}NotFound")
+
+
+@MODES
+def test_an_axis_that_is_not_asked_for_stays_off(mode: str) -> None:
+    decision = decide(looking(ONLY_VPA, mode), [hpa(**FREE), build.hpa()], [acting_vpa()])
+    assert active(decision) == ("False", "NotConfigured")
+    assert changes(decision) == [("delete", "web")], "the one of its own would switch off the other"
+    assert changes(decide(looking(ONLY_VPA, mode), [build.hpa()])) == []
+
+
+# --- its own ---------------------------------------------------------------------------------------------------------
+@MODES
+def test_where_there_is_none_it_creates_its_own_and_keeps_it_up(mode: str) -> None:
+    owner = looking(mode=mode)
+    decision = decide(owner)
+    assert (changes(decision), changes(decision, VPA)) == ([("apply", "web")], [("apply", "web")])
+    assert active(decision) == ("False", "HpaCreated")
+    hpas, vpas = [applied(owner, HPA)], [applied(owner, VPA)]
+    assert decide(owner, hpas, vpas).owned == ()
+    earlier = applied(owner, HPA, change={"spec": {"maxReplicas": 99}})
+    assert changes(decide(owner, [earlier], vpas)) == [("apply", "web")]
+
+
+@MODES
+def test_its_own_that_was_made_to_act_is_read_and_stays_so(mode: str) -> None:
+    owner = looking(mode=mode)
+    measured = {"status": msgspec.to_builtins(build.hpa().status)}
+    hpas = [applied(owner, HPA, change={"spec": {"scaleTargetRef": WORKLOAD}, **measured})]
+    vpas = [applied(owner, VPA, change={"spec": {"updatePolicy": {"updateMode": "Recreate"}}})]
+    decision = decide(owner, hpas, vpas)
+    assert decision.owned == ()
+    assert "scales Deployment web itself" in message(decision)
+
+
+@MODES
+def test_its_own_hpa_goes_where_another_one_scales_the_workload(mode: str) -> None:
+    owner = looking(mode=mode)
+    decision = decide(owner, [applied(owner, HPA), hpa("keda", **THEIRS)])
+    assert changes(decision) == [("delete", "web")]
+    assert "reading HorizontalPodAutoscaler keda" in message(decision)
+    assert changes(decide(owner, [hpa("keda", **THEIRS)])) == []
+
+
+def test_its_own_vpa_counts_before_another_one_and_nothing_is_changed() -> None:
+    owner = looking()
+    more = {
+        "status": {
+            "recommendation": {"containerRecommendations": [{"containerName": "app", "target": {"cpu": "3"}}]}
+        }
+    }
+    own = applied(
+        owner,
+        VPA,
+        change=build.merged(
+            more, {"status": {"conditions": [{"type": "RecommendationProvided", "status": "True"}]}}
+        ),
+    )
+    decision = decide(owner, [], [acting_vpa("a"), own, acting_vpa("b", "Off")])
+    assert changes(decision, VPA) == []
+    assert decision.recommended["app"].requests["cpu"] == 2000
+
+
+def test_one_of_somebody_else_that_points_at_the_hvpa_is_read_and_not_adopted() -> None:
+    decision = decide(looking({"replicas": 6}), [build.hpa(6, 100, change={"metadata": FREE})])
+    assert changes(decision) == []
+    assert active(decision) == ("True", "Recommending")
+    assert decision.replicas is not None
+    assert decision.replicas.hpa == 6
+
+
+# --- beside other Hvpas ----------------------------------------------------------------------------------------------
+def test_of_several_the_first_creates_and_the_others_wait() -> None:
+    first = decide(looking(), others=[other("younger", 20), other("without", 1, hpa=False, vpa=False)])
+    assert (changes(first), changes(first, VPA)) == ([("apply", "web")], [("apply", "web")])
+    for ahead in (other("older", 1), other("applying", 20, applies=True)):
+        decision = decide(looking(), others=[ahead])
+        assert decision.owned == ()
+        assert active(decision) == ("False", "HpaAwaited")
+        assert active(decision, "VpaActive") == ("False", "VpaAwaited")
+        assert f"Hvpa {ahead.name}" in message(decision)
+    untouched = decide(looking(), others=[other("applying", 20, applies=True, hpa=False)])
+    assert changes(untouched) == [("apply", "web")], "that one has no HPA"
+    assert changes(untouched, VPA) == []
+
+
+@pytest.mark.parametrize("applies", [True, False])
+def test_the_hpa_of_another_hvpa_is_read(applies: bool) -> None:
+    decision = decide(looking(), [hpa_of("ahead")], others=[other("ahead", applies=applies)])
+    assert changes(decision) == []
+    assert active(decision) == ("True", "ReadAsIs")
+    assert message(decision) == "reading HorizontalPodAutoscaler ahead of Hvpa ahead"
+    assert decision.mailbox is None
+    assert decision.replicas is not None
+    assert decision.replicas.hpa == 6
+    younger = decide(looking(), [hpa_of("behind")], others=[other("behind", 20)])
+    assert changes(younger) == [], "there is one already"
+    assert active(younger) == ("True", "ReadAsIs")
+    unknown = decide(looking(), [hpa_of("unknown")], others=[other("behind", 20)])
+    assert changes(unknown) == [("apply", "web")], "of an Hvpa with another target"
+
+
+def test_what_that_hpa_asks_the_other_hvpa_for_is_no_count_of_pods() -> None:
+    asks = {"status": {"currentReplicas": 2, "desiredReplicas": 2}}
+    less = hpa(utilization=20, change=build.merged({"spec": {"scaleTargetRef": POINTED_AHEAD}}, asks), **FREE)
+    decision = decide(looking(), [less], others=[other("ahead")], target=build.workload(4))
+    assert decision.replicas is not None
+    assert decision.replicas.hpa == 2, "4 pods at 40 percent of the target"
+
+
+def test_of_two_hpas_the_one_of_the_first_hvpa_stays() -> None:
+    owner = looking()
+    own = applied(owner, HPA)
+    assert changes(decide(owner, [own, hpa_of("older")], others=[other("older")])) == [("delete", "web")]
+    assert changes(decide(owner, [own, hpa_of("younger")], others=[other("younger", 20)])) == []
+
+
+def test_its_own_hpa_makes_room_for_that_of_the_one_that_applies() -> None:
+    owner, applying = looking(), other("applying", 20, applies=True)
+    decision = decide(owner, [applied(owner, HPA)], [applied(owner, VPA)], others=[applying])
+    assert changes(decision) == [("delete", "web")]
+    assert active(decision) == ("False", "HpaAwaited")
+    assert changes(decision, VPA) == [], "a VPA that is Off is in nobody's way"
+    vertical = other("applying", 20, applies=True, hpa=False)
+    assert changes(decide(owner, [applied(owner, HPA)], others=[vertical])) == []
+
+
+@MODES
+def test_other_hvpas_share_the_target_with_one_that_only_looks(mode: str) -> None:
+    others = [other("a", applies=True), other("b", applies=True)]
+    not_shared = ("False", "HpaInactive")
+    assert active(decide(looking(mode=mode), others=others), "Ready") == not_shared
+    assert active(decide(looking(mode="Apply"), others=[other("a")]), "Ready") == not_shared
+    assert active(decide(looking(mode="Apply"), others=others), "Ready") == ("False", "TargetShared")
+    shared = decide(looking(mode="Apply"), others=[other("a", applies=True), other("watcher")])
+    assert active(shared, "Ready") == ("False", "TargetShared")
+    assert "watcher" not in message(shared, "Ready")
+
+
+# --- whatever there is -----------------------------------------------------------------------------------------------
+OWNERS = st.sampled_from(
+    [[build.OWNER], [], THEIRS["ownerReferences"], [{**build.OWNER, "name": "ahead", "uid": "x"}]]
+)
+REFERENCES = [WORKLOAD, {**WORKLOAD, "name": "else"}] + [
+    {"apiVersion": build.OWNER["apiVersion"], "kind": "Hvpa", "name": name}
+    for name in ("web", "ahead", "behind")
+]
+NAMES = st.sampled_from(["web", "theirs", "ahead", "keda"])
+
+
+@st.composite
+def many_hpas(draw: st.DrawFn) -> list[Hpa]:
+    """Up to three HPAs of different names, each of somebody and for something."""
+    names = draw(st.lists(NAMES, max_size=3, unique=True))
+    return [
+        hpa(
+            name,
+            change={"spec": {"scaleTargetRef": draw(st.sampled_from(REFERENCES))}},
+            ownerReferences=draw(OWNERS),
+        )
+        for name in names
+    ]
+
+
+@st.composite
+def many_vpas(draw: st.DrawFn) -> list[Vpa]:
+    """Up to three VPAs of different names and modes, each of somebody."""
+    names = draw(st.lists(NAMES, max_size=3, unique=True))
+    modes = st.sampled_from(["Off", "Recreate", None])
+    return [vpa_of(name, draw(modes), ownerReferences=draw(OWNERS)) for name in names]
+
+
+@given(
+    st.sampled_from(["Recommend", "Paused"]),
+    st.sampled_from([{}, ONLY_HPA, ONLY_VPA, {"hpa": {"deploy": False, "name": "theirs"}}]),
+    many_hpas(),
+    many_vpas(),
+    st.lists(
+        st.sampled_from([other("ahead"), other("behind", 20), other("one", applies=True)]),
+        max_size=3,
+        unique=True,
+    ),
+    strategies.objects(),
+)
+def test_nothing_that_exists_is_changed_but_its_own_that_only_recommends(
+    mode: str,
+    spec: Mapping[str, Any],
+    hpas: list[Hpa],
+    vpas: list[Vpa],
+    others: list[OtherHvpa],
+    seen: Objects,
+) -> None:
+    owner = replace(looking(spec, mode), status=seen.hvpa.status)
+    decision = build.decided(
+        replace(seen, hvpa=owner, hpas=tuple(hpas), vpas=tuple(vpas), others=tuple(others))
+    )
+    assert decision.workload_patch is None
+    known: dict[tuple[str, str], Hpa | Vpa] = {
+        **{(HPA, one.metadata.name): one for one in hpas},
+        **{(VPA, one.metadata.name): one for one in vpas},
+    }
+    acting = [one for one in hpas if one.spec.scale_target_ref.kind == "Deployment"]
+    for change in decision.owned:
+        assert change.action in ("apply", "delete")
+        one = known.get((change.kind, change.name))
+        if one is None:
+            assert change.action == "apply"
+            continue
+        controller = one.metadata.controller()
+        assert controller is not None
+        assert controller.uid == build.UID
+        if change.action == "delete":
+            assert change.kind == HPA
+            assert one not in acting
+            assert others or acting, "beside another one alone"

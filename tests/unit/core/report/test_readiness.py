@@ -1,0 +1,519 @@
+"""Condition `Ready`: what keeps a workload from what its recommendations and limits ask for (docs/decisions/0024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import LONG_AGO, NOW, at, stamp
+from hvpa.core import Decision
+from hvpa.core.model import Settings
+
+TARGETS = {"app": {"cpu": "1", "memory": "1Gi"}}
+"""What is requested."""
+
+
+def decided(
+    *,
+    spec: Mapping[str, Any] | None = None,
+    hpa: Mapping[str, Any] | None = None,
+    vpa: Mapping[str, Any] | None = None,
+    target: Mapping[str, Any] | None = None,
+    pods: list[Any] | None = None,
+    kind: str = "Deployment",
+    desired: int = 3,
+    utilization: int | None = 50,
+    targets: Mapping[str, Mapping[str, Any]] = TARGETS,
+    status: Mapping[str, Any] | None = None,
+) -> Decision:
+    """A decision on three replicas that are just right, but for what is changed."""
+    one = build.hvpa(spec, status)
+    hvpa_target = {"targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": "web"}}
+    if kind != "Deployment":
+        one = build.hvpa({**(spec or {}), **hvpa_target}, status)
+    own = {"spec": {"targetRef": hvpa_target["targetRef"]}}
+    return build.decided(
+        build.objects(
+            one,
+            build.workload(3, change=target, kind=kind),
+            build.hpa(desired, utilization, hpa),
+            build.vpa(targets, build.merged(own, vpa or {})),
+            pods,
+        )
+    )
+
+
+def ready(decision: Decision) -> tuple[str, str]:
+    found = decision.status.conditions[0]
+    assert found.type == "Ready"
+    return found.status, found.reason
+
+
+def message(decision: Decision) -> str:
+    return decision.status.conditions[0].message
+
+
+def pod(name: str, **change: Any) -> Any:
+    return build.pod(name, ready=False, change=change)
+
+
+def unschedulable(name: str, since: str = LONG_AGO) -> Any:
+    why = "0/3 nodes are available: 3 Insufficient cpu."
+    entry = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": why,
+        "lastTransitionTime": since,
+    }
+    return pod(name, status={"phase": "Pending", "conditions": [entry]})
+
+
+def container(
+    name: str, state: Mapping[str, Any], part: str = "containerStatuses", created: str = LONG_AGO, **more: Any
+) -> Any:
+    return pod(
+        name,
+        metadata={"creationTimestamp": created},
+        status={"phase": "Pending", part: [{"name": "app", "state": state, **more}]},
+    )
+
+
+def waiting(reason: str, why: str = "") -> dict[str, Any]:
+    return {"waiting": {"reason": reason, "message": why}}
+
+
+def ended(when: str, reason: str = "Error") -> dict[str, Any]:
+    return {"terminated": {"reason": reason, "finishedAt": when}}
+
+
+def failing(kind: str, status: str, reason: str, why: str) -> dict[str, Any]:
+    entry = {"type": kind, "status": status, "reason": reason, "message": why, "lastUpdateTime": LONG_AGO}
+    return {"status": {"conditions": [entry]}}
+
+
+def test_it_is_reconciled_where_nothing_differs() -> None:
+    decision = decided()
+    assert ready(decision) == ("True", "Reconciled")
+    assert message(decision) == "the workload follows its recommendations"
+
+
+OFF = {"updatePolicy": {"updateMode": "Off"}}
+MORE: dict[str, Any] = {"desired": 6, "utilization": 100}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "text"),
+    [
+        pytest.param(
+            {"spec": {"hpa": {"scaleUp": OFF}}, **MORE},
+            ("True", "HeldBack"),
+            "replicas 3 -> 5 held by UpdatePolicy",
+            id="a gate of the user's own",
+        ),
+        pytest.param(
+            {"spec": {"mode": "Recommend"}, **MORE},
+            ("True", "Recommend"),
+            "nothing is changed",
+            id="Recommend",
+        ),
+        pytest.param({"spec": {"mode": "Paused"}}, ("True", "Paused"), "mode Paused", id="Paused"),
+        pytest.param(
+            {"utilization": None},
+            ("False", "HpaInactive"),
+            "NoMetrics: the HPA has",
+            id="no metrics of the HPA",
+        ),
+        pytest.param(
+            {"spec": {"mode": "Recommend"}, "targets": {}},
+            ("False", "VpaInactive"),
+            "the VPA's recommendation is not used, NoRecommendation",
+            id="nothing to recommend, in mode Recommend as well",
+        ),
+        pytest.param(
+            {"utilization": None, "targets": {}},
+            ("False", "HpaInactive"),
+            "the VPA's recommendation is not used, NoRecommendation",
+            id="both recommenders: the message names the other one as well",
+        ),
+        pytest.param(
+            {"target": failing("ReplicaFailure", "True", "FailedCreate", "exceeded quota: small")},
+            ("False", "ReplicaFailure"),
+            "Deployment web can't create pods, FailedCreate: exceeded quota: small",
+            id="a quota refuses pods",
+        ),
+        pytest.param(
+            {"target": failing("ReplicaFailure", "False", "FailedCreate", "")},
+            ("True", "Reconciled"),
+            "",
+            id="it refused them earlier",
+        ),
+        pytest.param(
+            {"pods": [unschedulable("web-2"), unschedulable("web-1")]},
+            ("False", "PodsUnschedulable"),
+            "2 pods, such as web-1 can't be scheduled: 0/3 nodes are available: 3 Insufficient cpu.",
+            id="no node has room",
+        ),
+        pytest.param(
+            {"pods": [unschedulable("web-1", stamp(at(seconds=-29)))]},
+            ("True", "Reconciled"),
+            "",
+            id="a pod that has just been made",
+        ),
+        pytest.param(
+            {"pods": [container("web-1", waiting("ImagePullBackOff", "Back-off pulling image")), *[]]},
+            ("False", "PodsNotStarting"),
+            "pod web-1 can't start, ImagePullBackOff: container app",
+            id="no image",
+        ),
+        pytest.param(
+            {"pods": [container("web-1", waiting("ErrImagePull", "not found"))]},
+            ("False", "PodsNotStarting"),
+            "pod web-1 can't start, ImagePullBackOff: container app",
+            id="no image, at another instant",
+        ),
+        pytest.param(
+            {"pods": [container("web-1", waiting("CreateContainerConfigError", 'secret "s" not found'))]},
+            ("False", "PodsNotStarting"),
+            'pod web-1 can\'t start, CreateContainerConfigError: container app: secret "s" not found',
+            id="no secret",
+        ),
+        pytest.param(
+            {"pods": [container("web-1", waiting("SetUp", ""), "initContainerStatuses")]},
+            ("False", "PodsNotStarting"),
+            "SetUp: container app",
+            id="an init container",
+        ),
+        pytest.param(
+            {"pods": [container("web-1", waiting("ContainerCreating"))]},
+            ("True", "Reconciled"),
+            "",
+            id="a container is being created",
+        ),
+        pytest.param(
+            {
+                "pods": [
+                    container("web-1", waiting("CrashLoopBackOff"), lastState=ended(LONG_AGO), restartCount=3)
+                ]
+            },
+            ("False", "PodsNotStarting"),
+            "pod web-1 can't start, CrashLoopBackOff: container app ended with Error",
+            id="a container ends again and again",
+        ),
+        pytest.param(
+            {
+                "pods": [
+                    container(
+                        "web-1", {"running": {}}, lastState=ended(stamp(at(minutes=-9))), restartCount=3
+                    )
+                ]
+            },
+            ("False", "PodsNotStarting"),
+            "CrashLoopBackOff",
+            id="and runs in between",
+        ),
+        pytest.param(
+            {
+                "pods": [
+                    container(
+                        "web-1", {"running": {}}, lastState=ended(stamp(at(minutes=-10))), restartCount=3
+                    )
+                ]
+            },
+            ("True", "Reconciled"),
+            "",
+            id="it has run for ten minutes now",
+        ),
+        pytest.param(
+            {
+                "pods": [
+                    container("web-1", waiting("CrashLoopBackOff"), lastState=ended(LONG_AGO), restartCount=2)
+                ]
+            },
+            ("True", "Reconciled"),
+            "",
+            id="it ended twice",
+        ),
+        pytest.param(
+            {"pods": [container("web-1", {"running": {}}, lastState={"terminated": {}}, restartCount=5)]},
+            ("True", "Reconciled"),
+            "",
+            id="nobody knows when it ended",
+        ),
+        pytest.param(
+            {
+                "pods": [
+                    container("web-1", {**waiting("CrashLoopBackOff"), **ended(LONG_AGO)}, restartCount=9)
+                ]
+            },
+            ("False", "PodsNotStarting"),
+            "ended with Error",
+            id="it has just ended",
+        ),
+        pytest.param(
+            {
+                "target": build.merged(
+                    failing(
+                        "Progressing", "False", "ProgressDeadlineExceeded", 'ReplicaSet "x" has timed out'
+                    ),
+                    {"status": {"availableReplicas": 2}},
+                )
+            },
+            ("False", "ProgressDeadlineExceeded"),
+            'ReplicaSet "x" has timed out',
+            id="the Deployment says that its rollout is stuck",
+        ),
+        pytest.param(
+            {"target": {"status": {"availableReplicas": 2}}, "kind": "StatefulSet", "pods": [pod("web-1")]},
+            ("True", "Reconciled"),
+            "",
+            id="a rollout of a StatefulSet, nobody knows since when",
+        ),
+        pytest.param(
+            {
+                "target": {"status": {"availableReplicas": 2}},
+                "kind": "StatefulSet",
+                "pods": [pod("web-1", metadata={"creationTimestamp": stamp(at(seconds=-600))})],
+            },
+            ("False", "ProgressDeadlineExceeded"),
+            "the rollout of StatefulSet web does not go on: 2 of 3 pods are available",
+            id="a rollout of a StatefulSet past ten minutes",
+        ),
+        pytest.param(
+            {
+                "target": {"status": {"availableReplicas": 2}},
+                "kind": "StatefulSet",
+                "pods": [pod("web-1", metadata={"creationTimestamp": stamp(at(seconds=-599))})],
+            },
+            ("True", "Reconciled"),
+            "",
+            id="a rollout of a StatefulSet before that",
+        ),
+        pytest.param(
+            {"target": {"spec": {"paused": True}, "status": {"updatedReplicas": 1}}},
+            ("False", "DeploymentPaused"),
+            "Deployment web is paused",
+            id="a paused Deployment whose pods are of an older template",
+        ),
+        pytest.param(
+            {"target": {"spec": {"paused": True}}}, ("True", "Reconciled"), "", id="a paused one that is done"
+        ),
+        pytest.param(
+            {
+                "target": {"status": {"replicas": 1, "availableReplicas": 1}},
+                "kind": "StatefulSet",
+                "pods": [],
+            },
+            ("False", "PodsNotCreated"),
+            "StatefulSet web has 1 of 3 pods and creates no more",
+            id="a StatefulSet that can't make its pods",
+        ),
+        pytest.param(
+            {
+                "target": {"status": {"replicas": 1, "observedGeneration": 0}},
+                "kind": "StatefulSet",
+                "pods": [],
+            },
+            ("True", "Reconciled"),
+            "",
+            id="a StatefulSet whose controller has not looked yet",
+        ),
+        pytest.param(
+            {
+                "target": {"status": {"replicas": 2}},
+                "kind": "StatefulSet",
+                "pods": [pod("web-1", metadata={"deletionTimestamp": LONG_AGO})],
+            },
+            ("True", "Reconciled"),
+            "",
+            id="a StatefulSet that waits for a pod to end",
+        ),
+        pytest.param(
+            {
+                "target": {"status": {"replicas": 2}},
+                "kind": "StatefulSet",
+                "pods": [],
+                "status": {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-59))}}},
+            },
+            ("True", "Reconciled"),
+            "",
+            id="a StatefulSet that was scaled a minute ago",
+        ),
+    ],
+)
+def test_ready_says_what_keeps_the_workload_from_its_recommendations(
+    change: dict[str, Any], expected: tuple[str, str], text: str
+) -> None:
+    decision = decided(**change)
+    assert ready(decision) == expected
+    assert text in message(decision)
+
+
+def test_all_that_is_wrong_is_in_the_message() -> None:
+    broken = failing("ReplicaFailure", "True", "FailedCreate", "exceeded quota")
+    decision = decided(target=broken, pods=[unschedulable("web-1")], utilization=None)
+    assert ready(decision) == ("False", "ReplicaFailure")
+    for part in ("exceeded quota", "can't be scheduled", "NoMetrics"):
+        assert part in message(decision)
+
+
+def test_a_target_without_replicas_has_no_failures() -> None:
+    one = build.objects(
+        target=build.workload(0), horizontal=build.hpa(0, None), vertical=build.vpa(), pods=[]
+    )
+    assert ready(build.decided(one)) == ("True", "ScaledToZero")
+
+
+def test_many_reasons_are_bounded_and_in_order() -> None:
+    pods = [container(f"web-{index}", waiting(f"Reason{index}")) for index in range(9)]
+    first, second = decided(pods=pods), decided(pods=pods[::-1])
+    assert message(first) == message(second)
+    assert message(first).count("can't start") == 5
+
+
+def test_it_comes_back_when_the_clock_says_so() -> None:
+    early = decided(pods=[unschedulable("web-1", stamp(at(seconds=-10)))])
+    assert ready(early) == ("True", "Reconciled")
+    assert early.recheck_after is not None
+    assert early.recheck_after.total_seconds() == 20
+    calming = decided(
+        pods=[container("web-1", {"running": {}}, lastState=ended(stamp(at(minutes=-4))), restartCount=3)]
+    )
+    assert calming.recheck_after is not None
+    assert calming.recheck_after.total_seconds() == 360
+
+
+def test_maxreplicas_is_named_where_the_hpa_asks_for_more() -> None:
+    limited = {
+        "status": {
+            "conditions": [
+                {"type": "ScalingActive", "status": "True"},
+                {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"},
+            ]
+        }
+    }
+    seen = build.objects(
+        build.hvpa({"replicas": 10}), build.workload(10), build.hpa(10, 90, limited, 10), build.vpa(TARGETS)
+    )
+    decision = build.decided(seen)
+    assert ready(decision) == ("True", "Saturated")
+    assert "the HPA asks for more replicas than maxReplicas, 10" in message(decision)
+
+
+def test_contested_says_who_and_what_helps() -> None:
+    target = {
+        "metadata": {
+            "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:replicas": {}}}}],
+        }
+    }
+    last = stamp(at(seconds=-20))
+    axes = {
+        "horizontal": {
+            "lastScaleTime": last,
+            "spent": {"replicas": 5, "wish": 6, "weight": 50},
+            "setBack": {"count": 1, "time": last},
+        }
+    }
+    decision = decided(**MORE, target=target, status={"axes": axes})
+    kinds = {one.type: one for one in decision.status.conditions}
+    assert (kinds["Contested"].status, kinds["Contested"].reason) == ("True", "SetBack")
+    expected = "kubectl keeps reverting replicas: remove spec.replicas from what it applies; retrying at "
+    assert kinds["Contested"].message.startswith(expected + "2026-11-21T10:01:00")
+    assert ready(decision) == ("False", "Contested")
+    assert [one.reason for one in decision.events if one.type == "Warning"] == ["SetBack"]
+
+
+# --- recommendations that are too old --------------------------------------------------------------------------------
+def spoken(seconds: float, upper: str = "2147483649", **spec: Any) -> dict[str, Any]:
+    """A VPA whose status was written so long ago."""
+    entry = {"containerName": "app", "target": TARGETS["app"], "upperBound": {"memory": upper}}
+    return {
+        "metadata": {
+            "creationTimestamp": stamp(at(days=-10)),
+            "managedFields": [
+                {"manager": "kubectl", "time": stamp(NOW)},
+                {"manager": "recommender", "subresource": "status", "time": stamp(at(seconds=-seconds))},
+            ],
+        },
+        "status": {"recommendation": {"containerRecommendations": [entry]}},
+        "spec": spec,
+    }
+
+
+def without(part: str, field: str) -> dict[str, Any]:
+    """One that is silent for long, and lacks a field."""
+    silent = spoken(9999)
+    return {**silent, part: {**silent[part], field: None}}
+
+
+MOST: dict[str, Any] = {
+    "resourcePolicy": {"containerPolicies": [{"containerName": "*", "maxAllowed": {"memory": "2Gi"}}]}
+}
+
+
+@pytest.mark.parametrize(
+    ("vpa", "is_stale"),
+    [
+        pytest.param(spoken(180), True, id="three minutes without a word"),
+        pytest.param(spoken(179), False, id="not quite"),
+        pytest.param(spoken(9999, "1Gi"), False, id="the bound is the target: the recommender's minimum"),
+        pytest.param(spoken(9999, **MOST), False, id="the bound is maxAllowed"),
+        pytest.param(spoken(9999, "much"), False, id="a bound that can't be read"),
+        pytest.param(spoken(9999, "2048M"), False, id="a bound that is rounded, and says so by its suffix"),
+        pytest.param(spoken(9999, "2147483648"), False, id="a bound that is rounded to whole MiB"),
+        pytest.param(spoken(9999, recommenders=[{"name": "mine"}]), False, id="another recommender"),
+        pytest.param(
+            build.merged(spoken(9999), {"metadata": {"creationTimestamp": "1990-01-01T00:00:00Z"}}),
+            False,
+            id="so old that its bounds hardly move",
+        ),
+        pytest.param(without("metadata", "creationTimestamp"), False, id="of unknown age"),
+        pytest.param(
+            without("status", "recommendation"),
+            False,
+            id="without a recommendation",
+        ),
+    ],
+)
+def test_a_recommendation_is_stale_once_its_recommender_is_silent(
+    vpa: dict[str, Any], is_stale: bool
+) -> None:
+    decision = decided(vpa=vpa)
+    active = next(one for one in decision.status.conditions if one.type == "VpaActive")
+    assert (active.reason == "RecommendationStale") is is_stale
+    if is_stale:
+        assert "was last updated at 2026-11-21T09:57:00Z: is its recommender running" in active.message
+        assert ready(decision) == ("False", "VpaInactive")
+
+
+def test_it_is_looked_at_again_when_the_recommendation_would_be_stale() -> None:
+    decision = decided(vpa=spoken(100))
+    assert decision.recheck_after is not None
+    assert decision.recheck_after.total_seconds() == 80
+
+
+def test_a_slower_recommender_has_more_time() -> None:
+    seen = build.objects(
+        horizontal=build.hpa(), vertical=build.vpa(TARGETS, spoken(800)), target=build.workload(3)
+    )
+    period = Settings().vpa_period * 5
+    active = next(
+        one
+        for one in build.decided(seen, settings=Settings(vpa_period=period)).status.conditions
+        if one.type == "VpaActive"
+    )
+    assert active.reason == "Recommending"
+
+
+def test_a_target_without_replicas_gives_its_recommender_nothing_to_see() -> None:
+    seen = build.objects(
+        target=build.workload(0),
+        horizontal=build.hpa(0, None),
+        vertical=build.vpa(TARGETS, spoken(9999)),
+        pods=[],
+    )
+    active = next(one for one in build.decided(seen).status.conditions if one.type == "VpaActive")
+    assert active.reason == "Recommending"

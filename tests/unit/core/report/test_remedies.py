@@ -1,0 +1,97 @@
+"""Each reason that needs somebody to act has its remedy, in code and in the documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
+from hvpa.core.report import remedies
+from hvpa.core.report.remedies import LENGTH, REMEDIES, advised, entered, left, needs_action, remedy
+from tests.reasons import finding_reasons
+from tools.remedies import page
+
+HEALTHY = {
+    *("Reconciled", "HeldBack", "Recommend", "Recommending", "ReadAsIs", "YoungHistory"),
+    *("NotBlocked", "NotPaused", "NotContested"),
+}
+"""Reasons of conditions that are as they should be. (`Recommend` and `Paused` are also modes.)"""
+
+
+def one(kind: str, status: str, reason: str, message: str = "because") -> StatusCondition:
+    return StatusCondition(type=kind, status=status, reason=reason, message=message)
+
+
+def test_each_reason_of_a_condition_has_a_remedy_or_needs_none() -> None:
+    assert sorted(finding_reasons() - HEALTHY - remedies.EXPECTED - set(REMEDIES)) == []
+
+
+def test_no_remedy_is_for_a_reason_that_needs_none() -> None:
+    assert not set(REMEDIES) & (HEALTHY | remedies.EXPECTED)
+    assert set(REMEDIES) >= remedies.NOTEWORTHY
+
+
+def test_the_page_of_remedies_is_up_to_date() -> None:
+    assert (Path(__file__).parents[4] / "docs" / "remedies.md").read_text() == page()
+
+
+@pytest.mark.parametrize("reason", ["FailedGetResourceMetric", "FailedComputeMetricsReplicas"])
+def test_a_family_of_reasons_has_one_remedy(reason: str) -> None:
+    assert "kubectl top pods" in remedy(reason)
+
+
+def test_a_reason_that_nobody_knows_leads_to_explain() -> None:
+    assert "hvpa explain" in remedy("Unheard")
+
+
+def test_a_message_ends_with_its_remedy_once_and_is_cut_for_it() -> None:
+    whole = advised("TargetNotFound", "Deployment web does not exist.")
+    assert whole == f"Deployment web does not exist. {REMEDIES['TargetNotFound']}."
+    assert advised("TargetNotFound", whole) == whole
+    long = advised("Refused", "x" * 5000)
+    assert len(long) <= LENGTH
+    assert long.endswith(f"x…. {REMEDIES['Refused']}.")
+
+
+@pytest.mark.parametrize(
+    ("condition", "needed"),
+    [
+        (one("Ready", "False", "TargetNotFound"), True),
+        (one("Ready", "False", "Unheard"), True),
+        (one("Ready", "True", "Reconciled"), False),
+        (one("Ready", "True", "Saturated"), True),
+        (one("HpaActive", "False", "HpaCreated"), False),
+        (one("VpaActive", "False", "ForeignVpa"), True),
+        (one("ScalingBlocked", "True", "Refused"), False),
+        (one("Contested", "True", "SetBack"), True),
+        (one("Contested", "False", "NotContested"), False),
+        (one("Paused", "True", "Paused"), True),
+    ],
+)
+def test_what_needs_somebody_to_act(condition: StatusCondition, needed: bool) -> None:
+    assert needs_action(condition) is needed
+
+
+def test_a_state_is_entered_once_and_left_once() -> None:
+    healthy = HvpaStatus(
+        conditions=(one("Ready", "True", "Reconciled"), one("Contested", "False", "NotContested"))
+    )
+    broken = HvpaStatus(
+        conditions=(one("Ready", "False", "TargetShared"), one("Contested", "False", "NotContested"))
+    )
+    worse = HvpaStatus(
+        conditions=(one("Ready", "False", "TargetNotFound"), one("Contested", "False", "NotContested"))
+    )
+    reworded = HvpaStatus(conditions=(one("Ready", "False", "TargetShared", "more"), broken.conditions[1]))
+    assert [one.reason for one in entered(healthy, broken)] == ["TargetShared"]
+    assert [one.reason for one in entered(HvpaStatus(), broken)] == ["TargetShared"], (
+        "the first status of all"
+    )
+    assert not [*entered(broken, reworded), *left(broken, reworded)], "another message is no transition"
+    assert [one.reason for one in entered(broken, worse)] == ["TargetNotFound"]
+    assert not list(left(broken, worse)), "it is not over, it is another one"
+    assert [(was.reason, now.reason) for was, now in left(worse, healthy)] == [
+        ("TargetNotFound", "Reconciled")
+    ]
+    assert not list(left(broken, HvpaStatus())), "nothing is known"

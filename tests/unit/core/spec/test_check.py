@@ -1,0 +1,93 @@
+"""What no schema can tell (DESIGN 3.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import build
+from hvpa.api.schema.cron import FIELDS
+from hvpa.core.spec.check import is_schedule, is_time_zone, schedule_problem, spec_problems
+
+
+@pytest.fixture(autouse=True)
+def _afresh() -> None:
+    """Tests that are not traced for the coverage gate may have asked the same before."""
+    schedule_problem.cache_clear()
+    is_time_zone.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    ["0 22 * * *", "*/15 * * * *", "0 2 * * MON-FRI", "0 0 1 1,7 *", "@daily", "@hourly", "0 3 * * FRI#2"],
+)
+def test_cron_expressions_of_five_fields_and_aliases_are_schedules(schedule: str) -> None:
+    assert is_schedule(schedule)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        pytest.param("0 22 * *", id="four fields"),
+        pytest.param("0 0 22 * * *", id="six fields: seconds"),
+        pytest.param("0 0 22 * * * 2026", id="seven fields: years"),
+        pytest.param("60 22 * * *", id="a minute that does not exist"),
+        pytest.param("0 0 30 2 *", id="a day that never comes"),
+        pytest.param("every day", id="words"),
+        pytest.param("@never", id="an unknown alias"),
+        pytest.param("@daily 1", id="an alias and more"),
+        pytest.param("R R * * *", id="random"),
+        pytest.param("R(0-10) 1 * * *", id="random within a range"),
+        pytest.param("H 1 * * *", id="hashed"),
+    ],
+)
+def test_anything_else_is_no_schedule(schedule: str) -> None:
+    assert not is_schedule(schedule)
+
+
+@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5"])
+def test_names_of_the_iana_database_are_time_zones(name: str) -> None:
+    assert is_time_zone(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["Europe/Atlantis", "CEST+1x/", "../etc/passwd", "Europe", "", "America/", "Europe/Bérlin"]
+)
+def test_anything_else_is_no_time_zone(name: str) -> None:
+    assert not is_time_zone(name)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "reason"),
+    [
+        ("0 25 * * 1-5", FIELDS[1].message),
+        ("0 0 1 MAI *", FIELDS[3].message),
+        ("0 0 \u0663 * *", FIELDS[2].message),
+        ("0 0 * * MON,FRI#2", FIELDS[4].message),
+        ("0 0 30 2 *", "must come true at some time"),
+        ("0 22 * *", "must be a cron expression of five fields"),
+        ("0\u00a00 * * *", "must be a cron expression of five fields"),
+        ("R 0 * * *", FIELDS[0].message),
+        ("0 0 R * *", "must be the same time for all"),
+    ],
+)
+def test_the_reason_names_the_field_that_is_wrong(schedule: str, reason: str) -> None:
+    problem = schedule_problem(schedule)
+    assert problem is not None
+    assert problem.startswith(reason)
+
+
+def test_problems_name_their_field() -> None:
+    windows = [
+        {"schedule": "0 22 * * *", "duration": "1h"},
+        {"schedule": "0 0 1 MAI *", "duration": "1h", "timeZone": "Mars/Olympus"},
+    ]
+    spec = build.hvpa({"maintenanceWindows": windows}).spec
+    assert spec is not None
+    assert [str(problem) for problem in spec_problems(spec)] == [
+        f"spec.maintenanceWindows[1].schedule: {FIELDS[3].message}; it is 'MAI'",
+        "spec.maintenanceWindows[1].timeZone: must be the name of a time zone in the IANA database, such as"
+        " Europe/Berlin or UTC; it is 'Mars/Olympus'",
+    ]
+    good = build.hvpa().spec
+    assert good is not None
+    assert spec_problems(good) == ()

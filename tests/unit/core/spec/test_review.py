@@ -1,0 +1,152 @@
+"""Remarks on what is valid and probably not meant: each where it is true, and none where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hvpa.api.hvpa.resource import HvpaSpec, parse_spec
+from hvpa.core.spec.review import Remark, holes, review
+from tests.manifests import base, changed
+
+INTERVALS = "spec.weightBasedScalingIntervals"
+TEMPLATE = "spec.hpa.template.spec"
+CPU = {"type": "Resource", "resource": {"name": "cpu", "targetAverageValue": "300m"}}
+UTILIZATION = {"type": "Resource", "resource": {"name": "cpu", "targetAverageUtilization": 70}}
+QUIET: dict[str, Any] = {f"{TEMPLATE}.metrics": [CPU], INTERVALS: [{"vpaWeight": 50}]}
+"""Changes that make the complete manifest one without remarks."""
+
+
+def spec_of(changes: dict[str, Any], removed: tuple[str, ...] = ()) -> HvpaSpec:
+    """The complete spec without remarks, changed."""
+    manifest = changed(base(), {**QUIET, **changes}, removed)
+    spec, problems = parse_spec(manifest["spec"])
+    assert spec is not None, problems
+    return spec
+
+
+def interval(weight: float, start: int | None = None, last: int | None = None) -> dict[str, Any]:
+    return {"vpaWeight": weight, "startReplicaCount": start, "lastReplicaCount": last}
+
+
+def test_what_works_as_it_is_written_gets_no_remark() -> None:
+    assert review(spec_of({})) == ()
+
+
+CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
+    "nothing that recommends": ({}, ("spec.hpa", "spec.vpa", "spec.maintenanceWindows", "spec.maintenanceTimeWindow"), {
+        "spec": "neither spec.hpa nor spec.vpa is deployed or named",
+    }),
+    "templates that are not deployed": ({"spec.hpa.deploy": False, "spec.vpa.deploy": False}, (), {
+        "spec.hpa.template": "has no effect: deploy is not true",
+        "spec.vpa.template": "has no effect: deploy is not true",
+        "spec": "neither spec.hpa",
+        "spec.maintenanceWindows": "has no effect",
+    }),
+    "a kind that is not scaled": ({"spec.targetRef.kind": "DaemonSet"}, (), {
+        "spec.targetRef.kind": "a DaemonSet is not scaled",
+    }),
+    "a count that never changes": ({f"{TEMPLATE}.minReplicas": 10}, (), {
+        f"{TEMPLATE}.minReplicas": "minReplicas and maxReplicas are both 10",
+    }),
+    "one replica at most": ({f"{TEMPLATE}.maxReplicas": 1}, (f"{TEMPLATE}.minReplicas",), {
+        f"{TEMPLATE}.maxReplicas": "minReplicas and maxReplicas are both 1",
+    }),
+    "an overlap": ({INTERVALS: [interval(0, 1, 6), interval(50, 3, 10)]}, (), {
+        f"{INTERVALS}[1]": "overlaps the interval before it",
+    }),
+    "a hole": ({INTERVALS: [interval(0, 1, 3), interval(50, 5, 10)]}, (), {
+        INTERVALS: "no interval holds 4 replicas",
+    }),
+    "intervals out of the bounds": ({INTERVALS: [interval(5, 1, 1), interval(50, 1, 20), interval(5, 20, 30)],
+                                     f"{TEMPLATE}.minReplicas": 2}, (), {
+        f"{INTERVALS}[0].lastReplicaCount": "1 is below minReplicas (2): it never counts",
+        f"{INTERVALS}[1].lastReplicaCount": "20 is above maxReplicas (10): there are never",
+        f"{INTERVALS}[2].startReplicaCount": "20 is above maxReplicas (10): it never counts",
+    }),
+    "a VPA without weights": ({INTERVALS: []}, (), {"spec.vpa": "there are no intervals, so the weight is 0"}),
+    "a VPA with weights of 0": ({INTERVALS: [interval(0)]}, (), {INTERVALS: "all weights are 0"}),
+    "an HPA with weights of 100": ({INTERVALS: [interval(100)]}, (), {INTERVALS: "all weights are 100 percent"}),
+    "a utilization beside a VPA": ({f"{TEMPLATE}.metrics": [CPU, UTILIZATION]}, (), {
+        f"{TEMPLATE}.metrics[1]": "the HPA follows the utilization of cpu",
+    }),
+    "a container's utilization beside a VPA that leaves one container alone": (
+        {f"{TEMPLATE}.metrics": [{"type": "ContainerResource", "containerResource": {
+            "name": "memory", "container": "app", "targetAverageUtilization": 60}}],
+         "spec.vpa.template.spec.resourcePolicy.containerPolicies": [{"containerName": "log", "mode": "Off"}]}, (), {
+            f"{TEMPLATE}.metrics[0]": "the HPA follows the utilization of memory",
+        }),
+    "the HPA's own metric beside a VPA": ({f"{TEMPLATE}.metrics": []}, ("spec.vpa.template.spec",), {
+        TEMPLATE: "the HPA follows the utilization of cpu",
+    }),
+    "a window that never opens": ({}, ("spec.maintenanceWindows", "spec.maintenanceTimeWindow"), {
+        "spec.hpa.scaleDown.updatePolicy.updateMode": "waits for a maintenance window, and there is none",
+    }),
+    "windows that nothing waits for": ({"spec.hpa.scaleDown.updatePolicy.updateMode": "Auto"},
+                                       ("spec.maintenanceWindows",), {
+        "spec.maintenanceTimeWindow": "has no effect: no direction waits for a window",
+    }),
+    "scaling out that waits for an hour": ({"spec.hpa.scaleUp.stabilizationDuration": "1h30m"}, (), {
+        "spec.hpa.scaleUp.stabilizationDuration": "no replica is added for 1h30m",
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "removed", "told"), CASES.values(), ids=CASES.keys())
+def test_a_remark_names_the_field_the_reason_and_a_remedy(
+    changes: dict[str, Any], removed: tuple[str, ...], told: dict[str, str]
+) -> None:
+    remarks = {remark.path: remark for remark in review(spec_of(changes, removed))}
+    assert remarks.keys() == told.keys()
+    for path, reason in told.items():
+        assert remarks[path].reason.startswith(reason)
+        assert remarks[path].remedy
+
+
+ALONE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "a utilization on a path": ({f"{TEMPLATE}.metrics": [UTILIZATION], "spec.blend": "Trajectory"}, ()),
+    "a utilization where one axis is scaled at a time": (
+        {f"{TEMPLATE}.metrics": [UTILIZATION], INTERVALS: [interval(100, 1, 2), interval(0, 2, 10)]}, ()),
+    "a utilization of what the VPA does not control": (
+        {f"{TEMPLATE}.metrics": [UTILIZATION],
+         "spec.vpa.template.spec.resourcePolicy.containerPolicies": [
+             {"containerName": "*", "controlledResources": ["memory"]}]}, ()),
+    "a utilization beside a VPA that is off": (
+        {f"{TEMPLATE}.metrics": [UTILIZATION],
+         "spec.vpa.template.spec.resourcePolicy.containerPolicies": [{"containerName": "*", "mode": "Off"}]}, ()),
+    "a metric of another kind": ({f"{TEMPLATE}.metrics": [
+        {"type": "External", "external": {"metricName": "queue", "targetValue": 30}}]}, ()),
+    "a weight of 100 with a hole, where replicas are scaled": (
+        {INTERVALS: [interval(100, 1, 9)], "spec.blend": "Trajectory"}, ()),
+    "a named HPA, whose bounds are not known": (
+        {"spec.hpa": {"name": "h", "scaleDown": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}},
+         INTERVALS: [interval(50, 2, 20)]}, ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "removed"), ALONE.values(), ids=ALONE.keys())
+def test_there_are_no_false_alarms(changes: dict[str, Any], removed: tuple[str, ...]) -> None:
+    assert review(spec_of(changes, removed)) == ()
+
+
+@pytest.mark.parametrize(
+    ("intervals", "changes", "found"),
+    [
+        ([], {}, []),
+        ([interval(5)], {}, []),
+        ([interval(5, 3, 4)], {}, [(1, 2), (5, 10)]),
+        ([interval(5, 3, 4), interval(5, 15)], {}, [(1, 2), (5, 10)]),
+        ([interval(5, 1, 12), interval(5, 15)], {}, []),
+        ([interval(5, 3, 9)], {"spec.blend": "Trajectory"}, [(1, 2)]),
+        ([interval(5, 3, 4), interval(5, 7, 9)], {"spec.hpa": {"name": "h"}}, [(5, 6)]),
+    ],
+)
+def test_holes_are_counted_within_the_bounds_that_are_known(
+    intervals: list[dict[str, Any]], changes: dict[str, Any], found: list[tuple[int, int]]
+) -> None:
+    assert holes(spec_of({INTERVALS: intervals, **changes})) == found
+
+
+def test_a_remark_is_one_line() -> None:
+    assert str(Remark("spec.x", "is wrong", "mend it")) == "spec.x: is wrong; mend it"

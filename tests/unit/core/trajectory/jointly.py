@@ -1,0 +1,152 @@
+"""Builders of joint decisions: an Hvpa with blend Trajectory, and recommenders that tell what they measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from builders import build
+from hvpa.api.objects.read_models import Hpa, Pod
+from hvpa.api.values.quantity import Resource, parse_resource
+from hvpa.core import Decision, Objects
+from hvpa.core.model import JointView
+from hvpa.core.path.path import SlotKey
+
+Reading = tuple[dict[str, Any], dict[str, Any] | None, Fraction]
+"""A metric of an HPA's spec, what its status tells of it, and measured over wanted."""
+JOINT: dict[str, Any] = {"blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 50}]}
+"""What makes the usual Hvpa a joint one: weight 50 for all counts."""
+EXACT: dict[str, Any] = {"overlap": {"cpu": {"value": "0"}, "memory": {"value": "0"}}}
+"""No overlap: every boundary counts as it is."""
+
+
+def value(resource: Resource, target: str, used: str | None, container: str = "") -> Reading:
+    """A resource's AverageValue metric: `target` and `used` per pod; None where it has no value."""
+    ratio = Fraction(0) if used is None else Fraction(parse_resource(resource, used))
+    ratio /= parse_resource(resource, target)
+    current = None if used is None else {"averageValue": used}
+    return _reading(resource, container, {"type": "AverageValue", "averageValue": target}, current, ratio)
+
+
+def utilization(
+    resource: Resource, target: int, percent: int, used: str | None, container: str = ""
+) -> Reading:
+    """A resource's Utilization metric: `percent` of the request, which is `used` per pod."""
+    current: dict[str, Any] = {"averageUtilization": percent}
+    if used is not None:
+        current["averageValue"] = used
+    wanted = {"type": "Utilization", "averageUtilization": target}
+    return _reading(resource, container, wanted, current, Fraction(percent, target))
+
+
+def _reading(
+    resource: Resource,
+    container: str,
+    target: dict[str, Any],
+    current: dict[str, Any] | None,
+    ratio: Fraction,
+) -> Reading:
+    kind, field = ("ContainerResource", "containerResource") if container else ("Resource", "resource")
+    name = {"name": resource, **({"container": container} if container else {})}
+    told = None if current is None else {"type": kind, field: {**name, "current": current}}
+    return {"type": kind, field: {**name, "target": target}}, told, ratio
+
+
+def external(target: str, have: str, kind: str = "AverageValue") -> Reading:
+    """An External metric `queue`."""
+    field = "averageValue" if kind == "AverageValue" else "value"
+    metric = {"metric": {"name": "queue"}}
+    return (
+        {"type": "External", "external": {**metric, "target": {"type": kind, field: target}}},
+        {"type": "External", "external": {**metric, "current": {field: have}}},
+        Fraction(have) / Fraction(target),
+    )
+
+
+def hpa(
+    replicas: int, *readings: Reading, wish: int | None = None, change: Mapping[str, Any] | None = None
+) -> Hpa:
+    """The HPA with these metrics. Its wish is what they call for, within 1..10 and its tolerance, or `wish`."""
+    status = {
+        "currentMetrics": [told for _, told, _ in readings if told is not None],
+        "desiredReplicas": wished(replicas, *readings) if wish is None else wish,
+        "currentReplicas": replicas,
+    }
+    made = build.merged(
+        {"spec": {"metrics": [spec for spec, _, _ in readings]}, "status": status}, change or {}
+    )
+    return build.hpa(change=made)
+
+
+def wished(replicas: int, *readings: Reading) -> int:
+    """What an HPA asks for."""
+    wishes = [
+        replicas if abs(ratio - 1) <= Fraction(1, 10) else math.ceil(ratio * replicas)
+        for _, told, ratio in readings
+        if told is not None
+    ]
+    return min(10, max([1, *wishes]))
+
+
+def scene(
+    replicas: int,
+    containers: Sequence[Mapping[str, Any]] | None = None,
+    readings: Sequence[Reading] = (),
+    targets: Mapping[str, Mapping[str, Any]] | None = None,
+    spec: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Objects:
+    """A joint Hvpa, its workload with ready pods of the template's size, its HPA (without readings: silent) and its
+    VPA (without targets: none). `rest`: `status`, `wish`, `hpa`, `vpa`, `workload` (changes), `pods`, `base`."""
+    made = list(containers) if containers is not None else [build.container(requests={"cpu": "1"})]
+    pods: Sequence[Pod] | None = rest.get("pods")
+    if pods is None:
+        pods = [build.pod(f"web-{index}", containers=made) for index in range(replicas)]
+    wish = wished(replicas, *readings) if rest.get("wish") is None else rest["wish"]
+    asked = {**JOINT, "replicas": wish, **(spec or {})}
+    one = build.hvpa(asked, rest.get("status"))
+    return build.objects(
+        one,
+        build.workload(replicas, made, rest.get("workload")),
+        hpa(replicas, *readings, wish=wish, change=rest.get("hpa")),
+        build.vpa(targets, rest.get("vpa")) if targets is not None else None,
+        pods,
+    )
+
+
+def app(
+    cpu: str | None = None, memory: str | None = None, name: str = "app", **limits: str
+) -> dict[str, Any]:
+    """A container with these requests."""
+    requests = {key: one for key, one in (("cpu", cpu), ("memory", memory)) if one is not None}
+    return build.container(name, requests, limits or None)
+
+
+def view(decision: Decision) -> JointView:
+    """How it was solved."""
+    assert decision.joint is not None
+    return decision.joint
+
+
+def wanted(decision: Decision) -> tuple[int, dict[SlotKey, int]]:
+    """The replicas and sizes that are wanted."""
+    found = view(decision).wanted
+    return found.replicas, dict(found.sizes)
+
+
+def count(decision: Decision) -> int:
+    """The replicas that are set."""
+    assert decision.replicas is not None
+    return decision.replicas.target
+
+
+def requests(decision: Decision, name: str = "app") -> dict[str, int]:
+    """The requests that are set."""
+    return {str(key): one for key, one in decision.containers[name].requests.items()}
+
+
+def held(decision: Decision) -> list[tuple[str, str, str]]:
+    """What is held back: direction, what, and why."""
+    return [(one.direction, one.resource or "replicas", one.reason) for one in decision.blocked]

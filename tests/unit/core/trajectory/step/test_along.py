@@ -1,0 +1,120 @@
+"""What goes along when pods are replaced, what is too small for that, and memory that ran out (DESIGN 6.3, 6.4)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from builders import build
+from builders.build import GIB, MIB, NOW, at, stamp
+from hvpa.api.hvpa.status import to_wire
+from hvpa.core import Decision
+from tests.unit.core.trajectory.jointly import app, held, requests, scene, value
+
+# --- minChange, and what goes along ----------------------------------------------------------------------------------
+LIMITED = {"vpa": {"scaleUp": {"minChange": {"cpu": {"value": "500m"}, "memory": {"value": "500Mi"}}}}}
+
+
+def both(cpu: str, memory: str, now: dt.datetime = NOW, **rest: Any) -> Decision:
+    """A decision on 2 pods of 1 core and 1Gi whose VPA has these targets, at weight 100: one replica count."""
+    spec = {"weightBasedScalingIntervals": [{"vpaWeight": 100}], "hpa": {"deploy": False}, **LIMITED}
+    seen = scene(2, [app("1", "1Gi")], [], {"app": {"cpu": cpu, "memory": memory}}, spec, **rest)
+    return build.decided(seen, now)
+
+
+def test_a_step_is_judged_as_a_whole_and_small_changes_go_along() -> None:
+    assert requests(both("1600m", "1300Mi")) == {"cpu": 1600, "memory": 1300 * MIB // 1000 * 1000 + 1000}
+    assert requests(both("1300m", "1600Mi"))["cpu"] == 1300
+    assert held(both("1300m", "1600Mi")) == []
+
+
+def test_what_is_near_goes_along_and_never_alone() -> None:
+    assert requests(both("1600m", "1050Mi"))["memory"] == 1050 * MIB // 1000 * 1000 + 1000
+    alone = both("1050m", "1050Mi")
+    assert requests(alone) == {"cpu": 1000, "memory": GIB}
+    assert held(alone) == []
+
+
+def test_a_step_of_which_each_change_is_too_small_waits_for_its_timeout() -> None:
+    first = both("1300m", "1300Mi")
+    assert requests(first) == {"cpu": 1000, "memory": GIB}
+    assert held(first) == [("up", "cpu", "MinChange"), ("up", "memory", "MinChange")]
+    assert first.recheck_after == dt.timedelta(minutes=15)
+    status = to_wire(first.status)
+    assert requests(both("1300m", "1300Mi", at(minutes=14), status=status))["cpu"] == 1000
+    assert requests(both("1300m", "1300Mi", at(minutes=15), status=status))["cpu"] == 1300
+
+
+def test_what_goes_along_passes_no_other_gate() -> None:
+    spec = {"vpa": {**LIMITED["vpa"], "scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
+    seen = scene(
+        2,
+        [app("1", "1Gi")],
+        [],
+        {"app": {"cpu": "1600m", "memory": "950Mi"}},
+        {"weightBasedScalingIntervals": [{"vpaWeight": 100}], "hpa": {"deploy": False}, **spec},
+    )
+    decision = build.decided(seen)
+    assert requests(decision) == {"cpu": 1600, "memory": GIB}
+    assert held(decision) == []
+
+
+# --- containers that ran out of memory -------------------------------------------------------------------------------
+def raised(hours: float, *, killed: bool = False, target: str = "1Gi") -> Decision:
+    """Two pods of 2Gi, raised so long ago since the container ran out; the VPA's target is less."""
+    status = {"axes": {"vertical": {"overrides": [{"container": "app", "time": stamp(at(hours=-hours))}]}}}
+    made = [app("1", "2Gi")]
+    pods = [build.pod("web-0", containers=made), build.pod("web-1", containers=made)]
+    if killed:
+        pods[0] = build.oom_killed(at(minutes=-1), containers=made)
+    spec = {"hpa": {"deploy": False}}
+    return build.decided(
+        scene(2, made, [], {"app": {"cpu": "1", "memory": target}}, spec, status=status, pods=pods)
+    )
+
+
+def test_memory_that_was_raised_is_not_taken_back_for_a_day() -> None:
+    young = raised(23)
+    assert held(young) == [("down", "memory", "OutOfMemory")]
+    assert young.blocked[0].until == at(hours=1)
+    assert requests(young) == {"cpu": 1000, "memory": 2 * GIB}
+    assert young.recheck_after == dt.timedelta(hours=1)
+    assert requests(raised(24))["memory"] == GIB // 1000 * 1000 + 1000
+    assert requests(raised(23, target="3Gi"))["memory"] == 3 * GIB // 1000 * 1000 + 1000
+
+
+def test_a_container_that_runs_out_again_is_raised_again() -> None:
+    assert requests(raised(23, killed=True))["memory"] == 2_576_981_000  # a fifth more, in whole kilobytes
+    early = raised(1 / 12, killed=True)
+    assert requests(early)["memory"] == 2 * GIB
+    assert held(early) == [("up", "memory", "RecentRaise")]
+    assert (early.blocked[0].until, early.blocked[0].wanted) == (at(minutes=5), 2_576_981_000)
+
+
+def test_a_starving_container_passes_what_holds_others() -> None:
+    made = [app("1", "1Gi")]
+    pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-1", containers=made)]
+    spec = {"vpa": {"scaleUp": {"stabilizationDuration": "1h"}}}
+    last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-30))}}}
+    seen = scene(
+        2,
+        made,
+        [value("cpu", "1", "1")],
+        {"app": {"cpu": "1", "memory": "1Gi"}},
+        spec,
+        pods=pods,
+        status=last,
+    )
+    assert requests(build.decided(seen)) == {"cpu": 1000, "memory": 1_288_491_000}
+
+
+def test_memory_that_was_raised_is_not_lowered_along_with_other_changes_either() -> None:
+    status = {"axes": {"vertical": {"overrides": [{"container": "app", "time": stamp(at(hours=-2))}]}}}
+    made = [app("1", "2Gi")]
+    pods = [build.pod("web-0", containers=made), build.pod("web-1", containers=made)]
+    targets = {"app": {"cpu": "3", "memory": "1900Mi"}}
+    decision = build.decided(
+        scene(2, made, [], targets, {"hpa": {"deploy": False}}, status=status, pods=pods)
+    )
+    assert requests(decision)["cpu"] > 1000
+    assert requests(decision)["memory"] == 2 * GIB

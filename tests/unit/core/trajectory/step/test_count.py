@@ -1,0 +1,88 @@
+"""The replica count of a joint decision: from what is needed to what is set (DESIGN 5.4, 6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import NOW, at, stamp
+from hvpa.core import Decision, Objects
+from tests.unit.core.trajectory.jointly import EXACT, app, count, held, scene, value
+
+FLAT: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}], "trajectory": EXACT}
+"""All horizontal: sizes stay, so that the count is all there is."""
+
+
+def needed(replicas: int, used: str, hpa: dict[str, Any] | None = None, **rest: Any) -> Objects:
+    """Pods of 1 core each of which uses so much; the HPA's target is 1 core."""
+    spec = {**FLAT, "hpa": hpa or {}}
+    return scene(replicas, [app("1")], [value("cpu", "1", used)], {"app": {"cpu": "1"}}, spec, **rest)
+
+
+def decided(*args: Any, **rest: Any) -> Decision:
+    return build.decided(needed(*args, **rest))
+
+
+def test_the_count_goes_all_the_way_to_what_is_needed() -> None:
+    for replicas, used, expected in ((2, "2500m", 5), (5, "300m", 2), (3, "1", 3)):
+        decision = decided(replicas, used)
+        assert count(decision) == expected
+        assert decision.steps[1] == (
+            f"replicas: {replicas} now, the HPA asks for {expected}; {expected} needed by the demand"
+        )
+
+
+def test_the_same_count_is_needed_again_without_waiting_for_another_wish() -> None:
+    spent = {"lastScaleTime": stamp(at(seconds=-20)), "spent": {"replicas": 2, "wish": 5, "weight": 0}}
+    assert count(decided(2, "2500m", status={"axes": {"horizontal": spent}})) == 5
+
+
+def test_max_step_goes_the_way_in_parts() -> None:
+    steps = {"scaleUp": {"maxStep": {"factor": 2, "minimum": 1}, "minChange": {"replicas": {"value": 2}}}}
+    seen = needed(1, "9", steps)
+    first = build.decided(seen)
+    assert count(first) == 2
+    after = replace(build.apply(seen, first), pods=seen.pods)
+    soon = build.decided(after, at(seconds=10))
+    assert (count(soon), soon.recheck_after) == (2, dt.timedelta(seconds=5))
+    assert "the next step of maxStep at" in soon.steps[1]
+
+
+@pytest.mark.parametrize(("replicas", "expected"), [(1, 3), (9, 6)])
+def test_a_count_outside_the_bounds_is_brought_inside_at_once(replicas: int, expected: int) -> None:
+    held_back = {"stabilizationDuration": "1h"}
+    hpa = {
+        "scaleUp": held_back,
+        "scaleDown": held_back,
+        "template": {"spec": {"minReplicas": 3, "maxReplicas": 6}},
+    }
+    last = {"axes": {"horizontal": {"lastScaleTime": stamp(at(minutes=-10))}}}
+    assert count(decided(replicas, "1", hpa, status=last)) == expected
+
+
+def test_what_somebody_sets_back_again_is_contested_and_pods_stay_as_they_are() -> None:
+    setback = {"count": 1, "time": stamp(at(minutes=-10))}
+    spent = {"replicas": 5, "wish": 5, "weight": 0}
+    axis = {"lastScaleTime": stamp(at(minutes=-10)), "spent": spent, "setBack": setback}
+    decision = decided(2, "2500m", status={"axes": {"horizontal": axis}})
+    assert count(decision) == 2
+    assert held(decision) == [("up", "replicas", "Contested")]
+    assert decision.recheck_after == dt.timedelta(minutes=1)
+
+
+def test_a_starving_container_lets_replicas_pass_the_stabilization_window() -> None:
+    window = {"scaleUp": {"stabilizationDuration": "1h"}}
+    last = {"axes": {"horizontal": {"lastScaleTime": stamp(at(minutes=-10))}}}
+    made = [app("1")]
+    pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-2", containers=made)]
+    assert held(decided(2, "2500m", window, status=last)) == [("up", "replicas", "StabilizationWindow")]
+    assert count(decided(2, "2500m", window, status=last, pods=pods)) == 5
+
+
+def test_a_target_at_0_replicas_is_left_alone() -> None:
+    decision = build.decided(scene(0, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": "1"}}, FLAT), NOW)
+    assert (count(decision), decision.joint, decision.workload_patch) == (0, None, None)

@@ -1,0 +1,324 @@
+"""One step of a joint decision: what its gates hold, and how the other axis is solved again (DESIGN 5.4, 5.5, 6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import at, stamp
+from hvpa.core import Decision, Objects, Settings
+from tests.unit.core.trajectory.jointly import (
+    EXACT,
+    app,
+    count,
+    held,
+    requests,
+    scene,
+    utilization,
+    value,
+    view,
+)
+
+IN_PLACE = Settings(in_place=True)
+OFF = {"updatePolicy": {"updateMode": "Off"}}
+WINDOW = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
+CLOSED = {"maintenanceTimeWindow": {"begin": "220000-0000", "end": "230000-0000"}}
+BUSY = {"status": {"updatedReplicas": 1}}
+
+
+def grown(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: Any) -> Decision:
+    """A decision on one pod of 1 core that uses 5, for which the path has 3 x 1667m; both axes scaled so long ago."""
+    last = {"lastScaleTime": stamp(at(minutes=-minutes))}
+    status = {"axes": {"horizontal": last, "vertical": last}}
+    settings = rest.pop("settings", None)
+    seen = scene(
+        1,
+        [app("1")],
+        [value("cpu", "1", "5")],
+        {"app": {"cpu": "5"}},
+        {**(spec or {})},
+        status=status,
+        **rest,
+    )
+    return build.decided(seen, settings=settings)
+
+
+def shrunk(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: Any) -> Decision:
+    """A decision on 5 pods of 4 cores of which each uses 500m: `minutes` after a horizontal step, and the six hours
+    after a vertical one."""
+    last, resized = {"lastScaleTime": stamp(at(minutes=-minutes))}, {"lastScaleTime": stamp(at(hours=-6))}
+    status = {"axes": {"horizontal": last, "vertical": {**resized, "base": {"app": {"cpu": "1"}}}}}
+    settings = rest.pop("settings", None)
+    asked = {"trajectory": EXACT, **(spec or {})}
+    seen = scene(
+        5, [app("4")], [value("cpu", "1", "500m")], {"app": {"cpu": "500m"}}, asked, status=status, **rest
+    )
+    return build.decided(seen, settings=settings)
+
+
+def outcome(decision: Decision) -> tuple[int, int]:
+    return count(decision), requests(decision)["cpu"]
+
+
+def axis(of: str, direction: str, **policy: Any) -> dict[str, Any]:
+    """A spec with this policy for one direction of one axis."""
+    return {of: {direction: policy}}
+
+
+def recommended(decision: Decision) -> tuple[int | None, dict[str, str]]:
+    found = decision.status.recommended
+    assert found is not None
+    return found.replicas, found.containers[0].requests
+
+
+# --- one decision, one patch -----------------------------------------------------------------------------------------
+def test_both_axes_go_in_one_patch() -> None:
+    decision = grown()
+    assert outcome(decision) == (3, 1667)
+    assert decision.applied == (("horizontal", "up"), ("vertical", "up"))
+    assert decision.workload_patch is not None
+    spec: Any = decision.workload_patch.body["spec"]
+    assert spec["replicas"] == 3
+    assert spec["template"]["spec"]["containers"] == [
+        {"name": "app", "resources": {"requests": {"cpu": "1667m"}}}
+    ]
+    [event] = [one for one in decision.events if one.involved is None]
+    assert event.reason == "Scaled"
+    assert event.message.startswith("replicas 1 -> 3, cpu 1 -> 1667m of app; HPA: ")
+    assert decision.weight_ppm == 500_000
+
+
+def test_smaller_pods_and_fewer_of_them_go_together_as_far_as_both_serve() -> None:
+    # 2.5 cores are usual and present: 2 x 1250m on the path
+    assert outcome(shrunk()) == (2, 1250)
+
+
+# --- the horizontal axis is held: pods grow --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("spec", "minutes", "reason"),
+    [
+        (axis("hpa", "scaleUp", **OFF), 60, "UpdatePolicy"),
+        ({**axis("hpa", "scaleUp", **WINDOW), **CLOSED}, 60, "MaintenanceWindow"),
+        (axis("hpa", "scaleUp", stabilizationDuration="10m"), 4, "StabilizationWindow"),
+        (axis("hpa", "scaleUp", minChange={"replicas": {"value": 3}}), 60, "MinChange"),
+    ],
+)
+def test_where_more_replicas_are_held_pods_grow_instead(
+    spec: dict[str, Any], minutes: float, reason: str
+) -> None:
+    decision = grown(spec, minutes)
+    assert outcome(decision) == (1, 5000)
+    assert held(decision) == [("up", "replicas", reason)]
+    assert recommended(decision) == (3, {"cpu": "1667m"})
+
+
+def test_a_count_that_is_held_for_five_minutes_is_waited_for() -> None:
+    decision = grown(axis("hpa", "scaleUp", stabilizationDuration="10m"), 5)
+    assert outcome(decision) == (1, 1667)
+    assert held(decision) == [("up", "replicas", "StabilizationWindow")]
+    assert decision.recheck_after == dt.timedelta(minutes=5)
+
+
+def test_when_the_wait_becomes_short_enough_the_decision_is_made_again() -> None:
+    spec = axis("hpa", "scaleUp", stabilizationDuration="10m")
+    decision = grown(spec, 4)
+    assert outcome(decision) == (1, 5000), "six minutes are too long"
+    assert decision.recheck_after == dt.timedelta(minutes=1), "five are not"
+
+
+def test_but_not_where_pods_are_resized_in_place() -> None:
+    wait = axis("hpa", "scaleUp", stabilizationDuration="10m")
+    assert outcome(grown(wait, 5, settings=IN_PLACE)) == (1, 5000)
+
+
+def test_where_larger_pods_are_near_enough_they_stay() -> None:
+    readings = [value("cpu", "1", "1080m")]
+    seen = scene(
+        2, [app("1")], readings, {"app": {"cpu": "1"}}, {"trajectory": EXACT, **axis("hpa", "scaleUp", **OFF)}
+    )
+    assert outcome(build.decided(seen)) == (2, 1000)  # inside the tolerance
+    near = {"trajectory": {"overlap": {"cpu": {"value": "150m"}}}, **axis("hpa", "scaleUp", **OFF)}
+    more = scene(2, [app("1")], [value("cpu", "1", "1130m")], {"app": {"cpu": "1"}}, near)
+    assert (outcome(build.decided(more)), held(build.decided(more))) == (
+        (2, 1000),
+        [("up", "replicas", "UpdatePolicy")],
+    )
+
+
+def test_a_count_outside_the_path_that_is_held_is_made_up_for_as_well() -> None:
+    spec = {"hpa": {"scaleUp": OFF, "template": {"spec": {"minReplicas": 3}}}}
+    assert outcome(grown(spec)) == (1, 5000)
+
+
+def test_where_both_axes_are_held_nothing_happens_and_both_are_told() -> None:
+    decision = grown({**axis("hpa", "scaleUp", **OFF), **axis("vpa", "scaleUp", **OFF)})
+    assert outcome(decision) == (1, 1000)
+    assert held(decision) == [("up", "replicas", "UpdatePolicy"), ("up", "cpu", "UpdatePolicy")]
+    assert decision.workload_patch is None
+    assert recommended(decision) == (3, {"cpu": "1667m"})
+
+
+# --- the vertical axis is held: there are more of them ---------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("spec", "minutes", "rest", "reason"),
+    [
+        (axis("vpa", "scaleUp", **OFF), 60, {}, "UpdatePolicy"),
+        ({**axis("vpa", "scaleUp", **WINDOW), **CLOSED}, 60, {}, "MaintenanceWindow"),
+        (axis("vpa", "scaleUp", stabilizationDuration="10m"), 9, {}, "StabilizationWindow"),
+        (axis("vpa", "scaleUp", minChange={"cpu": {"value": "1"}}), 60, {}, "MinChange"),
+        ({}, 60, {"workload": {"status": {"updatedReplicas": 0}}}, "Rollout"),
+    ],
+)
+def test_where_larger_pods_are_held_there_are_more_of_them(
+    spec: dict[str, Any], minutes: float, rest: dict[str, Any], reason: str
+) -> None:
+    decision = grown(spec, minutes, **rest)
+    assert outcome(decision) == (5, 1000)
+    assert held(decision) == [("up", "cpu", reason)]
+    assert recommended(decision) == (3, {"cpu": "1667m"})
+
+
+def test_at_the_last_count_pods_that_may_not_grow_are_no_reason_for_more() -> None:
+    spec = {"hpa": {"template": {"spec": {"maxReplicas": 3}}}, "vpa": {"scaleUp": OFF}}
+    assert outcome(grown(spec)) == (3, 1000)
+
+
+def test_in_place_a_rollout_holds_nothing() -> None:
+    assert outcome(grown({}, settings=IN_PLACE, workload={"status": {"updatedReplicas": 0}})) == (3, 1667)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "reasons"),
+    [
+        (axis("vpa", "scaleDown", **OFF), (1, 4000), [("down", "cpu", "UpdatePolicy")]),
+        (axis("hpa", "scaleDown", **OFF), (5, 1250), [("down", "replicas", "UpdatePolicy")]),
+        (
+            axis("hpa", "scaleDown", stabilizationDuration="2h"),
+            (5, 1250),
+            [("down", "replicas", "StabilizationWindow")],
+        ),
+        (
+            axis("hpa", "scaleDown", minChange={"replicas": {"value": 4}}),
+            (5, 1250),
+            [("down", "replicas", "MinChange")],
+        ),
+    ],
+)
+def test_what_may_not_shrink_is_told_and_the_other_axis_does(
+    spec: dict[str, Any], expected: tuple[int, int], reasons: list[tuple[str, str, str]]
+) -> None:
+    decision = shrunk(spec)
+    assert outcome(decision) == expected
+    assert held(decision) == reasons
+
+
+def test_a_young_history_lowers_nothing() -> None:
+    young = build.vpa({"app": {"cpu": "500m"}}, since=stamp(at(minutes=-30)))
+    seen = scene(5, [app("4")], [value("cpu", "1", "500m")], {}, {"trajectory": EXACT})
+    decision = build.decided(_with_vpa(seen, young))
+    assert requests(decision) == {"cpu": 4000}
+    assert decision.status.conditions[2].reason == "YoungHistory"
+
+
+def _with_vpa(seen: Objects, vpa: Any) -> Objects:
+    return build.objects(seen.hvpa, seen.workload, seen.hpas[0], vpa, seen.pods)
+
+
+def test_what_somebody_sets_back_again_is_contested_and_there_are_more_pods_instead() -> None:
+    spent = {"container": "app", "resource": "cpu", "target": "2", "weight": 100, "request": "2"}
+    when = stamp(at(minutes=-10))
+    vertical = {"lastScaleTime": when, "spent": [spent], "setBack": {"count": 1, "time": when}}
+    seen = scene(
+        1,
+        [app("1")],
+        [value("cpu", "1", "5")],
+        {"app": {"cpu": "5"}},
+        status={"axes": {"vertical": vertical}},
+    )
+    decision = build.decided(seen)
+    assert outcome(decision) == (5, 1000)
+    assert held(decision) == [("up", "cpu", "Contested")]
+    assert decision.status.conditions[5].status == "True"
+
+
+# --- nothing dips below the present demand on the way ----------------------------------------------------------------
+def test_replicas_fall_only_when_the_larger_pods_are_there() -> None:
+    def decided(template: str, pods: list[str], **rest: Any) -> Decision:
+        made = [build.pod(f"web-{index}", containers=[app(size)]) for index, size in enumerate(pods)]
+        base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
+        spec = {"trajectory": EXACT}
+        readings = [value("cpu", "1", "1")]
+        targets = {"app": {"cpu": "1"}}
+        seen = scene(5, [app(template)], readings, targets, spec, pods=made, status=base, **rest)
+        return build.decided(seen)
+
+    first = decided("1", ["1"] * 5)
+    assert outcome(first) == (5, 1667)  # larger pods first
+    assert held(first) == [("down", "replicas", "Rollout")]
+    assert any(text == "replicas: 3 once all pods have their new size" for text in first.steps)
+    assert recommended(first) == (3, {"cpu": "1667m"})
+    half = decided("1667m", ["1", "1", "1667m", "1667m", "1667m"], workload=BUSY)
+    assert outcome(half) == (5, 1667)
+    assert held(half) == [("down", "replicas", "Rollout")]
+    done = decided("1667m", ["1667m"] * 5)
+    assert outcome(done) == (3, 1667)
+    assert held(done) == []
+
+
+def test_what_is_held_for_its_own_reason_is_not_told_to_wait_for_pods() -> None:
+    readings = [value("cpu", "1", "1")]
+    spec = {"trajectory": EXACT, "mode": "Paused"}
+    decision = build.decided(
+        scene(10, [app("1")], [value("cpu", "1", "500m")], {"app": {"cpu": "500m"}}, spec)
+    )
+    assert {reason for _, _, reason in held(decision)} == {"Paused"}
+    assert build.decided(scene(5, [app("1")], readings, {"app": {"cpu": "1"}}, spec)).workload_patch is None
+
+
+# --- modes and recommenders ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("mode", "reasons"), [("Recommend", []), ("Paused", ["Paused", "Paused"])])
+def test_nothing_is_applied_unless_the_mode_says_so(mode: str, reasons: list[str]) -> None:
+    decision = grown({"mode": mode})
+    assert outcome(decision) == (1, 1000)
+    assert decision.workload_patch is None
+    assert decision.applied == ()
+    assert [reason for _, _, reason in held(decision)] == reasons
+    assert recommended(decision) == (3, {"cpu": "1667m"})
+    assert view(decision).wanted.replicas == 3
+
+
+def test_where_a_foreign_hpa_acts_replicas_stay_and_pods_grow() -> None:
+    foreign = build.hpa(
+        change={
+            "metadata": {"name": "other", "uid": "o", "labels": {"of": "none"}, "ownerReferences": []},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+        }
+    )
+    seen = scene(1, [app("1")], [], {"app": {"cpu": "5"}})
+    decision = build.decided(build.objects(seen.hvpa, seen.workload, foreign, seen.vpas[0], seen.pods))
+    assert outcome(decision) == (1, 5000)
+    assert decision.status.conditions[1].reason == "ForeignHpa"
+    assert decision.replicas is not None
+    assert decision.replicas.recommended == 1
+
+
+def test_where_the_vpa_has_no_say_replicas_serve_alone() -> None:
+    unsure = {"status": {"conditions": [{"type": "LowConfidence", "status": "True"}]}}
+    assert outcome(grown(vpa=unsure)) == (5, 1000)
+
+
+def test_at_rest_nothing_is_written() -> None:
+    readings = [utilization("cpu", 50, 50, "833m")]
+    base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
+    seen = build.settled(scene(3, [app("1667m")], readings, {"app": {"cpu": "1667m"}}, status=base))
+    assert view(build.decided(seen)).wanted.replicas == 3
+    for minutes in (1, 10, 1000):
+        decision = build.decided(seen, at(minutes=minutes))
+        writes = (decision.workload_patch, decision.mailbox, decision.owned, decision.events)
+        assert writes == (None, None, (), ())
+        assert decision.status is seen.hvpa.status
+        assert decision.recheck_after is None

@@ -1,0 +1,160 @@
+"""What joint decisions wait for where pods are replaced: larger ones until a spike is none, smaller ones for hours
+(DESIGN 5.4, docs/decisions/0014)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import GIB, at, stamp
+from hvpa.core import Decision, Objects, Settings
+from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, held, requests, scene, value, view
+
+IN_PLACE = Settings(in_place=True)
+OFF = {"updatePolicy": {"updateMode": "Off"}}
+BUSY = {"status": {"updatedReplicas": 1}}
+USUAL = {"app": {"cpu": "1", "memory": "1Gi"}}
+FLAT: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+
+
+def spike(seconds: float = 3600, **rest: Any) -> Objects:
+    """All 10 pods that there may be, of 1 core each, of which each uses 3 and usually 1; so long after they came."""
+    status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
+    readings = rest.pop("readings", [value("cpu", "1", "3")])
+    return scene(10, [app("1", "1Gi")], readings, USUAL, FLAT, status=status, **rest)
+
+
+def outcome(decision: Decision) -> tuple[int, int]:
+    return count(decision), requests(decision)["cpu"]
+
+
+# --- larger pods -----------------------------------------------------------------------------------------------------
+def test_what_is_beyond_the_last_count_is_demand_only_once_the_settled_workload_was_measured() -> None:
+    soon = build.decided(spike(30))
+    assert (outcome(soon), held(soon)) == ((10, 1000), [("up", "cpu", "Measurement")])
+    assert (soon.blocked[0].wanted, soon.blocked[0].until) == (3000, at(seconds=30))
+    assert soon.recheck_after == dt.timedelta(seconds=30)
+    busy = build.decided(spike(60, workload=BUSY))
+    assert held(busy) == [("up", "cpu", "Measurement")]
+    assert busy.blocked[0].until is None, "no clock ends a rollout of which nothing is known"
+    assert held(build.decided(spike(60))) == [("up", "cpu", "SustainedDemand")]
+
+
+def test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes() -> None:
+    seen = spike()
+    first = build.decided(seen)
+    assert (outcome(first), held(first)) == ((10, 1000), [("up", "cpu", "SustainedDemand")])
+    assert first.blocked[0].until == at(minutes=5)
+    assert first.recheck_after == dt.timedelta(minutes=5)
+    waiting = replace(build.apply(seen, first), pods=seen.pods)
+    almost = build.decided(waiting, at(seconds=299))
+    assert (outcome(almost), held(almost)) == ((10, 1000), [("up", "cpu", "SustainedDemand")])
+    assert almost.recheck_after == dt.timedelta(seconds=1)
+    late = build.decided(waiting, at(minutes=5))
+    assert (outcome(late), held(late)) == ((10, 3000), [])
+
+
+def test_a_spike_that_is_over_before_replaces_no_pod_and_the_next_one_waits_again() -> None:
+    seen = spike()
+    after = replace(build.apply(seen, build.decided(seen)), pods=seen.pods)
+    over = replace(after, hvpa=after.hvpa, hpas=spike(readings=[value("cpu", "1", "1")]).hpas)
+    calm = build.decided(over, at(minutes=4))
+    assert (outcome(calm), held(calm)) == ((10, 1000), [])
+    again = replace(build.apply(over, calm), pods=seen.pods, hpas=seen.hpas)
+    decision = build.decided(again, at(minutes=6))
+    assert outcome(decision) == (10, 1000)
+    assert decision.blocked[0].until == at(minutes=11)
+
+
+def test_memory_does_not_wait() -> None:
+    decision = build.decided(spike(readings=[value("memory", "1Gi", "3Gi")]))
+    assert requests(decision)["memory"] == pytest.approx(3 * GIB, abs=1000)
+    assert held(decision) == []
+
+
+def test_what_the_usual_demand_calls_for_does_not_wait() -> None:
+    targets = {"app": {"cpu": "3"}}
+    decision = build.decided(
+        scene(
+            1,
+            [app("1")],
+            [value("cpu", "1", "3")],
+            targets,
+            {"weightBasedScalingIntervals": [{"vpaWeight": 100}]},
+        )
+    )
+    assert (outcome(decision), held(decision)) == ((1, 3000), [])
+
+
+def test_in_place_nothing_waits() -> None:
+    decision = build.decided(spike(), settings=IN_PLACE)
+    assert (outcome(decision), held(decision)) == ((10, 3000), [])
+
+
+def test_a_count_that_is_held_is_made_up_for_without_waiting() -> None:
+    spec = {"hpa": {"scaleUp": OFF}}
+    decision = build.decided(scene(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "1"}}, spec))
+    assert view(decision).usual is not None
+    assert view(decision).slots[0].usual == 1000
+    assert outcome(decision) == (1, 5000)
+    assert held(decision) == [("up", "replicas", "UpdatePolicy")]
+
+
+def test_fewer_replicas_wait_until_the_hpa_has_measured_those_that_there_are() -> None:
+    def case(seconds: float) -> Decision:
+        status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
+        return build.decided(
+            scene(6, [app("1")], [value("cpu", "1", "500m")], USUAL, {"trajectory": EXACT}, status=status)
+        )
+
+    soon, late = case(20), case(60)
+    assert (count(soon), held(soon)) == (6, [("down", "replicas", "Measurement")])
+    assert soon.blocked[0].wanted < 6
+    assert soon.blocked[0].until == at(seconds=40)
+    assert count(late) < 6
+
+
+# --- smaller pods ----------------------------------------------------------------------------------------------------
+def idle(hours: float | None, policy: dict[str, Any] | None = None, **rest: Any) -> Decision:
+    """Two pods of 4 cores that usually and now use 1; resized so long ago."""
+    last = {} if hours is None else {"lastScaleTime": stamp(at(hours=-hours))}
+    status = {"axes": {"vertical": {**last, "base": {"app": {"cpu": "1"}}}}}
+    readings: list[Reading] = [value("cpu", "1", "2")]
+    spec = {"trajectory": EXACT, "vpa": {"scaleDown": policy or {}}}
+    seen = scene(2, [app("4")], readings, {"app": {"cpu": "2"}}, spec, status=status)
+    return build.decided(seen, **rest)
+
+
+def test_requests_are_not_lowered_within_six_hours_of_a_vertical_step() -> None:
+    soon = idle(5.5)
+    assert requests(soon) == {"cpu": 4000}
+    assert held(soon) == [("down", "cpu", "StabilizationWindow")]
+    assert soon.blocked[0].until == at(minutes=30)
+    assert soon.recheck_after == dt.timedelta(minutes=30)
+    for late in (idle(6), idle(None)):
+        assert requests(late) == {"cpu": 2000}
+        assert held(late) == []
+
+
+@pytest.mark.parametrize(
+    ("duration", "hours", "request_"),
+    [("1h", 0.9, 4000), ("1h", 1, 2000), ("12h", 11, 4000), ("12h", 12, 2000)],
+)
+def test_unless_the_spec_says_otherwise(duration: str, hours: float, request_: int) -> None:
+    decision = idle(hours, {"stabilizationDuration": duration})
+    assert requests(decision) == {"cpu": request_}
+    assert [reason for _, _, reason in held(decision)] == ["StabilizationWindow"] * (request_ == 4000)
+
+
+def test_in_place_requests_are_lowered_at_once() -> None:
+    assert requests(idle(0.1, settings=IN_PLACE))["cpu"] < 4000
+
+
+def test_six_hours_do_not_hold_larger_pods() -> None:
+    last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-10))}}}
+    seen = scene(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "5"}}, status=last)
+    assert outcome(build.decided(seen)) == (3, 1667)

@@ -1,0 +1,406 @@
+"""Usual and present demand, by container and resource (DESIGN 5.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from builders.build import GIB
+from hvpa.core.model import PodSize, PodTotal
+from hvpa.core.path.curve import Margin
+from hvpa.core.path.path import Overlaps, SlotKey
+from hvpa.core.recommenders.estimate import MICRO, MetricDemand
+from hvpa.core.trajectory.demand import (
+    Claim,
+    Requests,
+    Usual,
+    by_sizes,
+    by_targets,
+    claims,
+    limited,
+    pods_needed,
+)
+from hvpa.core.values.arithmetic import RequestBounds, ceil_div
+from hvpa.core.workload.containers import Slot
+
+CPU, SIDE, MEMORY = SlotKey("app", "cpu"), SlotKey("side", "cpu"), SlotKey("app", "memory")
+NOW = {CPU: 2000, SIDE: 500, MEMORY: 2 * GIB}
+TARGETS = {CPU: 1500, SIDE: 500, MEMORY: GIB}
+BARE = Requests(NOW, {CPU: 1000, SIDE: 1000, MEMORY: GIB}, {}, {}, TARGETS)
+
+
+def requests(
+    pods: Mapping[SlotKey, PodSize] | None = None, reserve: Mapping[SlotKey, Margin] | None = None
+) -> Requests:
+    return Requests(NOW, BARE.first, pods or {}, reserve or {}, TARGETS)
+
+
+def slot(key: SlotKey, target: int) -> Slot:
+    return Slot(key.container, key.resource, NOW[key], None, target, RequestBounds(), True)
+
+
+def claim(demand: MetricDemand, of: Requests = BARE) -> Claim:
+    (found,) = claims([demand], of, "cpu")
+    return found
+
+
+# --- what metrics call for -------------------------------------------------------------------------------------------
+def test_an_absolute_target_speaks_of_the_requests_at_first_sight() -> None:
+    pods = MetricDemand("cpu", 3 * MICRO, True, 100_000, "cpu", per_pod=800)
+    assert claim(pods) == Claim("cpu", (CPU, SIDE), 6000, 3 * MICRO, 100_000)
+
+
+def test_but_not_of_less_than_the_target_itself() -> None:
+    pods = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", "app", per_pod=1500)
+    assert claim(pods) == Claim("cpu", (CPU,), 4500, 3 * MICRO)
+    both = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", per_pod=3000)
+    assert claim(both).required == 9000
+
+
+def test_a_request_that_was_never_seen_counts_as_it_is() -> None:
+    later = Requests(NOW, {}, {}, {}, TARGETS)
+    assert claim(MetricDemand("cpu", 3 * MICRO, True, 0, "cpu"), later).required == 7500
+
+
+def test_a_relative_target_speaks_of_the_pods_that_were_measured() -> None:
+    pods = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu")
+    assert claim(pods).required == 7500
+    behind = requests({CPU: PodSize(900, 1100)})
+    assert claim(pods, behind).required == 3 * (1100 + 500)
+
+
+def test_where_it_is_told_what_pods_request_that_counts() -> None:
+    pods = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", requested=7001)
+    assert claim(pods).required == 7001
+
+
+def test_base_usage_of_the_measured_pods_is_taken_off_what_they_call_for() -> None:
+    idle = {CPU: Margin(percentage=50)}
+    relative = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", requested=7001, counted=3)
+    assert claim(relative, requests(reserve=idle)).required == 7001 - 3 * 1000
+    smaller = requests({CPU: PodSize(900, 1100)}, idle)
+    assert claim(relative, smaller).required == 7001 - 3 * 550
+    absolute = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", counted=2)
+    assert claim(absolute, requests(reserve=idle)).required == 3 * 2000 - 2 * 1000
+    many = MetricDemand("cpu", MICRO, True, 0, "cpu", counted=9)
+    assert claim(many, requests(reserve=idle)).required == 0
+    untold = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", counted=3)  # as much as so many pods do
+    assert claim(untold, requests(reserve=idle)).required == 3 * 1500
+
+
+def test_what_is_no_resource_speaks_of_the_spare_one() -> None:
+    queue = MetricDemand("queue", 3 * MICRO, True)
+    assert claims([queue], BARE, "memory") == (Claim("queue", (MEMORY,), 3 * GIB, 3 * MICRO),)
+    assert claim(queue).keys == (CPU, SIDE)
+
+
+def test_without_a_request_a_claim_is_one_of_pods() -> None:
+    empty = Requests({CPU: 0}, {}, {}, {}, TARGETS)
+    queue = claim(MetricDemand("queue", 2_500_000, True, 100_000), empty)
+    assert queue == Claim("queue", (), 0, 2_500_000, 100_000)
+    assert pods_needed(queue, {CPU: 10**6}, empty) == 3
+    assert by_sizes([queue], {CPU: 1}, empty) == by_targets([queue], empty) == {}
+    margins: Overlaps = {"cpu": Margin(10**9, 20), "memory": Margin()}
+    assert queue.raised(margins).pods == 3_125_000  # 20 percent less is 2.5
+    assert queue.tolerated().pods == 2_272_728  # 10 percent more is at least 2.5
+    assert limited(queue, 2, empty).pods == 2 * MICRO
+    assert limited(queue, 3, empty) == queue
+
+
+def test_a_claim_is_raised_by_the_overlap_and_lowered_by_the_tolerance() -> None:
+    one = Claim("cpu", (CPU,), 5000, 0, 100_000)
+    assert one.raised({"cpu": Margin(0, 10), "memory": Margin(0, 50)}).required == 5556
+    assert one.raised({"cpu": Margin(2000, 10), "memory": Margin()}).required == 7000
+    assert one.tolerated().required == 4546
+    assert Claim("cpu", (CPU,), 5000, 0).tolerated().required == 5000
+
+
+def test_how_many_pods_a_claim_takes() -> None:
+    one = Claim("cpu", (CPU, SIDE), 5001, 0)
+    assert pods_needed(one, {}, BARE) == 3
+    assert pods_needed(one, {CPU: 4501}, BARE) == 1  # with 500m of the other container
+    assert pods_needed(one, {CPU: 0, SIDE: 0}, BARE) == 5001
+    assert pods_needed(one, {}, requests(reserve={CPU: Margin(1000)})) == 4
+
+
+def test_a_claim_is_no_more_than_so_many_pods_serve() -> None:
+    one = Claim("cpu", (CPU, SIDE), 5001, 0)
+    assert limited(one, 2, BARE).required == 5000
+    assert limited(one, 3, BARE).required == 5001
+
+
+BOTH, APP = Claim("cpu", (CPU, SIDE), 4000, 0), Claim("cpu of app", (CPU,), 3100, 0)
+
+
+def test_for_a_count_claims_are_shared_as_the_sizes_are_and_the_largest_counts() -> None:
+    sizes = {CPU: 1500, MEMORY: GIB}
+    assert by_sizes([BOTH], sizes, BARE) == {CPU: 3000}  # 1500 : 500, and the other one is not scaled
+    assert by_sizes([BOTH, APP], sizes, BARE) == by_sizes([APP, BOTH], sizes, BARE) == {CPU: 3100}
+    assert by_sizes([BOTH], {CPU: 0, SIDE: 0}, BARE) == {CPU: 0, SIDE: 0}
+
+
+def test_demand_is_shared_as_the_vpas_targets_are_whatever_pods_request() -> None:
+    assert by_targets([BOTH], BARE) == {CPU: 3000, SIDE: 1000}  # 1500 : 500; the requests are 2000 : 500
+    assert by_targets([BOTH, APP], BARE) == by_targets([APP, BOTH], BARE) == {CPU: 3100, SIDE: 1000}
+
+
+def test_base_usage_takes_no_part_of_a_demand() -> None:
+    less = requests(reserve={CPU: Margin(1000)})
+    assert by_targets([BOTH], less) == {CPU: 2000, SIDE: 2000}  # 1500 - 1000 : 500
+
+
+def test_without_any_target_demand_is_shared_as_the_requests_are() -> None:
+    nothing = Requests(NOW, {}, {}, {}, {CPU: 0, SIDE: 0})
+    assert by_targets([BOTH], nothing) == {CPU: 3200, SIDE: 800}  # 2000 : 500
+
+
+def test_requests_that_a_metric_covers() -> None:
+    now = {CPU: 1, SIDE: 2, MEMORY: 3, SlotKey("side", "memory"): 0, SlotKey("off", "cpu"): 4}
+    found = Requests(now, {}, {}, {}, {**TARGETS, SlotKey("side", "memory"): GIB})
+    assert found.covered("cpu", "") == (CPU, SIDE)
+    assert found.covered("cpu", "side") == (SIDE,)
+    assert found.covered("memory", "") == (MEMORY,)
+    assert found.covered("memory", "side") == ()
+
+
+# --- what pods have beside what is governed --------------------------------------------------------------------------
+PROXY = SlotKey("proxy", "cpu")
+MEASURED = MetricDemand("cpu", 4 * MICRO, False, 0, "cpu", requested=4000, counted=4, utilization=50)
+"""Four pods use 2000m, half of what they request."""
+
+
+def beside(
+    app: int = 500,
+    proxy: int | None = None,
+    total: PodTotal = PodTotal(1000),  # noqa: B008 - frozen
+    reserve: Mapping[SlotKey, Margin] | None = None,
+) -> Requests:
+    """An app of 500m, whose VPA target is `app`, in pods that request `total`. The proxy has a VPA target or none."""
+    pods = {CPU: PodSize(500, 500), PROXY: PodSize(500, 500)}
+    others = {} if proxy is None else {PROXY: proxy}
+    return Requests({CPU: 500}, {CPU: 500}, pods, reserve or {}, {CPU: app}, others, {"cpu": total})
+
+
+def test_what_other_containers_request_serves_as_the_hpa_counts_it() -> None:
+    found = claim(MEASURED, beside(288, 288))
+    assert (found.keys, found.required, found.beside, found.own) == ((CPU,), 4000, 500, 2000)
+    assert pods_needed(found, {}, beside()) == 4  # 4000 / (500 + 500)
+    assert pods_needed(found, {CPU: 834}, beside()) == 3
+    assert by_sizes([found], {CPU: 500}, beside()) == by_targets([found], beside(288, 288)) == {CPU: 2000}
+
+
+@pytest.mark.parametrize(
+    ("app", "proxy", "own"),
+    [
+        pytest.param(288, 288, 2000, id="half of it"),
+        pytest.param(518, 58, 3600, id="nine tenths"),
+        pytest.param(
+            288, None, 2000, id="a proxy without a target uses half of its request: 250m, a target of 288m"
+        ),
+        pytest.param(96, None, 1000, id="of which the app's target may be a third"),
+        pytest.param(0, 288, 2000, id="an app of which the VPA says nothing: what the proxies leave"),
+    ],
+)
+def test_of_a_measurement_the_governed_part_is_that_of_its_targets(
+    app: int, proxy: int | None, own: int
+) -> None:
+    assert claim(MEASURED, beside(app, proxy)).own == pytest.approx(own, abs=5)
+
+
+def test_what_other_containers_use_beyond_their_requests_at_the_target_is_no_demand() -> None:
+    """Eight pods: the app uses 125m of each, the proxy 500m. The HPA would go out for ever."""
+    greedy = structs.replace(MEASURED, pods=10 * MICRO, requested=10_000, counted=8)
+    found = claim(greedy, beside(144, 576))
+    assert (found.required, found.own) == (6000, 2000)
+    assert pods_needed(found, {}, beside()) == 6
+    # With four pods, the app's 250m of each are half of its requests: there it rests.
+    resting = structs.replace(MEASURED, pods=6 * MICRO, requested=6000, counted=4)
+    assert claim(resting, beside(288, 576)).required == 4000
+
+
+def test_a_load_that_the_vpa_has_not_seen_is_not_taken_for_the_proxys() -> None:
+    """The targets are of an idle app (12m) and its proxy (575m for 500m). Now 2000m are used in each pod, 1500m of them
+    by the app: 12 cores are the app's, and of the proxies' 4 cores their own requests serve 2."""
+    burst = structs.replace(MEASURED, pods=16 * MICRO, requested=16_000, counted=4)
+    found = claim(burst, beside(12, 575))
+    assert (found.required, found.own) == (14_000, 12_000)
+
+
+@given(
+    target=st.integers(20, 95),
+    other=st.integers(50, 2000),
+    share=st.integers(0, 100),
+    begin=st.integers(1, 40),
+    known=st.booleans(),
+    with_load=st.booleans(),
+)
+def test_at_constant_load_counts_come_to_rest_no_further_out_than_the_hpa_alone(
+    target: int, other: int, share: int, begin: int, known: bool, with_load: bool
+) -> None:
+    """An app of 500m that uses 4 cores in sum, beside a proxy that uses a share of its request, in each pod or with the
+    load. With a VPA target of a proxy that uses as much in each pod, the app's requests at the HPA's target are always
+    enough. (One that uses more per pod while pods are too few is not known to: then the HPA's count holds.)"""
+    work, proxy = 4000, other * share // 100
+    enough = ceil_div(work * 100, target * 500)  # the count at which the app alone is at the target
+    targets = {CPU: ceil_div(work * 115, enough * 100)}
+    others = {PROXY: ceil_div(proxy * 115, 100)} if known else {}
+    pods = {CPU: PodSize(500, 500), PROXY: PodSize(other, other)}
+    of = Requests({CPU: 500}, {CPU: 500}, pods, {}, targets, others, {"cpu": PodTotal(500 + other)})
+    counts, at_rest = [begin], False
+    for _ in range(500):
+        count = counts[-1]
+        called = ceil_div((work + (enough if with_load else count) * proxy) * 100, target)
+        one = MetricDemand("cpu", 0, False, 0, "cpu", requested=called, counted=count, utilization=target)
+        needed = pods_needed(claim(one, of), {}, of)
+        assert needed <= ceil_div(called, 500 + other)
+        at_rest = needed == count
+        if at_rest or needed > 1000:
+            break
+        counts.append(needed)
+    runs_away = not with_load and proxy * 100 >= target * (500 + other) - 500
+    if known and not with_load:
+        assert max(counts) <= max(begin, enough) + 1
+    assert at_rest or (runs_away and not known)
+
+
+def test_an_absolute_target_of_the_whole_pod_speaks_of_the_pod_at_first_sight() -> None:
+    value = MetricDemand("cpu", 4 * MICRO, True, 0, "cpu", per_pod=500, counted=4)
+    larger = Requests(
+        {CPU: 1000}, {CPU: 500}, {CPU: PodSize(1000, 1000)}, {}, {CPU: 575}, {}, {"cpu": PodTotal(1500)}
+    )
+    found = claim(value, larger)
+    assert (found.required, found.beside) == (4000, 500)  # pods of 500m and the proxy's 500m
+    assert pods_needed(found, {}, larger) == 3
+    # The proxy is taken to use its part of the target: 250m of 500m, and the app's target is twice that of it.
+    assert found.own == pytest.approx(2666, abs=5)
+    container = structs.replace(value, container="app")
+    assert claim(container, larger) == Claim("cpu", (CPU,), 2000, 4 * MICRO)
+
+
+def test_a_governed_container_that_requests_nothing_yet_uses_its_part() -> None:
+    """Only an AverageValue has a value then. Of pods that use 500m in each, 400m are the app's."""
+    value = MetricDemand("cpu", 4 * MICRO, True, 0, "cpu", per_pod=500, counted=4)
+    now = {CPU: 500, SIDE: 0}
+    found = claim(value, Requests(now, {CPU: 500}, {CPU: PodSize(500, 500)}, {}, {CPU: 460, SIDE: 115}))
+    assert (found.keys, found.required, found.own) == ((CPU,), 2000, 1600)
+
+
+def test_a_metric_of_an_injected_container_is_one_of_pods() -> None:
+    proxy = MetricDemand("cpu of proxy", 3 * MICRO, False, 0, "cpu", "proxy", 1500, None, 4, 50)
+    assert claim(proxy, beside()) == Claim("cpu of proxy", (), 0, 3 * MICRO)
+    unknown = structs.replace(proxy, container="gone")
+    assert claim(unknown, beside()) == Claim("cpu of proxy", (), 0, 3 * MICRO)
+
+
+def test_requests_of_the_pods_themselves_hold_whatever_their_containers_request() -> None:
+    whole = beside(1150, total=PodTotal(2000, True))
+    assert claim(structs.replace(MEASURED, requested=8000), whole) == Claim("cpu", (), 0, 4 * MICRO)
+    value = MetricDemand("cpu", 4_500_000, True, 0, "cpu", per_pod=1000, counted=4)
+    assert claim(value, whole) == Claim("cpu", (), 0, 4_500_000)
+
+
+def test_what_is_no_resource_is_done_by_what_is_governed() -> None:
+    queue = MetricDemand("queue", 3 * MICRO, False)
+    assert claim(queue, beside()) == Claim("queue", (CPU,), 1500, 3 * MICRO)
+    nothing = Requests({CPU: 500}, {CPU: 250}, {}, {}, {})
+    assert claim(queue, nothing) == Claim("queue", (), 0, 3 * MICRO)
+    # Pods that were made twice as large do twice as much of what was said of them at first sight.
+    assert claim(structs.replace(queue, absolute=True), nothing).pods == 1_500_000
+
+
+def test_base_usage_is_that_of_what_is_governed() -> None:
+    found = claim(MEASURED, beside(288, 288, reserve={CPU: Margin(100)}))
+    assert (found.required, found.own) == (3600, 1600)
+    untold = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", counted=4, utilization=50)
+    assert claim(untold, beside(288, 288, reserve={CPU: Margin(100)})).required == 2700  # 3 x (1000 - 100)
+
+
+def test_the_overlap_is_one_of_the_governed_part_and_the_limit_one_of_both() -> None:
+    found = claim(MEASURED, beside(288, 288))
+    assert found.raised({"cpu": Margin(0, 20)}).required == 4500  # 2000 / 0.8, and the proxies' 2000
+    less = limited(found, 3, beside())
+    assert (less.required, less.own) == (3000, 1500)
+    assert limited(found, 4, beside()) == found
+
+
+# --- usual demand ----------------------------------------------------------------------------------------------------
+SLOTS = (slot(CPU, 1000), slot(MEMORY, GIB))
+MANY = 10
+"""More pods than any of these targets speak of."""
+
+
+def told(usual: Usual, slots: Sequence[Slot] = SLOTS, of: Requests = BARE) -> dict[SlotKey, int]:
+    return usual.demand(slots, of, usual.count(slots, of, MANY))
+
+
+def test_usual_demand_is_the_mean_of_what_was_measured_and_the_rest_follows_it() -> None:
+    usual = Usual({CPU: 3500.0})
+    assert usual.count(SLOTS, BARE, MANY) == 3.5
+    assert told(usual) == {CPU: 3500, MEMORY: 3 * GIB + GIB // 2}
+
+
+def test_the_means_are_known_rounded_up() -> None:
+    assert Usual({CPU: 3500.2, MEMORY: 7.0}).known() == {CPU: 3501, MEMORY: 7}
+
+
+@pytest.mark.parametrize(
+    ("mean", "replicas", "serve", "count"),
+    [
+        pytest.param(3500.0, 2.0, 5, 3.5, id="targets tell of work"),
+        pytest.param(40.0, 4.0, 1, 1, id="idle pods, whose targets are more than they use: those that serve"),
+        pytest.param(40.0, 4.0, 6, 4, id="or as many as there were, where that is less"),
+        pytest.param(9000.0, 4.0, 6, 6, id="targets with less headroom: those that serve"),
+        pytest.param(9000.0, 7.5, 6, 7.5, id="or as many as there were, where that is more"),
+    ],
+)
+def test_targets_speak_of_a_count_between_the_mean_one_and_the_one_that_serves(
+    mean: float, replicas: float, serve: int, count: float
+) -> None:
+    assert Usual({CPU: mean}, replicas).count(SLOTS, BARE, serve) == count
+
+
+def test_usual_demand_is_that_of_the_count_that_is_given() -> None:
+    """Idle pods keep their memory: 40m of CPU are no twentieth of a pod."""
+    assert Usual({CPU: 40.0}, 4.0).demand(SLOTS, BARE, 4) == {CPU: 40, MEMORY: 4 * GIB}
+
+
+def test_of_measured_memory_the_larger_of_both_counts() -> None:
+    for mean, expected in ((3.0 * GIB, 3 * GIB + GIB // 2), (4.0 * GIB, 4 * GIB)):
+        assert told(Usual({CPU: 3500.0, MEMORY: mean})) == {CPU: 3500, MEMORY: expected}
+
+
+def test_where_only_memory_is_measured_cpu_follows_it() -> None:
+    assert told(Usual({MEMORY: 2.5 * GIB})) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
+
+
+def test_where_nothing_is_measured_targets_speak_of_the_mean_count() -> None:
+    usual = Usual({}, 2.5)
+    assert usual.count(SLOTS, BARE, MANY) == 2.5
+    assert told(usual) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
+    assert told(Usual({})) == {CPU: 0, MEMORY: 0}
+
+
+def test_a_measured_resource_without_any_target_tells_no_count() -> None:
+    nothing = (slot(CPU, 0), slot(MEMORY, GIB))
+    assert told(Usual({CPU: 700.0}, 2.0), nothing) == {CPU: 700, MEMORY: 2 * GIB}
+
+
+def test_several_containers_are_one_pod() -> None:
+    both = (slot(CPU, 1000), slot(SIDE, 500))
+    assert Usual({CPU: 2000.0, SIDE: 1600.0}).count(both, BARE, MANY) == 2.4
+    # what is not measured of the pod follows: the sidecar's target times the 2 pods that the other one fills
+    assert told(Usual({CPU: 2000.0}), both) == {CPU: 2000, SIDE: 1000}
+
+
+def test_base_usage_is_no_demand() -> None:
+    less = requests(reserve={CPU: Margin(200), MEMORY: Margin(percentage=50)})
+    assert told(Usual({CPU: 3200.0}), of=less) == {CPU: 3200, MEMORY: 2 * GIB}
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(1000.0000001, 1000), (1000.1, 1001)])
+def test_what_floating_point_adds_is_not_rounded_up(mean: float, expected: int) -> None:
+    assert told(Usual({CPU: mean}), SLOTS[:1]) == {CPU: expected}

@@ -1,0 +1,300 @@
+"""What a joint decision remembers (DESIGN 5.4, docs/decisions/0014): where the path begins, and what is usual."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from builders import build
+from builders.build import GIB, NOW, at, stamp
+from hvpa.api.hvpa.status import UsualDemand, VerticalAxis, to_wire
+from hvpa.api.objects.read_models import Workload
+from hvpa.core import Decision, Objects
+from hvpa.core.model import LAST_APPLIED
+from tests.unit.core.trajectory.jointly import Reading, app, external, requests, scene, value, view
+
+ONE_CPU = {"app": {"cpu": "1"}}
+NO_HPA = {"hpa": {"deploy": False}}
+
+
+def axis(decision: Decision) -> VerticalAxis:
+    assert decision.status.axes is not None
+    assert decision.status.axes.vertical is not None
+    return decision.status.axes.vertical
+
+
+def base(*containers: dict[str, Any], status: Any = None, **targets: str) -> dict[str, dict[str, str]]:
+    seen = scene(2, containers, [value("cpu", "1", "1")], {"app": targets}, status=status)
+    return axis(build.decided(seen)).base
+
+
+def usual(used: str, before: Decision | None = None, now: dt.datetime = NOW, **rest: Any) -> Decision:
+    """A decision on two pods of which each uses `used`, after an earlier one."""
+    status = None if before is None else to_wire(before.status)
+    rest = {"readings": [value("cpu", "1", used)], "targets": ONE_CPU, **rest}
+    return build.decided(scene(2, [app("1")], status=status, wish=2, **rest), now)
+
+
+def demand(decision: Decision) -> UsualDemand:
+    (found,) = axis(decision).usual_demand
+    return found
+
+
+# --- where the path begins -------------------------------------------------------------------------------------------
+def test_at_first_sight_the_requests_are_remembered() -> None:
+    assert base(app("700m", "1Gi"), app("50m", name="side"), cpu="2") == {
+        "app": {"cpu": "700m", "memory": "1Gi"},
+        "side": {"cpu": "50m"},
+    }
+
+
+def test_a_missing_request_is_the_limit_or_the_vpas_target_or_nothing() -> None:
+    assert base(app(cpu="3"), cpu="2", memory="2Gi") == {"app": {"cpu": "3", "memory": "2Gi"}}
+    limited = build.container("app", {}, {"cpu": "4"})
+    assert base(limited, cpu="2") == {"app": {"cpu": "4"}}
+    assert base(app(), cpu="0") == {"app": {"cpu": "0"}}
+
+
+def test_without_a_request_and_a_target_nothing_is_remembered_yet() -> None:
+    found = build.decided(scene(2, [app()], [value("cpu", "1", "1")]))
+    assert axis(found).base == {}
+
+
+def test_what_was_first_seen_stays_and_what_is_new_is_added() -> None:
+    known = {"axes": {"vertical": {"base": {"app": {"cpu": "500m", "memory": "0"}}}}}
+    assert base(app("2", "1Gi"), cpu="2", status=known) == {"app": {"cpu": "500m", "memory": "1Gi"}}
+    unreadable = {"axes": {"vertical": {"base": {"app": {"cpu": "much"}}}}}
+    assert base(app("2"), cpu="2", status=unreadable) == {"app": {"cpu": "2"}}
+
+
+def test_a_container_that_is_gone_is_forgotten() -> None:
+    known = {"axes": {"vertical": {"base": {"old": {"cpu": "500m"}}}}}
+    assert base(app("2"), cpu="2", status=known) == {"app": {"cpu": "2"}}
+
+
+# --- what is usual ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("created", "mean"),
+    [
+        (None, 2000),
+        (at(days=-20), 2000),
+        pytest.param(at(minutes=-30), 1496, id="half an hour of the VPA's, the rest of an hour of now"),
+        pytest.param(at(), 1000, id="a VPA that has just been made"),
+    ],
+)
+def test_at_first_sight_the_mean_is_what_the_vpa_has_seen(created: dt.datetime | None, mean: int) -> None:
+    metadata = {"creationTimestamp": None if created is None else stamp(created)}
+    found = demand(usual("500m", vpa={"metadata": metadata}))
+    assert (found.container, found.resource, found.present, found.time) == ("app", "cpu", 1000, NOW)
+    assert found.mean == pytest.approx(mean, abs=3)
+    assert found.weight >= 3600
+
+
+def test_a_measurement_stands_until_another_differs_by_a_fifth() -> None:
+    first = usual("1")
+    for used in ("1200m", "800m", "1"):
+        again = usual(used, first, at(hours=3))
+        assert axis(again).usual_demand == axis(first).usual_demand
+    for used, present in (("1201m", 2402), ("799m", 1598)):
+        moved = usual(used, first, at(hours=3))
+        assert (demand(moved).present, demand(moved).time) == (present, at(hours=3))
+        assert demand(moved).mean == 2000  # until then the first one held
+
+
+def test_and_for_five_minutes_at_least() -> None:
+    first = usual("1")
+    soon = usual("2", first, at(minutes=4))
+    assert demand(soon) == demand(first)
+    assert soon.recheck_after == dt.timedelta(minutes=1)
+    assert demand(usual("2", first, at(minutes=5))).present == 4000
+
+
+def test_the_mean_moves_to_what_is_measured_within_days_and_nothing_is_written_meanwhile() -> None:
+    first = usual("500m")  # the VPA says 2000m, and 1000m are measured
+    means = []
+    for days in (0, 1, 2, 20):
+        later = usual("500m", first, at(days=days))
+        assert demand(later) == demand(first)
+        means.append(view(later).slots[0].usual)
+    assert means == [
+        2000,
+        pytest.approx(1500, abs=15),
+        pytest.approx(1250, abs=13),
+        pytest.approx(1000, abs=10),
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "present"), [(-59, 2000), (-60, 4000)])
+def test_what_is_measured_of_another_number_of_pods_is_no_sample(seconds: float, present: int) -> None:
+    """Soon after a step of ours, or while more than a tenth of the pods are new, the HPA's mean is of other pods."""
+    status = to_wire(usual("1").status)
+    now = at(hours=3)
+
+    def after(pods: list[Any] | None = None, **axes: Any) -> UsualDemand:
+        told = build.merged(status, {"axes": axes})
+        seen = scene(2, [app("1")], [value("cpu", "1", "2")], ONE_CPU, status=told, wish=2, pods=pods)
+        return demand(build.decided(seen, now))
+
+    since = stamp(now + dt.timedelta(seconds=seconds))
+    assert after(horizontal={"lastScaleTime": since}).present == present
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+    young = build.pod("web-1", change={"status": {"conditions": [ready]}}, containers=[app("1")])
+    assert after([build.pod("web-0", containers=[app("1")]), young]).present == present
+
+
+def test_replicas_are_counted_where_the_hpa_measures_as_well() -> None:
+    counts = axis(usual("1")).usual_replicas
+    assert counts is not None
+    assert (counts.mean, counts.replicas, counts.time) == (2, 2, NOW)
+
+
+def test_it_looks_again_when_the_mean_takes_its_next_step() -> None:
+    first = usual("500m")
+    assert first.recheck_after is not None
+    assert dt.timedelta(minutes=5) < first.recheck_after < dt.timedelta(hours=1)
+    assert usual("1").recheck_after is None
+
+
+def test_what_a_silent_hpa_said_still_counts() -> None:
+    first = usual("500m")
+    silent = usual("500m", first, at(days=1), readings=[])
+    assert axis(silent).usual_demand == axis(first).usual_demand
+    assert view(silent).slots[0].usual == pytest.approx(1500, abs=15)
+
+
+def test_of_two_metrics_the_one_without_a_value_keeps_its_mean() -> None:
+    both = [app("1", "1Gi")]
+    targets = {"app": {"cpu": "1", "memory": "1Gi"}}
+
+    def means(memory: str | None, status: Any = None) -> list[tuple[str, float]]:
+        readings = [value("cpu", "1", "1"), value("memory", "1Gi", memory)]
+        found = build.decided(scene(2, both, readings, targets, status=status, wish=2), at(hours=1))
+        told.append(to_wire(found.status))
+        return [(one.resource, one.mean) for one in axis(found).usual_demand]
+
+    told: list[Any] = []
+    assert means("1Gi") == [("cpu", 2000), ("memory", 2 * GIB)]
+    assert means(None, told[0]) == [("cpu", 2000), ("memory", 2 * GIB)]
+
+
+def test_what_the_vpa_says_nothing_of_for_a_while_is_kept_until_its_container_is_gone() -> None:
+    status = to_wire(usual("1").status)
+
+    def kept(container: str, target: str) -> list[tuple[str, str, float]]:
+        readings = [value("cpu", "1", "1"), value("memory", "1Gi", "1Gi")]
+        made, targets = [app("1", "1Gi", name=container)], {container: {target: "1Gi"}}
+        later = build.decided(scene(2, made, readings, targets, status=status), at(hours=1))
+        return [(one.container, one.resource, one.mean) for one in axis(later).usual_demand]
+
+    assert kept("app", "memory") == [("app", "cpu", 2000), ("app", "memory", 2 * GIB)]
+    assert kept("new", "memory") == [("new", "memory", 2 * GIB)]
+
+
+def test_where_nothing_is_measured_replicas_are_remembered() -> None:
+    found = axis(usual("1", spec=NO_HPA))
+    assert found.usual_demand == ()
+    assert found.usual_replicas is not None
+    assert (found.usual_replicas.mean, found.usual_replicas.replicas, found.usual_replicas.time) == (
+        2,
+        2,
+        NOW,
+    )
+    assert found.usual_replicas.weight == pytest.approx(2 * 86_400 / 0.6931, rel=0.01)
+
+
+def test_of_external_metrics_the_load_is_measured_in_requests() -> None:
+    found = build.decided(scene(2, [app("1")], [external("10", "15")], ONE_CPU))
+    assert demand(found).present == 3000
+
+
+def test_replicas_count_by_how_long_and_how_many_they_were() -> None:
+    first = usual("1", spec=NO_HPA)
+    status = to_wire(first.status)
+    same = build.decided(scene(2, [app("1")], [], ONE_CPU, NO_HPA, status=status), at(days=1))
+    assert axis(same) == axis(first)
+    more = build.decided(scene(6, [app("1")], [], ONE_CPU, NO_HPA, status=status), at(days=1))
+    counted = axis(more).usual_replicas
+    assert counted is not None
+    assert (counted.mean, counted.replicas, counted.time) == (2, 6, at(days=1))
+    later = build.decided(scene(6, [app("1")], [], ONE_CPU, NO_HPA, status=to_wire(more.status)), at(days=2))
+    assert axis(later) == axis(more)
+    # a day later the old samples weigh half, and six pods have shown as much in a day as two in three days
+    assert view(later).mean_replicas == pytest.approx(
+        (2 * 2 * 0.5 + 6 * 6 * 0.5) / (2 * 0.5 + 6 * 0.5), rel=0.02
+    )
+
+
+def test_without_slots_there_is_no_usual_demand_to_remember() -> None:
+    found = build.decided(scene(2, [app("1")], [value("cpu", "1", "1")]))
+    assert (axis(found).usual_demand, axis(found).usual_replicas) == ((), None)
+
+
+# --- restarts --------------------------------------------------------------------------------------------------------
+def changed() -> tuple[Objects, Decision, Objects]:
+    """A decision that changes both axes, and the objects before and after it."""
+    seen = scene(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "5"}})
+    decision = build.decided(seen)
+    assert decision.workload_patch is not None
+    return seen, decision, build.apply(seen, decision)
+
+
+def counted_on(decision: Decision) -> VerticalAxis:
+    """What is remembered a second after: all the same, but that there are 3 replicas from then on."""
+    before = axis(decision)
+    assert before.usual_replicas is not None
+    counts = before.usual_replicas.model_copy(update={"time": at(seconds=1), "replicas": 3})
+    return before.model_copy(update={"usual_replicas": counts})
+
+
+def test_what_is_remembered_survives_the_status_and_its_text() -> None:
+    _, decision, after = changed()
+    assert after.hvpa.status.axes == decision.status.axes
+    assert to_wire(after.hvpa.status) == to_wire(decision.status)
+    again = build.decided(after, at(seconds=1))
+    assert axis(again).base == {"app": {"cpu": "1"}}
+    assert axis(again).usual_demand == axis(decision).usual_demand
+
+
+def test_a_status_that_was_not_written_is_in_the_annotation() -> None:
+    seen, decision, after = changed()
+    crashed = replace(after, hvpa=seen.hvpa)
+    again = build.decided(crashed, at(seconds=1))
+    assert axis(again) == axis(build.decided(after, at(seconds=1))) == counted_on(decision)
+    assert requests(again) == {"cpu": 1667}
+
+
+def test_an_annotation_that_was_lost_is_in_the_status() -> None:
+    _, decision, after = changed()
+    document = msgspec.to_builtins(after.workload)
+    assert json.loads(document["metadata"]["annotations"].pop(LAST_APPLIED))["vertical"]["base"]
+    bare = replace(after, workload=msgspec.convert(document, Workload))
+    assert axis(build.decided(bare, at(seconds=1))) == counted_on(decision)
+
+
+def test_where_both_are_lost_it_is_as_at_first_sight() -> None:
+    seen, _, after = changed()
+    document = msgspec.to_builtins(after.workload)
+    document["metadata"]["annotations"].clear()
+    lost = replace(after, hvpa=seen.hvpa, workload=msgspec.convert(document, Workload))
+    found = axis(build.decided(lost, at(seconds=1)))
+    assert found.base == {"app": {"cpu": "1667m"}}
+    assert found.usual_demand[0].time == at(seconds=1)
+
+
+def test_the_state_is_bounded_in_size() -> None:
+    containers = [app("1", "1Gi", name=f"c{index}") for index in range(3)]
+    targets = {f"c{index}": {"cpu": "1", "memory": "1Gi"} for index in range(3)}
+    readings: list[Reading] = [value("cpu", "1", "1"), value("memory", "1Gi", "1Gi")]
+    first = build.decided(scene(2, containers, readings, targets))
+    assert len(axis(first).usual_demand) == 6
+    status = to_wire(first.status)
+    for hours in range(1, 6):
+        readings = [value("cpu", "1", f"{500 + 300 * (hours % 2)}m"), value("memory", "1Gi", "1Gi")]
+        later = build.decided(scene(2, containers, readings, targets, status=status, wish=2), at(hours=hours))
+        status = to_wire(later.status)
+        assert len(axis(later).usual_demand) == 6

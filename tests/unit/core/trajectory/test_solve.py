@@ -1,0 +1,301 @@
+"""Both axes solved together, before any gate (DESIGN 5.4, 5.5): what a decision wants, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import GIB
+from hvpa.core import Decision, Settings
+from hvpa.core.path.path import SlotKey
+from tests.unit.core.trajectory.jointly import (
+    EXACT,
+    app,
+    count,
+    external,
+    requests,
+    scene,
+    utilization,
+    value,
+    view,
+    wanted,
+)
+
+CPU, SIDE, MEMORY = SlotKey("app", "cpu"), SlotKey("side", "cpu"), SlotKey("app", "memory")
+ROWS = [
+    {"maxReplicas": replicas, "maxResources": {"cpu": cpu, "memory": memory}}
+    for replicas, cpu, memory in (
+        (1, "500m", "2Gi"),
+        (2, "1", "4Gi"),
+        (3, "2", "8Gi"),
+        (4, "4", "16Gi"),
+        (5, "8", "32Gi"),
+    )
+]
+TABLE: dict[str, Any] = {"trajectory": {"intervals": ROWS}, "weightBasedScalingIntervals": None}
+IN_PLACE = Settings(in_place=True)
+TWO = [app("1", "1Gi"), app("500m", name="side")]
+TWO_TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}, "side": {"cpu": "1"}}
+
+
+def policy(**of: Any) -> dict[str, Any]:
+    """A spec whose VPA has this policy for the container, all where none is named."""
+    one = {"containerName": "*", **of}
+    return {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [one]}}}}}
+
+
+def because(decision: Decision) -> str:
+    return view(decision).because
+
+
+# --- DESIGN's examples -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("replicas", "request_", "used"),
+    [(1, "1", "5"), (5, "1", "1"), (10, "500m", "500m"), (2, "4", "2500m"), (1, "5", "5")],
+)
+def test_five_cores_at_weight_50_are_three_pods_of_five_thirds_from_wherever_it_comes(
+    replicas: int, request_: str, used: str
+) -> None:
+    base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
+    seen = scene(
+        replicas,
+        [app(request_)],
+        [value("cpu", "1", used)],
+        {"app": {"cpu": used}},
+        {"trajectory": EXACT},
+        status=base,
+    )
+    assert wanted(build.decided(seen)) == (3, {CPU: 1667})
+
+
+def test_4_cpu_and_26gi_take_4_replicas_of_the_five_row_table() -> None:
+    readings = [value("cpu", "500m", "4"), value("memory", "2Gi", "26Gi")]
+    seen = scene(1, [app("500m", "2Gi")], readings, {"app": {"cpu": "4", "memory": "26Gi"}}, TABLE)
+    decision = build.decided(seen)
+    assert count(decision) == 4
+    assert requests(decision) == {
+        "cpu": 1000,
+        "memory": 6_979_322_000,
+    }  # a fourth of 26Gi, in whole kilobytes
+    assert [slot.usual_replicas for slot in view(decision).slots] == [3, 4]
+    assert because(decision) == "memory asks for 4 replicas"
+
+
+def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
+    spec = {**TABLE, "hpa": {"deploy": False}}
+    decision = build.decided(
+        scene(1, [app("500m", "2Gi")], [], {"app": {"cpu": "4", "memory": "26Gi"}}, spec)
+    )
+    assert (count(decision), requests(decision)["cpu"]) == (4, 1000)
+    assert because(decision) == "the usual demand of app memory asks for 4 replicas"
+    assert decision.weight_ppm is None
+
+
+def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
+    spec = {"hpa": {"deploy": False}, "weightBasedScalingIntervals": None}
+    decision = build.decided(scene(2, [app("1")], [], {"app": {"cpu": "4"}}, spec))
+    assert wanted(decision) == (2, {CPU: 4000})
+    assert decision.weight_ppm == 1_000_000
+    assert count(decision) == 2
+
+
+# --- containers and resources ----------------------------------------------------------------------------------------
+def test_several_containers_share_what_is_measured_of_the_pod() -> None:
+    decision = build.decided(scene(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS))
+    assert wanted(decision) == (2, {CPU: 2000, SIDE: 1000, MEMORY: 1_073_742_000})
+    assert [(slot.present, slot.present_from) for slot in view(decision).slots] == [
+        (4000, "HPA: cpu"),
+        (None, ""),
+        (2000, "HPA: cpu"),
+    ]
+
+
+def test_containers_share_what_is_measured_by_targets_of_now_not_by_requests_at_first_sight() -> None:
+    status = {"axes": {"vertical": {"base": {"app": {"cpu": "100m"}, "side": {"cpu": "1400m"}}}}}
+    one = build.decided(scene(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, status=status))
+    assert [slot.present for slot in view(one).slots if slot.key.resource == "cpu"] == [4000, 2000]
+
+
+def test_a_request_that_a_limit_range_gave_the_pods_is_the_containers_own() -> None:
+    """The template has none. It stays so while that request is near to what is wanted, and at a decision of another
+    size the template gets that."""
+    template, pods = (
+        [app(memory="1Gi")],
+        [build.pod(f"web-{index}", containers=[app("1", "1Gi")]) for index in (0, 1)],
+    )
+    for used, target, is_set in (("700m", "1", False), ("1500m", "3", True)):
+        reading = utilization("cpu", 70, 100 * int(used[:-1]) // 1000, used)
+        one = build.decided(scene(2, template, [reading], {"app": {"cpu": target}}, pods=pods))
+        assert [slot.current for slot in view(one).slots] == [1000]
+        assert ("cpu" in requests(one)) is is_set
+
+
+def test_a_metric_of_one_container_speaks_of_that_one() -> None:
+    readings = [value("cpu", "1", "1", "app"), value("cpu", "500m", "2", "side")]
+    decision = build.decided(scene(2, TWO, readings, {**TWO_TARGETS, "app": {"cpu": "1"}}))
+    assert [(slot.key, slot.present, slot.present_from) for slot in view(decision).slots] == [
+        (CPU, 2000, "HPA: cpu of app"),
+        (SIDE, 4000, "HPA: cpu of side"),
+    ]
+    assert because(decision) == "cpu of side asks for 4 replicas"
+
+
+def test_a_container_with_mode_off_keeps_its_size_and_counts_in_what_pods_serve() -> None:
+    off = policy(containerName="side", mode="Off")
+    decision = build.decided(scene(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, off))
+    assert requests(decision, "side") == {"cpu": 500}
+    assert requests(decision)["cpu"] == 2000
+    # 6000m of both containers together, and each pod has 2000m + 500m now
+    assert count(decision) == 3
+
+
+def test_a_resource_that_only_the_vpa_sees_follows_the_usual_count() -> None:
+    decision = build.decided(
+        scene(4, [app("1", "1Gi")], [value("cpu", "1", "1")], {"app": {"cpu": "1", "memory": "3Gi"}})
+    )
+    memory = view(decision).slots[1]
+    assert (memory.usual, memory.usual_from) == (12 * GIB, "VPA: 3Gi each of 4.00 pods")
+    assert memory.present is None
+    assert view(decision).slots[0].usual_from == "HPA: mean of what it measured"
+    assert requests(decision)["memory"] == 3 * GIB // 1000 * 1000 + 1000
+
+
+def test_a_resource_that_only_the_hpa_sees_takes_replicas() -> None:
+    decision = build.decided(
+        scene(2, [app("1", "1Gi")], [value("memory", "1Gi", "3Gi")], {"app": {"cpu": "1"}})
+    )
+    assert (count(decision), requests(decision)) == (6, {"cpu": 1000, "memory": GIB})
+    assert because(decision) == "memory asks for 6 replicas"
+    at_most = build.decided(
+        scene(4, [app("1", "1Gi")], [value("memory", "1Gi", "4Gi")], {"app": {"cpu": "1"}}), settings=IN_PLACE
+    )
+    assert count(at_most) == 10
+    assert because(at_most) == "memory asks for 16 replicas, and there may be no more than 10"
+
+
+def test_an_external_metric_takes_replicas_and_in_the_end_larger_pods() -> None:
+    decision = build.decided(scene(2, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
+    assert (count(decision), requests(decision)) == (6, {"cpu": 1000})
+    assert because(decision) == "External queue asks for 6 replicas"
+    beyond = build.decided(scene(10, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
+    assert wanted(beyond) == (10, {CPU: 3000})
+
+
+def test_where_cpu_is_not_governed_an_external_metric_speaks_of_memory() -> None:
+    decision = build.decided(scene(2, [app(None, "1Gi")], [external("10", "30")], {"app": {"memory": "1Gi"}}))
+    assert (count(decision), view(decision).slots[0].present) == (6, 6 * GIB)
+
+
+def test_without_a_vpa_the_hpa_takes_replicas_and_without_requests_too() -> None:
+    for container in (app("1"), app()):
+        decision = build.decided(scene(2, [container], [value("cpu", "1", "3")]))
+        assert (count(decision), view(decision).usual, view(decision).slots) == (6, None, ())
+
+
+def test_a_target_of_nothing_is_no_reason_to_stumble() -> None:
+    decision = build.decided(scene(2, [app()], [value("cpu", "1", "1")], {"app": {"cpu": "0"}}))
+    assert wanted(decision) == (2, {CPU: 0})
+
+
+def test_base_usage_is_taken_off_every_pod_and_put_back() -> None:
+    trajectory = {**EXACT, "baseResourcesPerReplica": {"cpu": {"value": "200m"}}}
+    seen = scene(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": "2"}}, {"trajectory": trajectory})
+    decision = build.decided(seen)
+    # usual: 2 x (2000m - 200m); the path's first boundaries are 1 x 800m, 2 x 1800m
+    assert view(decision).slots[0].usual == 3600
+    assert wanted(decision) == (1, {CPU: 2000})  # 1600m are used now, and a pod of 2000m has 1800m for work
+
+
+# --- overlap ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("target", "size"), [("1", 1000), ("1190m", 1000), ("1201m", 1201), ("810m", 1000), ("799m", 799)]
+)
+def test_a_size_stays_within_twice_the_overlap(target: str, size: int) -> None:
+    decision = build.decided(scene(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": target}}))
+    assert wanted(decision)[1] == {CPU: size}
+
+
+@pytest.mark.parametrize(("target", "size"), [("1090m", 1000), ("1101m", 1101), ("810m", 1000)])
+def test_where_replicas_cannot_make_up_for_it_a_small_size_stays_within_the_overlap_once(
+    target: str, size: int
+) -> None:
+    decision = build.decided(scene(2, [app("1")], [], {"app": {"cpu": target}}, {"hpa": {"deploy": False}}))
+    assert wanted(decision) == (2, {CPU: size})
+
+
+@pytest.mark.parametrize(
+    ("target", "size"), [("1050Mi", GIB), ("1150Mi", 1_205_863_000), ("900Mi", GIB), ("800Mi", 838_861_000)]
+)
+def test_memory_that_is_too_small_stays_within_the_overlap_once(target: str, size: int) -> None:
+    spec = {"hpa": {"deploy": False}}
+    decision = build.decided(scene(2, [app(None, "1Gi")], [], {"app": {"memory": target}}, spec))
+    assert wanted(decision) == (2, {MEMORY: size})
+
+
+def test_replicas_make_up_for_a_size_that_is_left_alone() -> None:
+    base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
+    readings = [value("cpu", "1", "2200m")]
+    decision = build.decided(scene(2, [app("1250m")], readings, {"app": {"cpu": "2200m"}}, status=base))
+    assert view(decision).slots[0].usual == 4400  # for which the path has 3 x 1467m
+    assert wanted(decision) == (4, {CPU: 1250})
+
+
+def test_replicas_stay_inside_the_overlap_and_inside_the_tolerance() -> None:
+    def needed(used: str, replicas: int = 5, **spec: Any) -> int:
+        return count(
+            build.decided(scene(replicas, [app("1")], [value("cpu", "1", used)], {"app": {"cpu": "1"}}, spec))
+        )
+
+    flat: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+    assert [needed(used, **flat) for used in ("700m", "730m", "1", "1090m", "1110m")] == [4, 5, 5, 5, 6]
+    assert (
+        because(build.decided(scene(5, [app("1")], [value("cpu", "1", "730m")], {"app": {"cpu": "1"}}, flat)))
+        == "cpu asks for 4 replicas, which is inside the overlap"
+    )
+
+
+def test_weight_0_leaves_the_size_alone() -> None:
+    flat: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+    for target in ("10m", "1", "3"):
+        decision = build.decided(
+            scene(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": target}}, flat)
+        )
+        assert wanted(decision) == (2, {CPU: 1000})
+
+
+# --- ends ------------------------------------------------------------------------------------------------------------
+def test_what_cannot_be_served_is_saturated_and_said() -> None:
+    most = policy(maxAllowed={"cpu": "2"})
+    seen = scene(10, [app("2")], [value("cpu", "1", "3")], {"app": {"cpu": "3"}}, most)
+    decision = build.decided(seen)
+    assert view(decision).wanted.saturated == (CPU,)
+    assert because(decision) == "cpu asks for 30 replicas, and there may be no more than 10"
+    ready = decision.status.conditions[0]
+    assert (ready.type, ready.status, ready.reason) == ("Ready", "True", "Saturated")
+    assert ready.message == (
+        "app cpu: about 60 needed, and 10 replicas (maxReplicas) of 2 (the largest size allowed) serve 20"
+    )
+    assert [event.reason for event in decision.events] == ["Saturated"]
+
+
+def test_an_end_that_only_usual_demand_goes_beyond_is_no_news_without_a_present_one() -> None:
+    spec = {**policy(maxAllowed={"cpu": "2"}), "hpa": {"deploy": False}}
+    decision = build.decided(scene(3, [app("2")], [], {"app": {"cpu": "3"}}, spec))
+    assert decision.status.conditions[0].message.startswith(
+        "app cpu: about 9 needed, and 3 replicas (as many as there are) of 2 (the largest size allowed) serve 6"
+    )
+
+
+def test_min_replicas_is_the_least() -> None:
+    spec = {"hpa": {"template": {"spec": {"minReplicas": 3}}}}
+    decision = build.decided(scene(5, [app("1")], [value("cpu", "1", "100m")], {"app": {"cpu": "1"}}, spec))
+    assert count(decision) == 3
+    assert because(decision) == "cpu asks for 1 replicas, and there may be no fewer than 3"
+
+
+def test_utilization_of_pods_that_have_another_size_than_the_template() -> None:
+    old = [build.pod(f"web-{index}", containers=[app("500m")]) for index in range(4)]
+    seen = scene(4, [app("1")], [utilization("cpu", 50, 100, None)], {"app": {"cpu": "1"}}, pods=old)
+    assert view(build.decided(seen)).slots[0].present == 4000

@@ -1,0 +1,465 @@
+"""The local copy: an Hvpa's own objects, and whom a change wakes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hvpa.api.objects.read_models import LabelSelectorRequirement, Meta, Pod, Selector
+from hvpa.core.model import OtherHvpa
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.reconcile.ports import Key
+
+CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
+NS = "shop"
+
+
+class World:
+    """A local copy, and the keys that it wants looked at."""
+
+    def __init__(self) -> None:
+        self.woken: list[str] = []
+        self.later: list[str] = []
+        self.local = LocalCluster(
+            (ALL_NAMESPACES,),
+            lambda key: self.woken.append(key.name),
+            lambda key: self.later.append(key.name),
+        )
+        self._version = 0
+
+    def put(self, resource: Resource[Any], name: str, own: bool | None = None, **parts: Any) -> list[str]:
+        """Have the watch (or an answer to our own write: `own` tells whether a quiet one) bring an object; the names
+        that this wakes."""
+        self._version += 1
+        metadata = {
+            "name": name,
+            "namespace": NS,
+            "uid": f"uid-{name}",
+            "resourceVersion": str(self._version),
+            **parts.pop("metadata", {}),
+        }
+        obj = resource.decode(msgspec.json.encode({"metadata": metadata, **parts}))
+        self.woken.clear()
+        store = self.local.store(resource)
+        if own is None:
+            store.put(obj)
+        else:
+            store.put_own(obj, quiet=own)
+        return sorted(self.woken)
+
+    def delete(self, resource: Resource[Any], name: str) -> list[str]:
+        self.woken.clear()
+        self.local.store(resource).delete(Key(NS, name))
+        return sorted(self.woken)
+
+    def hvpa(
+        self, name: str, target: str = "web", kind: str = "Deployment", own: bool | None = None, **parts: Any
+    ) -> list[str]:
+        spec = {"targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": target}, **parts.pop("spec", {})}
+        return self.put(HVPAS, name, own, spec=spec, **parts)
+
+    def workload(
+        self, name: str = "web", replicas: int = 1, own: bool | None = None, **labels: str
+    ) -> list[str]:
+        spec = {"replicas": replicas, "selector": {"matchLabels": labels or {"app": name}}}
+        return self.put(DEPLOYMENTS, name, own, spec=spec)
+
+    def pod(self, name: str, phase: str = "Running", **labels: str) -> list[str]:
+        return self.put(PODS, name, metadata={"labels": labels}, status={"phase": phase})
+
+    def objects_of(self, resource: Resource[Any]) -> list[Any]:
+        store = self.local.store(resource)
+        return [store.get(key) for key in store]
+
+    def seen(self, name: str) -> Any:
+        found = self.local.objects(Key(NS, name))
+        assert found is not None
+        return found
+
+
+def names(objects: Any) -> list[str]:
+    return sorted(one.metadata.name for one in objects)
+
+
+def hpa_for(kind: str, name: str) -> dict[str, Any]:
+    return {"spec": {"scaleTargetRef": {"kind": kind, "name": name, "apiVersion": "x"}}}
+
+
+def test_an_hvpa_s_own_objects_are_found() -> None:
+    world = World()
+    world.hvpa("h", spec={"hpa": {"name": "named"}})
+    world.workload()
+    world.put(HPAS, "named", **hpa_for("Other", "x"))
+    world.put(HPAS, "for-us", **hpa_for("Hvpa", "h"))
+    world.put(HPAS, "foreign", **hpa_for("Deployment", "web"))
+    owner = {"kind": "Hvpa", "name": "h", "uid": "uid-h"}
+    world.put(HPAS, "owned", metadata={"ownerReferences": [{**owner, "controller": True}]})
+    world.put(HPAS, "only-mentions-us", metadata={"ownerReferences": [owner]})
+    world.put(HPAS, "h", **hpa_for("Deployment", "else"))
+    world.put(HPAS, "unrelated", **hpa_for("Deployment", "else"))
+    world.put(VPAS, "v", spec={"targetRef": {"kind": "Deployment", "name": "web"}})
+    world.put(VPAS, "w", spec={"targetRef": {"kind": "StatefulSet", "name": "web"}})
+    world.pod("web-1", app="web")
+    world.pod("else-1", app="else")
+    seen = world.seen("h")
+    assert seen.workload is not None
+    assert seen.workload.kind == "Deployment"
+    assert names(seen.hpas) == ["for-us", "foreign", "h", "named", "owned"]
+    assert names(seen.vpas) == ["v"]
+    assert names(seen.pods) == ["web-1"]
+    assert world.local.objects(Key(NS, "nobody")) is None
+
+
+def test_an_hvpa_is_parsed_once_and_of_its_next_version_what_has_changed() -> None:
+    world = World()
+    world.hvpa("h", status={"replicas": 1})
+    first = world.seen("h").hvpa
+    assert world.seen("h").hvpa is first
+    world.hvpa("h", status={"replicas": 1}, metadata={"labels": {"a": "b"}})
+    labelled = world.seen("h").hvpa
+    assert labelled.metadata.labels == {"a": "b"}
+    assert labelled.spec is first.spec
+    assert labelled.status is first.status
+    world.hvpa("h", status={"replicas": 2, "hpaWeight": "?"}, metadata={"labels": {"a": "b"}})
+    told = world.seen("h").hvpa
+    assert (told.spec, told.status.replicas, told.unreadable_status) == (first.spec, 2, ("hpaWeight",))
+    assert told.spec is first.spec
+    world.hvpa("h", status={"replicas": 2}, spec={"replicas": 5})
+    assert world.seen("h").hvpa.spec != first.spec
+    assert world.seen("h").hvpa.status.replicas == 2
+    last = world.seen("h").hvpa
+    kept = sys.getrefcount(last)
+    world.delete(HVPAS, "h")
+    assert sys.getrefcount(last) == kept - 1, "what is gone is forgotten"
+
+
+def test_equal_sets_of_fields_are_kept_once_and_a_copy_has_its_own() -> None:
+    world = World()
+    condition = {"type": "Ready", "status": "True"}
+    world.hvpa("h", status={"replicas": 1, "conditions": [condition, {**condition, "type": "Paused"}]})
+    status = world.seen("h").hvpa.status
+    one, other = status.conditions
+    assert one.model_fields_set is other.model_fields_set
+    changed = one.model_copy(update={"reason": "Because"})
+    assert changed.model_fields_set == {"type", "status", "reason"}
+    assert other.model_fields_set == {"type", "status"}
+
+
+def test_the_same_pods_are_the_same_tuple() -> None:
+    world = World()
+    world.hvpa("h")
+    world.workload()
+    world.pod("web-1", app="web")
+    pods = world.seen("h").pods
+    world.pod("else-1", app="else")
+    world.workload(replicas=2)
+    assert world.seen("h").pods is pods
+    world.pod("web-1", "Pending", app="web")
+    assert [one.status.phase for one in world.seen("h").pods] == ["Pending"]
+    world.pod("web-1", "Failed", app="else")
+    assert world.seen("h").pods == ()
+    world.workload("web", app="else")
+    assert names(world.seen("h").pods) == ["else-1", "web-1"]
+    world.delete(DEPLOYMENTS, "web")
+    assert world.seen("h").pods == ()
+    world.workload()
+    assert world.seen("h").pods == ()
+    world.hvpa("h", target="other")
+    world.pod("web-2", app="web")
+    world.hvpa("h")
+    assert names(world.seen("h").pods) == ["web-2"]
+
+
+def test_a_missing_or_unsupported_target_is_no_workload() -> None:
+    world = World()
+    world.hvpa("h", target="nobody")
+    world.hvpa("d", kind="DaemonSet")
+    assert world.seen("h").workload is None
+    assert world.seen("d").workload is None
+
+
+def test_rivals_see_each_other_come_and_go() -> None:
+    world = World()
+    assert world.hvpa("one") == ["one"]
+    assert world.hvpa("two") == ["one", "two"]
+    assert [one.name for one in world.seen("one").others] == ["two"]
+    assert [one.name for one in world.seen("two").others] == ["one"]
+    assert world.hvpa("two", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}) == ["one", "two"]
+    assert world.seen("one").others == ()
+    assert world.hvpa("three") == ["one", "three"]  # two has no say any more
+    assert world.hvpa("three", target="other") == ["one", "three"]
+    assert world.seen("three").others == ()
+    assert world.delete(HVPAS, "two") == ["two"]  # of which the other one has known since it began to go
+
+
+def looking(world: World, name: str, **spec: Any) -> list[str]:
+    return world.hvpa(name, spec={"mode": "Recommend", **spec})
+
+
+def test_those_that_look_see_what_the_others_of_their_target_have() -> None:
+    world = World()
+    world.workload()
+    assert looking(world, "b", hpa={"deploy": True}) == ["b"]
+    assert world.hvpa("a", spec={"vpa": {"deploy": True}}) == ["a", "b"]
+    assert world.seen("a").others == (OtherHvpa("b", False, True),)
+    assert world.seen("b").others == (OtherHvpa("a", True, False, True),)
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "a")) == ["a", "b"]
+    assert names(world.seen("b").hpas) == ["x"]
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "b")) == ["a", "b"]
+    assert names(world.seen("a").hpas) == ["x"]
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "nobody")) == ["a", "b"]
+    assert world.put(VPAS, "v", spec={"targetRef": {"kind": "Deployment", "name": "web"}}) == ["a", "b"]
+    assert world.workload(replicas=3) == ["a", "b"]
+    assert world.hvpa("a", spec={"vpa": {"deploy": True}, "replicas": 3}) == ["a"], (
+        "its HPA's count is no news"
+    )
+    assert world.hvpa("a", spec={"mode": "Paused"}) == ["a", "b"]
+    assert world.seen("b").others == (OtherHvpa("a", False),)
+
+
+def test_those_that_look_go_on_where_several_would_scale_and_none_does() -> None:
+    world = World()
+    world.workload()
+    looking(world, "looks")
+    world.hvpa("one")
+    assert world.hvpa("two") == ["looks", "one", "two"]
+    assert world.workload(replicas=2) == ["looks"]
+    assert world.delete(HVPAS, "two") == ["looks", "one", "two"]
+    assert world.workload(replicas=3) == ["looks", "one"]
+
+
+def test_a_workload_wakes_the_hvpas_that_target_it_when_it_matters() -> None:
+    world = World()
+    world.hvpa("h")
+    assert world.workload() == ["h"]
+    assert world.workload() == []
+    assert world.workload(replicas=2) == ["h"]
+    assert world.workload("else") == []
+    assert world.put(STATEFULSETS, "web", spec={}) == []
+    assert world.delete(DEPLOYMENTS, "web") == ["h"]
+    assert world.seen("h").workload is None
+
+
+def test_an_hvpa_s_status_wakes_it_unless_it_is_our_own_write() -> None:
+    world = World()
+    world.hvpa("h")
+    assert world.hvpa("h") == []
+    assert world.hvpa("h", status={"replicas": 1}) == ["h"]
+    assert world.hvpa("h", own=True, status={"replicas": 2}) == []
+    world.local.begin_status_write(Key(NS, "h"))
+    assert world.hvpa("h", status={"replicas": 3}) == []
+    assert world.hvpa("h", spec={"replicas": 5}, status={"replicas": 3}) == ["h"]  # the mailbox
+    world.local.end_status_write(Key(NS, "h"), world.local.hvpas.get(Key(NS, "h")))
+    assert world.hvpa("h", spec={"replicas": 5}, status={"replicas": 4}) == ["h"]
+
+
+def test_recommenders_wake_those_that_they_are_about() -> None:
+    world = World()
+    world.hvpa("h", spec={"vpa": {"name": "named"}})
+    world.workload()
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "h")) == ["h"]
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "h")) == []
+    assert world.put(HPAS, "x", **hpa_for("Hvpa", "h"), status={"desiredReplicas": 2}) == ["h"]
+    assert world.put(HPAS, "x", **hpa_for("Deployment", "web")) == ["h"]
+    assert world.put(HPAS, "x", **hpa_for("Deployment", "else")) == ["h"]  # it let go of us
+    assert world.put(HPAS, "x", **hpa_for("Deployment", "third")) == []
+    assert world.put(VPAS, "named", spec={"targetRef": {"kind": "Deployment", "name": "else"}}) == ["h"]
+    assert world.put(VPAS, "h", spec={"targetRef": {"kind": "Deployment", "name": "else"}}) == ["h"]
+    assert world.delete(VPAS, "named") == ["h"]
+
+
+def test_a_recommendation_s_bounds_wake_nobody() -> None:
+    world = World()
+    world.hvpa("h")
+
+    def vpa(**recommended: Any) -> list[str]:
+        one = {"containerName": "app", **recommended}
+        return world.put(
+            VPAS,
+            "v",
+            spec={"targetRef": {"kind": "Deployment", "name": "web"}},
+            status={"recommendation": {"containerRecommendations": [one]}},
+        )
+
+    assert vpa(target={"cpu": "1"}) == ["h"]
+    assert vpa(target={"cpu": "1"}, upperBound={"cpu": "2"}) == []
+    assert vpa(target={"cpu": "2"}, upperBound={"cpu": "2"}) == ["h"]
+
+
+def test_what_we_did_to_a_workload_ourselves_is_looked_at_later() -> None:
+    world = World()
+    world.hvpa("h")
+    world.workload()
+    assert world.workload(replicas=2, own=True) == []
+    assert world.later == ["h"]
+    assert world.workload(replicas=3) == ["h"]
+    assert world.later == ["h"]
+
+
+def test_pods_wake_their_workload_s_hvpa_only_when_something_relevant_changed() -> None:
+    world = World()
+    world.hvpa("h")
+    world.workload()
+    assert world.pod("p", phase="Pending", app="web") == []
+    assert world.pod("p", app="web") == ["h"]
+    assert world.pod("p", app="web") == []
+    assert world.pod("p", phase="Failed", app="web") == ["h"]
+    assert world.pod("p", phase="Failed", app="else") == ["h"]
+    assert names(world.seen("h").pods) == []
+    assert world.pod("p", phase="Failed", app="web") == ["h"]
+    assert world.delete(PODS, "p") == ["h"]
+    assert world.pod("q", app="else") == []
+
+
+def test_pods_that_came_before_their_workload_and_hvpa_count() -> None:
+    world = World()
+    world.pod("p", app="web")
+    world.workload()
+    world.hvpa("h")
+    assert names(world.seen("h").pods) == ["p"]
+    assert world.pod("p", phase="Failed", app="web") == ["h"]
+    world.workload("web", 1, tier="x")  # another selector
+    assert names(world.seen("h").pods) == []
+    assert world.pod("p", phase="Running", app="web") == []
+
+
+def test_when_vpas_become_known_every_hvpa_is_looked_at() -> None:
+    world = World()
+    world.hvpa("a", "x")
+    world.hvpa("b", "y")
+    world.woken.clear()
+    world.local.set_vpa_served(True)
+    assert world.woken == []
+    world.local.set_vpa_served(False)
+    assert sorted(world.woken) == ["a", "b"]
+    assert not world.seen("a").vpa_served
+
+
+def test_an_hvpa_whose_spec_is_nonsense_is_still_held() -> None:
+    world = World()
+    world.put(HVPAS, "bad", spec={"targetRef": 5, "hpa": "x"})
+    seen = world.seen("bad")
+    assert seen.hvpa.spec is None
+    assert seen.others == ()
+
+
+def test_big_manifests_in_annotations_are_not_kept() -> None:
+    world = World()
+    annotations = {
+        "kubectl.kubernetes.io/last-applied-configuration": "x" * 1000,
+        "hvpa.autoscaling.k8s.io/last-applied": "{}",
+        "other": "y",
+    }
+    world.put(DEPLOYMENTS, "web", metadata={"annotations": annotations})
+    world.put(HPAS, "h", metadata={"annotations": annotations})
+    world.put(PODS, "p", metadata={"annotations": annotations})
+    kept = [
+        next(iter(world.objects_of(resource))).metadata.annotations for resource in (DEPLOYMENTS, HPAS, PODS)
+    ]
+    assert [sorted(one) for one in kept] == [
+        ["hvpa.autoscaling.k8s.io/last-applied"],
+        ["hvpa.autoscaling.k8s.io/last-applied", "other"],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "labels", "matches"),
+    [
+        ("In", ["a", "b"], {"k": "a"}, True),
+        ("In", ["a", "b"], {"k": "c"}, False),
+        ("In", ["a"], {}, False),
+        ("NotIn", ["a"], {"k": "b"}, True),
+        ("NotIn", ["a"], {}, True),
+        ("NotIn", ["a"], {"k": "a"}, False),
+        ("Exists", None, {"k": ""}, True),
+        ("Exists", None, {}, False),
+        ("DoesNotExist", None, {}, True),
+        ("DoesNotExist", None, {"k": "a"}, False),
+        ("Unheard", None, {"k": "a"}, False),
+    ],
+)
+def test_selector_expressions(
+    operator: str, values: list[str] | None, labels: dict[str, str], matches: bool
+) -> None:
+    allowed = None if values is None else frozenset(values)
+    selector = Selector(match_expressions=[LabelSelectorRequirement("k", operator, allowed)])
+    assert selects(selector, labels) is matches
+
+
+def test_an_empty_selector_matches_nothing() -> None:
+    assert not selects(Selector(), {"a": "b"})
+
+
+KEYS = st.sampled_from(["app", "tier", "pod-template-hash"])
+LABELS = st.dictionaries(KEYS, st.sampled_from(["1", "2"]), max_size=3)
+EXPRESSIONS = st.lists(
+    st.builds(
+        LabelSelectorRequirement,
+        KEYS,
+        st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+        st.lists(st.sampled_from(["1", "2"]), min_size=1, max_size=2),
+    ),
+    max_size=2,
+)
+SELECTORS = st.builds(Selector, LABELS, EXPRESSIONS)
+
+
+@CALM
+@given(st.lists(st.tuples(st.integers(0, 4), LABELS), max_size=12), SELECTORS)
+def test_the_indexes_find_exactly_what_the_selector_matches(
+    puts: list[tuple[int, dict[str, str]]], selector: Selector
+) -> None:
+    index, owners = PodIndex(), SelectorIndex[str]()
+    owners.put("w", NS, selector)
+    pods: dict[str, Pod] = {}
+    for number, labels in puts:
+        name = str(number)
+        if name in pods:
+            index.remove(pods.pop(name))
+        if labels or number % 2:
+            pods[name] = Pod(metadata=Meta(name=name, namespace=NS, labels=labels))
+            index.put(pods[name])
+    expected = sorted(name for name, pod in pods.items() if selects(selector, pod.metadata.labels))
+    assert names(index.select(NS, selector)) == expected
+    assert names(index.select("elsewhere", selector)) == []
+    owning = sorted(name for name, pod in pods.items() if list(owners.owners(NS, pod.metadata.labels)))
+    assert owning == expected
+    for pod in pods.values():
+        index.remove(pod)
+    assert not index._groups
+    assert not index._by_pair
+    assert not index._by_namespace
+    owners.remove("w")
+    assert not owners._by_pair
+    assert not owners._unanchored
+
+
+@pytest.mark.parametrize("resource", [HVPAS, DEPLOYMENTS, HPAS, VPAS], ids=lambda one: one.kind)
+def test_the_hvpa_that_changed_last_with_all_that_it_depends_on_is_the_first(resource: Resource[Any]) -> None:
+    world = World()
+    names = [f"app-{number}" for number in range(5)]
+    for name in names:
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        for kind in (DEPLOYMENTS, HPAS, VPAS):
+            world.put(kind, name)
+        world.put(HVPAS, name, spec={"targetRef": reference})
+    keys = [Key(NS, name) for name in names]
+    assert world.local.changed_last(keys) == keys[::-1]
+    world.put(resource, "app-2")
+    assert world.local.changed_last(keys)[0] == keys[2]
+
+
+def test_versions_that_are_no_numbers_and_what_is_gone_give_no_order() -> None:
+    world = World()
+    world.put(HVPAS, "web", metadata={"resourceVersion": "x"})
+    keys = [Key(NS, "web"), Key(NS, "gone")]
+    assert world.local.changed_last(keys) == keys

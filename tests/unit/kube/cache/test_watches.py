@@ -1,0 +1,85 @@
+"""What all watches together report: to /readyz, and to the metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import re
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.cache.watches import Watches
+from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
+
+pytestmark = pytest.mark.asyncio
+NOW = dt.datetime(2026, 11, 22, 15, 0, 0, 7, tzinfo=dt.UTC)
+
+
+class Clock:
+    """Stands still."""
+
+    def now(self) -> dt.datetime:
+        return NOW
+
+
+class Telemetry:
+    """Takes no notice."""
+
+    def watch_restarted(self, plural: str, reason: str) -> None:
+        pass
+
+    def bad_object(self, plural: str) -> None:
+        pass
+
+
+async def test_what_is_missing_is_reported_by_resource_and_vpas_need_not_be_served(tmp_path: Path) -> None:
+    server = FakeServer()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith(("/verticalpodautoscalers", "/statefulsets")):
+            return status(404, "NotFound")
+        if request.path.endswith("/pods"):
+            return status(403, "Forbidden", 'User "somebody" cannot list resource "pods"')
+        return await Stream().respond(request) if "watch" in request.query else listing([], "1")
+
+    server.handler = answer
+    async with server.running(), server.transport(tmp_path) as transport:
+        local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        watches = Watches(transport, local, (ALL_NAMESPACES,), Telemetry(), Clock())
+        assert len(watches.problems()) == len(watches.reflectors)
+        assert set(watches.last_success().values()) == {0.0}
+        task = asyncio.create_task(watches.run())
+        try:
+            await until(lambda: len(watches.problems()) == 2 and len(watches.last_success()) == 5)
+            assert watches.problems() == [
+                "statefulsets: not served by the cluster",
+                "pods: not listed yet: 403 Forbidden",
+            ]
+            found = watches.last_success()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    assert "verticalpodautoscalers" not in found
+    assert found["pods"] == found["statefulsets"] == 0.0
+    assert all(0 < NOW.timestamp() - found[one] < 600 for one in ("hvpas", "deployments"))
+
+
+async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(tmp_path: Path) -> None:
+    server = FakeServer()
+    async with server.transport(tmp_path) as transport:
+        local = LocalCluster(("one", "two"), lambda key: None)
+        watches = Watches(transport, local, ("one", "two"), Telemetry(), Clock())
+        for one in watches.reflectors:
+            one.state = "synced"
+            one.freshness._stale_after = 0.0  # at once
+            one.freshness.succeeded()
+        assert watches.problems() == []
+        watches.reflectors[-1].freshness.failed(Exception("10.0.0.1"))
+        (problem,) = watches.problems()
+        assert re.fullmatch(
+            r"pods: out of date since 2026-11-22T1\d:\d\d:\d\dZ: no answer that can be used", problem
+        )

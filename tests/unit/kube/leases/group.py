@@ -1,0 +1,146 @@
+"""Members of a group that shares the work, as processes in virtual time: they join, write, leave, crash."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.leases.assignment import Names, winner
+from hvpa.kube.leases.election import Candidate, LeaseTimes
+from hvpa.kube.leases.shard_manager import ShardKeeper
+from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, play
+
+SHARDS = 12
+TIMES = LeaseTimes()
+BEAT = 0.1
+"""Seconds between two looks at who may write."""
+
+
+class Member:
+    """One process: its keeper, its connection, and writes that take their time."""
+
+    def __init__(self, world: World, number: int, shards: int) -> None:
+        self.identity = f"host_{number}"
+        self.line = Line(world.server, world.rng)
+        self.names = Names("hvpa", shards)
+        candidate = Candidate("ns", "hvpa", self.identity, TIMES)
+        monotonic = asyncio.get_running_loop().time
+        transport = cast(Transport, self.line)
+        self.keeper = ShardKeeper(transport, VirtualClock(), candidate, shards, monotonic)
+        self.gains: list[frozenset[int]] = []
+        self.losses: list[frozenset[int]] = []
+        self.writing: dict[int, float] = {}
+        """Shards with a write under way, and when that ends."""
+        self.stopping = False
+        self._rng = world.rng
+        self._longest = world.longest_write
+        self.task = asyncio.create_task(self.keeper.run(self))
+
+    def gained(self, shards: frozenset[int]) -> None:
+        assert all(self.keeper.serves(shard) for shard in shards)
+        self.gains.append(shards)
+
+    def given_up(self, shards: frozenset[int]) -> None:
+        assert not any(self.keeper.serves(shard) for shard in shards)
+        self.losses.append(shards)
+
+    def is_busy(self, shard: int) -> bool:
+        return self.writing.get(shard, 0.0) > now()
+
+    def work(self) -> None:
+        """Begin writes where that is allowed."""
+        if self.stopping:
+            return
+        for shard in range(self.names.shards):
+            begins = self.keeper.serves(shard) and self.keeper.may_write(shard) and not self.is_busy(shard)
+            if begins and self._rng.random() < 0.3:
+                self.writing[shard] = now() + self._rng.uniform(0, self._longest)
+
+    def touches(self) -> set[int]:
+        """Shards that it may write to, or is writing to."""
+        numbers = range(self.names.shards)
+        return {shard for shard in numbers if self.keeper.may_write(shard) or self.is_busy(shard)}
+
+    async def stop(self) -> None:
+        """As at SIGTERM."""
+        self.stopping = True
+        self.keeper.close()
+        while any(self.is_busy(shard) for shard in range(self.names.shards)):
+            await asyncio.sleep(BEAT)
+        await end(self.task)
+        await self.keeper.leave()
+
+    async def crash(self) -> None:
+        """As at SIGKILL."""
+        self.line.cut = True
+        await end(self.task)
+
+
+class World:
+    def __init__(self, seed: int = 0, longest_write: float = TIMES.duration - TIMES.renew) -> None:
+        self.server = LeaseServer()
+        self.rng = random.Random(seed)
+        self.longest_write = longest_write
+        self.members: list[Member] = []
+        self._number = 0
+
+    def join(self, shards: int = SHARDS) -> Member:
+        self._number += 1
+        member = Member(self, self._number, shards)
+        self.members.append(member)
+        return member
+
+    @property
+    def alive(self) -> list[Member]:
+        return [one for one in self.members if not one.task.done()]
+
+    async def pass_by(self, seconds: float) -> None:
+        """Let time go by, and see that each shard is touched by one member at most, all of one number of shards."""
+        end = now() + seconds
+        while now() < end:
+            await asyncio.sleep(BEAT)
+            for one in self.alive:
+                one.work()
+            self.check()
+
+    def check(self) -> None:
+        touched = [(one.names.shards, shard) for one in self.members for shard in one.touches()]
+        assert len(touched) == len(set(touched))
+        assert len({shards for shards, _ in touched}) <= 1
+
+    def is_settled(self) -> bool:
+        """Whether every shard is with its winner, among those who run."""
+        alive = {one.identity: one for one in self.alive}
+        return all(
+            alive[cast(str, winner(shard, alive.keys()))].keeper.serves(shard) for shard in range(SHARDS)
+        )
+
+    async def settled(self, within: float) -> float:
+        """Wait until it is; how long it took (seconds)."""
+        began = now()
+        while not self.is_settled():
+            assert now() - began < within
+            await self.pass_by(BEAT)
+        return now() - began
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def story(tell: Callable[[World], Coroutine[Any, Any, None]], seed: int = 0) -> None:
+    async def told() -> None:
+        world = World(seed)
+        await tell(world)
+        for one in world.alive:
+            await end(one.task)
+
+    play(told())

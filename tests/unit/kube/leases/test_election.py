@@ -1,0 +1,268 @@
+"""Leader election against a Lease that is kept by a fake server, over HTTP.
+
+`test_election_times.py` has what happens over minutes."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from hvpa.kube.client.errors import Unreachable
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.leases.election import Candidate, LeaderElector, LeaseTimes
+from hvpa.kube.leases.lease import LeaseApi
+from tests.unit.kube.fake_server import LONG, FakeServer, Handler, status, until
+
+pytestmark = pytest.mark.asyncio
+PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+QUICK = LeaseTimes(duration=0.3, renew=0.2, retry=0.02)
+PATIENT = LeaseTimes(duration=3000, renew=2000, retry=0.02)
+"""For what must not be lost, however busy the machine is."""
+
+
+class FakeClock:
+    def now(self) -> dt.datetime:
+        return dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+
+
+class Seconds:
+    """A monotonic clock that stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Leases:
+    """The server's side: one Lease, with optimistic locking."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.version = 0
+        self.down = False
+        self.deaf_to: str | None = None
+        """A candidate whose writes don't get through."""
+        self.server = FakeServer()
+        self.server.handler = self._handle
+
+    def holder(self) -> str | None:
+        return None if self.lease is None else self.lease["spec"].get("holderIdentity")
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        body = self.server.bodies[-1]
+        if self.down or (body is not None and body["spec"]["holderIdentity"] == self.deaf_to):
+            return status(500, "InternalError", "etcd is away")
+        match request.method:
+            case "GET" if self.lease is None:
+                return status(404, "NotFound")
+            case "POST" if self.lease is not None:
+                return status(409, "AlreadyExists")
+            case "PUT" if self.lease is None or body["metadata"]["resourceVersion"] != str(self.version):
+                return status(409, "Conflict")
+            case "POST" | "PUT":
+                self.store(body)
+        return web.json_response(self.lease)
+
+    def looks(self) -> int:
+        """How often somebody has read the lease; its holder renews it without."""
+        return sum(method == "GET" for method, *_ in self.server.requests)
+
+    def store(self, lease: dict[str, Any]) -> None:
+        self.version += 1
+        self.lease = {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(self.version)}}
+
+    @asynccontextmanager
+    async def running(self, folder: Path) -> AsyncIterator[Transport]:
+        async with self.server.running(), self.server.transport(folder) as transport:
+            yield transport
+
+
+def elector(transport: Transport, identity: str, times: LeaseTimes = PATIENT) -> LeaderElector:
+    return LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", identity, times))
+
+
+async def test_dead_connections_do_not_cost_the_lease_while_new_ones_get_through(tmp_path: Path) -> None:
+    """All connections that are kept are dead at once, as when a load balancer forgets them: many, should the lease's
+    transport have had other requests too."""
+    leases, many = Leases(), 16
+
+    async def together(request: web.Request) -> web.StreamResponse:
+        await until(lambda: len(leases.server.requests) >= many)
+        return web.Response(body=b"{}")
+
+    async with leases.running(tmp_path) as transport:
+        leases.server.handler = together
+        await asyncio.gather(*(transport.request("GET", "/") for _ in range(many)))
+        assert leases.server.connections() == many
+        leases.server.handler = leases._handle
+        one = elector(transport, "one", LeaseTimes(duration=12.0, renew=8.0, retry=0.2))
+        await one.acquire()
+        keeping = asyncio.create_task(one.keep())
+        leases.server.lose_connections()
+        known = leases.version
+        await until(lambda: leases.version > known or keeping.done())
+        assert one.holds()
+        assert not keeping.done()
+        keeping.cancel()
+
+
+async def test_the_first_gets_the_lease_and_gives_it_back(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        assert not one.holds()
+        await one.acquire()
+        assert one.holds()
+        assert leases.lease is not None
+        assert leases.lease["spec"] == {
+            "holderIdentity": "one",
+            "leaseDurationSeconds": 3000,
+            "acquireTime": "2026-11-21T00:00:00.000000Z",
+            "renewTime": "2026-11-21T00:00:00.000000Z",
+            "leaseTransitions": 0,
+        }
+        await one.release()
+        assert not one.holds()
+        assert leases.holder() == ""
+
+
+async def test_the_second_waits_until_the_lease_was_not_renewed_for_its_duration(tmp_path: Path) -> None:
+    leases, seconds = Leases(), Seconds()
+    times = LeaseTimes(duration=300, renew=200, retry=0.02)
+    async with leases.running(tmp_path) as transport:
+        one, two = (
+            LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", name, times), seconds)
+            for name in ("one", "two")
+        )
+        await one.acquire()
+        keeping = asyncio.create_task(one.keep())
+        waiting = asyncio.create_task(two.acquire())
+
+        async def pass_by(more: float) -> None:
+            """Twice each: what was under way when the clock was moved, and what was sent after that."""
+            seconds.now += more
+            looks, version = leases.looks(), leases.version
+            await until(lambda: leases.looks() > looks + 1)
+            await until(lambda: leases.version > version + 1 or leases.deaf_to == "one")
+
+        for _ in range(5):
+            await pass_by(100)
+        assert not waiting.done()
+        assert one.holds()
+        leases.deaf_to = "one"
+        await pass_by(0)
+        await pass_by(299)
+        assert not waiting.done()
+        assert not one.holds()
+        seconds.now += 2
+        async with asyncio.timeout(LONG):
+            await waiting
+            await keeping
+        assert leases.holder() == "two"
+        assert leases.lease is not None
+        assert leases.lease["spec"]["leaseTransitions"] == 1
+
+
+async def test_a_lease_that_was_given_back_is_taken_at_once(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one, two = elector(transport, "one"), elector(transport, "two")
+        await one.acquire()
+        looks = leases.looks()
+        waiting = asyncio.create_task(two.acquire())
+        await until(lambda: leases.looks() > looks + 1)
+        assert not waiting.done()
+        await one.release()
+        async with asyncio.timeout(LONG):
+            await waiting
+
+
+async def test_a_holder_that_cannot_renew_loses_the_lease(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one", QUICK)
+        await one.acquire()
+        leases.down = True
+        async with asyncio.timeout(LONG):
+            await one.keep()
+        assert not one.holds()
+
+
+async def test_short_trouble_does_not_cost_the_lease(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        await one.acquire()
+        leases.down = True
+        keeping = asyncio.create_task(one.keep())
+        asked = len(leases.server.requests)
+        await until(lambda: len(leases.server.requests) > asked + 2)
+        leases.down = False
+        assert leases.lease is not None
+        leases.store(leases.lease)  # somebody touched it (kubectl annotate): a conflict, and it is still ours
+        version = leases.version
+        await until(lambda: leases.version > version + 1)
+        assert one.holds()
+        assert not keeping.done()
+        keeping.cancel()
+
+
+async def test_a_lease_that_somebody_else_took_is_lost(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        await one.acquire()
+        assert leases.lease is not None
+        leases.store({**leases.lease, "spec": {**leases.lease["spec"], "holderIdentity": "two"}})
+        async with asyncio.timeout(LONG):
+            await one.keep()
+        assert not one.holds()
+        await one.release()
+        assert leases.holder() == "two"
+
+
+async def test_a_process_that_was_stopped_for_too_long_may_not_write(tmp_path: Path) -> None:
+    leases = Leases()
+    now = 100.0
+    async with leases.running(tmp_path) as transport:
+        one = LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", "one"), lambda: now)
+        await one.acquire()
+        now = 109.9
+        assert one.holds()
+        now = 110.0  # nobody else has it before 115, so what was sent in the last moment arrives before
+        assert not one.holds()
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>", b"{}", b'{"metadata": {}}', b"[" * 100_000, b'"\xff"'])
+async def test_an_answer_that_is_no_lease_is_as_good_as_none(tmp_path: Path, answer: bytes) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        await one.acquire()
+        handler, leases.server.handler = leases.server.handler, odd(answer)
+        keeping = asyncio.create_task(one.keep())
+        asked = len(leases.server.requests)
+        await until(lambda: len(leases.server.requests) > asked + 3)
+        with pytest.raises(Unreachable):
+            await LeaseApi(transport, FakeClock(), "ns", 1.0).list("a=b")
+        leases.server.handler = handler
+        version = leases.version
+        await until(lambda: leases.version > version + 1)  # renewed again
+        assert one.holds()
+        keeping.cancel()
+
+
+def odd(answer: bytes) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=answer)
+
+    return handle

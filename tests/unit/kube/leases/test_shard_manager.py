@@ -1,0 +1,270 @@
+"""Replicas that share the work, in virtual time: no shard is ever two members', whatever becomes of members, requests
+and answers; and what is nobody's is soon somebody's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.leases.assignment import Names
+from hvpa.kube.leases.election import Candidate, LeaderElector
+from tests.unit.kube.leases.group import SHARDS, TIMES, Member, World, end, now, story
+from tests.unit.kube.virtual import Line, VirtualClock
+
+seeds = st.integers(0, 2**32)
+
+
+def test_members_divide_the_shards_and_a_new_one_gets_its_share_at_once() -> None:
+    async def tell(world: World) -> None:
+        first = world.join()
+        await world.settled(2)
+        assert first.keeper.shards == set(range(SHARDS))
+        second = world.join()
+        await world.settled(2 + TIMES.duration - TIMES.renew)
+        moved = second.keeper.shards
+        assert 0 < len(moved) < SHARDS
+        assert frozenset().union(*first.losses) == moved == frozenset().union(*second.gains)
+
+    story(tell)
+
+
+def test_a_crash_costs_less_than_two_seconds_beyond_the_lease() -> None:
+    async def tell(world: World) -> None:
+        for _ in range(3):
+            world.join()
+        await world.settled(20)
+        await world.members[0].crash()
+        assert TIMES.renew < await world.settled(60) < TIMES.duration + 2
+
+    story(tell)
+
+
+def test_who_leaves_hands_over_within_about_a_second() -> None:
+    async def tell(world: World) -> None:
+        for _ in range(3):
+            world.join()
+        await world.settled(20)
+        await world.members[0].stop()
+        assert await world.settled(10) < 1.3
+        assert world.server.holder("hvpa") == "shards-12"
+        assert Names("hvpa", SHARDS).member("host_1") not in world.server.leases
+
+    story(tell)
+
+
+def test_the_last_one_leaves_everything_free() -> None:
+    async def tell(world: World) -> None:
+        world.join()
+        world.join()
+        await world.settled(20)
+        for one in world.members:
+            await one.stop()
+        assert not any(map(world.server.holder, world.server.leases))
+        assert len(world.server.leases) == SHARDS + 1
+
+    story(tell)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds, waits=st.lists(st.floats(0, 6), min_size=3, max_size=3))
+def test_who_leaves_in_the_middle_of_its_requests_leaves_nothing_behind(
+    seed: int, waits: list[float]
+) -> None:
+    async def tell(world: World) -> None:
+        for _ in waits:
+            world.join().line.slow = 0.4
+        for one, wait in zip(world.members, waits, strict=True):
+            await world.pass_by(wait)
+            await one.stop()
+        assert not any(map(world.server.holder, world.server.leases))
+        assert not any(map(Names("hvpa", SHARDS).is_member, world.server.leases))
+
+    story(tell, seed)
+
+
+def test_who_is_cut_off_gives_up_before_others_take_over() -> None:
+    async def tell(world: World) -> None:
+        for _ in range(3):
+            world.join()
+        await world.settled(20)
+        cut = world.members[0]
+        cut.line.cut = True
+        await world.pass_by(TIMES.renew + 0.1)
+        assert cut.task.done()
+        assert not cut.keeper.may_write(0)
+        await world.settled(TIMES.duration - TIMES.renew + 2)
+
+    story(tell)
+
+
+@pytest.mark.parametrize("rest", [60.0])
+def test_requests_at_rest_don_t_depend_on_the_number_of_shards(rest: float) -> None:
+    async def tell(world: World) -> None:
+        for _ in range(3):
+            world.join()
+        await world.settled(20)
+        await world.pass_by(5)
+        asked = len(world.server.requests)
+        await world.pass_by(rest)
+        requests = world.server.requests[asked:]
+        assert {method for method, _ in requests} == {"GET", "PUT"}
+        # Each member: a list a second, and every two seconds a look at the group's Lease and a renewal of its own.
+        assert len(requests) <= 3 * rest * (1 / 0.8 + 0.5 + 0.5) + rest / 2 + 10
+        assert not [name for method, name in requests if method == "PUT" and "-shard-" in name]
+
+    story(tell)
+
+
+def test_a_shard_s_lease_that_somebody_deletes_or_takes_is_given_up() -> None:
+    async def tell(world: World) -> None:
+        only = world.join()
+        await world.settled(2)
+        names = Names("hvpa", SHARDS)
+        del world.server.leases[names.shard(0)]
+        stolen = world.server.leases[names.shard(1)]
+        thief = {**stolen, "spec": {"holderIdentity": "thief"}}
+        thief["metadata"] = {**stolen["metadata"], "resourceVersion": "x"}
+        world.server.leases[names.shard(1)] = thief
+        await world.pass_by(1.2)
+        assert only.losses == [frozenset({0, 1})]
+        assert only.keeper.serves(0)
+        assert not only.keeper.may_write(1)
+        await world.settled(TIMES.duration + 2)  # nobody has seen the thief
+
+    story(tell)
+
+
+def test_who_finds_the_group_s_lease_with_somebody_else_writes_nothing_more() -> None:
+    async def tell(world: World) -> None:
+        only = world.join()
+        await world.settled(2)
+        lease = world.server.leases["hvpa"]
+        metadata = {**lease["metadata"], "resourceVersion": "x"}
+        world.server.leases["hvpa"] = {**lease, "metadata": metadata, "spec": {"holderIdentity": "thief"}}
+        await world.pass_by(TIMES.retry + 0.2)
+        assert only.task.done()
+        assert not any(map(only.keeper.may_write, range(SHARDS)))
+
+    story(tell)
+
+
+def test_leases_of_the_dead_and_of_other_numbers_of_shards_are_deleted() -> None:
+    async def tell(world: World) -> None:
+        other = world.join(shards=3)
+        await world.pass_by(5)
+        assert len(other.keeper.shards) == 3
+        await other.crash()
+        world.join()
+        await world.settled(TIMES.duration + 2)
+        assert Names("hvpa", 3).member("host_1") in world.server.leases
+        await world.pass_by(5 * TIMES.duration)
+        names = Names("hvpa", SHARDS)
+        wanted = {"hvpa", names.member("host_2"), *map(names.shard, range(SHARDS))}
+        assert world.server.leases.keys() == wanted
+
+    story(tell)
+
+
+def test_another_number_of_shards_waits_until_the_last_of_the_former_has_left() -> None:
+    async def tell(world: World) -> None:
+        old = [world.join(shards=3), world.join(shards=3)]
+        await world.pass_by(10)
+        world.join()
+        await world.pass_by(30)
+        await old[0].stop()
+        await world.pass_by(30)
+        assert old[1].keeper.shards == {0, 1, 2}
+        await old[1].stop()
+        assert await world.settled(10) < 3.5
+
+    story(tell)
+
+
+@pytest.mark.parametrize("leader_first", [True, False])
+def test_one_leader_and_members_wait_for_one_another(leader_first: bool) -> None:
+    async def tell(world: World) -> None:
+        line = cast(Transport, Line(world.server, world.rng))
+        candidate = Candidate("ns", "hvpa", "single_1", TIMES)
+        leader = LeaderElector(line, VirtualClock(), candidate, asyncio.get_running_loop().time)
+        if leader_first:
+            await leader.acquire()
+            keeping = asyncio.create_task(leader.keep())
+            world.join()
+            await world.pass_by(30)
+            assert not world.members[0].touches()
+            await end(keeping)
+            await leader.release()
+            assert not leader.holds()
+            await world.settled(2.5)
+        else:
+            world.join()
+            await world.settled(2)
+            waiting = asyncio.create_task(leader.acquire())
+            await world.pass_by(30)
+            assert not waiting.done()
+            await world.members[0].stop()
+            asked = now()
+            await waiting
+            assert now() - asked < 1.1
+
+    story(tell)
+
+
+events = st.lists(
+    st.tuples(
+        st.sampled_from(["join", "join", "stop", "crash", "cut", "heal", "lossy", "slow", "other"]),
+        st.integers(0, 9),
+        st.floats(0.2, 20),
+    ),
+    max_size=14,
+)
+
+
+async def happens(world: World, one: Member, event: str, number: int) -> asyncio.Task[None] | None:
+    """Let something happen; what goes on in the background."""
+    match event:
+        case "join" | "other":
+            world.join(4 if event == "other" else SHARDS)
+        case "stop":
+            return asyncio.create_task(one.stop())
+        case "crash":
+            await one.crash()
+        case "cut" | "heal":
+            one.line.cut = event == "cut"
+        case "lossy":
+            one.line.losses = number / 10
+        case "slow":
+            one.line.slow = number / 2 + 0.01
+    return None
+
+
+@given(seed=seeds, events=events)
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_no_shard_is_ever_two_members_and_all_are_somebody_s_in_the_end(
+    seed: int, events: list[tuple[str, int, float]]
+) -> None:
+    async def tell(world: World) -> None:
+        for _ in range(3):
+            world.join()
+        tasks: list[asyncio.Task[None]] = []
+        for event, number, pause in events:
+            alive = world.alive
+            one = alive[number % len(alive)] if alive else world.join()
+            task = await happens(world, one, event, number)
+            tasks += [task] if task is not None else []
+            await world.pass_by(pause)
+        for one in world.members:  # calm
+            one.line.cut, one.line.losses, one.line.slow = False, 0.0, 0.01
+            if one.names.shards != SHARDS and not one.task.done():
+                tasks.append(asyncio.create_task(one.stop()))
+        await world.pass_by(30)
+        await asyncio.gather(*tasks)
+        world.join()
+        await world.settled(TIMES.duration + 5)
+
+    story(tell, seed)

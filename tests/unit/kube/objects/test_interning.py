@@ -1,0 +1,219 @@
+"""Equal values, held once."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hvpa.api.hvpa.resource import HvpaSpec, read_spec
+from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
+from hvpa.kube.objects import interning as sharing
+from hvpa.kube.objects.interning import Interner, ModelSharer, Table, instant, text
+
+
+def spec_of(name: str, percent: int = 50) -> dict[str, Any]:
+    down = {"stabilizationDuration": "5m", "minChange": {"cpu": {"value": "100m"}}}
+    labels = {"app": name}
+    return {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "hpa": {"deploy": False, "selector": {"matchLabels": labels}},
+        "vpa": {"deploy": True, "scaleDown": down},
+        "weightBasedScalingIntervals": [{"vpaWeight": percent}],
+    }
+
+
+def shared_spec(sharer: ModelSharer, document: dict[str, Any]) -> HvpaSpec:
+    raw = json.dumps(document).encode()
+    found, problems = read_spec(raw)
+    assert found is not None, problems
+    fresh = HvpaSpec.model_validate(document, by_alias=True, by_name=False)
+    sharer.share(fresh, raw)
+    assert fresh == found
+    return fresh
+
+
+def test_from_the_second_time_on_equal_values_are_one() -> None:
+    interner: Interner[dict[str, str]] = Interner()
+    interner.share({"app": "web"})
+    assert not interner._known  # what is unique takes no place
+    second = {"app": "web"}
+    assert interner.share(second) is second
+    assert interner.share({"app": "web"}) is second
+    assert interner.share({"app": "other"}) is not second
+
+
+def test_lists_of_different_things_are_told_apart() -> None:
+    interner: Interner[list[str]] = Interner()
+    ones, others = [[interner.share(["a"], of) for _ in range(3)] for of in ("names", "texts")]
+    assert ones[1] is ones[2]
+    assert others[1] is others[2]
+    assert ones[2] is not others[2]
+
+
+def test_equal_times_are_one() -> None:
+    one = instant(dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
+    assert instant(dt.datetime(2026, 11, 21, tzinfo=dt.UTC)) is one
+    assert instant(dt.datetime(2026, 11, 22, tzinfo=dt.UTC)) is not one
+    assert instant(None) is None
+
+
+def test_what_no_object_uses_any_more_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "SMALL", 4)
+    interner: Interner[list[str]] = Interner()
+    used = [[interner.share(["used", str(number)]) for _ in range(3)] for number in range(10)]
+    for number in range(100):
+        for _ in range(3):
+            assert interner.share([str(number)]) == [str(number)]
+    assert 10 <= len(interner._known) <= 2 * 10
+    for number, (_, second, third) in enumerate(used):
+        assert second is third
+        assert interner.share(["used", str(number)]) is third
+
+
+def test_values_that_came_once_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "MARKS", 3)
+    interner: Interner[str] = Interner()
+    for number in range(10):
+        interner.share(str(number))
+        assert len(interner._once) <= 3
+
+
+def test_times_of_objects_that_are_gone_are_let_go_of() -> None:
+    start = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
+    kept = [instant(start + dt.timedelta(seconds=number)) for number in range(10)]
+    for number in range(10_000):
+        instant(start + dt.timedelta(minutes=number))
+    assert len(sharing._instants) <= sharing.SMALL
+    for number, time in enumerate(kept):
+        assert instant(start + dt.timedelta(seconds=number)) is time
+
+
+def test_large_values_are_not_kept() -> None:
+    interner: Interner[str] = Interner()
+    large = "x" * sharing.LARGEST
+    for _ in range(3):
+        assert interner.share(large) is large
+    assert not interner._known
+
+
+def test_short_texts_are_one() -> None:
+    assert text("".join(["we", "b"])) is text("".join(["w", "eb"]))
+    long = "x" * 1000
+    assert text(long) is long
+
+
+def test_texts_that_are_used_stay_one_and_the_table_does_not_grow_with_texts_that_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sharing, "_texts", Table())
+    used = text("".join(["us", "ed"]))
+    for number in range(100 * sharing.SMALL):
+        text(f"name-{number}")
+    assert len(sharing._texts) <= sharing.SMALL
+    assert text("".join(["u", "sed"])) is used
+
+
+def test_parts_that_come_again_are_held_once_and_what_differs_is_not() -> None:
+    sharer = ModelSharer()
+    specs = [shared_spec(sharer, spec_of(f"web-{number}")) for number in range(4)]
+    one, other = specs[2], specs[3]
+    assert one.vpa is other.vpa
+    assert one.hpa.scale_up is other.hpa.scale_up  # a default
+    assert one.weight_based_scaling_intervals is other.weight_based_scaling_intervals
+    assert one.target_ref.name == "web-2"
+    assert other.target_ref.name == "web-3"
+    assert one.hpa.selector is not other.hpa.selector
+    different = shared_spec(sharer, spec_of("web-4", 51))
+    assert different.weight_based_scaling_intervals is not one.weight_based_scaling_intervals
+
+
+def test_parts_of_one_document_that_are_alike_are_held_once_the_first_time_already() -> None:
+    document = spec_of("web")
+    document["vpa"]["selector"] = document["hpa"]["selector"]
+    found = shared_spec(ModelSharer(), document)
+    assert found.hpa.selector is found.vpa.selector
+
+
+def test_what_nobody_gave_is_still_what_nobody_gave() -> None:
+    sharer = ModelSharer()
+    found = [shared_spec(sharer, spec_of("web")) for _ in range(3)][-1]
+    assert found.hpa.model_fields_set == {"deploy", "selector"}
+    copy = found.hpa.model_copy(update={"deploy": True})
+    assert copy.model_fields_set is not found.hpa.model_fields_set
+
+
+VALUES = st.sampled_from(["1", "2", 1, 1.0, 0, 0.0, True, False, "500m", "1Gi"])
+CONDITIONS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(["Ready", "HpaActive"]),
+            "status": st.sampled_from(["True", "False"]),
+            "reason": st.sampled_from(["A", "B"]),
+            "message": st.sampled_from(["", "x", "y"]),
+            "lastTransitionTime": st.sampled_from(["2026-11-21T10:00:00Z", "2026-11-21T10:00:01Z"]),
+        }
+    ),
+    max_size=3,
+)
+STATUSES = st.fixed_dictionaries(
+    {},
+    optional={
+        "hpaWeight": st.sampled_from([0, 1, 1.0, 50]),
+        "replicas": st.integers(0, 3),
+        "overrideScaleUpStabilization": st.booleans(),
+        "conditions": CONDITIONS,
+        "recommended": st.fixed_dictionaries(
+            {"replicas": st.integers(0, 2)},
+            optional={
+                "containers": st.lists(
+                    st.fixed_dictionaries({"name": st.sampled_from("ab"), "requests": st.just({"cpu": "1"})}),
+                    max_size=2,
+                )
+            },
+        ),
+    },
+)
+
+
+@given(st.lists(STATUSES, min_size=1, max_size=8))
+def test_a_shared_status_is_the_status(documents: list[dict[str, Any]]) -> None:
+    sharer = ModelSharer()
+    for document in documents * 2:
+        raw = json.dumps(document).encode()
+        found = HvpaStatus.model_validate(document, by_alias=True, by_name=False)
+        sharer.share(found, raw)
+        fresh = read_status(raw)[0]
+        assert found == fresh
+        assert to_wire(found) == to_wire(fresh)
+        assert json.dumps(to_wire(found)) == json.dumps(to_wire(fresh))
+
+
+def test_what_is_no_object_is_left_as_it_is() -> None:
+    status = HvpaStatus()
+    ModelSharer().share(status, msgspec.Raw(b"[]"))
+    assert status == HvpaStatus()
+
+
+def test_parts_of_statuses_that_are_gone_are_let_go_of() -> None:
+    """The same few Hvpas change for a long time, and each status is read twice."""
+    sharer = ModelSharer()
+    living: dict[int, HvpaStatus] = {}
+    for version in range(5_000):
+        conditions = [
+            {"type": kind, "status": "True", "reason": "Reconciled", "message": f"{version} replicas"}
+            for kind in ("Ready", "HpaActive")
+        ]
+        document = {"conditions": conditions, "lastScaling": {"hpaStatus": {"desiredReplicas": version}}}
+        for reader in range(2):
+            living[version % 5 * 2 + reader] = status = HvpaStatus.model_validate(
+                document, by_alias=True, by_name=False
+            )
+            sharer.share(status, json.dumps(document).encode())
+    assert len(sharer._known) <= sharing.SMALL
+    assert living[0].conditions is living[1].conditions

@@ -1,0 +1,147 @@
+"""One strange object is bearable for all others: it is cut down, read without its wrong times, and told of once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+
+from hvpa.api.objects.read_models import RawHvpa
+from hvpa.core.observing import MOST_CONTAINERS
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, PODS, VPAS
+from hvpa.kube.objects.salvage import LARGE, MOST_ENTRIES, without_wrong_times
+from hvpa.kube.objects.stored_hvpa import stored
+from hvpa.reconcile.ports import Key
+from tests.unit.hostile.documents import documents, encoded
+from tests.unit.hostile.reading import KEY, Watched
+
+HVPA, DEPLOYMENT, HPA, VPA, POD = range(5)
+WRONG = "10000-01-01T00:00:00Z"
+
+
+def large(**change: Any) -> list[Any]:
+    """5000 entries."""
+    return [{**change, "name": f"n-{number}", "type": f"t-{number}"} for number in range(5000)]
+
+
+def test_usual_objects_are_kept_whole() -> None:
+    pod = documents("Additive")[POD]
+    pod["status"]["conditions"] = [{"type": "Ready", "message": "m" * 5000}]
+    assert len(encoded(pod)) < LARGE
+    assert PODS.decode(encoded(pod)).status.conditions[0].message == "m" * 5000
+
+
+def test_large_objects_are_cut_down() -> None:
+    told = documents("Additive")
+    told[DEPLOYMENT]["spec"]["template"]["spec"] = {"containers": large(), "initContainers": large()}
+    told[POD]["spec"] = {"containers": large(), "initContainers": large()}
+    told[POD]["metadata"]["ownerReferences"] = large()
+    told[POD]["status"] = {
+        "phase": "Failed",
+        "message": "m" * 10**6,
+        "conditions": large(),
+        "containerStatuses": large(),
+    }
+    told[HPA]["status"] = {"conditions": large(message="m" * 5000), "currentMetrics": large()}
+    told[VPA]["status"] = {"conditions": large(), "recommendation": {"containerRecommendations": []}}
+    told[VPA]["status"]["recommendation"]["containerRecommendations"] = [
+        {"containerName": f"c-{number}"} for number in range(5000)
+    ]
+    workload, pod = DEPLOYMENTS.decode(encoded(told[DEPLOYMENT])), PODS.decode(encoded(told[POD]))
+    hpa, vpa = HPAS.decode(encoded(told[HPA])), VPAS.decode(encoded(told[VPA]))
+    for spec in (workload.spec.template.spec, pod.spec):
+        assert len(spec.containers) == len(spec.init_containers) == MOST_CONTAINERS + 1
+    assert len(pod.status.container_statuses) == MOST_CONTAINERS + 1
+    assert len(pod.status.message) < 5000
+    assert len(hpa.status.current_metrics or []) == MOST_ENTRIES
+    assert max(len(one.message) for one in hpa.status.conditions or []) < 5000
+    assert vpa.status.recommendation is not None
+    assert len(vpa.status.recommendation.container_recommendations or []) == MOST_ENTRIES
+    for status in (pod.status, hpa.status, vpa.status):
+        assert len(status.conditions or []) == MOST_ENTRIES
+
+
+def test_a_large_vpa_without_a_recommendation_is_read() -> None:
+    vpa = documents("Additive")[VPA]
+    vpa["status"] = {"conditions": large()}
+    assert VPAS.decode(encoded(vpa)).status.recommendation is None
+
+
+@pytest.mark.parametrize(
+    ("time", "is_wrong"),
+    [
+        (WRONG, True),
+        ("0000-01-01T00:00:00Z", True),
+        ("2026-01-01T00:00:00", True),
+        ("9999-12-31T23:59:59-12:00", True),
+        ("", True),
+        ("2026-01-01T00:00:00Z", False),
+        (7, False),
+    ],
+)
+def test_wrong_times_are_dropped_wherever_they_are(time: Any, is_wrong: bool) -> None:
+    raw = msgspec.json.encode({"a": [{"startTime": time, "b": {"time": time}}], "name": "x", "text": time})
+    told = without_wrong_times(raw)
+    if is_wrong:
+        assert msgspec.json.decode(told or b"") == {"a": [{"b": {}}], "name": "x", "text": time}
+    else:
+        assert told is None
+
+
+@pytest.mark.parametrize("number", [DEPLOYMENT, HPA, VPA, POD])
+def test_an_object_with_a_wrong_time_is_there_all_the_same(number: int) -> None:
+    watched, told = Watched(), documents("Additive")
+    condition = {"type": "X", "status": "True", "lastTransitionTime": WRONG}
+    told[number]["metadata"]["creationTimestamp"] = WRONG
+    if number != DEPLOYMENT:
+        told[number]["status"]["conditions"].append(condition)
+    with structlog.testing.capture_logs() as logs:
+        for document in told:
+            watched.put(document)
+    (line,) = logs
+    assert line["log_level"] == "warning"
+    assert line["event"] == "a time of an object can't be read"
+    assert (line["kind"], line["object"]) == (told[number]["kind"], told[number]["metadata"]["name"])
+    assert "creationTimestamp" in line["error"]
+    seen = watched.local.objects(KEY)
+    assert seen is not None
+    assert seen.workload is not None
+    assert (len(seen.hpas), len(seen.vpas), len(seen.pods)) == (1, 1, 3)
+
+
+def test_an_object_that_can_t_be_read_is_told_of_once_and_counted_each_time() -> None:
+    watched, told = Watched(), documents("Additive")
+    for document in told:
+        watched.put(document)
+    told[HPA]["spec"]["maxReplicas"] = "many"
+    with structlog.testing.capture_logs() as logs:
+        for version in range(8, 58):
+            told[HPA]["metadata"]["resourceVersion"] = str(version)
+            watched.put(told[HPA])
+    assert [line["log_level"] for line in logs] == ["warning"] + ["debug"] * 49
+    assert "maxReplicas" in logs[0]["error"]
+    assert (
+        watched.metrics.registry.get_sample_value(
+            "hvpa_undecodable_objects_total", {"resource": "horizontalpodautoscalers"}
+        )
+        == 50
+    )
+    seen = watched.local.objects(KEY)
+    assert seen is not None
+    assert seen.hpas == ()
+
+
+def test_an_hvpa_whose_spec_or_status_can_t_be_read_is_there_and_says_so() -> None:
+    deep = b"[" * 5000 + b"]" * 5000
+    for spec in (b'{"a":"\xff"}', b'{"a":%s}' % deep, b'{"targetRef":7}'):
+        raw = b'{"metadata":{"name":"web","namespace":"default"},"spec":%s,"status":%s}'
+        watched = Watched()
+        known = msgspec.json.decode(raw % (b"{}", b"{}"), type=RawHvpa)
+        hvpa = msgspec.structs.replace(known, spec=msgspec.Raw(spec), status=msgspec.Raw(spec))
+        watched.local.hvpas.put(stored(hvpa))
+        seen = watched.local.objects(Key("default", "web"))
+        assert seen is not None
+        assert seen.hvpa.spec is None
+        assert seen.hvpa.problems

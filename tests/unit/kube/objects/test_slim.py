@@ -1,0 +1,254 @@
+"""What the local copy keeps of objects."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from hvpa.api.objects.read_models import Hpa, Pod, Vpa, Workload
+from hvpa.kube.cache.changes import pod_changed, vpa_changed
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource
+from hvpa.kube.objects.slim import StoredHpa, StoredVpa, carry_over
+
+
+def decoded(resource: Resource[Any], name: str = "web", **parts: Any) -> Any:
+    metadata = {"name": name, "namespace": "shop", "uid": name, **parts.pop("metadata", {})}
+    return resource.decode(json.dumps({"metadata": metadata, **parts}).encode())
+
+
+def workload(name: str) -> Workload:
+    resources = {"requests": {"cpu": "1"}}
+    owned: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
+    labels: dict[str, Any] = {"f:metadata": {"f:labels": {}}}
+    entries = [
+        {"manager": "scaler", "time": "2026-11-21T10:00:00Z", "fieldsV1": owned},
+        {"manager": "labeller", "time": "2026-11-21T10:00:00Z", "fieldsV1": labels},
+    ]
+    spec = {"template": {"spec": {"containers": [{"name": "app", "resources": resources}]}}}
+    metadata = {
+        "managedFields": entries,
+        "annotations": {"team": "shop", "hvpa.autoscaling.k8s.io/last-applied": "{}"},
+    }
+    found: Workload = decoded(DEPLOYMENTS, name, metadata=metadata, spec=spec)
+    return found
+
+
+def test_of_who_set_what_only_those_are_kept_that_set_what_we_set() -> None:
+    _, one, other = workload("first"), workload("one"), workload("other")
+    assert [entry.manager for entry in one.metadata.managed_fields] == ["scaler"]
+    assert one.metadata.managed_fields[0].owns_replicas()
+    assert one.metadata.managed_fields is other.metadata.managed_fields
+    assert one.metadata.creation_timestamp is other.metadata.creation_timestamp
+    assert one.spec.template.spec is other.spec.template.spec
+    assert one.metadata.annotations == {"hvpa.autoscaling.k8s.io/last-applied": "{}"}
+
+
+def pod(**status: Any) -> Pod:
+    found: Pod = decoded(PODS, metadata={"ownerReferences": [{"kind": "ReplicaSet"}]}, status=status)
+    return found
+
+
+def test_of_a_pod_its_readiness_and_ended_containers_are_kept() -> None:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T10:00:00Z"}
+    terminated = {"terminated": {"reason": "OOMKilled", "finishedAt": "2026-11-21T10:00:00Z"}}
+    running = {"name": "app", "state": {"running": {}}}
+    one, other = [
+        pod(
+            phase="Running",
+            conditions=[ready, {"type": "Initialized"}],
+            containerStatuses=[running, {"name": "side", "lastState": terminated}],
+        )
+        for _ in range(3)
+    ][1:]
+    assert [entry.type for entry in one.status.conditions] == ["Ready"]
+    assert [entry.name for entry in one.status.container_statuses] == ["app", "side"]
+    last = one.status.container_statuses[1].last_state.terminated
+    assert last is not None
+    assert last.reason == "OOMKilled"
+    assert one.status.container_statuses is other.status.container_statuses
+    assert one.status.conditions is other.status.conditions
+    assert one.metadata.owner_references == []
+    failed = pod(phase="Failed", conditions=[{"type": "Ready"}, {"type": "DisruptionTarget"}])
+    assert [entry.type for entry in failed.status.conditions] == ["Ready", "DisruptionTarget"]
+
+
+def test_of_a_pod_it_is_kept_why_it_can_t_be_scheduled_or_started() -> None:
+    stuck = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
+    waiting = {
+        "name": "app",
+        "state": {"waiting": {"reason": "CreateContainerConfigError", "message": "x" * 9999}},
+    }
+    starting = {"name": "side", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    one = pod(
+        phase="Pending",
+        conditions=[stuck],
+        containerStatuses=[waiting, starting],
+        initContainerStatuses=[waiting, starting],
+    )
+    assert [entry.message for entry in one.status.conditions] == ["no node"]
+    first, second = one.status.container_statuses
+    assert first.state.waiting is not None
+    assert len(first.state.waiting.message) == 512
+    assert second.state.waiting is None
+    assert [entry.name for entry in one.status.init_container_statuses] == ["app"]
+    scheduled = pod(phase="Pending", conditions=[{"type": "PodScheduled", "status": "True"}])
+    assert scheduled.status.conditions == []
+
+
+def test_a_pod_that_can_t_be_scheduled_or_started_is_worth_a_look() -> None:
+    stuck = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting = {"name": "app", "state": {"waiting": {"reason": "ErrImagePull"}}}
+    starting = {"name": "app", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    assert not pod_changed(None, pod(phase="Pending", containerStatuses=[starting]))
+    assert pod_changed(None, pod(phase="Pending", conditions=[stuck]))
+    assert pod_changed(None, pod(phase="Pending", containerStatuses=[waiting]))
+    assert pod_changed(None, pod(phase="Pending", initContainerStatuses=[waiting]))
+
+
+def test_of_a_workloads_conditions_its_progress_and_its_failure_are_kept() -> None:
+    found = [{"type": "ReplicaFailure", "status": status} for status in ("True", "False")]
+    conditions = [*found, {"type": "Progressing"}, {"type": "Available"}]
+    one: Workload = decoded(DEPLOYMENTS, status={"conditions": conditions})
+    assert [(entry.type, entry.status) for entry in one.status.conditions] == [
+        ("ReplicaFailure", "True"),
+        ("Progressing", "Unknown"),
+    ]
+
+
+MINUTE = dt.timedelta(minutes=1)
+
+
+def spoken(at: str, upper: str = "2Gi") -> Vpa:
+    """A VPA whose status was last written at a minute of the hour."""
+    written = {"manager": "recommender", "subresource": "status", "time": f"2026-11-21T10:{at}:00Z"}
+    older = written | {"time": "2026-11-21T09:00:00Z"}
+    entry = {"containerName": "app", "target": {"memory": "1Gi"}, "upperBound": {"cpu": "1", "memory": upper}}
+    found: Vpa = decoded(
+        VPAS,
+        metadata={
+            "creationTimestamp": "2026-11-21T08:00:00Z",
+            "managedFields": [older, written, {"manager": "kubectl"}],
+        },
+        status={"recommendation": {"containerRecommendations": [entry]}},
+    )
+    return found
+
+
+def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound_of_memory() -> None:
+    one = spoken("07")
+    assert one.metadata.written_at() == dt.datetime(2026, 11, 21, 10, 7, tzinfo=dt.UTC)
+    assert len(one.metadata.managed_fields) == 1
+    recommendation = one.status.recommendation
+    assert recommendation is not None
+    assert recommendation.container_recommendations is not None
+    assert recommendation.container_recommendations[0].upper_bound == {"memory": "2Gi"}
+    silent: Vpa = decoded(VPAS)
+    assert (silent.metadata.written_at(), silent.metadata.managed_fields) == (None, [])
+
+
+def test_bounds_wake_nobody_but_after_a_silence() -> None:
+    assert not vpa_changed(spoken("07"), spoken("09", "3Gi"), MINUTE)
+    assert vpa_changed(spoken("07"), spoken("10", "3Gi"), MINUTE)
+    assert not vpa_changed(spoken("07"), spoken("10", "3Gi"), 2 * MINUTE)
+    assert vpa_changed(spoken("07"), spoken("08", "3Gi"), MINUTE / 4)
+
+
+def test_a_bound_by_which_silence_begins_to_be_noticed_wakes_once() -> None:
+    rounded, exact = spoken("07"), spoken("08", "2147483649")
+    assert vpa_changed(rounded, exact, MINUTE), "a recommender that stops is noticed three periods from now"
+    assert not vpa_changed(exact, spoken("09", "2147400001"), MINUTE)
+    assert vpa_changed(exact, spoken("09", "2Gi"), MINUTE), "what was reported as stale no longer is"
+
+
+def test_what_a_pod_requests_is_kept_once_for_all_pods_of_one_kind() -> None:
+    """Native sidecars and requests of the pod itself count where the HPA adds up what pods request."""
+    proxy = {
+        "name": "proxy",
+        "image": "proxy:1",
+        "restartPolicy": "Always",
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    spec = {
+        "containers": [{"name": "app", "env": [{"name": "A", "value": "b"}]}],
+        "initContainers": [proxy],
+        "resources": {"requests": {"cpu": "2"}},
+        "volumes": [{"name": "data"}],
+    }
+    _, one, other = [decoded(PODS, name, spec=spec) for name in ("first", "one", "other")]
+    assert one.spec is other.spec
+    assert one.spec.init_containers[0].restart_policy == "Always"
+    assert one.spec.init_containers[0].resources.requests == {"cpu": "1"}
+    assert one.spec.resources.requests == {"cpu": "2"}
+
+
+def hpa(replicas: int = 1, most: int = 5, **metadata: Any) -> Hpa:
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
+    spec = {"maxReplicas": most, "metrics": metrics}
+    found: Hpa = decoded(HPAS, metadata=metadata, spec=spec, status={"desiredReplicas": replicas})
+    return found
+
+
+def test_an_hpas_spec_is_kept_decoded_and_taken_over_while_it_is_the_same() -> None:
+    owner = {"kind": "Hvpa", "name": "web", "uid": "1"}
+    old = hpa(1, annotations={"a": "b"}, ownerReferences=[owner])
+    new = hpa(2, annotations={"a": "b"}, ownerReferences=[owner])
+    assert new.spec is new.spec
+    assert new.spec.metrics is old.spec.metrics
+    assert new.spec is not old.spec
+    carry_over(old, new)
+    assert new.spec is old.spec
+    assert new.raw_spec is old.raw_spec
+    assert new.metadata.annotations is old.metadata.annotations
+    assert new.metadata.owner_references is old.metadata.owner_references
+    assert new.status.desired_replicas == 2
+    changed = hpa(2, most=6)
+    carry_over(old, changed)
+    assert changed.spec.max_replicas == 6
+    assert changed.metadata.annotations == {}
+    carry_over(None, new)
+    carry_over(new, None)
+
+
+def test_objects_that_were_not_slimmed_are_taken_over_too() -> None:
+    raw = msgspec.Raw(b'{"maxReplicas": 7}')
+    plain = Hpa(hpa().metadata, raw)
+    stored = decoded(HPAS, spec={"maxReplicas": 7})
+    carry_over(plain, stored)
+    assert stored.spec.max_replicas == 7
+
+
+def test_of_a_vpa_the_bounds_are_dropped() -> None:
+    amounts = {"cpu": "1"}
+    entry = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
+    entries = [entry | {"uncappedTarget": amounts}, entry | {"uncappedTarget": {"cpu": "2"}}]
+    found: Vpa = decoded(
+        VPAS,
+        spec={"targetRef": {"kind": "Deployment", "name": "web"}},
+        status={"recommendation": {"containerRecommendations": entries}},
+    )
+    assert isinstance(found, StoredVpa)
+    assert found.spec.target_ref.name == "web"
+    assert found.status.recommendation is not None
+    entries_left = found.status.recommendation.container_recommendations
+    assert entries_left is not None
+    one, other = entries_left
+    assert (one.target, one.uncapped_target) == (amounts, amounts)
+    assert one.uncapped_target is one.target
+    assert other.uncapped_target == {"cpu": "2"}
+    assert one.lower_bound == one.upper_bound == {}
+    assert isinstance(hpa(), StoredHpa)
+
+
+@pytest.mark.parametrize("resource", [HPAS, VPAS])
+def test_a_spec_that_can_not_be_decoded_shows_at_once(resource: Resource[Any]) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        decoded(resource, spec={"targetRef": 1, "maxReplicas": "x"})
+
+
+def test_an_hvpas_last_applied_manifest_is_dropped() -> None:
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "shop"}
+    assert decoded(HVPAS, metadata={"annotations": applied}).metadata.annotations == {"team": "shop"}

@@ -1,0 +1,94 @@
+"""Hvpas in the local copy: parsed once, and only what has changed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.objects.read_models import Meta, RawHvpa
+from hvpa.kube.objects.stored_hvpa import NO_LINKS, StoredHvpa, stored
+
+SPEC: dict[str, Any] = {
+    "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+    "hpa": {"name": "web-hpa"},
+}
+
+
+def hvpa(spec: Any = SPEC, status: Any = None, before: StoredHvpa | None = None) -> StoredHvpa:
+    found = stored(
+        RawHvpa(
+            Meta(name="web", namespace="shop"),
+            msgspec.Raw(spec if isinstance(spec, bytes) else json.dumps(spec).encode()),
+            msgspec.Raw(json.dumps(status or {}).encode()),
+        )
+    )
+    found.succeed(before)
+    return found
+
+
+def read(*versions: StoredHvpa) -> list[HvpaObject]:
+    return [one.read() for one in versions]
+
+
+def test_it_is_parsed_once_and_then_without_its_bytes() -> None:
+    found = hvpa(status={"replicas": 2})
+    assert found.links.target_ref.name == "web"
+    assert found.links.hpa is not None
+    assert found.links.hpa.name == "web-hpa"
+    assert found.read() is found.read()
+    assert found.read().status.replicas == 2
+    assert (bytes(found.spec), bytes(found.status)) == (b"{}", b"{}")
+
+
+def test_what_has_not_changed_is_taken_over() -> None:
+    first = hvpa(status={"replicas": 2})
+    first.read()
+    second = hvpa(status={"replicas": 3}, before=first)
+    assert second.links is first.links
+    one, two = read(first, second)
+    assert two.spec is one.spec
+    assert (one.status.replicas, two.status.replicas) == (2, 3)
+    third = hvpa({**SPEC, "mode": "Off"}, {"replicas": 3}, before=second)
+    assert third.read().status is two.status
+    assert third.read().spec != two.spec
+
+
+def test_a_version_that_nobody_asked_for_is_passed_over() -> None:
+    first = hvpa()
+    first.read()
+    third = hvpa(before=hvpa({**SPEC, "replicas": 4}, before=first))
+    assert third.read().spec is first.read().spec
+
+
+def test_another_count_in_the_mailbox_leaves_the_parts_of_a_spec_as_they_are() -> None:
+    first = hvpa({**SPEC, "replicas": 1})
+    second = hvpa({"replicas": 2, **SPEC}, before=first)
+    one = first.read().spec
+    second.succeed(first)
+    two = second.read().spec
+    assert one is not None
+    assert two is not None
+    assert (one.replicas, two.replicas) == (1, 2)
+    assert two.hpa is one.hpa
+    assert two == hvpa({**SPEC, "replicas": 2}).read().spec
+
+
+@pytest.mark.parametrize("replicas", [-1, 2**31, "1", 1.5, None, [1]])
+def test_a_count_that_is_none_is_refused_as_ever(replicas: Any) -> None:
+    first = hvpa({**SPEC, "replicas": 1})
+    first.read()
+    found = hvpa({**SPEC, "replicas": replicas}, before=first).read()
+    fresh = hvpa({**SPEC, "replicas": replicas}).read()
+    assert (found.spec, found.problems) == (fresh.spec, fresh.problems)
+
+
+@pytest.mark.parametrize("spec", [b"[]", b'{"targetRef": 1}', b'"x"'])
+def test_a_spec_that_can_not_be_read_has_no_links(spec: bytes) -> None:
+    found = hvpa(spec)
+    assert found.links == NO_LINKS
+    assert found.read().spec is None
+    assert found.read().problems

@@ -1,0 +1,253 @@
+"""Who may read the metrics, against an API server that says what a test tells it to. (The real one: end to end.)"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, web
+from structlog.testing import capture_logs
+
+from hvpa.kube.server import auth as serve_auth
+from hvpa.kube.server.auth import ACCESS_REVIEWS, ALLOWED_SECONDS, REFUSED_SECONDS, TOKEN_REVIEWS, TokenGuard
+from hvpa.kube.server.endpoints import serve
+from tests.unit.kube.fake_server import FakeServer, reserved_port, status, until
+
+USER = {"username": "prometheus", "uid": "1", "groups": ["g"], "extra": {"scopes": ["a"]}}
+
+
+async def fine() -> web.Response:
+    return web.Response(text="fine")
+
+
+class World:
+    """An API server that knows tokens and rights, the operator's metrics behind a guard, and a clock."""
+
+    def __init__(self) -> None:
+        self.server = FakeServer()
+        self.server.handler = self._review
+        self.tokens: dict[str, dict[str, Any]] = {"good": USER, "bare": {"username": "nobody"}}
+        self.allowed = {"prometheus"}
+        self.now = 0.0
+        self.answer: web.StreamResponse | None = None
+        self.held: asyncio.Event | None = None
+        self.port = 0
+        self.guard: TokenGuard
+
+    async def _review(self, request: web.Request) -> web.StreamResponse:
+        if self.held is not None:
+            await self.held.wait()
+        if self.answer is not None:
+            return self.answer
+        spec = json.loads(await request.read())["spec"]
+        if request.path == TOKEN_REVIEWS:
+            user = self.tokens.get(spec["token"])
+            if user is None:
+                return web.json_response({"status": {"error": "bad token"}}, status=201)
+            return web.json_response({"status": {"authenticated": True, "user": user}}, status=201)
+        allowed = spec["user"] in self.allowed
+        return web.json_response({"status": {"allowed": allowed, "reason": "because"}}, status=201)
+
+    @property
+    def asked(self) -> list[str]:
+        return [path for _, path, _ in self.server.requests]
+
+    @asynccontextmanager
+    async def running(self, folder: Path) -> AsyncIterator[None]:
+        routes = {"/metrics": fine}
+        async with self.server.running(), self.server.transport(folder) as transport:
+            self.guard = TokenGuard(transport, lambda: self.now)
+            with reserved_port() as self.port:
+                listener = await serve(f"127.0.0.1:{self.port}", routes, self.guard)
+                assert listener is not None
+                try:
+                    yield
+                finally:
+                    await listener.cleanup()
+
+    async def get(self, authorization: str | None = None, method: str = "GET") -> tuple[int, str]:
+        headers = {} if authorization is None else {"Authorization": authorization}
+        async with (
+            ClientSession() as session,
+            session.request(method, f"http://127.0.0.1:{self.port}/metrics", headers=headers) as answer,
+        ):
+            if answer.status == 401:
+                assert answer.headers["WWW-Authenticate"] == "Bearer"
+            return answer.status, await answer.text()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    world = World()
+    async with world.running(tmp_path):
+        yield world
+
+
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer ", "Basic Z29vZA==", "good", "Bearer good morning"]
+)
+async def test_without_a_token_nobody_is_asked(world: World, header: str | None) -> None:
+    assert await world.get(header) == (401, "unauthorized\n")
+    assert world.asked == []
+
+
+@pytest.mark.parametrize("header", ["Bearer good", "bearer good", "BEARER  good "])
+async def test_a_token_with_the_right_is_let_in(world: World, header: str) -> None:
+    assert await world.get(header) == (200, "fine")
+    assert world.asked == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+    token, access = world.server.bodies
+    assert token == {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": "good"},
+    }
+    assert access["apiVersion"] == "authorization.k8s.io/v1"
+    assert access["spec"] == {
+        "user": "prometheus",
+        "uid": "1",
+        "groups": ["g"],
+        "extra": {"scopes": ["a"]},
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }
+
+
+async def test_a_token_that_is_nobody_s_is_refused(world: World) -> None:
+    assert await world.get("Bearer wrong") == (401, "unauthorized\n")
+    assert world.asked == [TOKEN_REVIEWS]
+
+
+async def test_one_without_the_right_is_refused(world: World) -> None:
+    assert await world.get("Bearer bare") == (403, "authorization denied for user 'nobody'\n")
+    assert world.server.bodies[1]["spec"] == {
+        "user": "nobody",
+        "uid": "",
+        "groups": [],
+        "extra": {},
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }
+
+
+async def test_the_verb_is_the_request_s(world: World) -> None:
+    assert (await world.get("Bearer good"))[0] == 200
+    assert (await world.get("Bearer good", "HEAD"))[0] == 200
+    assert [body["spec"]["nonResourceAttributes"]["verb"] for body in world.server.bodies[1::2]] == [
+        "get",
+        "head",
+    ]
+
+
+async def test_an_answer_is_remembered_for_a_while(world: World) -> None:
+    assert (await world.get("Bearer good"))[0] == 200
+    world.allowed.clear()
+    world.now = ALLOWED_SECONDS - 1
+    assert (await world.get("Bearer good"))[0] == 200
+    assert len(world.asked) == 2
+    world.now = ALLOWED_SECONDS
+    assert (await world.get("Bearer good"))[0] == 403
+    world.allowed.add("prometheus")
+    world.now += REFUSED_SECONDS - 1
+    assert (await world.get("Bearer good"))[0] == 403
+    world.now += 1
+    assert (await world.get("Bearer good"))[0] == 200
+
+
+async def test_made_up_tokens_neither_fill_the_memory_nor_push_out_good_ones(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve_auth, "REMEMBERED", 3)
+    assert (await world.get("Bearer good"))[0] == 200
+    for number in range(5):
+        assert (await world.get(f"Bearer wrong-{number}"))[0] == 401
+    world.server.requests.clear()
+    assert (await world.get("Bearer good"))[0] == 200
+    assert (await world.get("Bearer wrong-4"))[0] == 401
+    assert world.asked == []
+    assert (await world.get("Bearer wrong-0"))[0] == 401  # forgotten, so asked again
+    assert world.asked == [TOKEN_REVIEWS]
+
+
+async def test_what_waits_for_its_turn_is_not_asked_once_more(world: World) -> None:
+    world.held = asyncio.Event()
+    asking = [asyncio.ensure_future(world.get("Bearer good")) for _ in range(20)]
+    await until(lambda: len(world.asked) == serve_auth.REVIEWS_AT_ONCE)
+    world.held.set()
+    assert {code for code, _ in await asyncio.gather(*asking)} == {200}
+    assert len(world.asked) == 2 * serve_auth.REVIEWS_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(500, 503), (503, 503), (429, 503), (401, 500), (403, 500), (404, 500)],
+)
+async def test_an_api_server_that_does_not_review_opens_nothing(world: World, code: int, told: int) -> None:
+    world.answer = status(code, "Reason", "secret message")
+    with capture_logs() as logs:
+        answered, text = await world.get("Bearer good")
+    assert answered == told
+    assert "secret" not in text
+    assert logs[-1]["event"] == "metrics: a review was refused"
+    world.answer = None
+    assert (await world.get("Bearer good"))[0] == 200  # not remembered
+
+
+@pytest.mark.parametrize("body", ["", "[]", '{"status": 1}', '{"status": {"authenticated": "yes"}}'])
+async def test_an_answer_that_makes_no_sense_opens_nothing(world: World, body: str) -> None:
+    world.answer = web.Response(status=201, text=body)
+    assert (await world.get("Bearer good"))[0] == 500
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}",
+        '{"status": {}}',
+        '{"status": {"authenticated": true}}',
+        '{"status": {"user": {"username": "prometheus"}}}',
+    ],
+)
+async def test_an_answer_that_says_nothing_opens_nothing(world: World, body: str) -> None:
+    world.answer = web.Response(status=201, text=body)
+    assert (await world.get("Bearer good"))[0] == 401
+
+
+async def test_an_api_server_that_is_gone_opens_nothing(tmp_path: Path) -> None:
+    world = World()
+    routes = {"/metrics": fine}
+    with reserved_port() as gone, reserved_port() as world.port:
+        world.server.url = f"http://127.0.0.1:{gone}"
+        async with world.server.transport(tmp_path) as transport:
+            listener = await serve(f"127.0.0.1:{world.port}", routes, TokenGuard(transport))
+            assert listener is not None
+            with capture_logs() as logs:
+                assert await world.get("Bearer good") == (503, "the API server can't be asked\n")
+            assert logs[-1]["event"] == "metrics: the API server can't be asked about a token"
+            await listener.cleanup()
+
+
+async def test_no_token_is_kept_or_logged(world: World) -> None:
+    with capture_logs() as logs:
+        for token in ("good", "wrong-and-secret"):
+            await world.get(f"Bearer {token}")
+        world.answer = status(500)
+        await world.get("Bearer other-secret")
+    assert "secret" not in repr(logs)
+    kept = repr([one._found for one in (world.guard._allowed, world.guard._refused)])
+    assert "good" not in kept
+    assert "secret" not in kept
+    assert "prometheus" in kept
+
+
+async def test_only_so_many_are_reviewed_at_once(world: World) -> None:
+    world.held = asyncio.Event()
+    asking = [asyncio.ensure_future(world.get(f"Bearer wrong-{number}")) for number in range(10)]
+    await until(lambda: len(world.asked) == serve_auth.REVIEWS_AT_ONCE)
+    await asyncio.sleep(0.1)
+    assert len(world.asked) == serve_auth.REVIEWS_AT_ONCE
+    world.held.set()
+    assert {code for code, _ in await asyncio.gather(*asking)} == {401}
+    assert len(world.asked) == 10

@@ -1,0 +1,34 @@
+"""A server that is closed just as a client connects."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+
+import pytest
+
+from localcluster.proxy.listening import stop_accepting
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_connection_is_closed_however_late_it_came(turns: int) -> None:
+    """`turns` of the loop lie between the connection and the end of the server: in the second it is accepted, in the
+    third the server has it. (Warnings are errors here: a socket that is not closed fails the test.)"""
+    answered = 0
+
+    def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal answered
+        answered += 1
+        writer.transport.abort()
+
+    server = await asyncio.start_server(close, "127.0.0.1", 0)
+    with socket.create_connection(server.sockets[0].getsockname()):
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await stop_accepting(server.sockets)
+        server.close()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    gc.collect()
+    assert answered == (1 if turns >= 2 else 0)

@@ -1,0 +1,77 @@
+"""The operator's life, against a server that is a Lease and a few lists."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.kube.client.credentials import Credentials
+from hvpa.operator.operator import Operator, Parts
+from tests.unit.kube.fake_server import FakeServer, Stream, kubeconfig, listing, until
+
+pytestmark = pytest.mark.asyncio
+
+
+class World:
+    """One Hvpa, and a Lease that somebody else holds until `free`."""
+
+    def __init__(self) -> None:
+        self.free = False
+        self.server = FakeServer()
+        self.server.handler = self._handle
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if "/leases" in request.path:
+            return web.json_response(self.server.bodies[-1] if request.method == "PUT" else self._lease())
+        if request.query.get("watch") == "true":
+            return await Stream().respond(request)
+        if request.method == "PATCH":
+            return web.json_response(hvpa(2))
+        return listing([hvpa(1)] if request.path.endswith("/hvpas") else [], "1")
+
+    def _lease(self) -> dict[str, Any]:
+        holder = "" if self.free else "somebody"
+        return {
+            "metadata": {"name": "hvpa", "namespace": "default", "resourceVersion": "1"},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15},
+        }
+
+    def patched(self) -> list[str]:
+        return [path for method, path, _ in self.server.requests if method == "PATCH"]
+
+
+def hvpa(version: int) -> dict[str, Any]:
+    metadata = {"name": "h", "namespace": "ns", "uid": "u", "resourceVersion": str(version)}
+    return {"metadata": metadata, "spec": {"targetRef": {"kind": "Deployment", "name": "web"}}}
+
+
+def operator(path: Path, credentials: Credentials) -> Operator:
+    parser = argparse.ArgumentParser()
+    add_run_arguments(parser)
+    flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--lease-duration", "1"]
+    settings = run_settings(parser.parse_args(["--kubeconfig", str(path), "--leader-elect", *flags]))
+    return Operator(settings, credentials, Parts())
+
+
+async def test_nothing_waits_for_a_worker_before_the_lease_is_ours(tmp_path: Path) -> None:
+    world = World()
+    async with world.server.running():
+        path = kubeconfig(tmp_path, world.server.url)
+        standing_by = operator(path, await Credentials.load(str(path)))
+        task = asyncio.create_task(standing_by.run())
+        try:
+            await until(lambda: any("/leases" in path for _, path, _ in world.server.requests))
+            assert standing_by.metrics.registry.get_sample_value("hvpa_queue_depth") == 0
+            assert world.patched() == []
+            world.free = True
+            await until(lambda: bool(world.patched()))
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    assert world.patched() == ["/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h/status"]

@@ -1,0 +1,196 @@
+"""What a process works on, and in which order it comes to what it takes over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import cast
+
+import pytest
+from msgspec import structs
+
+from hvpa.api.objects.read_models import Meta
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.leases.assignment import shard_of
+from hvpa.kube.leases.election import Candidate
+from hvpa.kube.leases.shard_manager import ShardKeeper
+from hvpa.kube.objects.resources import HVPAS
+from hvpa.kube.objects.stored_hvpa import StoredHvpa
+from hvpa.operator import roles
+from hvpa.operator.roles import ALL, Alone, Leader, Share, role_of
+from hvpa.reconcile.loop import WorkLoop
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.queue import WorkQueue
+from hvpa.reconcile.reconciler import Result
+from tests.unit.kube.virtual import LeaseServer, VirtualClock
+from tests.unit.reconcile.fakes import FakeTelemetry
+
+pytestmark = pytest.mark.asyncio
+SHARDS = 2
+KEYS = [Key("ns", f"app-{number:02}") for number in range(12)]
+MINE = [key for key in KEYS if shard_of(key, SHARDS) == 0]
+OTHERS = [key for key in KEYS if shard_of(key, SHARDS) == 1]
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roles, "SETTLE", 0.0)
+
+
+def hvpa(key: Key) -> StoredHvpa:
+    metadata = {"name": key.name, "namespace": key.namespace, "uid": key.name, "resourceVersion": "5"}
+    return HVPAS.decode(json.dumps({"metadata": metadata}).encode())
+
+
+class Half(Alone):
+    """Holds what a test says."""
+
+    shards: frozenset[int] = frozenset()
+
+    def serves(self, shard: int) -> bool:
+        return shard in self.shards
+
+    def may_write(self, shard: int) -> bool:
+        return shard in self.shards
+
+
+class World:
+    def __init__(self) -> None:
+        self.role = Half()
+        self.telemetry = FakeTelemetry()
+        self.share = Share(self.role, SHARDS, 15.0, self.telemetry)
+        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        self.worked: list[Key] = []
+        self.going_on = asyncio.Event()
+        self.work = WorkLoop(WorkQueue(), self._reconcile, self.telemetry, workers=1)
+        for key in KEYS:
+            self.local.hvpas.put(hvpa(key))
+
+    async def _reconcile(self, key: Key) -> Result:
+        self.worked.append(key)
+        await self.going_on.wait()
+        return Result("done")
+
+    def gain(self, *shards: int) -> None:
+        self.role.shards |= set(shards)
+        self.share.gained(frozenset(shards))
+
+    def give_up(self, *shards: int) -> None:
+        self.role.shards -= set(shards)
+        self.share.given_up(frozenset(shards))
+
+    async def works(self) -> list[Key]:
+        """Let it work until nothing is left to do; what it did."""
+        self.going_on.set()
+        running = asyncio.create_task(self.work.run())
+        while self.work.depth():
+            await asyncio.sleep(0.001)
+        self.work.stop()
+        await running
+        return self.worked
+
+
+async def test_what_changed_while_it_stood_by_comes_first() -> None:
+    world = World()
+    world.share.changed(KEYS[0])  # the list that fills the caches is no news
+    world.share.open(world.work, world.local)
+    late = [MINE[3], MINE[1], OTHERS[0]]
+    for key in late:
+        world.share.changed(key)
+    gone = Key("ns", "gone")
+    world.share.changed(gone)
+    assert world.work.depth() == 0
+    world.gain(0)
+    assert world.work.depth() == len(MINE)
+    worked = await world.works()
+    assert worked[:2] == late[:2]
+    assert sorted(worked) == MINE
+
+
+async def test_what_changed_before_it_started_comes_first_too() -> None:
+    world = World()
+    world.share.open(world.work, world.local)
+    world.local.hvpas.put(structs.replace(hvpa(MINE[4]), metadata=Meta(MINE[4].name, "ns", "uid", "9")))
+    world.gain(0, 1)
+    assert (await world.works())[0] == MINE[4]
+
+
+async def test_only_what_is_ours_is_worked_on() -> None:
+    world = World()
+    world.share.open(world.work, world.local)
+    world.gain(0)
+    assert all(map(world.share.serves, MINE))
+    assert all(map(world.share.may_write, MINE))
+    assert not any(map(world.share.serves, OTHERS))
+    assert not any(map(world.share.may_write, OTHERS))
+    world.share.changed(OTHERS[0])
+    assert sorted(await world.works()) == MINE
+
+
+async def test_what_we_changed_ourselves_is_looked_at_in_a_while_and_by_a_successor_first() -> None:
+    world = World()
+    world.share.open(world.work, world.local)
+    world.share.changed_by_us(MINE[3])  # not ours (any more): remembered, as anything else that changes
+    world.gain(0)
+    assert (await world.works())[0] == MINE[3]
+    world.worked.clear()
+    world.share.changed_by_us(MINE[1])
+    assert world.work.depth() == 0
+
+
+async def test_what_changes_together_is_looked_at_once_and_not_before_it_has_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(roles, "SETTLE", 0.05)
+    world = World()
+    world.share.open(world.work, world.local)
+    world.role.shards = frozenset({0})
+    world.going_on.set()
+    running = asyncio.create_task(world.work.run())
+    began = asyncio.get_running_loop().time()
+    while not world.worked:
+        world.share.changed(MINE[0])  # again and again does not put it off
+        assert asyncio.get_running_loop().time() < began + 10
+        await asyncio.sleep(0.01)
+    assert asyncio.get_running_loop().time() >= began + 0.05
+    world.work.stop()
+    await running
+    assert world.worked == [MINE[0]]
+
+
+async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
+    world = World()
+    world.share.open(world.work, world.local)
+    world.gain(0, 1)
+    for key in MINE[:2]:
+        world.share.changed(key)
+    running = asyncio.create_task(world.work.run())
+    while not world.worked:
+        await asyncio.sleep(0)
+    assert world.share.is_busy(0)
+    assert not world.share.is_busy(1)
+    world.give_up(0)
+    world.going_on.set()
+    while world.work.depth():
+        await asyncio.sleep(0.001)
+    assert not world.share.is_busy(0)
+    world.work.stop()
+    await running
+    assert [key for key in world.worked if key in MINE] == MINE[:1]
+    assert sorted(key for key in world.worked if key in OTHERS) == OTHERS
+    assert {("forgotten", key) for key in MINE} <= set(world.telemetry.told)
+
+
+async def test_roles() -> None:
+    transport, clock = cast(Transport, LeaseServer()), VirtualClock()
+    candidate = Candidate("ns", "hvpa", "host_1")
+    assert isinstance(role_of(transport, clock, None, 1), Alone)
+    leader = role_of(transport, clock, candidate, 1)
+    assert isinstance(leader, Leader)
+    assert not leader.shards
+    assert not leader.serves(0)
+    assert not leader.may_write(0)
+    assert isinstance(role_of(transport, clock, candidate, 2), ShardKeeper)
+    assert Alone.shards == ALL

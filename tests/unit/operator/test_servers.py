@@ -1,0 +1,45 @@
+"""The metrics server that the flags ask for. (TLS and tokens at work: tests of hvpa/kube, and end to end.)"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.kube.server.endpoints import AddressError
+from hvpa.kube.server.metrics_page import Page
+from hvpa.operator.servers import serve_metrics
+from hvpa.operator.settings import RunSettings
+from tests.unit.cli.test_run import run
+from tests.unit.kube.fake_server import FakeServer, kubeconfig
+
+
+def settings(*flags: str) -> RunSettings:
+    parser = argparse.ArgumentParser()
+    add_run_arguments(parser)
+    return run_settings(parser.parse_args(["--metrics-bind-address", "127.0.0.1:1", *flags]))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--metrics-secure"], "--metrics-secure needs --metrics-cert-dir"),
+        (["--metrics-cert-dir", "somewhere"], "--metrics-cert-dir is of no use without --metrics-secure"),
+        (["--metrics-secure", "--metrics-cert-dir", "nowhere"], "nowhere: tls.crt: No such file"),
+    ],
+)
+async def test_what_would_not_protect_is_refused(flags: list[str], said: str, tmp_path: Path) -> None:
+    async with FakeServer().transport(tmp_path) as transport:
+        with pytest.raises(AddressError, match=said):
+            await serve_metrics(settings(*flags), Page(lambda: iter(())), transport)
+
+
+def test_it_is_wrong_usage(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    done = run("--kubeconfig", str(path), "--metrics-secure")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "hvpa run: --metrics-secure needs --metrics-cert-dir, a folder with tls.crt and tls.key\n",
+    )

@@ -1,0 +1,198 @@
+"""The cluster port in memory: writes are seen by the next read, and what wakes the operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from hvpa.api.hvpa.resource import parse_spec
+from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.read_models import (
+    Condition,
+    ContainerRecommendation,
+    HpaStatusRead,
+    Meta,
+    Recommendation,
+    VpaStatusRead,
+)
+from hvpa.core.model import ContainerResources, Event, Involved, OwnedChange, WorkloadPatch
+from hvpa.reconcile.ports import WriteError
+from hvpa.simulate.cluster.objects import Instants, PodObjects
+from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
+from hvpa.simulate.model import NodeModel
+from hvpa.simulate.policy.hvpa import run_to_end
+from tests.unit.simulate import build
+
+
+class World:
+    def __init__(self) -> None:
+        document: Any = build.hvpa()["spec"]
+        spec, problems = parse_spec(document)
+        assert spec is not None, problems
+        self.state = Workload(build.workload(), NodeModel())
+        self.events: list[Event] = []
+        meta = Meta(name="web", namespace="default")
+        self.cluster = SimulatedCluster(spec, meta, self.state, Instants(build.START), self.events.append)
+
+    def do(self, coroutine: Any) -> None:
+        run_to_end(coroutine)
+
+    def looked(self) -> Any:
+        """As the operator looks: all objects, and awake no longer."""
+        self.cluster.awake = False
+        seen = self.cluster.objects(self.cluster.key)
+        assert seen is not None
+        return seen
+
+    def woken(self) -> bool:
+        return self.cluster.changed()
+
+    def apply(self, kind: Any) -> None:
+        spec: dict[str, object] = {"maxReplicas": 5} if kind == "HorizontalPodAutoscaler" else {}
+        manifest = {"kind": kind, "metadata": {"name": "web", "labels": {"a": "b"}}, "spec": spec}
+        change = OwnedChange("apply", kind, "web", manifest=manifest)
+        self.do(self.cluster.change_owned(Meta(), change))
+
+
+def patch(**spec: object) -> WorkloadPatch:
+    body = {"metadata": {"annotations": {"said": "so"}}, "spec": spec}
+    return WorkloadPatch("Deployment", "web", "1", body)
+
+
+def test_the_same_objects_are_read_until_something_changes() -> None:
+    world = World()
+    first, second = world.looked(), world.looked()
+    assert first.workload is second.workload
+    assert first.pods is second.pods
+    assert first.hvpa is second.hvpa
+    world.state.scale(4, 0.0)
+    third = world.looked()
+    assert len(third.pods) == 4
+    assert third.workload.spec.replicas == 4
+
+
+def test_a_patch_of_the_workload_is_seen_at_once() -> None:
+    world = World()
+    before = world.looked().workload
+    resources = {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}}
+    template = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
+    assert not world.cluster.changed()
+    world.do(world.cluster.patch_workload(Meta(), patch(replicas=5, template=template)))
+    assert world.woken()
+    after = world.looked().workload
+    assert after.spec.replicas == 5
+    own = after.spec.template.spec.containers[0].resources
+    assert own.requests == {"cpu": "1", "memory": "512Mi"}, "what the patch leaves out stays"
+    assert own.limits == {"memory": "2Gi"}
+    assert after.metadata.annotations == {"said": "so"}
+    assert after.metadata.generation > before.metadata.generation
+    assert after.metadata.resource_version != before.metadata.resource_version
+    assert world.state.template["app"] == ContainerResources(
+        {"cpu": 1000, "memory": 512 * build.MIB}, {"memory": 2048 * build.MIB}
+    )
+
+
+def test_a_status_and_a_mailbox_that_are_written_are_read_back() -> None:
+    world = World()
+    first = world.looked().hvpa
+    world.do(world.cluster.patch_status(first.metadata, {}, HvpaStatus(replicas=3)))
+    assert not world.woken(), "its own status wakes nobody"
+    second = world.looked().hvpa
+    assert second.status.replicas == 3
+    assert second.metadata.resource_version != first.metadata.resource_version
+    world.do(world.cluster.write_mailbox(second.metadata, 7))
+    assert world.woken()
+    third = world.looked().hvpa
+    assert third.spec.replicas == 7
+    assert third.metadata.generation == second.metadata.generation + 1
+    world.cluster.scale_hvpa(7)
+    assert not world.woken(), "the same count again is no change"
+
+
+def test_owned_objects_are_stored_with_what_the_api_server_adds() -> None:
+    world = World()
+    world.apply("HorizontalPodAutoscaler")
+    world.apply("VerticalPodAutoscaler")
+    seen = world.looked()
+    (hpa,), (vpa,) = seen.hpas, seen.vpas
+    assert hpa.spec.max_replicas == 5
+    assert hpa.metadata.labels == vpa.metadata.labels == {"a": "b"}
+    assert hpa.metadata.uid != vpa.metadata.uid
+    assert hpa.metadata.creation_timestamp == build.START
+
+
+@pytest.mark.parametrize("action", ["delete", "release"])
+def test_owned_objects_are_never_taken_away_in_a_simulation(action: Any) -> None:
+    world = World()
+    change = OwnedChange(action, "HorizontalPodAutoscaler", "web")
+    with pytest.raises(WriteError, match=f"{action} of HorizontalPodAutoscaler web"):
+        world.do(world.cluster.change_owned(Meta(), change))
+
+
+def test_the_recommenders_statuses_wake_the_operator_where_it_reads_them() -> None:
+    world = World()
+    world.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
+    world.cluster.set_vpa_status(VpaStatusRead())
+    assert world.looked().hpas == (), "there is nothing to write to yet"
+    world.apply("HorizontalPodAutoscaler")
+    world.apply("VerticalPodAutoscaler")
+    world.looked()
+    world.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
+    assert world.woken()
+    world.looked()
+    world.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
+    assert not world.woken()
+
+
+def recommended(cpu: str, upper: str) -> VpaStatusRead:
+    one = ContainerRecommendation("app", target={"cpu": cpu}, upper_bound={"cpu": upper})
+    return VpaStatusRead(
+        recommendation=Recommendation([one]), conditions=[Condition("RecommendationProvided")]
+    )
+
+
+def test_bounds_of_a_recommendation_that_move_wake_nobody() -> None:
+    world = World()
+    world.apply("VerticalPodAutoscaler")
+    world.cluster.set_vpa_status(recommended("100m", "1"))
+    assert world.woken()
+    world.looked()
+    moved = recommended("100m", "900m")
+    world.cluster.set_vpa_status(moved)
+    assert not world.woken()
+    assert world.looked().vpas[0].status is moved
+    world.cluster.set_vpa_status(moved)
+    assert not world.woken()
+    world.cluster.set_vpa_status(msgspec.structs.replace(moved, conditions=[]))
+    assert world.woken()
+
+
+def test_events_are_handed_on() -> None:
+    world = World()
+    event = Event("Normal", "ScaledOut", "replicas 2 to 3")
+    on_workload = msgspec.structs.replace(event, involved=Involved("apps/v1", "Deployment", "w", "w", "1"))
+    for one in (event, on_workload):
+        world.do(world.cluster.record_event(Meta(), one))
+    assert world.events == [event], "the workload's repeats the Hvpa's"
+
+
+def test_a_virtual_clock_stands_still_until_it_is_set() -> None:
+    clock = VirtualClock(build.START)
+    assert clock.now() == clock.now() == build.START
+
+
+def test_a_pods_spec_says_what_a_resize_that_waits_asks_for() -> None:
+    state = Workload(build.workload(replicas=2, resize="InPlace"), NodeModel(cpu=1000))
+    pods = PodObjects(state, Instants(build.START))
+    assert cpus(pods) == ["500m", "500m"]
+    grown = ContainerResources({"cpu": 600, "memory": 512 * build.MIB}, {})
+    state.resize(state.pods[0], {"app": grown}, 0.0)
+    assert state.pods[0].resources["app"].requests["cpu"] == 500
+    assert cpus(pods) == ["600m", "500m"]
+
+
+def cpus(pods: PodObjects) -> list[object]:
+    return [pod.spec.containers[0].resources.requests["cpu"] for pod in pods.read()]

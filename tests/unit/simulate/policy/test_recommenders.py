@@ -1,0 +1,121 @@
+"""What the VPA recommender of a simulation is told of the pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from hvpa.api.objects.read_models import Vpa, VpaMeta
+from hvpa.recommend.vpa.recommender import VerticalRecommender
+from hvpa.simulate.cluster.metrics_server import MetricsServer
+from hvpa.simulate.cluster.objects import Instants
+from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.model import Controllers, MetricsModel, NodeModel
+from hvpa.simulate.policy.recommenders import VpaController
+from tests.unit.simulate import build
+
+MIB = build.MIB
+VPA = Vpa(metadata=VpaMeta(name="web"))
+
+
+@dataclass
+class Heard:
+    """All calls that the recommender's model got, in order."""
+
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[tuple[Any, ...]]:
+        return [call[1:] for call in self.calls if call[0] == kind]
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
+    told = Heard()
+    for name in ("add_sample", "record_oom", "forget"):
+        real = getattr(VerticalRecommender, name)
+
+        def listen(self: VerticalRecommender, *args: Any, name: str = name, real: Any = real) -> None:
+            told.calls.append((name, *args))
+            real(self, *args)
+
+        monkeypatch.setattr(VerticalRecommender, name, listen)
+    return told
+
+
+class World:
+    def __init__(self, workload: Any = None, nodes: NodeModel = NodeModel()) -> None:  # noqa: B008  # frozen
+        self.state = Workload(workload or build.workload(replicas=2), nodes)
+        self.metrics = MetricsServer(MetricsModel(), self.state, Instants(build.START))
+        self.controller = VpaController(Controllers(), self.metrics, self.state, build.START)
+        self.now = 0.0
+
+    def run(self, seconds: float, load: float = 40.0) -> None:
+        end = self.now + seconds
+        while self.now < end:
+            self.metrics.advance(self.now)
+            if self.controller.due(self.now):
+                self.controller.recommend(VPA, Instants(build.START).at(self.now))
+            self.state.advance(self.now, 15.0, load)
+            self.now += 15.0
+
+
+def test_pods_are_told_of_before_they_are_measured_and_then_sampled_once_a_minute(heard: Heard) -> None:
+    world = World()
+    world.run(150)
+    began = build.START.timestamp()
+    assert heard.of("add_sample") == [
+        ("web-1", "app", began, None, None),
+        ("web-2", "app", began, None, None),
+        *((pod, "app", began + at, 0.22, 120.0 * MIB) for at in (60, 120) for pod in ("web-1", "web-2")),
+    ]
+
+
+def test_what_was_measured_before_is_no_new_sample(heard: Heard) -> None:
+    world = World()
+    world.run(61)
+    count = len(heard.calls)
+    world.controller.recommend(VPA, build.START)
+    assert len(heard.calls) == count
+
+
+def test_a_pod_that_is_gone_is_forgotten_and_its_last_measurement_with_it(heard: Heard) -> None:
+    world = World()
+    world.run(120)
+    world.metrics.advance(120.0)
+    world.state.scale(1, 120.0)
+    world.run(61)
+    assert heard.of("forget") == [("web-2",)]
+    assert all(pod == "web-1" for pod, *_ in heard.of("add_sample")[-2:])
+
+
+def test_a_pod_that_waits_for_a_node_is_no_pod_yet(heard: Heard) -> None:
+    world = World(build.workload(replicas=1), NodeModel(cpu=600, memory=10**10, start_up=600.0))
+    world.state.scale(2, 0.0)
+    world.run(300)
+    assert {pod for pod, *_ in heard.of("add_sample")} == {"web-1"}
+    world.run(600)
+    assert {pod for pod, *_ in heard.of("add_sample")} == {"web-1", "web-2"}
+
+
+def test_an_oom_is_told_once_with_what_was_requested(heard: Heard) -> None:
+    leaky = build.container(limits={"memory": 600 * MIB}, memory_leak=30 * MIB / 15.0)
+    world = World(build.workload(leaky, replicas=1))
+    world.run(600)
+    ooms = heard.of("record_oom")
+    assert len(ooms) == world.state.pods[0].containers[0].restarts == 2
+    assert {(pod, container, memory) for pod, container, _, memory in ooms} == {("web-1", "app", 512 * MIB)}
+    assert [at for *_, at, _ in ooms] == sorted({at for *_, at, _ in ooms})
+    world.state.scale(0, world.now)
+    world.run(60)
+    assert heard.of("forget") == [("web-1",)]
+
+
+def test_the_successor_of_a_stateful_sets_pod_goes_by_its_name(heard: Heard) -> None:
+    world = World(build.workload(replicas=2, kind="StatefulSet"))
+    world.run(120)
+    world.state.evict(world.state.pods[1], 120.0)
+    world.run(180)
+    assert heard.of("forget") == []
+    assert {pod for pod, *_ in heard.of("add_sample")} == {"web-0", "web-1"}

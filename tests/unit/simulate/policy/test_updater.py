@@ -1,0 +1,246 @@
+"""Which pods the updater evicts. Numbers of `priority_processor_test.go`, `update_priority_calculator_test.go` and
+`pods_eviction_restriction_test.go`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from hvpa.api.objects.read_models import ContainerRecommendation, Recommendation, Vpa, VpaMeta, VpaStatusRead
+from hvpa.api.values.quantity import Resource, parse_resource
+from hvpa.core.model import ContainerResources
+from hvpa.simulate.policy.admission import Amounts, Recommended
+from hvpa.simulate.policy.updater import Priority, UpdaterSettings, priority_of, to_evict
+
+HOUR = 3600.0
+NOW = 100 * HOUR
+OLD = NOW - 13 * HOUR
+YOUNG = NOW - 11 * HOUR
+
+
+@dataclass
+class FakeContainer:
+    name: str
+    oom_at: float | None = None
+    oom_started: float | None = None
+
+
+@dataclass
+class FakePod:
+    name: str
+    resources: dict[str, ContainerResources]
+    started: float | None = OLD
+    node: int | None = 0
+    deleted: float | None = None
+    phase: str = "Running"
+    containers: list[FakeContainer] = field(default_factory=list)
+
+
+def amounts(**quantities: str) -> Amounts:
+    found: Amounts = {}
+    names: tuple[Resource, ...] = ("cpu", "memory")
+    for name in names:
+        if name in quantities:
+            found[name] = parse_resource(name, quantities[name])
+    return found
+
+
+def requesting(**quantities: str) -> dict[str, ContainerResources]:
+    return {"app": ContainerResources(amounts(**quantities), {})}
+
+
+def vpa(
+    target: str = "10",
+    lower: str | None = None,
+    upper: str | None = None,
+    mode: str = "Recreate",
+    **policy: Any,
+) -> Vpa:
+    spec = {
+        "updatePolicy": {"updateMode": mode},
+        "resourcePolicy": {"containerPolicies": [{"containerName": "app", **policy}]},
+    }
+    one = ContainerRecommendation(
+        container_name="app",
+        target={"cpu": target},
+        lower_bound={"cpu": lower} if lower else {},
+        upper_bound={"cpu": upper} if upper else {},
+    )
+    return Vpa(
+        metadata=VpaMeta(name="app"),
+        raw_spec=msgspec.Raw(msgspec.json.encode(spec)),
+        status=VpaStatusRead(recommendation=Recommendation(container_recommendations=[one])),
+    )
+
+
+def evicted(pods: list[FakePod], wanted: Vpa, replicas: int = 4, **settings: Any) -> list[str]:
+    return [one.name for one in to_evict(pods, wanted, replicas, NOW, UpdaterSettings(**settings))]
+
+
+def four(*first: FakePod) -> list[FakePod]:
+    """These pods, and as many that need no change as make four."""
+    rest = [FakePod(f"rest-{n}", requesting(cpu="10")) for n in range(4 - len(first))]
+    return [*first, *rest]
+
+
+class TestPriority:
+    @pytest.mark.parametrize(
+        ("requests", "target", "lower", "upper", "expected"),
+        [
+            ({"cpu": "2"}, {"cpu": "10"}, {}, {}, (True, 4.0, False)),
+            ({"cpu": "4"}, {"cpu": "2"}, {}, {}, (False, 0.5, False)),
+            ({"cpu": "2"}, {"cpu": "2"}, {}, {}, (False, 0.0, False)),
+            ({"cpu": "10m"}, {"cpu": "900m"}, {}, {}, (True, 89.0, False)),
+            ({"cpu": "4"}, {"cpu": "10"}, {"cpu": "6"}, {"cpu": "14"}, (True, 1.5, True)),
+            ({"cpu": "8"}, {"cpu": "2"}, {"cpu": "1"}, {"cpu": "3"}, (False, 0.75, True)),
+            ({"cpu": "3", "memory": "10M"}, {"cpu": "6", "memory": "20M"}, {}, {}, (True, 2.0, False)),
+            ({"cpu": "4", "memory": "10M"}, {"cpu": "2", "memory": "20M"}, {}, {}, (True, 1.5, False)),
+            (
+                {"cpu": "4", "memory": "20M"},
+                {"cpu": "2", "memory": "10M"},
+                {"cpu": "1", "memory": "5M"},
+                {"cpu": "3", "memory": "30M"},
+                (False, 1.0, True),
+            ),
+            ({}, {"cpu": "1"}, {}, {}, (True, 999.0, True)),
+            ({"cpu": "0"}, {"memory": "1"}, {}, {}, (True, 999.0, True)),
+        ],
+    )
+    def test_of_one_container(
+        self,
+        requests: dict[str, str],
+        target: dict[str, str],
+        lower: dict[str, str],
+        upper: dict[str, str],
+        expected: tuple[bool, float, bool],
+    ) -> None:
+        one = Recommended(amounts(**target), amounts(**lower), amounts(**upper))
+        assert priority_of(requesting(**requests), {"app": one}) == Priority(*expected)
+
+    def test_of_two_containers_is_that_of_their_sums(self) -> None:
+        resources = {
+            "app": ContainerResources(amounts(cpu="6", memory="10M"), {}),
+            "log": ContainerResources(amounts(cpu="4", memory="30M"), {}),
+        }
+        found = {
+            "app": Recommended(amounts(cpu="8", memory="20M"), {}, {}),
+            "log": Recommended(amounts(cpu="7", memory="30M"), {}, {}),
+        }
+        assert priority_of(resources, found) == Priority(True, 0.75, False)
+
+    def test_without_a_recommendation_there_is_none(self) -> None:
+        assert priority_of(requesting(cpu="5"), {}) == Priority(False, 0.0, False)
+
+    def test_growing_pods_come_first_then_those_that_change_most(self) -> None:
+        cpus = {"shrinks": "1000", "grows": "8", "grows-more": "2", "same-as-grows": "8"}
+        pods = [FakePod(name, requesting(cpu=cpu)) for name, cpu in cpus.items()]
+        order = evicted(pods, vpa(), eviction_tolerance=1.0)
+        assert order == ["grows-more", "grows", "same-as-grows", "shrinks"]
+
+
+class TestWhoNeedsIt:
+    @pytest.mark.parametrize(
+        ("cpu", "started", "expected"),
+        [
+            ("8", OLD, True),
+            ("8", YOUNG, False),
+            ("8", None, False),
+            ("9.5", OLD, False),
+            ("9.05", OLD, True),
+            ("5", YOUNG, True),
+            ("16", YOUNG, True),
+        ],
+    )
+    def test_inside_the_range_only_old_pods_that_change_enough(
+        self, cpu: str, started: float | None, expected: bool
+    ) -> None:
+        pods = four(FakePod("pod", requesting(cpu=cpu), started=started))
+        assert evicted(pods, vpa("10", "6", "14")) == (["pod"] if expected else [])
+
+    def test_the_lifetime_is_reached_at_its_end(self) -> None:
+        pods = four(FakePod("pod", requesting(cpu="8"), started=NOW - 12 * HOUR))
+        assert evicted(pods, vpa("10", "6", "14")) == ["pod"]
+
+    @pytest.mark.parametrize(
+        ("ran", "ago", "cpu", "expected"),
+        [
+            (60.0, 60.0, "9.9", True),
+            (60.0, 60.0, "10", False),
+            (600.0, 60.0, "9.9", False),
+            (60.0, 600.0, "9.9", False),
+        ],
+    )
+    def test_a_quick_oom_makes_a_young_pod_due_if_anything_changes(
+        self, ran: float, ago: float, cpu: str, expected: bool
+    ) -> None:
+        container = FakeContainer("app", oom_at=NOW - ago, oom_started=NOW - ago - ran)
+        pods = four(FakePod("pod", requesting(cpu=cpu), started=YOUNG, containers=[container]))
+        assert evicted(pods, vpa("10", "6", "14")) == (["pod"] if expected else [])
+
+    @pytest.mark.parametrize(
+        "container",
+        [
+            FakeContainer("app"),
+            FakeContainer("app", oom_at=NOW - 60),
+            FakeContainer("log", NOW - 60, NOW - 90),
+        ],
+    )
+    def test_other_containers_do_not(self, container: FakeContainer) -> None:
+        pods = four(FakePod("pod", requesting(cpu="9.9"), started=YOUNG, containers=[container]))
+        policies = {"resourcePolicy": {"containerPolicies": [{"containerName": "log", "mode": "Off"}]}}
+        wanted = vpa("10", "6", "14")
+        raw = msgspec.Raw(msgspec.json.encode(policies))
+        assert evicted(pods, msgspec.structs.replace(wanted, raw_spec=raw)) == []
+
+    def test_without_a_recommendation_nobody(self) -> None:
+        none = msgspec.structs.replace(vpa(), status=VpaStatusRead())
+        assert evicted(four(FakePod("pod", requesting(cpu="1"))), none) == []
+
+    @pytest.mark.parametrize(
+        ("mode", "acts"), [("Auto", True), ("", True), ("Initial", False), ("Off", False)]
+    )
+    def test_only_modes_that_evict(self, mode: str, acts: bool) -> None:
+        assert bool(evicted(four(FakePod("pod", requesting(cpu="1"))), vpa(mode=mode))) is acts
+
+
+class TestHowMany:
+    @pytest.mark.parametrize(
+        ("running", "replicas", "tolerance", "expected"),
+        [
+            (5, 5, 0.8, 4),
+            (5, 5, 0.5, 2),
+            (5, 5, 0.1, 1),
+            (4, 5, 0.5, 1),
+            (3, 5, 0.5, 0),
+            (4, 5, 0.1, 0),
+            (4, 4, 0.5, 2),
+            (2, 2, 0.5, 1),
+            (1, 1, 0.5, 0),
+            (6, 5, 0.1, 1),
+            (3, 0, 0.5, 0),
+        ],
+    )
+    def test_so_many_that_enough_stay(
+        self, running: int, replicas: int, tolerance: float, expected: int
+    ) -> None:
+        pods = [FakePod(f"pod-{n}", requesting(cpu="1")) for n in range(running)]
+        found = evicted(pods, vpa(), replicas, eviction_tolerance=tolerance)
+        assert found == [f"pod-{n}" for n in range(expected)]
+
+    def test_one_replica_where_that_is_allowed(self) -> None:
+        assert evicted([FakePod("pod", requesting(cpu="1"))], vpa(), 1, min_replicas=1) == ["pod"]
+
+    def test_pending_pods_may_always_go(self) -> None:
+        pods = [
+            FakePod("running", requesting(cpu="2")),
+            *(FakePod(f"pending-{n}", requesting(cpu="1"), phase="Pending") for n in range(3)),
+        ]
+        assert evicted(pods, vpa()) == ["pending-0", "pending-1", "pending-2"]
+
+    @pytest.mark.parametrize("gone", [{"node": None}, {"deleted": NOW - 1}, {"phase": "Failed"}])
+    def test_pods_that_are_not_there_do_not_count(self, gone: dict[str, Any]) -> None:
+        pods = [FakePod("pod", requesting(cpu="1")), FakePod("gone", requesting(cpu="1"), **gone)]
+        assert evicted(pods, vpa(), 2) == []
