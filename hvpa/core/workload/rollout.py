@@ -80,9 +80,11 @@ def progress_deadline(seen: Scene) -> dt.datetime | None:
     repairs the pods (DESIGN 6.2). None where no clock ends it: the controller has not seen the workload's latest spec,
     the deadline is switched off, or nothing is known of when the rollout last went on.
 
-    The deadline counts from the creation of the newest pod that is not ready, and where all are ready, from the
-    progress that the Deployment reports; not from before our own last change of requests. Example: a pod is created at
-    10:00 and never becomes ready; the deadline is 10:10.
+    The deadline counts from the creation of the newest pod that is not ready. Where all are ready, it counts from the
+    progress that the Deployment reports, or from when a pod became ready or we changed the replicas, if that was later:
+    the status of the Deployment follows its pods, and after a time of rest its last progress is old. It never counts
+    from before our own last change of requests. Example: a pod is created at 10:00 and never becomes ready; the
+    deadline is 10:10.
     """
     workload, pods = seen.workload, seen.pods
     assert workload is not None
@@ -95,6 +97,8 @@ def progress_deadline(seen: Scene) -> dt.datetime | None:
     if since is None:
         found = [one for one in workload.status.conditions if one.type == PROGRESSING]
         since = found[0].last_update_time if found else None
+        if since is not None:
+            since = max(since, pods.last_ready_at or since, seen.horizontal.last_scale_time or since)
     if since is None:
         return None
     wait = dt.timedelta(seconds=DEFAULT_DEADLINE if seconds is None else seconds)

@@ -352,6 +352,32 @@ def test_ready_says_what_keeps_the_workload_from_its_recommendations(
     assert text in message(decision)
 
 
+def became_ready(name: str, when: str) -> Any:
+    entry = {"type": "Ready", "status": "True", "lastTransitionTime": when}
+    return build.pod(name, change={"status": {"conditions": [entry]}})
+
+
+@pytest.mark.parametrize(("seconds", "reason"), [(599, "Reconciled"), (600, "ProgressDeadlineExceeded")])
+def test_a_status_that_lags_behind_pods_that_have_become_ready_is_no_stuck_rollout(
+    seconds: int, reason: str
+) -> None:
+    """After hours at rest a Deployment is scaled out; its pods are seen ready before its status counts them."""
+    behind = failing("Progressing", "True", "NewReplicaSetAvailable", "")
+    behind["status"]["availableReplicas"] = 2
+    since = stamp(at(seconds=-seconds))
+    pods = [became_ready("web-1", LONG_AGO), became_ready("web-2", since), became_ready("web-3", LONG_AGO)]
+    assert ready(decided(target=behind, pods=pods))[1] == reason
+
+
+def test_pods_that_are_yet_to_be_created_are_no_stuck_rollout() -> None:
+    behind = failing("Progressing", "True", "NewReplicaSetAvailable", "")
+    behind["status"] |= {"replicas": 2, "availableReplicas": 2}
+    for seconds, reason in ((599, "Reconciled"), (600, "ProgressDeadlineExceeded")):
+        status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
+        pods = [became_ready("web-1", LONG_AGO), became_ready("web-2", LONG_AGO)]
+        assert ready(decided(target=behind, pods=pods, status=status))[1] == reason
+
+
 def test_all_that_is_wrong_is_in_the_message() -> None:
     broken = failing("ReplicaFailure", "True", "FailedCreate", "exceeded quota")
     decision = decided(target=broken, pods=[unschedulable("web-1")], utilization=None)
