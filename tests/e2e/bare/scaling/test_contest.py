@@ -87,6 +87,8 @@ def test_deleting_the_hvpa_leaves_the_workload_as_it_is(
     for reason in ("ScaledOut", "ScaledUp"):
         stage.await_event(reason)
     stage.rollout_completes()
+    stage.hpa_wants(4)
+    stage.vpa_is_content()
     stage.settled()
     stage.await_unblocked()
     before = stage.target
