@@ -33,6 +33,8 @@ COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov=hvpa.recommend --cov=hvpa.simul
 # tests stay together, and the files that take longest begin.
 JOBS ?= 3
 PARALLEL = -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# Real programs on a busy machine can miss a time. What failed runs once more, alone; what fails again has failed.
+AGAIN = $(PY) -m pytest --last-failed --last-failed-no-failures=none $(PYTEST_ARGS)
 LONGEST_FIRST := tests/e2e/test_demo.py tests/e2e/full tests/e2e/bare tests/e2e tests/unit
 
 # All manifests of CONFIG with IMG for the image that stands in config/manager; no file is changed.
@@ -61,7 +63,9 @@ simulate: venv ## compare ways to scale under a load: SCENARIO=FILE, in OUT a pa
 .PHONY: test
 test: lint verify control-plane chromium ## everything: lint, audit, unit and end-to-end tests
 	@$(PY) -m tools.audit --quick
-	@$(PY) -m pytest $(LONGEST_FIRST) $(PARALLEL) $(COVERAGE) $(PYTEST_ARGS)
+	@$(PY) -m pytest $(LONGEST_FIRST) $(PARALLEL) $(COVERAGE) --durations=25 $(PYTEST_ARGS) || \
+	  { echo "make test: what failed runs once more, alone (a test that passes now is a race: mend it)"; \
+	    $(AGAIN) && $(VENV)/bin/coverage report --fail-under=100 --skip-covered; }
 
 ##@ Development
 .PHONY: venv

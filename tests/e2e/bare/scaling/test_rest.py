@@ -53,6 +53,7 @@ def settled(play: Play) -> list[Stage]:
     rolling.await_blocked("Rollout", "vertical")
     paused.await_blocked("Paused", "horizontal")
     faulty.await_condition("Ready", "False", "InvalidSpec")
+    satisfied.await_blocked("Measurement", "horizontal")  # 15 s after the step: the HPA has looked again by then
     return [satisfied, waiting, windowed, paused, rolling, quiet, idle, faulty]
 
 
