@@ -1,7 +1,7 @@
 """Building the programs of the control plane from Go modules, once per version, into the user's cache. The
 modules and their versions are in `localcluster/programs/modules/*/go.mod`; what starts the programs is
 `controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
-code of the real recommenders (`tests/e2e/models`), and API servers of other versions (`tests/e2e/compat`)."""
+code of the real recommenders (`tests/recorded`), and API servers of other versions (`tests/e2e/compat`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Our models beside the recommenders at work: what kube-controller-manager's HPA controller and the VPA recommender
-say of running pods, our models say too. How they get there is compared by `tests/e2e/models`, in virtual time.
+say of running pods, our models say too. How they get there is compared by `tests/recorded`, in virtual time.
 
 Timing: the HPA controller reads the pods and their metrics at moments that nobody is told of, so the load is constant
 and the comparison waits for a status that stays while everything is read; nothing is tolerated but the last millicore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,8 +11,8 @@ import msgspec
 from hvpa.api.objects.autoscalers import Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
-from tests.e2e.models.replay import START, Json, instant
-from tests.e2e.models.vpa.world import NANOSECONDS
+from tests.recorded.replay import START, Json, instant
+from tests.recorded.vpa.world import NANOSECONDS
 
 # Field of the recommender's configuration -> ours.
 _FLAGS = {
@@ -90,7 +90,7 @@ class Player:
             self._spec = msgspec.json.encode(step["spec"])
 
 
-def told(status: Json) -> Json:
+def amounts_and_conditions(status: Json) -> Json:
     """A VPA's status in numbers: cores and bytes, exactly, by container, what is recommended and resource."""
     recommendation = (status.get("recommendation") or {}).get("containerRecommendations") or []
     amounts = {
@@ -100,32 +100,40 @@ def told(status: Json) -> Json:
         for resource, quantity in (entry.get(kind) or {}).items()
     }
     conditions = {
-        entry["type"]: (
+        entry["type"]: [
             entry["status"],
             entry.get("reason", ""),
             entry.get("message", ""),
-            dt.datetime.fromisoformat(entry["lastTransitionTime"]),
-        )
+            dt.datetime.fromisoformat(entry["lastTransitionTime"]).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        ]
         for entry in status.get("conditions") or ()
     }
     return {**amounts, **conditions}
 
 
-def first_difference(scenario: Json, replayed: Json) -> str | None:
-    """The first answer in which our model and the real recommender differ, with both sides; None: they never do."""
-    asked = [step for step in scenario["steps"] if step.get("recommend") or step.get("restart")]
-    assert [answer["at"] for answer in replayed["answers"]] == [step["at"] for step in asked]
+def theirs(answer: Json) -> Json:
+    """One answer of the real recommender: what it recommends, and the checkpoints that it wrote before a restart."""
+    return {
+        "at": answer["at"],
+        "recommended": amounts_and_conditions(answer.get("status") or {}),
+        "checkpoints": answer.get("checkpoints") or {},
+    }
+
+
+def first_difference(scenario: Json, real: Sequence[Json]) -> str | None:
+    """The first answer in which our model and the real recommender (`theirs` of each answer) differ, with both sides;
+    None where they agree."""
+    steps = [step for step in scenario["steps"] if step.get("recommend") or step.get("restart")]
+    assert [answer["at"] for answer in real] == [step["at"] for step in steps]
     player = Player(scenario)
-    for number, answer in enumerate(replayed["answers"], 1):
-        given = player.answer(answer.get("checkpoints") or {})
+    for number, answer in enumerate(real, 1):
+        given = player.answer(answer["checkpoints"])
         if given is None:
             continue
-        our, their = told(msgspec.to_builtins(given)), told(answer["status"])
+        our, their = amounts_and_conditions(msgspec.to_builtins(given)), answer["recommended"]
         wrong = [part for part in {**our, **their} if our.get(part) != their.get(part)]
         if wrong:
-            days = answer["at"] / 86_400
-            lines = [f"{scenario['name']}: answer {number}, second {answer['at']} ({days:.2f} days):"]
-            shown = {p: {"ours": our.get(p), "real": their.get(p)} for p in wrong}
-            lines += [f"  {part}: {json.dumps(both, default=str)}" for part, both in shown.items()]
+            lines = [f"{scenario['name']}: answer {number}, second {answer['at']}:"]
+            lines += [f"  {part}: ours {our.get(part)}, real {their.get(part)}" for part in wrong]
             return "\n".join(lines)
     return None

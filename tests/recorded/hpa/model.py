@@ -21,7 +21,7 @@ from hvpa.recommend.hpa.controller import (
     PodReading,
     Scale,
 )
-from tests.e2e.models.replay import Json, instant
+from tests.recorded.replay import Json, instant
 
 _QUANTITIES = {"value", "averageValue"}
 _NO_METRICS = "no metrics returned from %s metrics API"
@@ -188,15 +188,16 @@ def _plain(value: Any, key: str = "") -> Any:
     return value
 
 
-def first_difference(scenario: Json, replayed: Json, *, defaulted: bool) -> str | None:
-    """The first sync in which our model and the real controller differ, with both sides; None where there is none."""
-    assert len(replayed["syncs"]) == scenario["syncs"]
+def first_difference(scenario: Json, real: Sequence[Json], specs: Sequence[Json | None] = ()) -> str | None:
+    """The first sync in which our model and the real controller (`theirs` of each sync) differ, with both sides; None
+    where they agree. `specs` are those that the API server completed, by sync; without them the model fills in."""
+    assert len(real) == scenario["syncs"]
     player = Player(scenario)
-    for number, sync in enumerate(replayed["syncs"], 1):
-        our, their = ours(player.sync(number, sync.get("spec") if defaulted else None)), theirs(sync)
+    for number, their in enumerate(real, 1):
+        our = ours(player.sync(number, specs[number - 1] if specs else None))
         wrong = [part for part in their if our[part] != their[part]]
         if wrong:
-            lines = [f"{scenario['name']}: sync {number}, second {sync['at']}: {', '.join(wrong)} differ"]
+            lines = [f"{scenario['name']}: sync {number}: {', '.join(wrong)} differ"]
             for part in wrong:
                 lines.append(f"  {part}, ours: {json.dumps(our[part], ensure_ascii=False)}")
                 lines.append(f"  {part}, real: {json.dumps(their[part], ensure_ascii=False)}")

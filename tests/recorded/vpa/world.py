@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from tests.e2e.models.replay import Json
+from tests.recorded.replay import Json
 
 MEBI = 2**20
 GIBI = 2**30

@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.e2e.models.hpa import world as w
-from tests.e2e.models.replay import Json
+from tests.recorded.hpa import world as w
+from tests.recorded.replay import Json
 
 MEBI = 2**20
 _REQUESTS = ("50m", "100m", "250m", "1")

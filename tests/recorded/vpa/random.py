@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 import random
 
-from tests.e2e.models.replay import Json
-from tests.e2e.models.vpa import world as v
+from tests.recorded.replay import Json
+from tests.recorded.vpa import world as v
 
 _CONTAINERS = ("app", "log", "proxy")
 

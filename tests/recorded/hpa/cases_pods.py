@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.e2e.models.hpa import world as w
-from tests.e2e.models.replay import Json
+from tests.recorded.hpa import world as w
+from tests.recorded.replay import Json
 
 _CPU_80 = w.resource(utilization=80)
 _CPU_100M = w.resource(average="100m")

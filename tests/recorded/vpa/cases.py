@@ -3,8 +3,8 @@ flags, restarts."""
 
 from __future__ import annotations
 
-from tests.e2e.models.replay import Json
-from tests.e2e.models.vpa import world as v
+from tests.recorded.replay import Json
+from tests.recorded.vpa import world as v
 
 _USUAL = v.steady(200 * v.MEBI)
 _HALF = v.steady(0.5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tests.e2e.models.hpa import world as w
-from tests.e2e.models.replay import Json
+from tests.recorded.hpa import world as w
+from tests.recorded.replay import Json
 
 _MOST_PODS = 60
 _PODS = w.pods(_MOST_PODS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.e2e.models.replay import Json, timestamp
+from tests.recorded.replay import Json, timestamp
 
 NAMESPACE = "shop"
 SELECTOR = "app=web"

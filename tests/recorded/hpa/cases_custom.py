@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.e2e.models.hpa import world as w
-from tests.e2e.models.replay import Json
+from tests.recorded.hpa import world as w
+from tests.recorded.replay import Json
 
 
 def custom_metrics() -> list[Json]:
