@@ -228,7 +228,7 @@ def _wish(seen: Observation, present: Present) -> tuple[Wish, Bounds]:
     if not seen.hpa.in_charge:
         return Wish(None, correction=corrected, problem=seen.hpa.problem), bounds
     if seen.hpa.object is not None and seen.hpa.read_as_is is not None:
-        return measured_wish(seen.hpa.object, seen, bounds), bounds
+        return measured_wish(seen.hpa.object, seen, bounds, present), bounds
     if seen.hpa.object is None or _is_left_at_zero(seen, bounds):
         inside = put_inside(mailbox, seen.workload.spec.replicas, bounds)
         return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem), bounds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hvpa.core.axes.replicas import MEASURED, HorizontalOutcome, Way, begun, go, settling
+from hvpa.core.axes.replicas import MEASURED, HorizontalOutcome, Way, as_recommended_last, begun, go, settling
 from hvpa.core.gates.gates import (
     Moment,
 )
@@ -17,6 +17,8 @@ def scale_horizontally(
 ) -> HorizontalOutcome:
     """Decide on the replica count of a workload that has an HPA."""
     assert seen.workload is not None
+    if wish.unknown is not None:
+        return as_recommended_last(seen, moment, wish, wish.unknown, bounds, starving)
     way = _way(seen, moment, wish, weight, seen.workload.spec.replicas)
     return go(seen, moment, wish, way, bounds, starving)
 

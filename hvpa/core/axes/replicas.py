@@ -22,7 +22,7 @@ from hvpa.core.gates.gates import (
 )
 from hvpa.core.gates.refusals import refused_until
 from hvpa.core.model import Blocked, Direction, Scene
-from hvpa.core.recommenders.desired_replicas import Wish
+from hvpa.core.recommenders.desired_replicas import Unknown, Wish, last_recommended
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.state import step_time
 from hvpa.core.values.arithmetic import threshold
@@ -58,6 +58,23 @@ def scale_to(
     is_begun = begun(seen.horizontal, seen.workload.spec.replicas)
     way = Way(goal, goal, 0, 0, is_begun, how="needed by the demand")
     return go(seen, moment, wish, way, bounds, starving)
+
+
+def as_recommended_last(
+    seen: Scene, moment: Moment, wish: Wish, unknown: Unknown, bounds: Bounds, starving: bool
+) -> HorizontalOutcome:
+    """Decide on the replica count while the demand is not known: what was recommended last still is, and a change to
+    it waits for the measurement, up as well as down. But what we set and somebody took away is no guess: it is set
+    again at once, as at other times (docs/decisions/0005)."""
+    assert seen.workload is not None
+    current, last = seen.workload.spec.replicas, bounds.clamp(last_recommended(seen))
+    goal, waits = restored(seen, last), MEASURED
+    if not goal:
+        goal, waits = last, Settling(True, unknown.until)
+    how = f"recommended last, and {unknown.why}"
+    is_begun = begun(seen.horizontal, current)
+    way = Way(goal, goal, 0, 0, is_begun, how=how, measurement=waits, is_unknown=True)
+    return structs.replace(go(seen, moment, wish, way, bounds, starving), recommended=last)
 
 
 def go(
@@ -110,6 +127,14 @@ def _spent_inside(before: SpentWish | None, inside: int, way: Way) -> SpentWish:
     if way.begun and before is not None and before.goal is not None and before.goal > inside:
         return before.model_copy(update={"replicas": inside})
     return SpentWish(replicas=inside, wish=inside, weight=way.weight_now)
+
+
+def restored(seen: Scene, last: int) -> int:
+    """The replicas that we set and somebody took away since, as far as they were still recommended `last`; else 0."""
+    assert seen.workload is not None
+    spent = seen.horizontal.spent
+    found = 0 if spent is None else min(spent.replicas, last)
+    return found if found > seen.workload.spec.replicas else 0
 
 
 def _held(outcome: HorizontalOutcome, wanted: int, hold: Hold) -> HorizontalOutcome:
@@ -174,7 +199,7 @@ class Way(Struct, frozen=True):
     """Where the wish leads: to `goal`, blended with the vertical `weight` (percent), and now to `step`, which is less
     where `maxStep` says so. `weight_now` is the weight at the present count, which may be another. `begun` tells that
     earlier steps went part of the way, `next_at` when the next step of `maxStep` is due, `how` what was done with
-    the wish, `measurement` what it waits for, having had its step."""
+    the wish, `measurement` what it waits for, having had its step (`is_unknown`: since the demand is not known)."""
 
     goal: int
     step: int
@@ -184,6 +209,7 @@ class Way(Struct, frozen=True):
     next_at: dt.datetime | None = None
     how: str = "after weighting"
     measurement: Settling = MEASURED
+    is_unknown: bool = False
 
     def told(self, current: int, wish: Wish) -> str:
         """The way in words."""
@@ -194,6 +220,8 @@ class Way(Struct, frozen=True):
         if self.measurement.is_awaited:
             until = self.measurement.until
             due = "when the rollout is complete" if until is None else f"at {readable_timestamp(until)}"
+            if self.is_unknown:
+                return f"{text}; the next measurement is due {due}"
             return f"{text}; this recommendation had its step, the next one is due {due}"
         if self.step == self.goal == current and self.weight_now == 100:
             return f"{text}, as vpaWeight is 100"

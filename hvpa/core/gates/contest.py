@@ -9,13 +9,10 @@ the wait began.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
 
 import msgspec
 
 from hvpa.api.hvpa.status import SetBack
-from hvpa.api.objects.read_models import ManagedFields, Workload
-from hvpa.core.model import FIELD_MANAGER, Axis
 from hvpa.core.state import INSTANT
 from hvpa.core.values.clock import Present
 
@@ -26,7 +23,6 @@ FIRST_WAIT_UP = dt.timedelta(minutes=1)
 """For more replicas and larger requests: they serve demand that is there, and two deploys within an hour that reset
 them are no rival controller (docs/decisions/0024)."""
 LONGEST_WAIT = HOUR
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Contest(msgspec.Struct, frozen=True, gc=False):
@@ -73,18 +69,3 @@ def wait_of(count: int, *, up: bool) -> dt.timedelta:
     way up and 5 minutes on the way down, doubling, an hour at most. Undone for the third time: 2 and 10 minutes."""
     first = FIRST_WAIT_UP if up else FIRST_WAIT
     return min(LONGEST_WAIT, first * (1 << min(max(count - 2, 0), 10)))
-
-
-def manager_of(workload: Workload, axis: Axis) -> str:
-    """The field manager, other than us, that last set the axis's fields, as `metadata.managedFields` tells."""
-    owners = list(_owners(workload.metadata.managed_fields, axis))
-    if not owners:
-        return "an unknown client"
-    return max(owners, key=lambda entry: entry.time or _EPOCH).manager
-
-
-def _owners(entries: Iterable[ManagedFields], axis: Axis) -> Iterable[ManagedFields]:
-    for entry in entries:
-        owns = entry.owns_replicas() if axis == "horizontal" else entry.owns_resources()
-        if owns and entry.manager != FIELD_MANAGER:
-            yield entry

@@ -14,26 +14,38 @@ from msgspec import Struct, structs
 from hvpa.api.hvpa.status import MailboxCorrection
 from hvpa.api.objects.read_models import Hpa, condition
 from hvpa.api.values import text
-from hvpa.core.model import Finding, Observation
+from hvpa.core.model import Finding, Observation, Scene
 from hvpa.core.recommenders.estimate import (
     MICRO,
     SETTLING,
     MetricDemand,
     estimate_replicas,
     is_never_stale,
+    measured_from,
     metric_demands,
 )
 from hvpa.core.values.clock import Present
 from hvpa.core.values.weight import Bounds
+from hvpa.core.workload.managers import replicas_set_at
 
 MAX_CORRECTIONS = 2
 """How often in a row the mailbox is set right for one and the same HPA status (DESIGN 4)."""
 TOO_MANY_REPLICAS = "TooManyReplicas"
 """Reason of the HPA's `ScalingLimited` where it wants more than maxReplicas (podautoscaler/horizontal.go)."""
 
+HPA_SILENT = dt.timedelta(minutes=5)
+"""How long an HPA without metrics is waited for: new pods count for it after five minutes at the latest
+(`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
 _NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet")
 MOST_METRICS = 100
 """Metrics of an HPA that is read, as of one that is deployed."""
+
+
+class Unknown(Struct, frozen=True):
+    """Why the demand is not known, and until when that is waited for: the last recommendation stands until then."""
+
+    why: str
+    until: dt.datetime
 
 
 class Wish(Struct, frozen=True):
@@ -55,8 +67,8 @@ class Wish(Struct, frozen=True):
     demands: tuple[MetricDemand, ...] = ()
     held: tuple[MetricDemand, ...] = ()
     unmeasured: bool = False
-    silent_since: dt.datetime | None = None
-    """Since when the HPA has no metrics, where it says so."""
+    unknown: Unknown | None = None
+    """Why the demand is not known for the moment."""
 
 
 def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) -> Wish:
@@ -65,7 +77,7 @@ def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) 
     problem = _unusable(hpa)
     estimate = None if problem else estimate_replicas(seen, hpa)
     wish = _whole_wish(hpa, seen, bounds, problem, estimate, present)
-    if wish.replicas is None or not seen.spec.joint:
+    if wish.replicas is None or wish.unknown is not None or not seen.spec.joint:
         return wish
     measured, unmeasured = metric_demands(seen, hpa)
     found = structs.replace(wish, measured=measured, demands=measured, unmeasured=unmeasured)
@@ -78,7 +90,7 @@ def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) 
     return found if wish.replicas == bounds.clamp(estimate) else structs.replace(found, demands=wished)
 
 
-def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
+def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) -> Wish:
     """What the measurements of an HPA call for that is read as it is: the operator's own estimate (DESIGN 4, e), inside
     the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
     `behavior` may hold back, nor `spec.replicas` of the Hvpa, to which no HPA writes."""
@@ -89,8 +101,7 @@ def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds) -> Wish:
         hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
     estimate = None if problem else estimate_replicas(seen, hpa)
     if estimate is None:
-        problem = problem or _NO_METRICS
-        return Wish(None, correction=corrected, problem=problem, silent_since=_silent_since(hpa))
+        return _unknown_wish(hpa, seen, bounds, problem, present, None)
     beyond = bounds.upper is not None and estimate > bounds.upper
     wish = Wish(bounds.clamp(estimate), beyond, correction=corrected)
     if not seen.spec.joint:
@@ -119,14 +130,14 @@ def _whole_wish(
     assert seen.spec is not None and seen.workload is not None
     present, mailbox, corrected = seen.workload.spec.replicas, seen.spec.replicas, seen.horizontal.mailbox
     if reckoned is None:
-        problem = problem or _NO_METRICS
-        inside = put_inside(mailbox, present, bounds)
-        since = _silent_since(hpa)
-        return Wish(None, mailbox=inside, correction=corrected, problem=problem, silent_since=since)
+        return _unknown_wish(hpa, seen, bounds, problem, instant, put_inside(mailbox, present, bounds))
     # 0 is the count of an HPA that has not decided yet, but where minReplicas is 0.
     said = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
     if present == 0:
         return Wish(bounds.clamp(said), mailbox=put_inside(mailbox, said, bounds), correction=corrected)
+    if was_lowered(seen, instant) is not None:
+        # The measurement is of the pods that were there before; their HPA's count stands as far as it was believed.
+        reckoned = max(reckoned, min(said, last_recommended(seen)))
     estimate = bounds.clamp(reckoned)
     low, high = min(present, estimate), max(present, estimate)
     if seen.spec.joint and said > high and is_never_stale(seen, hpa):
@@ -160,6 +171,49 @@ def _is_measuring(seen: Observation, instant: Present) -> bool:
     return any([instant.held_until(when, SETTLING) is not None for when in changes])
 
 
+def _unknown_wish(
+    hpa: Hpa,
+    seen: Observation,
+    bounds: Bounds,
+    problem: Finding | None,
+    present: Present,
+    mailbox: int | None,
+) -> Wish:
+    """The wish of an HPA that has measured none of the pods that there are. Without metrics it has no say; where pods
+    are only too young for them, it is taken to want what was recommended last."""
+    wish = Wish(None, mailbox=mailbox, correction=seen.horizontal.mailbox, problem=problem or _NO_METRICS)
+    if problem is None and hpa.status.current_metrics and (until := measured_from(seen)) is not None:
+        present.is_past(until)
+        why = f"the {len(seen.pods.ready_since)} ready pods are not measured yet"
+        last = bounds.clamp(last_recommended(seen))
+        return structs.replace(wish, replicas=last, problem=None, unknown=Unknown(why, until))
+    active = condition(hpa.status.conditions, "ScalingActive")
+    if active is None or active.status == "True":
+        return wish
+    until = present.held_until(active.last_transition_time, HPA_SILENT)
+    return wish if until is None else structs.replace(wish, unknown=Unknown("the HPA has no metrics", until))
+
+
+def last_recommended(seen: Scene) -> int:
+    """The replicas that were recommended last, as the status has them; the present ones where there are none."""
+    assert seen.workload is not None
+    before = seen.status.recommended
+    return seen.workload.spec.replicas if before is None or before.replicas is None else before.replicas
+
+
+def was_lowered(seen: Scene, present: Present) -> dt.datetime | None:
+    """Until when a metric may be a mean over pods that somebody else took away since: where there are fewer replicas
+    than recommended last, and another client set them so lately. None where that is not so.
+
+    An example: 10 pods use half of their target each, somebody sets 2. Until the HPA has measured these, 2 pods of a
+    half each seem to be enough."""
+    assert seen.workload is not None
+    workload, last = seen.workload, last_recommended(seen)
+    if workload.spec.replicas >= last:
+        return None
+    return present.held_until(replicas_set_at(workload), SETTLING)
+
+
 def put_inside(mailbox: int | None, count: int, bounds: Bounds) -> int | None:
     """What to write to a mailbox that must hold a count inside the bounds; None where it does."""
     return bounds.clamp(count) if mailbox is None or not bounds.contains(mailbox) else None
@@ -180,11 +234,6 @@ def _corrected(wish: Wish, said: int, estimate: int) -> Wish:
     return structs.replace(
         wish, mailbox=wish.replicas, correction=MailboxCorrection(hpa_status=told, count=count)
     )
-
-
-def _silent_since(hpa: Hpa) -> dt.datetime | None:
-    active = condition(hpa.status.conditions, "ScalingActive")
-    return None if active is None or active.status == "True" else active.last_transition_time
 
 
 def _unusable(hpa: Hpa) -> Finding | None:

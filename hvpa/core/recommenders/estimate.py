@@ -14,6 +14,7 @@ from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Metric, MetricSource,
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity, parse_resource
 from hvpa.core.model import Observation, PodsSeen, Settings
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
+from hvpa.core.values.clock import CLOCK_SKEW
 from hvpa.core.values.memo import remembered
 from hvpa.core.values.weight import FULL
 
@@ -107,14 +108,26 @@ class _Reading(NamedTuple):
 
 
 def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
-    """What was measured of each metric; None for one without a value."""
+    """What was measured of each metric; None for one without a value, or with a value of other pods than there are."""
     found: list[_Reading | None] = []
     others: dict[tuple[object, ...], Metric] = {}
+    are_new = measured_from(seen) is not None
     for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
         measured = _measurement(index, asked, hpa, others)
         ratio = None if measured is None else _ratio(asked.source.target, measured.current)
-        found.append(None if measured is None or ratio is None else _Reading(asked, measured, *ratio))
+        is_known = not are_new or _is_of_status(asked)
+        found.append(_Reading(asked, measured, *ratio) if measured and ratio and is_known else None)
     return found
+
+
+def measured_from(seen: Observation) -> dt.datetime | None:
+    """When the first of the ready pods can have been measured, where each of them is too young for that now (joint
+    decisions only). Pods that became ready at 10:00:05 and 10:00:09: 10:00:35."""
+    assert seen.spec is not None
+    since = seen.pods.ready_since if seen.spec.joint else ()
+    if not since or since[0] - seen.now > CLOCK_SKEW or since[0] <= seen.now - MEASURED_AFTER:
+        return None
+    return since[0] + MEASURED_AFTER
 
 
 def estimate_replicas(seen: Observation, hpa: Hpa) -> int | None:
@@ -155,16 +168,21 @@ def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...
 
 def _measured_pods(asked: _Asked, seen: Observation) -> int:
     """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
-    others those that have been ready for as long as a measurement takes. The HPA's `currentReplicas` is the mailbox,
-    which in a joint decision is another count."""
+    others those that have been ready for as long as a measurement takes (`_readings`: one at least, but by clocks that
+    are wrong). The HPA's `currentReplicas` is the mailbox, which in a joint decision is another count."""
     assert seen.workload is not None
     status = seen.workload.status
-    if asked.metric.type in ("Object", "External") and asked.source.target.average_value is not None:
+    if _is_of_status(asked):
         return status.replicas or seen.workload.spec.replicas
     latest = seen.now - MEASURED_AFTER
     if seen.pods.ready_since:
-        return bisect_right(seen.pods.ready_since, latest)
+        return bisect_right(seen.pods.ready_since, latest) or len(seen.pods.ready_since)
     return seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
+
+
+def _is_of_status(asked: _Asked) -> bool:
+    """Whether a metric's value is a total, which the HPA divides by `status.replicas`."""
+    return asked.metric.type in ("Object", "External") and asked.source.target.average_value is not None
 
 
 def _demand(one: _Reading, counted: int) -> MetricDemand:

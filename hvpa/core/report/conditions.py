@@ -5,7 +5,6 @@ from __future__ import annotations
 from hvpa.api.hvpa.status import StatusCondition
 from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.gates.contest import manager_of
 from hvpa.core.gates.gates import CONTESTED
 from hvpa.core.model import Axis, Finding, Scene
 from hvpa.core.report.readiness import ready, refusal_text, refusals
@@ -13,6 +12,7 @@ from hvpa.core.report.summary import Judgement, blocked_text
 from hvpa.core.values.clock import Present
 from hvpa.core.workload.containers import recommendations
 from hvpa.core.workload.governed import governed, recommended
+from hvpa.core.workload.managers import manager_of
 from hvpa.core.workload.pod_level import cut_short
 
 _FIRST = 1024

@@ -9,7 +9,7 @@ from hvpa.api.values import text
 from hvpa.api.values.quantity import Resource, readable_change, readable_resource
 from hvpa.core.model import Axis, Decision, Direction, Event, Involved, Observation
 from hvpa.core.path.path import SlotKey
-from hvpa.core.recommenders.estimate import leading_metric
+from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric
 from hvpa.core.values.weight import Bounds, percent
 from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations
 
@@ -85,7 +85,7 @@ def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Itera
     if not bounds.contains(view.current):
         last = "" if bounds.upper is None else f" and maxReplicas {bounds.upper}"
         yield f"{view.current} is outside of minReplicas {bounds.lower}{last}"
-    if hpa is not None and view.hpa is not None:
+    if hpa is not None and view.hpa is not None and estimate_replicas(seen, hpa) is not None:
         metric, value = leading_metric(seen, hpa)
         used = "" if decision.joint is not None else f", using {view.hpa}"
         yield f"HPA: {metric} at {value} % of its target{used}"

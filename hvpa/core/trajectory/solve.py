@@ -15,8 +15,10 @@ from typing import Final
 
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.api.values.text import names
+from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import JointSlot, JointView
 from hvpa.core.path.path import Overlaps, Path, Point, SlotKey
+from hvpa.core.recommenders.desired_replicas import Unknown
 from hvpa.core.trajectory.demand import Claim, Requests, Usual, by_sizes, by_targets, pods_needed
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.workload.containers import Slot
@@ -39,7 +41,8 @@ class Joint:
 
     `replicas` is the count that there is, `slots` are what a VPA has targets for, `means` what usual demand is reckoned
     from. `found` is what the metrics call for (empty: there is no HPA; None: the HPA has no metrics, and nothing may
-    shrink on a guess; `is_brief`: nor grow, since it had some a moment ago), `beyond` the same without the limit that
+    shrink on a guess; `unknown`: nor grow, since it had some a moment ago), `last` the count that was recommended last,
+    which stands while what is measured may be of other pods (0: it is not), `beyond` the same without the limit that
     the last count sets until it is measured (None: no limit), `held` what the replicas must still be enough for where
     the HPA wants more than that, `holds_in` why nothing is taken away at all. `in_place`: sizes follow the present
     demand.
@@ -55,7 +58,8 @@ class Joint:
     held: tuple[Claim, ...] = ()
     holds_in: str = ""
     beyond: tuple[Claim, ...] | None = None
-    is_brief: bool = False
+    unknown: Unknown | None = None
+    last: int = 0
     in_place: bool = False
 
     @cached_property
@@ -133,8 +137,14 @@ class Joint:
     @cached_property
     def wanted(self) -> Point:
         """Where both demands are served, when nothing is blocked."""
-        if self.found is None and self.is_brief:
-            return Point(self.path.counts.clamp(self.replicas), self.current, None, ())
+        if self.unknown is not None:
+            return replace(self.settled, replicas=self.path.counts.clamp(self.last))
+        found = self.measured
+        return replace(found, replicas=self.path.counts.clamp(max(found.replicas, self.last)))
+
+    @cached_property
+    def measured(self) -> Point:
+        """The same by what is measured alone."""
         if not self.settled.sizes:
             return Point(self.replicas_for({}, may_grow=False), {}, None, ())
         if self.found is None:
@@ -236,7 +246,7 @@ class Joint:
         """The solution if what the HPA has measured so far were true of the workload as it is: what waits for the next
         measurement is the difference."""
         found = self.found if self.beyond is None else self.beyond
-        return replace(self, found=found, beyond=None, holds_in="")
+        return replace(self, found=found, beyond=None, holds_in="", last=0)
 
     # --- hysteresis --------------------------------------------------------------------------------------------------
     def is_near(self, key: SlotKey, size: int, times: int = 1) -> bool:
@@ -291,8 +301,10 @@ class Joint:
         """What bound the count."""
         counts = self.path.counts
         if self.found is None:
-            changes = "changes, for five minutes" if self.is_brief else "shrinks"
-            return f"the HPA has no metrics: nothing {changes}"
+            if self.unknown is None:
+                return "the HPA has no metrics: nothing shrinks"
+            until = readable_timestamp(self.unknown.until)
+            return f"{self.unknown.why}: {self.wanted.replicas} replicas were recommended last, and are until {until}"
         pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in self.claims]
         most = max(pods, default=(0, ""))
         if most[0] > self.wanted.replicas:

@@ -13,14 +13,21 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from hvpa.core.axes.replicas import HorizontalOutcome, scale_to, settling
+from hvpa.core.axes.replicas import (
+    HorizontalOutcome,
+    as_recommended_last,
+    begun,
+    restored,
+    scale_to,
+    settling,
+)
 from hvpa.core.axes.requests import VerticalScaling, params_of
 from hvpa.core.axes.steps import Step, VerticalOutcome
 from hvpa.core.gates.gates import MEASUREMENT, MIN_CHANGE, REFUSED, ROLLOUT, Hold, Moment, first_hold
 from hvpa.core.model import Blocked, ContainerResources, JointView, Scene
 from hvpa.core.path.build import weight_intervals, weight_leaving
 from hvpa.core.path.path import SlotKey
-from hvpa.core.recommenders.desired_replicas import Wish
+from hvpa.core.recommenders.desired_replicas import Unknown, Wish, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
 from hvpa.core.trajectory.demand import Claim, Requests, by_targets, claims, limited, pods_needed
@@ -34,9 +41,6 @@ from hvpa.core.workload.governed import governed
 
 NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
 """A count that is held for no longer than this is waited for: to replace all pods takes as long."""
-HPA_SILENT: Final = dt.timedelta(minutes=5)
-"""How long an HPA without metrics is waited for: new pods count for it after five minutes at the latest
-(`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
 _FEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
 SHRINKS_AFTER: Final = dt.timedelta(hours=6)
@@ -102,7 +106,7 @@ class JointScaling:
             measured = None if is_unsettled else by_targets(raw, requests)
         memory = Memory(seen, self.moment.present, slots, requests)
         self.known, means = memory.brought_up(known, measured, wish.unmeasured)
-        is_brief = self.moment.present.held_until(wish.silent_since, HPA_SILENT) is not None
+        stands = found is not None and is_unsettled and not begun(seen.horizontal, self.replicas)
         holds_in = "a metric has no value" if wish.unmeasured else _UNSETTLED if is_unsettled else ""
         return Joint(
             path=path_of(self.spec, slots, known.first, self.bounds, self.vertical_only),
@@ -115,7 +119,8 @@ class JointScaling:
             held=claims(wish.held, requests, spare),
             holds_in=holds_in,
             beyond=beyond,
-            is_brief=is_brief,
+            unknown=wish.unknown,
+            last=last_recommended(seen) if wish.unknown or stands else 0,
             in_place=self.in_place,
         )
 
@@ -142,6 +147,9 @@ class JointScaling:
         changes = [present.held_until(seen.horizontal.last_scale_time, SETTLING)]
         if len(lately) * _FEW > seen.pods.ready:
             changes.append(max(lately))
+        if not seen.pods.ready:
+            changes.append(present.held_until(seen.pods.newest_unready, SETTLING))
+        changes.append(was_lowered(seen, present))
         found = [until for until in changes if until is not None]
         self.measured_at += found
         return bool(found)
@@ -171,7 +179,12 @@ class JointScaling:
         joint = self.joint
         vertical = self._resized(joint.wanted.sizes) if joint.slots else None
         horizontal = None
-        if self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
+        if self.wish.unknown is not None:
+            starving = bool(self.seen.pods.starving) or self.seen.legacy_override
+            horizontal = as_recommended_last(
+                self.seen, self.moment, self.wish, self.wish.unknown, self.bounds, starving
+            )
+        elif self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
             horizontal = self._counted(vertical)
             if vertical is not None and horizontal.target < self.goal:
                 vertical = self._made_up_for(vertical, horizontal)
@@ -224,11 +237,14 @@ class JointScaling:
         joint, seen = self.joint, self.seen
         sizes = joint.current if vertical is None else _sizes(vertical, joint.current)
         is_held = any(joint.wanted.sizes[key] > size for key, size in sizes.items())
-        goal = joint.wanted.replicas
+        goal = joint.measured.replicas
         if sizes != joint.wanted.sizes:
             goal = joint.replicas_for(sizes, may_grow=not is_held)
         self.goal = goal
         starving = bool(seen.pods.starving) or seen.legacy_override
+        if goal < restored(seen, joint.last) or goal <= self.replicas < joint.last:
+            young = Unknown(_UNSETTLED, max(self.measured_at))
+            return as_recommended_last(seen, self.moment, self.wish, young, self.bounds, starving)
         target = goal
         if goal < self.replicas and not self.in_place:
             target = min(self.replicas, max(goal, joint.safe(sizes)))
@@ -296,7 +312,12 @@ class JointVertical(VerticalScaling):
         """See the base class. Where pods are replaced, requests are not lowered soon after a step, and CPU that only
         the present demand calls for, at the last count, waits: a spike is over before all pods are larger."""
         step = super().step(slot)
-        if step is None or step.override or not self.disruptive:
+        if step is None or step.override:
+            return step
+        if (unknown := self.joint.unknown) is not None:
+            change = structs.replace(step.change, unmeasured=True, measured_at=unknown.until)
+            step = structs.replace(step, change=change)
+        if not self.disruptive:
             return step
         change = step.change
         raised_at = self._raised_at(slot)

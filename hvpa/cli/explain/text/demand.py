@@ -13,7 +13,7 @@ from hvpa.api.objects.read_models import Hpa, MetricSource, MetricValue, Resourc
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import Decision, Observation, Recommender
-from hvpa.core.recommenders.estimate import estimate_replicas
+from hvpa.core.recommenders.estimate import estimate_replicas, measured_from
 from hvpa.core.workload.containers import RESOURCES, amount
 
 
@@ -58,6 +58,11 @@ def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
     estimate = estimate_replicas(seen, hpa)
     used = decision.replicas.hpa if decision.replicas is not None else None
     measured = "no metric has a value" if estimate is None else f"these metrics call for {estimate}"
+    if estimate is None and (at := measured_from(seen)) is not None:
+        pods = len(seen.pods.ready_since)
+        measured = (
+            f"the {pods} ready pods are not measured yet, the first of them is at {readable_timestamp(at)}"
+        )
     yield f"  {measured}; {'not used' if used is None else f'using {used}'}"
 
 

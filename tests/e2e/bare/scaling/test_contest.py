@@ -8,7 +8,7 @@ import pytest
 
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
-from localcluster.workloads.bare_manifests import weight
+from localcluster.workloads.bare_manifests import ago, condition, merged, trajectory, weight
 from localcluster.workloads.stage import Stage
 from tests.e2e.bare.conftest import USER, Play
 
@@ -66,6 +66,32 @@ def test_what_is_set_back_twice_is_contested_and_the_other_axis_goes_on(
         assert stage.requests["cpu"] == "500m"
         stage.set_requests("gitops", cpu="1")
     stage.await_condition("Contested", "False", "NotContested")
+
+
+def test_pods_that_are_not_measured_yet_end_no_contest(play: Play, operator: Operator) -> None:
+    """Another client takes two of four pods away, and replaces the others: what pods used is no demand of theirs."""
+    stage = play(changes=merged(trajectory(), weight(0)))
+    stage.vpa_is_content()
+    stage.hpa_wants(4)
+    redone(stage, "horizontal")
+    stage.rollout_completes()
+    stage.hpa_wants(4)  # at its target, so that the measurement alone calls for two of two pods
+    set_back(stage, "horizontal")
+    redone(stage, "horizontal")
+    with stage.held(operator, "Contested", "horizontal", idle=False):
+        set_back(stage, "horizontal")
+    held = stage.blocked("Contested")
+    for name in ("a", "b"):
+        stage.pod(name, conditions=[condition("Ready", "True", "", ago())])
+    stage.rollout_completes()
+    stage.settled()
+    stage.await_condition("Contested", "True", "SetBack")
+    assert held is not None
+    assert stage.blocked("Contested") == held
+    assert (stage.replicas, stage.status["recommended"]["replicas"]) == (2, 4)
+    assert stage.condition("Ready")["reason"] == "Contested"
+    stage.later(minutes=1)
+    redone(stage, "horizontal")
 
 
 def test_deleting_the_hvpa_leaves_the_workload_as_it_is(

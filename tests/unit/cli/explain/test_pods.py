@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.support import Doc, Shell, changed, load, of_kind
+from tests.unit.cli.support import NOW, Doc, Shell, changed, load, of_kind
 
 SINCE = "2026-11-20T00:00:00Z"
 TARGET = 50
@@ -161,6 +161,35 @@ def test_where_a_request_is_missing_the_hpa_has_no_value_and_nothing_is_taken_aw
         HorizontalPodAutoscaler__status__desiredReplicas=4,
     )
     assert shell.explain(documents)["replicas"]["target"] == 4
+
+
+def test_pods_that_were_all_replaced_are_reported_as_not_measured(shell: Shell) -> None:
+    """Somebody set 2 replicas again where 10 are recommended; both pods are ready for ten seconds."""
+    flux = {"manager": "flux", "time": "2026-11-21T09:59:40Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    axis = {
+        "lastScaleTime": "2026-11-21T09:55:00Z",
+        "spent": {"replicas": 10, "wish": 10, "weight": 0},
+        "setBack": {"count": 2, "time": "2026-11-21T09:59:40Z"},
+    }
+    documents = changed(
+        shop(2, 250, {"containers": [APP]}, 500, {"app": "288m"}),
+        Pod__status__conditions=[
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T09:59:50Z"}
+        ],
+        Deployment__metadata__managedFields=[flux],
+        Hvpa__status={"recommended": {"replicas": 10}, "axes": {"horizontal": axis}},
+    )
+    found = shell.explain(documents)
+    assert found["replicas"] == {"current": 2, "hpa": 10, "target": 2}
+    assert found["recommended"]["replicas"] == 10
+    assert [(one["reason"], one["until"]) for one in found["blocked"]] == [
+        ("Contested", "2026-11-21T10:00:40Z")
+    ]
+    ran = shell.run("explain", "-f", shell.file(documents), "--now", NOW)
+    assert (ran.code, ran.err) == (0, "")
+    measured = "the 2 ready pods are not measured yet, the first of them is at 2026-11-21T10:00:20Z"
+    assert f"\n    {measured}; using 10\n" in ran.out
+    assert "call for" not in ran.out
 
 
 # --- several governed containers -------------------------------------------------------------------------------------

@@ -406,6 +406,51 @@ def test_what_somebody_sets_back_is_made_again_once_and_then_contested() -> None
     assert hold(fifth)[4] == at(minutes=28), "and the next wait is longer"
 
 
+def contested(
+    *, seconds: float, utilization: int | None = 50, change: dict[str, Any] | None = None
+) -> Objects:
+    """Another client set 2 replicas so long ago, again, where we had set 10 as the HPA asked."""
+    record = {
+        "setBack": {"count": 2, "time": stamp(at(seconds=-20))},
+        "spent": {"replicas": 10, "wish": 10, "weight": 0},
+    }
+    status = {**axis(at(minutes=-2), **record), "recommended": {"replicas": 10}}
+    managed = [
+        {"manager": "flux", "time": stamp(at(seconds=-seconds)), "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    ]
+    return build.objects(
+        build.hvpa({"replicas": 10, "weightBasedScalingIntervals": [{"vpaWeight": 0}]}, status),
+        build.workload(2, change={"metadata": {"managedFields": managed}}),
+        build.hpa(10, utilization, change, replicas=10),
+    )
+
+
+def test_a_measurement_of_pods_that_somebody_took_away_ends_no_contest() -> None:
+    """Ten pods at their target, of which two are left: what these use is measured a minute later."""
+    decision = build.decided(contested(seconds=20))
+    assert hold(decision) == ("Contested", "up", 2, 10, at(seconds=40))
+    assert decision.mailbox is None, "the HPA's count stands"
+    assert build.decided(contested(seconds=60)).blocked == ()
+
+
+def test_a_silence_of_the_hpa_ends_no_contest() -> None:
+    def silent(minutes: float) -> Decision:
+        since = stamp(at(minutes=-minutes))
+        active = {"type": "ScalingActive", "status": "False", "reason": "No", "lastTransitionTime": since}
+        return build.decided(
+            contested(seconds=600, utilization=None, change={"status": {"conditions": [active]}})
+        )
+
+    brief = silent(4)
+    assert hold(brief) == ("Contested", "up", 2, 10, at(seconds=40))
+    assert brief.status.recommended is not None
+    assert brief.status.recommended.replicas == 10
+    assert brief.steps[1] == (
+        "replicas: 2 now, the HPA has no recommendation; 10 recommended last, and the HPA has no metrics"
+    )
+    assert silent(5).blocked == ()
+
+
 def test_contested_goes_on_when_the_field_stays() -> None:
     record = {
         "setBack": {"count": 2, "time": stamp(at(seconds=-30))},

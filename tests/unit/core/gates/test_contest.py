@@ -9,8 +9,9 @@ import pytest
 from builders import build
 from builders.build import NOW, at
 from hvpa.api.hvpa.status import SetBack
-from hvpa.core.gates.contest import judge_contest, manager_of, wait_of
+from hvpa.core.gates.contest import judge_contest, wait_of
 from hvpa.core.values.clock import Present
+from hvpa.core.workload.managers import manager_of, replicas_set_at
 
 
 def minutes(count: int) -> dt.timedelta:
@@ -115,3 +116,5 @@ def test_the_manager_that_set_the_field_last_is_named() -> None:
     assert manager_of(target, "horizontal") == "helm"
     assert manager_of(target, "vertical") == "kubectl-edit"
     assert manager_of(build.workload(), "vertical") == "an unknown client"
+    assert replicas_set_at(target) == dt.datetime(2026, 11, 21, 9, tzinfo=dt.UTC)
+    assert replicas_set_at(build.workload()) is None

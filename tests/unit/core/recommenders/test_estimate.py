@@ -79,7 +79,6 @@ def test_an_external_average_is_over_the_pods_that_there_are() -> None:
     ("since", "ready", "counted"),
     [
         ([-3600, -31, -30, -29, 0], 5, 3),
-        pytest.param([-29, -5], 2, 0, id="none of these has been measured"),
         pytest.param([], 3, 3, id="no pod is seen: what the workload tells"),
         pytest.param([], 0, 5, id="nor that: as many as there are to be"),
     ],

@@ -9,9 +9,23 @@ import pytest
 
 from builders import build
 from builders.build import GIB, at, stamp
-from hvpa.core import Decision, Objects, Settings
+from hvpa.core import Decision, Objects, Settings, observe
 from hvpa.core.path.path import SlotKey
-from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, scene, value, view, wanted
+from hvpa.core.recommenders.estimate import estimate_replicas
+from tests.unit.core.trajectory.jointly import (
+    EXACT,
+    Reading,
+    app,
+    count,
+    external,
+    held,
+    requests,
+    scene,
+    utilization,
+    value,
+    view,
+    wanted,
+)
 
 CPU = SlotKey("app", "cpu")
 IN_PLACE = Settings(in_place=True)
@@ -26,8 +40,11 @@ def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
         return scene(4, [app("1")], [], {"app": {"cpu": "3"}}, hpa={"status": {"conditions": [active]}})
 
     brief = build.decided(silent(4))
-    assert wanted(brief) == (4, {CPU: 1000})
-    assert view(brief).because == "the HPA has no metrics: nothing changes, for five minutes"
+    assert wanted(brief) == (4, {CPU: 3000})
+    assert (count(brief), requests(brief), held(brief)) == (4, {"cpu": 1000}, [("up", "cpu", "Measurement")])
+    assert view(brief).because == (
+        "the HPA has no metrics: 4 replicas were recommended last, and are until 2026-11-21T10:01:00Z"
+    )
     assert brief.recheck_after == dt.timedelta(minutes=1)
     assert wanted(build.decided(silent(5))) == (4, {CPU: 3000})
 
@@ -92,6 +109,227 @@ def test_no_replica_goes_before_the_hpa_has_measured_the_settled_workload(
         )
         assert found.recheck_after is not None
         assert found.recheck_after.total_seconds() == 60 + seconds
+
+
+# --- pods that are too young to be measured --------------------------------------------------------------------------
+READINGS = {"AverageValue": value("cpu", "1", "1"), "Utilization": utilization("cpu", 50, 50, "500m")}
+CONTESTED = {"count": 2, "time": stamp(at(seconds=-20))}
+
+
+def ready_for(seconds: float, number: int) -> list[Any]:
+    """Pods of one core that have been ready for so long."""
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=-seconds))}]
+    change = {"status": {"conditions": ready}}
+    return [build.pod(f"web-{index}", change=change, containers=[app("1")]) for index in range(number)]
+
+
+def replaced(
+    replicas: int, last: int | None = 10, spent: int | None = None, contested: bool = False, **rest: Any
+) -> Objects:
+    """Pods that are all ready for ten seconds; `last` were recommended last, and we set `spent`."""
+    axis: dict[str, Any] = {}
+    if spent is not None:
+        axis = {
+            "lastScaleTime": stamp(at(minutes=-5)),
+            "spent": {"replicas": spent, "wish": spent, "weight": 0},
+        }
+    if contested:
+        axis["setBack"] = CONTESTED
+    status: dict[str, Any] = {"axes": {"horizontal": axis}}
+    if last is not None:
+        status["recommended"] = {"replicas": last}
+    spec = {"trajectory": EXACT, "weightBasedScalingIntervals": [{"vpaWeight": 0}], **rest.pop("spec", {})}
+    made = {"pods": ready_for(10, replicas), "wish": 10, "status": status, **rest}
+    reading = made.pop("reading", READINGS["AverageValue"])
+    return scene(replicas, [app("1")], [reading], {"app": {"cpu": "1"}}, spec, **made)
+
+
+def set_by(manager: str, seconds: float) -> dict[str, Any]:
+    """A workload whose replicas this manager set so long ago."""
+    entry = {
+        "manager": manager,
+        "time": stamp(at(seconds=-seconds)),
+        "fieldsV1": {"f:spec": {"f:replicas": {}}},
+    }
+    return {"metadata": {"managedFields": [entry]}}
+
+
+def conditions(decision: Decision) -> dict[str, tuple[str, str]]:
+    return {one.type: (one.status, one.reason) for one in decision.status.conditions}
+
+
+def recommended(decision: Decision) -> int | None:
+    assert decision.status.recommended is not None
+    return decision.status.recommended.replicas
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
+    seen = replaced(2, spent=10, contested=True, reading=READINGS[reading])
+    decision = build.decided(seen)
+    assert (count(decision), recommended(decision)) == (2, 10)
+    assert held(decision) == [("up", "replicas", "Contested")]
+    told = conditions(decision)
+    assert told["Ready"] == ("False", "Contested")
+    assert told["Contested"] == ("True", "SetBack")
+    assert told["HpaActive"] == ("True", "Recommending")
+    assert "ScalingUnblocked" not in [one.reason for one in decision.events]
+    assert view(decision).because == (
+        "the 2 ready pods are not measured yet: 10 replicas were recommended last, and are until "
+        "2026-11-21T10:00:20Z"
+    )
+    assert decision.steps[1] == (
+        "replicas: 2 now, the HPA asks for 10; 10 recommended last, and the 2 ready pods are not measured yet"
+    )
+
+
+def test_what_somebody_took_away_is_set_again_at_once_the_first_time() -> None:
+    decision = build.decided(replaced(2, spent=10))
+    assert count(decision) == 10
+    assert "ready pods are not measured yet" in next(
+        one.message for one in decision.events if one.reason == "ScaledOut"
+    )
+    assert count(build.decided(replaced(2, spent=4))) == 4, "no more than we had set"
+    assert count(build.decided(replaced(2, last=3, spent=4))) == 3, "nor than was recommended last"
+
+
+@pytest.mark.parametrize("settings", [None, IN_PLACE])
+def test_both_ways_wait_until_a_pod_is_measured(settings: Settings | None) -> None:
+    for replicas, last, way in ((10, 4, "down"), (4, 10, "up")):
+        decision = build.decided(replaced(replicas, last), settings=settings)
+        assert (count(decision), recommended(decision)) == (replicas, last)
+        assert held(decision) == [(way, "replicas", "Measurement")]
+        assert decision.blocked[0].until == at(seconds=20)
+        assert decision.recheck_after == dt.timedelta(seconds=20)
+        assert conditions(decision)["Ready"] == ("True", "HeldBack")
+        assert decision.steps[1] == (
+            f"replicas: {replicas} now, the HPA asks for {last}; {last} recommended last, and the {replicas} ready "
+            "pods are not measured yet; the next measurement is due at 2026-11-21T10:00:20Z"
+        )
+    nothing = build.decided(replaced(10, None), settings=settings)
+    assert (count(nothing), recommended(nothing), held(nothing)) == (10, 10, [])
+    assert conditions(nothing)["Ready"] == ("True", "Reconciled")
+
+
+def test_a_count_outside_the_bounds_does_not_wait_for_a_measurement() -> None:
+    assert (
+        count(build.decided(replaced(2, 20, spec={"hpa": {"template": {"spec": {"minReplicas": 3}}}}))) == 3
+    )
+    assert recommended(build.decided(replaced(2, 20))) == 10
+
+
+def test_usage_of_nothing_that_is_measured_is_no_demand() -> None:
+    idle = value("cpu", "1", "0")
+    decision = build.decided(replaced(4, 10, reading=idle, pods=ready_for(60, 4), wish=1))
+    assert (count(decision), recommended(decision)) == (1, 1)
+
+
+def test_a_metric_that_is_no_mean_over_pods_speaks_of_young_ones_as_well() -> None:
+    queue = build.decided(replaced(2, None, reading=external("10", "30"), wish=6))
+    assert count(queue) == 6
+    seen = scene(
+        2,
+        [app("1")],
+        [external("10", "30"), value("cpu", "1", "100m")],
+        {"app": {"cpu": "1"}},
+        pods=ready_for(10, 2),
+    )
+    assert count(build.decided(seen)) == 6
+    assert view(build.decided(seen)).because == "External queue asks for 6 replicas"
+
+
+def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
+    seen = replaced(4, None, pods=ready_for(-3600, 4), wish=4)
+    assert estimate_replicas(observe(seen, at(), Settings()), seen.hpas[0]) == 4
+
+
+@pytest.mark.parametrize(
+    ("seconds", "manager", "expected"),
+    [(20, "kubectl", 10), (60, "kubectl", 2), (20, "hvpa", 2)],
+)
+def test_pods_that_are_left_are_not_measured_right_after_others_were_taken_away(
+    seconds: float, manager: str, expected: int
+) -> None:
+    """The mean over ten pods says nothing of the two that are left."""
+    left: dict[str, Any] = {"pods": ready_for(3600, 2), "workload": set_by(manager, seconds)}
+    contested = build.decided(replaced(2, spent=10, contested=True, **left))
+    assert (count(contested), recommended(contested)) == (2, expected)
+    is_held = [("up", "replicas", "Contested")] if expected == 10 else []
+    assert held(contested) == is_held
+    assert count(build.decided(replaced(2, spent=10, **left))) == expected
+    assert count(build.decided(replaced(2, spent=10, **left), settings=IN_PLACE)) == expected
+
+
+def test_one_measured_pod_of_many_does_not_end_a_contest() -> None:
+    pods = [*ready_for(40, 1), *ready_for(20, 1)]
+    decision = build.decided(replaced(2, spent=10, contested=True, pods=pods))
+    assert held(decision) == [("up", "replicas", "Contested")]
+    assert recommended(decision) == 10
+
+
+def test_pods_that_are_not_ready_yet_do_not_end_a_contest() -> None:
+    unready = {"conditions": [{"type": "Ready", "status": "False"}]}
+    change = {"metadata": {"creationTimestamp": stamp(at(seconds=-20))}, "status": unready}
+    pods = [build.pod(f"web-{index}", change=change, containers=[app("1")]) for index in range(2)]
+    decision = build.decided(replaced(2, spent=10, contested=True, pods=pods))
+    assert held(decision) == [("up", "replicas", "Contested")]
+
+
+def test_a_way_of_max_step_goes_no_further_for_an_old_recommendation() -> None:
+    """Ten were recommended, of which four are set; the pods that are measured by now call for fewer."""
+    seen = replaced(4, spent=4, pods=[*ready_for(40, 2), *ready_for(20, 2)], wish=2)
+    axis = {
+        "lastScaleTime": stamp(at(minutes=-5)),
+        "spent": {"replicas": 4, "wish": 10, "weight": 0, "goal": 10},
+    }
+    status = {"axes": {"horizontal": axis}, "recommended": {"replicas": 10}}
+    begun = build.objects(
+        build.hvpa({"blend": "Trajectory", "replicas": 2, "trajectory": EXACT}, status),
+        seen.workload,
+        seen.hpas[0],
+        seen.vpas[0],
+        seen.pods,
+    )
+    assert count(build.decided(begun)) == 4
+
+
+def test_a_contest_goes_on_while_the_hpa_is_silent_for_a_moment() -> None:
+    active = {
+        "type": "ScalingActive",
+        "status": "False",
+        "reason": "No",
+        "lastTransitionTime": stamp(at(minutes=-1)),
+    }
+    silent = {"status": {"conditions": [active]}}
+    decision = build.decided(replaced(2, spent=10, contested=True, hpa=silent))
+    assert held(decision) == [("up", "replicas", "Contested")]
+    assert (recommended(decision), conditions(decision)["HpaActive"]) == (10, ("False", "No"))
+
+
+def test_an_hpa_that_is_read_as_it_is_is_awaited_as_well() -> None:
+    """In mode Recommend, of a workload that another HPA scales."""
+    of_workload = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    other = {"metadata": {"ownerReferences": [], "labels": {}}, "spec": {"scaleTargetRef": of_workload}}
+    decision = build.decided(replaced(2, spec={"mode": "Recommend"}, hpa=other))
+    assert (count(decision), recommended(decision)) == (2, 10)
+    assert held(decision) == [("up", "replicas", "Measurement")]
+    assert conditions(decision)["HpaActive"][0] == "True"
+
+
+def test_sizes_that_wait_for_larger_pods_are_restored_with_the_count() -> None:
+    """A count that somebody took away comes back also where requests are held."""
+    off = {
+        "vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}},
+        "weightBasedScalingIntervals": [{"vpaWeight": 50}],
+    }
+    left: dict[str, Any] = {"pods": ready_for(3600, 2), "workload": set_by("kubectl", 20), "spec": off}
+    seen = replaced(2, spent=10, **left)
+    larger = build.objects(
+        seen.hvpa, seen.workload, seen.hpas[0], build.vpa({"app": {"cpu": "5"}}), seen.pods
+    )
+    decision = build.decided(larger)
+    assert count(decision) == 10
+    assert requests(decision) == {"cpu": 1000}
 
 
 @pytest.mark.parametrize("settings", [None, IN_PLACE])
