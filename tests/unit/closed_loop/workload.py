@@ -163,6 +163,8 @@ class Fleet:
     _generation: int = 1
     _revision: int = 1
     _made: int = 0
+    _reverted_at: float | None = None
+    """When another client set the replicas."""
     _moved_at: float = 0.0
     """When a rollout last got on."""
     _annotations: dict[str, str] = field(default_factory=dict)
@@ -212,6 +214,14 @@ class Fleet:
             self.template = self.patched(spec)
             self._revision += 1
             self._moved_at = now
+        self._generation += 1
+        self.version += 1
+
+    def revert(self, replicas: int, now: float, *, replaces: bool) -> None:
+        """Another client sets the replicas, and where it `replaces` pods, something of their template as well."""
+        self.replicas, self._reverted_at = replicas, now
+        self._revision += replaces
+        self._moved_at = now
         self._generation += 1
         self.version += 1
 
@@ -284,6 +294,7 @@ class Fleet:
                 "resourceVersion": str(self.version),
                 "generation": self._generation,
                 "annotations": dict(self._annotations),
+                "managedFields": self._managed(),
             },
             "spec": {
                 "replicas": self.replicas,
@@ -300,6 +311,12 @@ class Fleet:
                 "conditions": [self._progressing(now)],
             },
         }
+
+    def _managed(self) -> list[dict[str, Any]]:
+        if self._reverted_at is None:
+            return []
+        entry = {"manager": "flux", "time": stamp(instant(self._reverted_at))}
+        return [entry | {"fieldsV1": {"f:spec": {"f:replicas": {}}}}]
 
     def _progressing(self, now: float) -> dict[str, str]:
         status, reason = "True", "ReplicaSetUpdated"

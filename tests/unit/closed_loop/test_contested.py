@@ -1,0 +1,68 @@
+"""Another client takes replicas away, again and again: its pods are not measured for a while, and that ends no contest
+(docs/decisions/0014, 19)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.unit.closed_loop import loads
+from tests.unit.closed_loop.cases import BLENDS, TARGETS, plain
+from tests.unit.closed_loop.loads import HOUR
+from tests.unit.closed_loop.loop import Loop, Told
+from tests.unit.closed_loop.workload import Use
+
+pytestmark = pytest.mark.untraced
+
+LOAD = 2400
+WAIT = 60.0
+"""Seconds that more replicas wait when they were taken away for the second time."""
+
+
+def said(one: Told, kind: str) -> tuple[str, str]:
+    """A condition's status and reason."""
+    found = next(entry for entry in one.decision.status.conditions if entry.type == kind)
+    return found.status, found.reason
+
+
+def taken_away(loop: Loop, *, replaces: bool) -> list[Told]:
+    """What is decided in the minute after another client has set 2 replicas."""
+    before = len(loop.told)
+    loop.fleet.revert(2, loop.now, replaces=replaces)
+    loop.run(loop.now + WAIT)
+    return loop.told[before:]
+
+
+@pytest.mark.parametrize("replaces", [False, True], ids=["pods stay", "pods are replaced"])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("blend", BLENDS)
+def test_a_contest_lasts_until_its_retry_time(blend: str, target: str, *, replaces: bool) -> None:
+    case = dataclasses.replace(plain(Use(), blend=blend, weight=0, load=LOAD), target=target)
+    loop = case.loop(loads.constant(LOAD)).run(HOUR)
+    count = loop.fleet.replicas
+    assert count == 8
+    taken_away(loop, replaces=replaces)
+    assert loop.fleet.replicas == count, "the first time they are set again at once"
+    told = taken_away(loop, replaces=replaces)
+    assert len(told) >= 2
+    for one in told:
+        assert said(one, "Contested") == ("True", "SetBack"), one.at
+        assert said(one, "Ready") == ("False", "Contested"), one.at
+        assert one.decision.replicas is not None
+        assert one.decision.replicas.recommended == count
+    loop.run(loop.now + 1.0)
+    assert loop.fleet.replicas == count, "and when the wait is over"
+    assert "ScalingUnblocked" not in [event.reason for one in told for event in one.decision.events]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("blend", BLENDS)
+def test_a_restart_of_all_pods_leaves_the_recommendation_as_it_is(blend: str, target: str) -> None:
+    case = dataclasses.replace(plain(Use(), blend=blend, weight=0, load=LOAD), target=target)
+    loop = case.loop(loads.constant(LOAD)).run(HOUR)
+    before = len(loop.told)
+    loop.fleet.revert(8, loop.now, replaces=True)
+    loop.run(loop.now + 10 * WAIT)
+    views = [one.decision.replicas for one in loop.told[before:]]
+    assert {(one.target, one.recommended) for one in views if one is not None} == {(8, 8)}
