@@ -135,10 +135,6 @@ class MemoryOverride(StatusModel):
     """When it was."""
 
 
-def _is_empty(value: dict[str, dict[str, str]]) -> bool:
-    return not value
-
-
 class UsualReplicas(StatusModel):
     """The mean of the replica counts that a VerticalPodAutoscaler's targets speak of (DESIGN 5.4). Each count weighs as
     much as its pods had time to show what they use, and half of that a day later."""
@@ -188,7 +184,7 @@ class VerticalAxis(StatusModel):
     """Changes that somebody undid."""
     refused: Refusal | None = None
     """What the API server refused."""
-    base: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=_is_empty)
+    base: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Requests by container and resource where the path begins, as they were when the target was first seen."""
     usual_replicas: UsualReplicas | None = None
     """The replica counts that targets speak of, where no metric measures what they are about."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
+from pydantic.alias_generators import to_snake
 
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.schema.base import SpecModel, cel, fault, rules
 from hvpa.api.schema.fields import Name, PositiveCount, PositiveQuantity, Text
 
-Wire = dict[str, object]
+Wire = dict[str, Any]
 TargetType = Literal["Utilization", "Value", "AverageValue"]
 
-_VALUES_OF_TYPE: dict[str, str] = {
+VALUES_OF_TYPE: dict[str, str] = {
     "Utilization": "averageUtilization",
     "Value": "value",
     "AverageValue": "averageValue",
@@ -30,10 +31,6 @@ class MetricIdentifier(SpecModel):
     selector: LabelSelector | None = None
     """Narrows the metric down to series with these labels."""
 
-    def to_wire(self) -> Wire:
-        """As autoscaling/v2 writes it."""
-        return identifier_to_wire(self.name, self.selector)
-
 
 class _TargetValues(SpecModel):
     """The values of a v2 target; which one is set must fit its type."""
@@ -46,24 +43,14 @@ class _TargetValues(SpecModel):
     """Target per pod, as a percentage of the request (type Utilization)."""
 
     def _check_values(self, target_type: str | None) -> None:
-        present = {
-            "averageUtilization": self.average_utilization,
-            "value": self.value,
-            "averageValue": self.average_value,
-        }
-        for owner, field in _VALUES_OF_TYPE.items():
-            if (present[field] is not None) != (owner == target_type):
+        for owner, field in VALUES_OF_TYPE.items():
+            if (getattr(self, to_snake(field)) is not None) != (owner == target_type):
                 raise fault(_TARGET_MESSAGE.format(owner), field)
-
-    def _values_to_wire(self) -> Wire:
-        return self.model_dump(
-            by_alias=True, exclude_none=True, include={"value", "average_value", "average_utilization"}
-        )
 
 
 _TARGET_RULES = [
     cel(f"has(self.{field}) == ({{}}self.type == '{owner}')", _TARGET_MESSAGE.format(owner), f".{field}")
-    for owner, field in _VALUES_OF_TYPE.items()
+    for owner, field in VALUES_OF_TYPE.items()
 ]
 
 
@@ -80,10 +67,6 @@ class MetricTarget(_TargetValues):
         self._check_values(self.type)
         return self
 
-    def to_wire(self) -> Wire:
-        """As autoscaling/v2 writes it."""
-        return {"type": self.type, **self._values_to_wire()}
-
 
 class DescribedObject(SpecModel):
     """An object of the Hvpa's namespace that a metric describes."""
@@ -94,10 +77,6 @@ class DescribedObject(SpecModel):
     """The object's kind."""
     name: Name
     """The object's name."""
-
-    def to_wire(self) -> Wire:
-        """As autoscaling/v2 writes it."""
-        return self.model_dump(by_alias=True, exclude_none=True)
 
 
 class ObjectTarget(_TargetValues):
@@ -128,19 +107,3 @@ class ObjectTarget(_TargetValues):
         if any(reference) if self.type else self.kind is None or self.name is None:
             raise fault("must be a target with a type (v2), or an object with kind and name (v2beta1)")
         return self
-
-    def target_to_wire(self) -> Wire:
-        """The target as autoscaling/v2 writes it (v2 form only)."""
-        return {"type": self.type, **self._values_to_wire()}
-
-    def reference_to_wire(self) -> Wire:
-        """The described object as autoscaling/v2 writes it (v2beta1 form only)."""
-        return self.model_dump(by_alias=True, exclude_none=True, include={"api_version", "kind", "name"})
-
-
-def identifier_to_wire(name: str | None, selector: LabelSelector | None) -> Wire:
-    """`metric` of autoscaling/v2."""
-    wire: Wire = {"name": name}
-    if selector is not None:
-        wire["selector"] = selector.to_wire()
-    return wire

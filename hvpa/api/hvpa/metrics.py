@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from pydantic import model_validator
+from pydantic.alias_generators import to_snake
 
 from hvpa.api.hvpa.metric_targets import (
+    VALUES_OF_TYPE,
     DescribedObject,
     MetricIdentifier,
     MetricTarget,
     ObjectTarget,
     Wire,
-    identifier_to_wire,
 )
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.schema.base import SpecModel, cel, fault, rules
@@ -66,26 +67,12 @@ class ResourceMetric(SpecModel):
             raise fault("must be Utilization or AverageValue", "target", "type")
         return self
 
-    def to_v2(self) -> Wire:
-        """The source as autoscaling/v2 writes it."""
-        if self.target is not None:
-            target = self.target.to_wire()
-        elif self.target_average_utilization is not None:
-            target = {"type": "Utilization", "averageUtilization": self.target_average_utilization}
-        else:
-            target = {"type": "AverageValue", "averageValue": self.target_average_value}
-        return {"name": self.name, "target": target}
-
 
 class ContainerResourceMetric(ResourceMetric):
     """CPU or memory of one container of the pods."""
 
     container: Name
     """The container's name."""
-
-    def to_v2(self) -> Wire:
-        """The source as autoscaling/v2 writes it."""
-        return super().to_v2() | {"container": self.container}
 
 
 class PodsMetric(SpecModel):
@@ -123,15 +110,6 @@ class PodsMetric(SpecModel):
         if self.target is not None and self.target.type != "AverageValue":
             raise fault("must be AverageValue", "target", "type")
         return self
-
-    def to_v2(self) -> Wire:
-        """The source as autoscaling/v2 writes it."""
-        if self.metric is not None and self.target is not None:
-            return {"metric": self.metric.to_wire(), "target": self.target.to_wire()}
-        return {
-            "metric": identifier_to_wire(self.metric_name, self.selector),
-            "target": {"type": "AverageValue", "averageValue": self.target_average_value},
-        }
 
 
 class ObjectMetric(SpecModel):
@@ -179,20 +157,6 @@ class ObjectMetric(SpecModel):
             raise fault("must be greater than 0", "targetValue")
         return self
 
-    def to_v2(self) -> Wire:
-        """The source as autoscaling/v2 writes it."""
-        if self.metric is not None and self.described_object is not None:
-            return {
-                "metric": self.metric.to_wire(),
-                "describedObject": self.described_object.to_wire(),
-                "target": self.target.target_to_wire(),
-            }
-        return {
-            "metric": identifier_to_wire(self.metric_name, self.selector),
-            "describedObject": self.target.reference_to_wire(),
-            "target": _value_target(self.target_value, self.average_value),
-        }
-
 
 class ExternalMetric(SpecModel):
     """A metric that has nothing to do with the cluster's objects, such as the length of a queue."""
@@ -236,15 +200,6 @@ class ExternalMetric(SpecModel):
             raise fault("must be Value or AverageValue", "target", "type")
         return self
 
-    def to_v2(self) -> Wire:
-        """The source as autoscaling/v2 writes it."""
-        if self.metric is not None and self.target is not None:
-            return {"metric": self.metric.to_wire(), "target": self.target.to_wire()}
-        return {
-            "metric": identifier_to_wire(self.metric_name, self.metric_selector),
-            "target": _value_target(self.target_value, self.target_average_value),
-        }
-
 
 _SOURCES = {
     "Resource": "resource",
@@ -281,36 +236,42 @@ class MetricSpec(SpecModel):
 
     @model_validator(mode="after")
     def _source_fits_type(self) -> Self:
-        for (kind, field), source in zip(_SOURCES.items(), self._sources(), strict=True):
-            if (source is not None) != (kind == self.type):
+        for kind, field in _SOURCES.items():
+            if (getattr(self, to_snake(field)) is not None) != (kind == self.type):
                 raise fault(_SOURCE_MESSAGE.format(kind), field)
         return self
 
     def to_v2(self) -> Wire:
         """The metric as autoscaling/v2 writes it."""
-        source = next(source for source in self._sources() if source is not None)
-        return {"type": self.type, _SOURCES[self.type]: source.to_v2()}
-
-    def _sources(
-        self,
-    ) -> tuple[
-        ResourceMetric | None,
-        ContainerResourceMetric | None,
-        PodsMetric | None,
-        ObjectMetric | None,
-        ExternalMetric | None,
-    ]:
-        return (self.resource, self.container_resource, self.pods, self.object, self.external)
+        field = _SOURCES[self.type]
+        return {"type": self.type, field: _to_v2(self.to_wire()[field])}
 
 
-def _whole(
-    form: tuple[Wire | SpecModel | str | None, ...], other: tuple[SpecModel | str | None, ...]
-) -> bool:
+def _whole(form: tuple[SpecModel | str | None, ...], other: tuple[SpecModel | str | None, ...]) -> bool:
     """Whether one form is complete and the other absent."""
     return None not in form and not any(part is not None for part in other)
 
 
-def _value_target(value: str | None, average_value: str | None) -> Wire:
-    if average_value is not None:
-        return {"type": "AverageValue", "averageValue": average_value}
-    return {"type": "Value", "value": value}
+_OLD_TARGETS = {
+    "averageValue": "AverageValue",
+    "targetAverageValue": "AverageValue",
+    "targetAverageUtilization": "Utilization",
+    "targetValue": "Value",
+}
+"""Fields of v2beta1 that hold a target, and its type; of two, the first counts."""
+
+
+def _to_v2(source: Wire) -> Wire:
+    """A source as autoscaling/v2 writes it: `metricName: queue, targetAverageValue: 5` is `metric: {name: queue},
+    target: {type: AverageValue, averageValue: 5}`. One in the form of v2 is returned as it is."""
+    old = next((field for field in _OLD_TARGETS if field in source), None)
+    if old is None:
+        return source
+    wire: Wire = {field: source[field] for field in ("name", "container") if field in source}
+    if "metricName" in source:
+        selector = source.get("selector", source.get("metricSelector"))
+        wire["metric"] = {"name": source["metricName"]} | ({} if selector is None else {"selector": selector})
+    if "target" in source:
+        wire["describedObject"] = source["target"]
+    kind = _OLD_TARGETS[old]
+    return wire | {"target": {"type": kind, VALUES_OF_TYPE[kind]: source[old]}}

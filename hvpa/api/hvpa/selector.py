@@ -69,18 +69,6 @@ class LabelSelector(SpecModel):
             requirement.matches(labels) for requirement in self.match_expressions
         )
 
-    def to_wire(self) -> dict[str, object]:
-        """The selector as Kubernetes writes it."""
-        wire: dict[str, object] = {}
-        if self.match_labels:
-            wire["matchLabels"] = dict(self.match_labels)
-        if self.match_expressions:
-            wire["matchExpressions"] = [
-                {"key": r.key, "operator": r.operator} | ({"values": list(r.values)} if r.values else {})
-                for r in self.match_expressions
-            ]
-        return wire
-
 
 class TemplateMeta(SpecModel):
     """Metadata of a template. Labels and annotations are given to the object made from it; the rest is

@@ -54,11 +54,6 @@ class ScalingRules(SpecModel):
     tolerance: NonNegativeQuantity | None = None
     """How far the metric may be off its target (as a fraction: 0.1 is 10 percent) without any scaling."""
 
-    def to_wire(self) -> Wire:
-        """As autoscaling/v2 writes it."""
-        wire = self.model_dump(by_alias=True, exclude_none=True, mode="json")
-        return {field: value for field, value in wire.items() if value != []}
-
 
 class Behavior(SpecModel):
     """How the HorizontalPodAutoscaler scales, as in autoscaling/v2. Where it is set, it comes on top of what
@@ -68,11 +63,6 @@ class Behavior(SpecModel):
     """Scaling out."""
     scale_down: ScalingRules | None = None
     """Scaling in."""
-
-    def to_wire(self) -> Wire:
-        """As autoscaling/v2 writes it."""
-        directions = {"scaleUp": self.scale_up, "scaleDown": self.scale_down}
-        return {name: direction.to_wire() for name, direction in directions.items() if direction is not None}
 
 
 class HpaTemplateSpec(SpecModel):
@@ -104,13 +94,9 @@ class HpaTemplateSpec(SpecModel):
 
     def to_v2(self) -> Wire:
         """The parts of an autoscaling/v2 spec that the template holds; what it leaves open is left out."""
-        wire: Wire = {"maxReplicas": self.max_replicas}
-        if self.min_replicas is not None:
-            wire["minReplicas"] = self.min_replicas
+        wire: Wire = {"maxReplicas": self.max_replicas} | self.to_wire()
         if self.metrics:
             wire["metrics"] = [metric.to_v2() for metric in self.metrics]
-        if self.behavior is not None:
-            wire["behavior"] = self.behavior.to_wire()
         return wire
 
 

@@ -54,16 +54,18 @@ def fault(message: str, *at: str | int) -> PydanticCustomError:
 
 
 # --- base models --------------------------------------------------------------------------------------------
-class SpecModel(BaseModel):
-    """Base of all that a user writes: frozen, camelCase on the wire, unknown fields refused, null is absent."""
+class _Model(BaseModel):
+    """What the models of spec and status have in common: frozen, camelCase on the wire."""
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        use_attribute_docstrings=True,
+        frozen=True, alias_generator=to_camel, populate_by_name=True, use_attribute_docstrings=True
     )
+
+
+class SpecModel(_Model):
+    """Base of all that a user writes: unknown fields are refused, null is absent."""
+
+    model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
@@ -71,18 +73,16 @@ class SpecModel(BaseModel):
         """A null counts as absent, as the API server prunes it. An unknown field stays, to be refused."""
         return without_nulls(data, _aliases(cls)) if isinstance(data, dict) else data
 
+    def to_wire(self) -> dict[str, Any]:
+        """The model as Kubernetes writes it, without the fields that have their default: a selector of no expressions
+        is `{"matchLabels": {"app": "web"}}`."""
+        return self.model_dump(by_alias=True, exclude_defaults=True, mode="json")
 
-class StatusModel(BaseModel):
-    """Base of the parts of a status: frozen, camelCase on the wire, unknown fields skipped. Read them with
-    `read_json`, to which null is absent."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="ignore",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        use_attribute_docstrings=True,
-    )
+class StatusModel(_Model):
+    """Base of the parts of a status: unknown fields are skipped. `read_json` reads them; null is absent to it."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 S = TypeVar("S", bound=StatusModel)
