@@ -20,7 +20,7 @@ GATES: Final = frozenset(
 )
 """The names of the gates, which are the reasons of `ScalingBlocked`."""
 SHORTS: Final = ("Hpa", "Vpa")
-"""What `{claim.short}` in a reason stands for."""
+"""What `{rules.short}` in a reason stands for."""
 PASSED_ON: Final[dict[str, tuple[str, ...]]] = {
     "seen.spec.mode": ("Recommend", "Paused"),
     "judged.blocked[0].reason": (),  # a gate's

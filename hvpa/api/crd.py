@@ -13,12 +13,10 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 
-from hvpa.api.hvpa.resource import KIND, HvpaSpec
+from hvpa.api.hvpa.resource import API_VERSION, GROUP, KIND, VERSION, HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.schema.fields import INT32_MAX
 
-GROUP: Final = "autoscaling.k8s.io"
-VERSION: Final = "v1alpha1"
 PLURAL: Final = "hvpas"
 NAME: Final = f"{PLURAL}.{GROUP}"
 APPROVAL: Final = "unapproved, not part of Kubernetes: the group is that of gardener's hvpa-controller"
@@ -119,7 +117,7 @@ def _root_schema() -> Schema:
         " HorizontalPodAutoscaler and a VerticalPodAutoscaler.",
         "required": ["spec"],
         "properties": {
-            "apiVersion": {"type": "string", "description": f"API version: {GROUP}/{VERSION}."},
+            "apiVersion": {"type": "string", "description": f"API version: {API_VERSION}."},
             "kind": {"type": "string", "description": f"Kind: {KIND}."},
             "metadata": {"type": "object"},
             "spec": model_schema(HvpaSpec),

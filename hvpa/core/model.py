@@ -13,20 +13,20 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
+from hvpa.api.hvpa.resource import API_VERSION as API_VERSION
+from hvpa.api.hvpa.resource import GROUP as GROUP
 from hvpa.api.hvpa.resource import HvpaObject, HvpaSpec
+from hvpa.api.hvpa.status import Axis as Axis
+from hvpa.api.hvpa.status import Direction as Direction
 from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, VerticalAxis
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.path.path import Path, Point, SlotKey
 
-Axis = Literal["horizontal", "vertical"]
-Direction = Literal["up", "down"]
 OwnedKind = Literal["HorizontalPodAutoscaler", "VerticalPodAutoscaler"]
 T = TypeVar("T")
 
 FIELD_MANAGER = "hvpa"
-GROUP = "autoscaling.k8s.io"
-API_VERSION = "autoscaling.k8s.io/v1alpha1"
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 """Annotation of the workload: the axes' times, the values set and what they were blended from (DESIGN 8)."""
 MOST_RIVALS = 10

@@ -7,7 +7,6 @@ The names of the spec's parts are all to be had from here; `hvpa.api.hvpa.spec` 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, Self
 
 import msgspec
@@ -48,7 +47,9 @@ from hvpa.api.schema.fields import Annotations, Labels, Text, Timestamp
 
 __all__ = [
     "API_VERSION",
+    "GROUP",
     "KIND",
+    "VERSION",
     "Behavior",
     "Blend",
     "ContainerPolicy",
@@ -93,10 +94,10 @@ __all__ = [
     "warnings",
 ]
 
-API_VERSION: Final = "autoscaling.k8s.io/v1alpha1"
+GROUP: Final = "autoscaling.k8s.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
 KIND: Final = "Hvpa"
-KEPT: Final = 32_768
-"""Bytes of the longest spec that is kept as it was read; hundreds of larger ones would be a burden."""
 
 _SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -136,15 +137,6 @@ def parse_spec(document: object) -> tuple[HvpaSpec | None, tuple[FieldError, ...
 
 def read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
     """The spec that the cluster holds, or what is wrong with it, with paths from `spec`. Never raises."""
-    return _known_spec(raw) if len(raw) <= KEPT else _fresh_spec(raw)
-
-
-@lru_cache(maxsize=64)  # serves counts that come back to `spec.replicas`; `hvpa.kube` keeps what is in use
-def _known_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
-    return _fresh_spec(raw)
-
-
-def _fresh_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -6,7 +6,6 @@ Reading is lenient: a status that another version or gardener's controller wrote
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -234,7 +233,6 @@ def parse_status(raw: bytes) -> HvpaStatus:
     return read_status(raw)[0]
 
 
-@lru_cache(maxsize=64)  # serves a change of the spec that follows soon on one of the status
 def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     """The status, and the names of the top-level fields that could not be read and are missing from it. Never
     raises."""

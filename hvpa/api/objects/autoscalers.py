@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from hvpa.api.objects.meta import Condition, Count, Instant, Int, Meta, Quantity, ReadModel, ResourceList
-
-KEPT = 16_384
-"""Bytes of a spec up to which thousands are kept as they were read; of larger ones a few."""
 
 
 class ObjectReference(ReadModel, frozen=True):
@@ -69,7 +67,7 @@ class Metric(ReadModel, frozen=True):
         return None
 
 
-class ScalingPolicy(ReadModel, frozen=True):
+class HpaScalingPolicy(ReadModel, frozen=True):
     """How much may change in a period: `value` pods or percent, by `type` (Pods or Percent)."""
 
     type: str = ""
@@ -77,20 +75,20 @@ class ScalingPolicy(ReadModel, frozen=True):
     period_seconds: Int = 0
 
 
-class ScalingRules(ReadModel, frozen=True):
+class HpaScalingRules(ReadModel, frozen=True):
     """A direction of `spec.behavior`. None is what nobody set and the API server would fill in."""
 
     stabilization_window_seconds: Int | None = None
     select_policy: str | None = None
-    policies: list[ScalingPolicy] | None = None
+    policies: list[HpaScalingPolicy] | None = None
     tolerance: Quantity | None = None
 
 
-class Behavior(ReadModel, frozen=True):
+class HpaBehavior(ReadModel, frozen=True):
     """`spec.behavior`."""
 
-    scale_up: ScalingRules | None = None
-    scale_down: ScalingRules | None = None
+    scale_up: HpaScalingRules | None = None
+    scale_down: HpaScalingRules | None = None
 
 
 class HpaSpecRead(ReadModel, frozen=True):
@@ -100,7 +98,7 @@ class HpaSpecRead(ReadModel, frozen=True):
     min_replicas: Count = 1
     max_replicas: Count = 1
     metrics: list[Metric] = []
-    behavior: Behavior | None = None
+    behavior: HpaBehavior | None = None
 
 
 class HpaStatusRead(ReadModel, frozen=True):
@@ -113,12 +111,9 @@ class HpaStatusRead(ReadModel, frozen=True):
     last_scale_time: Instant | None = None
 
 
-@lru_cache(maxsize=64)  # `hvpa.kube` keeps what is in use
-def _hpa_spec(raw: bytes) -> HpaSpecRead:
-    return msgspec.json.decode(raw, type=HpaSpecRead)
-
-
-_large_hpa_spec = lru_cache(maxsize=16)(_hpa_spec.__wrapped__)
+_hpa_spec = lru_cache(maxsize=16)(msgspec.json.Decoder(HpaSpecRead).decode)
+"""A simulation reads the same spec at each step, and knows by the object that it is the same; `hvpa.kube` keeps specs
+itself."""
 
 
 class Hpa(ReadModel, frozen=True):
@@ -131,8 +126,7 @@ class Hpa(ReadModel, frozen=True):
     @property
     def spec(self) -> HpaSpecRead:
         """The decoded spec."""
-        raw = bytes(self.raw_spec)
-        return _hpa_spec(raw) if len(raw) <= KEPT else _large_hpa_spec(raw)
+        return _hpa_spec(bytes(self.raw_spec))
 
 
 class ContainerRecommendation(ReadModel, frozen=True):
@@ -190,15 +184,25 @@ class VpaSpecRead(ReadModel, frozen=True):
     """Those that are to recommend; none: the default one."""
 
     def policy(self, container: str) -> VpaContainerPolicy:
-        """The container's policy: its own, else the one of `*`, else the default."""
-        policies = self.resource_policy.container_policies if self.resource_policy else []
-        default = VpaContainerPolicy(container_name=container)
-        for policy in policies:
-            if policy.container_name == container:
-                return policy
-            if policy.container_name == "*":
-                default = policy
-        return default
+        """The container's policy by `policies_by_name`."""
+        return policies_by_name(self.resource_policy.container_policies if self.resource_policy else ())(
+            container
+        )
+
+
+class _Named(Protocol):
+    @property
+    def container_name(self) -> str | None: ...
+
+
+P = TypeVar("P", bound=_Named)
+
+
+def policies_by_name(found: Sequence[P]) -> Callable[[str], P | VpaContainerPolicy]:
+    """Finds a container's policy: its own, the first there is, else the last one of `*`, else the default."""
+    own = {policy.container_name: policy for policy in reversed(found)}
+    default = next((one for one in reversed(found) if one.container_name == "*"), VpaContainerPolicy())
+    return lambda container: own.get(container, default)
 
 
 class VpaStatusRead(ReadModel, frozen=True):
@@ -208,12 +212,8 @@ class VpaStatusRead(ReadModel, frozen=True):
     conditions: list[Condition] | None = None
 
 
-@lru_cache(maxsize=64)  # `hvpa.kube` keeps what is in use
-def _vpa_spec(raw: bytes) -> VpaSpecRead:
-    return msgspec.json.decode(raw, type=VpaSpecRead)
-
-
-_large_vpa_spec = lru_cache(maxsize=16)(_vpa_spec.__wrapped__)
+_vpa_spec = lru_cache(maxsize=16)(msgspec.json.Decoder(VpaSpecRead).decode)
+"""See `_hpa_spec`."""
 
 
 class StatusWrite(ReadModel, frozen=True):
@@ -246,5 +246,4 @@ class Vpa(ReadModel, frozen=True):
     @property
     def spec(self) -> VpaSpecRead:
         """The decoded spec."""
-        raw = bytes(self.raw_spec)
-        return _vpa_spec(raw) if len(raw) <= KEPT else _large_vpa_spec(raw)
+        return _vpa_spec(bytes(self.raw_spec))

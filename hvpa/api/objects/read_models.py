@@ -2,9 +2,11 @@
 modules below define them."""
 
 from hvpa.api.objects.autoscalers import (
-    Behavior,
     ContainerRecommendation,
     Hpa,
+    HpaBehavior,
+    HpaScalingPolicy,
+    HpaScalingRules,
     HpaSpecRead,
     HpaStatusRead,
     Metric,
@@ -13,8 +15,6 @@ from hvpa.api.objects.autoscalers import (
     MetricValue,
     ObjectReference,
     Recommendation,
-    ScalingPolicy,
-    ScalingRules,
     StatusWrite,
     Vpa,
     VpaContainerPolicy,
@@ -23,6 +23,7 @@ from hvpa.api.objects.autoscalers import (
     VpaSpecRead,
     VpaStatusRead,
     VpaUpdatePolicy,
+    policies_by_name,
 )
 from hvpa.api.objects.meta import (
     Condition,
@@ -41,7 +42,6 @@ from hvpa.api.objects.workloads import (
     Container,
     ContainerState,
     ContainerStatus,
-    LabelSelectorRequirement,
     ManagedFields,
     Pod,
     PodSpec,
@@ -51,6 +51,7 @@ from hvpa.api.objects.workloads import (
     Resources,
     RollingUpdate,
     Selector,
+    SelectorRequirement,
     Terminated,
     UpdateStrategy,
     Waiting,
@@ -63,7 +64,6 @@ from hvpa.api.objects.workloads import (
 
 __all__ = [
     "WORKLOAD_API_VERSION",
-    "Behavior",
     "Condition",
     "ConditionStatus",
     "Container",
@@ -71,10 +71,12 @@ __all__ = [
     "ContainerState",
     "ContainerStatus",
     "Hpa",
+    "HpaBehavior",
+    "HpaScalingPolicy",
+    "HpaScalingRules",
     "HpaSpecRead",
     "HpaStatusRead",
     "Instant",
-    "LabelSelectorRequirement",
     "ManagedFields",
     "Meta",
     "Metric",
@@ -95,9 +97,8 @@ __all__ = [
     "ResourceList",
     "Resources",
     "RollingUpdate",
-    "ScalingPolicy",
-    "ScalingRules",
     "Selector",
+    "SelectorRequirement",
     "StatusWrite",
     "Terminated",
     "UpdateStrategy",
@@ -115,4 +116,5 @@ __all__ = [
     "WorkloadSpec",
     "WorkloadStatus",
     "condition",
+    "policies_by_name",
 ]

@@ -9,7 +9,7 @@ import msgspec
 from hvpa.api.objects.meta import Condition, Count, Instant, Int, Meta, ReadModel, ResourceList
 
 
-class LabelSelectorRequirement(ReadModel, frozen=True):
+class SelectorRequirement(ReadModel, frozen=True):
     """One expression of a label selector."""
 
     key: str
@@ -21,7 +21,7 @@ class Selector(ReadModel, frozen=True):
     """A label selector of a workload (`metav1.LabelSelector`)."""
 
     match_labels: dict[str, str] | None = None
-    match_expressions: list[LabelSelectorRequirement] | None = None
+    match_expressions: list[SelectorRequirement] | None = None
 
 
 class Resources(ReadModel, frozen=True):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from hvpa.api.objects.autoscalers import policies_by_name
 from hvpa.api.objects.read_models import Hpa, Metric, MetricSource, Vpa, condition
 from hvpa.api.values.text import names
 from hvpa.api.values.timestamp import format_timestamp
@@ -22,7 +23,6 @@ from hvpa.core.report.summary import saturation
 from hvpa.core.workload.containers import (
     RESOURCES,
     amount,
-    policies_by_name,
     present_resources,
     recommendations,
     request_now,

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from hvpa.api.hvpa.resource import KIND, HvpaSpec, LabelSelector
+from hvpa.api.objects.autoscalers import policies_by_name
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.cli.input.files import Document, Plain
 from hvpa.core.model import GROUP
 from hvpa.core.spec.ranges import POLICIES, is_off
 from hvpa.core.spec.review import Remark
-from hvpa.core.workload.containers import RESOURCES, amount, policies_by_name
+from hvpa.core.workload.containers import RESOURCES, amount
 
 _HPA: Final = "HorizontalPodAutoscaler"
 _VPA: Final = "VerticalPodAutoscaler"

@@ -11,17 +11,16 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final, NamedTuple
 
+from hvpa.api.schema.fields import INT64_MAX
 from hvpa.core.values.arithmetic import ceil_div, round_up
 from hvpa.core.values.weight import FULL, Bounds
 
-LARGEST: Final = 2**63 - 1
-"""No quantity of Kubernetes is larger: a size beyond it is as good as none that is too small."""
 _DIGITS: Final = Context(prec=60)
 """Sizes have at most 19 digits: some 40 are left behind the point."""
 _CLOSE: Final = Decimal("1e-20")
 """A power that is above a whole number by less than this is that number: the error of `_DIGITS` is far smaller."""
 _LARGEST_LOG: Final = Decimal(44)
-"""Above the natural logarithm of `LARGEST`."""
+"""Above the natural logarithm of `INT64_MAX`."""
 _REMEMBERED: Final = 16_384
 """Counts of which a curve keeps the boundary. When there are more, it starts anew."""
 _PERCENT: Final = 100
@@ -42,7 +41,7 @@ class Margin:
         if demand <= 0:
             return 0
         if self.percentage >= _PERCENT:
-            return max(demand, LARGEST)
+            return max(demand, INT64_MAX)
         return max(demand + self.value, ceil_div(demand * _PERCENT, _PERCENT - self.percentage))
 
     def work(self, size: int) -> int:
@@ -120,7 +119,7 @@ class Power:
         exact = _DIGITS.multiply(Decimal(self.size), _DIGITS.exp(log))
         whole = int(_DIGITS.subtract(exact, _CLOSE).to_integral_value(ROUND_CEILING))
         rounded = round_up(whole, self.unit)
-        return rounded if rounded <= LARGEST else None
+        return rounded if rounded <= INT64_MAX else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Who belongs to whom in mode Apply: which HPA and VPA this Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
 
-The rules are the same for both kinds; what differs (the manifest, what counts as ours, what as foreign) is in `Claim`.
-What holds in the other modes is in `hvpa.core.recommenders.read_only`.
+The order is the same for both kinds; what differs (the manifest, what counts as ours, what as foreign) is in
+`OwnerRules`. What holds in the other modes is in `hvpa.core.recommenders.read_only`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Generic[O]):
-    """What one Hvpa asks of one kind of recommender.
+class OwnerRules(Generic[O]):
+    """What one Hvpa requires of one kind of recommender.
 
     `ours` tells whether an object points at this Hvpa or its workload, `acts` whether it changes the workload by
     itself, `interferes` whether this Hvpa's own can't be beside it, `refused` why an object that is named by the spec
@@ -50,8 +50,8 @@ class Claim(Generic[O]):
     served: Callable[[O], OtherHvpa | None]
 
 
-def claim_hpa(owner: Meta, spec: HvpaSpec, others: Sequence[OtherHvpa]) -> Claim[Hpa]:
-    """The claim on an HPA."""
+def hpa_rules(owner: Meta, spec: HvpaSpec, others: Sequence[OtherHvpa]) -> OwnerRules[Hpa]:
+    """What holds for an HPA."""
     target = spec.target_ref
 
     def acts(hpa: Hpa) -> bool:
@@ -70,7 +70,7 @@ def claim_hpa(owner: Meta, spec: HvpaSpec, others: Sequence[OtherHvpa]) -> Claim
         wrong = f"HorizontalPodAutoscaler {hpa.metadata.name} must have this Hvpa as its scaleTargetRef"
         return Finding("NotRecommendationOnly", wrong)
 
-    return Claim(
+    return OwnerRules(
         kind="HorizontalPodAutoscaler",
         short="Hpa",
         deploy=spec.hpa.deploy,
@@ -85,8 +85,8 @@ def claim_hpa(owner: Meta, spec: HvpaSpec, others: Sequence[OtherHvpa]) -> Claim
     )
 
 
-def claim_vpa(owner: Meta, spec: HvpaSpec) -> Claim[Vpa]:
-    """The claim on a VPA."""
+def vpa_rules(owner: Meta, spec: HvpaSpec) -> OwnerRules[Vpa]:
+    """What holds for a VPA."""
     target = spec.target_ref
 
     def ours(vpa: Vpa) -> bool:
@@ -106,7 +106,7 @@ def claim_vpa(owner: Meta, spec: HvpaSpec) -> Claim[Vpa]:
             return Finding("NotRecommendationOnly", f"VerticalPodAutoscaler {name} must have updateMode Off")
         return None
 
-    return Claim(
+    return OwnerRules(
         kind="VerticalPodAutoscaler",
         short="Vpa",
         deploy=spec.vpa.deploy,
@@ -121,34 +121,34 @@ def claim_vpa(owner: Meta, spec: HvpaSpec) -> Claim[Vpa]:
     )
 
 
-def resolve(claim: Claim[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, ...]) -> Recommender[O]:
+def resolve(rules: OwnerRules[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, ...]) -> Recommender[O]:
     """The object to read in mode Apply, why it can't be used if so, and what is to be changed about owned objects."""
     present = [one for one in candidates if one.metadata.deletion_timestamp is None]
     owned = [one for one in present if controlled_by(one, owner)]
-    if not claim.deploy:
-        return _read(claim, owner, present, owned)
-    taken = [one for one in owned if _taken_away(claim, one, owner, spec)]
+    if not rules.deploy:
+        return _read(rules, owner, present, owned)
+    taken = [one for one in owned if _taken_away(rules, one, owner, spec)]
     kept: list[O] = _without(owned, taken)
-    adopted: list[O] = [one for one in present if _adoptable(claim, one)]
-    changes = [_release(claim.kind, one, owner) for one in taken[:AT_ONCE]]
+    adopted: list[O] = [one for one in present if _adoptable(rules, one)]
+    changes = [_release(rules.kind, one, owner) for one in taken[:AT_ONCE]]
     # An object that is let go of keeps acting, so it counts as foreign from now on.
-    foreign = _foreign(claim, _without(present, kept + adopted))
+    foreign = _foreign(rules, _without(present, kept + adopted))
     if foreign:
         # Two HPAs on the same pods would switch each other off; a VPA that only recommends does no harm.
-        given_up = kept if claim.kind == "HorizontalPodAutoscaler" else []
-        changes += [delete(claim.kind, one) for one in given_up[:AT_ONCE]]
-        return _give_way(claim, foreign, tuple(changes))
+        given_up = kept if rules.kind == "HorizontalPodAutoscaler" else []
+        changes += [delete(rules.kind, one) for one in given_up[:AT_ONCE]]
+        return _give_way(rules, foreign, tuple(changes))
     ranked: list[O] = sorted(kept + adopted, key=age)
-    if not ranked and (going := [one for one in present if _is_given_up(claim, one)]):
-        return Recommender(True, None, _awaited(claim, going[0]), tuple(changes), in_charge=True)
-    changes += [delete(claim.kind, one) for one in ranked[1 : AT_ONCE + 1]]
+    if not ranked and (going := [one for one in present if _is_given_up(rules, one)]):
+        return Recommender(True, None, _awaited(rules, going[0]), tuple(changes), in_charge=True)
+    changes += [delete(rules.kind, one) for one in ranked[1 : AT_ONCE + 1]]
     if not ranked:
-        return create(claim, owner, spec, candidates, tuple(changes))
-    return kept_up(claim, owner, spec, ranked[0], tuple(changes))
+        return create(rules, owner, spec, candidates, tuple(changes))
+    return kept_up(rules, owner, spec, ranked[0], tuple(changes))
 
 
 def create(
-    claim: Claim[O],
+    rules: OwnerRules[O],
     owner: Meta,
     spec: HvpaSpec,
     candidates: tuple[O, ...],
@@ -156,80 +156,82 @@ def create(
 ) -> Recommender[O]:
     """A recommender that is to be created, under a name that none of the `candidates` holds."""
     name = _free_name(owner, candidates)
-    problem = Finding(f"{claim.short}Created", f"{claim.kind} {name} is being created")
-    manifest = manifests.document(manifests.wanted(claim.kind, name, owner, spec), owner, spec)
-    changes = (*changes, OwnedChange("apply", claim.kind, name, manifest=manifest))
+    problem = Finding(f"{rules.short}Created", f"{rules.kind} {name} is being created")
+    manifest = manifests.document(manifests.wanted(rules.kind, name, owner, spec), owner, spec)
+    changes = (*changes, OwnedChange("apply", rules.kind, name, manifest=manifest))
     return Recommender(True, None, problem, changes, in_charge=True)
 
 
 def kept_up(
-    claim: Claim[O], owner: Meta, spec: HvpaSpec, chosen: O, changes: tuple[OwnedChange, ...] = ()
+    rules: OwnerRules[O], owner: Meta, spec: HvpaSpec, chosen: O, changes: tuple[OwnedChange, ...] = ()
 ) -> Recommender[O]:
     """A recommender of this Hvpa's own, which is brought to its template where it differs."""
     name = chosen.metadata.name
-    manifest = manifests.wanted(claim.kind, name, owner, spec)
+    manifest = manifests.wanted(rules.kind, name, owner, spec)
     if not manifests.up_to_date(chosen, manifest, owner, spec):
         wanted = manifests.document(manifest, owner, spec)
-        changes = (*changes, OwnedChange("apply", claim.kind, name, manifest=wanted))
+        changes = (*changes, OwnedChange("apply", rules.kind, name, manifest=wanted))
     return Recommender(True, chosen, None, changes, in_charge=True)
 
 
-def _read(claim: Claim[O], owner: Meta, present: list[O], owned: list[O]) -> Recommender[O]:
+def _read(rules: OwnerRules[O], owner: Meta, present: list[O], owned: list[O]) -> Recommender[O]:
     """Where none is deployed: those we own go (but for one that the spec names now), the named one is read."""
     changes = tuple(
-        _release(claim.kind, one, owner) if one.metadata.name == claim.name else delete(claim.kind, one)
+        _release(rules.kind, one, owner) if one.metadata.name == rules.name else delete(rules.kind, one)
         for one in owned[:AT_ONCE]
     )
-    if claim.name is None:
+    if rules.name is None:
         return Recommender(configured=False, changes=changes)
-    foreign = [one for one in _foreign(claim, _without(present, owned)) if one.metadata.name != claim.name]
+    foreign = [one for one in _foreign(rules, _without(present, owned)) if one.metadata.name != rules.name]
     if foreign:
-        return _give_way(claim, foreign, changes)
-    return structs.replace(named(claim, present, claim.refused), changes=changes)
+        return _give_way(rules, foreign, changes)
+    return structs.replace(named(rules, present, rules.refused), changes=changes)
 
 
-def named(claim: Claim[O], present: Sequence[O], refused: Callable[[O], Finding | None]) -> Recommender[O]:
+def named(
+    rules: OwnerRules[O], present: Sequence[O], refused: Callable[[O], Finding | None]
+) -> Recommender[O]:
     """The object that the spec names, unless it is `refused`."""
     for one in present:
-        if one.metadata.name == claim.name:
+        if one.metadata.name == rules.name:
             problem = refused(one)
             return Recommender(True, None if problem else one, problem, in_charge=problem is None)
     return Recommender(
-        True, None, Finding(f"{claim.short}NotFound", f"{claim.kind} {claim.name} does not exist")
+        True, None, Finding(f"{rules.short}NotFound", f"{rules.kind} {rules.name} does not exist")
     )
 
 
-def _foreign(claim: Claim[O], found: list[O]) -> list[O]:
+def _foreign(rules: OwnerRules[O], found: list[O]) -> list[O]:
     """Those that this Hvpa's own can't be beside, and that do not go by themselves."""
-    return [one for one in found if claim.interferes(one) and not _is_given_up(claim, one)]
+    return [one for one in found if rules.interferes(one) and not _is_given_up(rules, one)]
 
 
-def _is_given_up(claim: Claim[O], one: O) -> bool:
+def _is_given_up(rules: OwnerRules[O], one: O) -> bool:
     """Whether it is the HPA of an Hvpa that only looks, which deletes it for one in mode Apply."""
-    other, controller = claim.served(one), one.metadata.controller()
+    other, controller = rules.served(one), one.metadata.controller()
     if other is None or other.applies or controller is None:
         return False
     return (controller.kind, controller.name) == (HVPA, other.name)
 
 
-def _awaited(claim: Claim[O], one: O) -> Finding:
+def _awaited(rules: OwnerRules[O], one: O) -> Finding:
     other = one.metadata.controller()
     assert other is not None
     why = (
-        f"{claim.kind} {one.metadata.name} of Hvpa {other.name}, which is not in mode Apply, is removed first"
+        f"{rules.kind} {one.metadata.name} of Hvpa {other.name}, which is not in mode Apply, is removed first"
     )
-    return Finding(f"{claim.short}Awaited", why)
+    return Finding(f"{rules.short}Awaited", why)
 
 
-def _give_way(claim: Claim[O], foreign: list[O], changes: tuple[OwnedChange, ...]) -> Recommender[O]:
+def _give_way(rules: OwnerRules[O], foreign: list[O], changes: tuple[OwnedChange, ...]) -> Recommender[O]:
     """Where a foreign object acts on the workload, the axis is off."""
     names = text.names(sorted(one.metadata.name for one in foreign))
-    selector = f"spec.{claim.short.lower()}.selector"
+    selector = f"spec.{rules.short.lower()}.selector"
     why = (
-        f"{claim.kind} {names} already scales this workload; delete it, or have {selector} match its labels where "
+        f"{rules.kind} {names} already scales this workload; delete it, or have {selector} match its labels where "
         "nothing controls it (spec.mode Recommend reads it as it is)"
     )
-    return Recommender(True, None, Finding(f"Foreign{claim.short}", why), changes)
+    return Recommender(True, None, Finding(f"Foreign{rules.short}", why), changes)
 
 
 def _without(found: list[O], others: list[O]) -> list[O]:
@@ -244,22 +246,22 @@ def controlled_by(one: Hpa | Vpa, owner: Meta) -> bool:
     return controller is not None and controller.uid == owner.uid
 
 
-def _adoptable(claim: Claim[O], one: O) -> bool:
+def _adoptable(rules: OwnerRules[O], one: O) -> bool:
     return (
-        one.metadata.controller() is None and claim.selector.matches(one.metadata.labels) and claim.ours(one)
+        one.metadata.controller() is None and rules.selector.matches(one.metadata.labels) and rules.ours(one)
     )
 
 
-def _taken_away(claim: Claim[O], one: O, owner: Meta, spec: HvpaSpec) -> bool:
+def _taken_away(rules: OwnerRules[O], one: O, owner: Meta, spec: HvpaSpec) -> bool:
     """Whether somebody took this object away from us by its labels. One that is merely behind a changed template, or
     whose template never matched the selector, is ours still."""
-    selector = claim.selector
-    if selector.is_empty or selector.matches(one.metadata.labels) or not selector.matches(claim.labels):
+    selector = rules.selector
+    if selector.is_empty or selector.matches(one.metadata.labels) or not selector.matches(rules.labels):
         return False
     applied = one.metadata.annotations.get(TEMPLATE_HASH)
     return (
         applied is not None
-        and applied == manifests.wanted(claim.kind, one.metadata.name, owner, spec).template_hash
+        and applied == manifests.wanted(rules.kind, one.metadata.name, owner, spec).template_hash
     )
 
 

@@ -14,7 +14,7 @@ from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaStatu
 from hvpa.core.model import OtherHvpa, Recommender
 from hvpa.core.recommenders import manifests, ownership
 from hvpa.core.recommenders import read_only as reading
-from hvpa.core.recommenders.ownership import Claim, O, claim_hpa, claim_vpa
+from hvpa.core.recommenders.ownership import O, OwnerRules, hpa_rules, vpa_rules
 from hvpa.core.values.memo import Basis, latest
 
 _NO_HPA_STATUS, _NO_VPA_STATUS = HpaStatusRead(), VpaStatusRead()
@@ -42,21 +42,21 @@ def _basis(owner: Meta, spec: HvpaSpec, candidates: Sequence[O], others: Others)
 @latest(_basis)
 def _bare_hpa(owner: Meta, spec: HvpaSpec, candidates: Sequence[Hpa], others: Others) -> Recommender[Hpa]:
     bare = tuple([structs.replace(one, status=_NO_HPA_STATUS) for one in candidates])
-    return _resolved(claim_hpa(owner, spec, others), owner, spec, bare, others)
+    return _resolved(hpa_rules(owner, spec, others), owner, spec, bare, others)
 
 
 @latest(_basis)
 def _bare_vpa(owner: Meta, spec: HvpaSpec, candidates: Sequence[Vpa], others: Others) -> Recommender[Vpa]:
     bare = tuple([structs.replace(one, status=_NO_VPA_STATUS) for one in candidates])
-    return _resolved(claim_vpa(owner, spec), owner, spec, bare, others)
+    return _resolved(vpa_rules(owner, spec), owner, spec, bare, others)
 
 
 def _resolved(
-    claim: Claim[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, ...], others: Others
+    rules: OwnerRules[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, ...], others: Others
 ) -> Recommender[O]:
     if spec.mode == "Apply":
-        return ownership.resolve(claim, owner, spec, candidates)
-    return reading.read(claim, owner, spec, others, candidates)
+        return ownership.resolve(rules, owner, spec, candidates)
+    return reading.read(rules, owner, spec, others, candidates)
 
 
 def _with_status(bare: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:

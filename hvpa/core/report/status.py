@@ -28,7 +28,7 @@ from hvpa.api.values import text
 from hvpa.core.model import Axis, Blocked, ContainerResources, Scene
 from hvpa.core.report.conditions import conditions
 from hvpa.core.report.readiness import refusals
-from hvpa.core.report.summary import Judgement, amount, wire
+from hvpa.core.report.summary import Judgement, wire, written
 from hvpa.core.values.clock import Present
 from hvpa.core.values.weight import FULL, percent
 from hvpa.core.workload.selector import selector_text
@@ -169,7 +169,7 @@ def _blocked(entry: Blocked) -> BlockedScaling:
     recommendation = None
     if not horizontal and entry.container is not None and entry.resource is not None:
         target = ContainerTarget(
-            container_name=entry.container, target={entry.resource: amount(entry, entry.wanted)}
+            container_name=entry.container, target={entry.resource: written(entry, entry.wanted)}
         )
         recommendation = VpaScalingStatus(
             recommendation=VpaRecommendationStatus(container_recommendations=(target,))
@@ -180,8 +180,8 @@ def _blocked(entry: Blocked) -> BlockedScaling:
         direction=entry.direction,
         container=entry.container,
         resource=entry.resource,
-        current=amount(entry, entry.current),
-        wanted=amount(entry, entry.wanted),
+        current=written(entry, entry.current),
+        wanted=written(entry, entry.wanted),
         until=entry.until,
         hpa_status=HpaScalingStatus(current_replicas=entry.current, desired_replicas=entry.wanted)
         if horizontal

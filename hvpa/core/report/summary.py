@@ -39,7 +39,7 @@ class Judgement(msgspec.Struct, frozen=True, gc=False):
     """maxReplicas, where there is an HPA."""
 
 
-def amount(entry: Blocked, value: int) -> str:
+def written(entry: Blocked, value: int) -> str:
     """A blocked change's value as it is written: replicas, or a quantity."""
     return str(value) if entry.resource is None else format_resource(entry.resource, value)
 

@@ -10,12 +10,11 @@ from hvpa.api.values.quantity import Resource, parse_quantity
 from hvpa.core.path.build import ResourceInterval, path_of_intervals, path_of_weights, weight_intervals
 from hvpa.core.path.curve import NONE, Extent, Margin
 from hvpa.core.path.path import DEFAULT_OVERLAP, Path, SlotKey
-from hvpa.core.values.arithmetic import KILOBYTE, ceil_div
+from hvpa.core.values.arithmetic import UNIT, ceil_div
 from hvpa.core.values.weight import Bounds
 from hvpa.core.workload.containers import RESOURCES, Slot
 
 _NOTHING = Trajectory()
-_UNIT: Mapping[Resource, int] = {"cpu": 1, "memory": KILOBYTE}
 
 
 def trajectory_of(spec: HvpaSpec) -> Trajectory:
@@ -78,7 +77,7 @@ def _extent(slot: Slot, first: int, reserve: Margin) -> Extent:
         base=bounds.lower if bounds.lower is not None else first,
         lower=bounds.lower or 0,
         upper=upper,
-        unit=_UNIT[slot.resource],
+        unit=UNIT[slot.resource],
         reserve=reserve,
     )
 

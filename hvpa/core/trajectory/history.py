@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import Struct
 
 from hvpa.api.hvpa.status import UsualDemand, UsualReplicas, VerticalAxis
+from hvpa.api.schema.fields import INT64_MAX
 from hvpa.api.values.quantity import format_resource
 from hvpa.core.model import ContainerResources, Scene
-from hvpa.core.path.curve import LARGEST
 from hvpa.core.path.path import SlotKey
 from hvpa.core.trajectory.demand import Requests, Usual
 from hvpa.core.trajectory.means import Mean, weight_since
@@ -146,10 +146,10 @@ def _stored(key: SlotKey, mean: Mean, size: int) -> UsualDemand:
     return UsualDemand(
         container=key.container,
         resource=key.resource,
-        mean=min(round(mean.mean), LARGEST),
+        mean=min(round(mean.mean), INT64_MAX),
         weight=round(mean.weight),
         time=mean.time,
-        present=min(size, LARGEST),
+        present=min(size, INT64_MAX),
     )
 
 

@@ -14,7 +14,7 @@ from hvpa.core.values.weight import FULL
 KILOBYTE = 1000
 LARGEST = (2**63 - 1) // KILOBYTE * KILOBYTE
 """The largest request or limit that is set, in millicores or bytes: Kubernetes holds no larger quantity."""
-_UNIT: dict[Resource, int] = {"cpu": 1, "memory": KILOBYTE}
+UNIT: dict[Resource, int] = {"cpu": 1, "memory": KILOBYTE}
 """Requests are set in whole millicores and whole kilobytes (of 1000 bytes)."""
 
 
@@ -45,7 +45,7 @@ def move_request(resource: Resource, current: int, moved: int, vertical_ppm: int
     change = moved * vertical_ppm
     if change == 0:
         return current
-    wanted = round_up(ceil_div(current * FULL + change, FULL), _UNIT[resource])
+    wanted = round_up(ceil_div(current * FULL + change, FULL), UNIT[resource])
     return wanted if change > 0 else min(wanted, current)
 
 
@@ -91,7 +91,7 @@ def scale_limit(
     else:
         by_percentage = 0 if gap.percentage is None else ceil_div(request * (100 + gap.percentage), 100)
         scaled = max(by_percentage, 0 if gap.value is None else request + gap.value)
-    return max(request, round_up(min(scaled, LARGEST), _UNIT[resource]))
+    return max(request, round_up(min(scaled, LARGEST), UNIT[resource]))
 
 
 def threshold(value: int | None, percentage: int | None, current: int) -> int:

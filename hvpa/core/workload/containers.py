@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from hvpa.api.hvpa.resource import ContainerPolicy, HvpaSpec
+from hvpa.api.objects.autoscalers import policies_by_name
 from hvpa.api.objects.read_models import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.model import ContainerResources, PodsSeen
@@ -106,13 +107,6 @@ def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
     if template is None or template.resource_policy is None:
         return ()
     return template.resource_policy.container_policies
-
-
-def policies_by_name(found: Sequence[Policy]) -> Callable[[str], Policy]:
-    """Finds a container's policy: its own, the first there is, else the last one of `*`, else the default."""
-    own = {policy.container_name: policy for policy in reversed(found)}
-    default = next((one for one in reversed(found) if one.container_name == "*"), VpaContainerPolicy())
-    return lambda container: own.get(container, default)
 
 
 @remembered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from hvpa.api.objects.read_models import LabelSelectorRequirement, Pod, Selector
+from hvpa.api.objects.read_models import Pod, Selector, SelectorRequirement
 
 Token = TypeVar("Token")
 Pair = tuple[str, str, str]
@@ -61,7 +61,7 @@ class Index(Generic[Token]):
         return len(self._names)
 
 
-def _requirement_holds(entry: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+def _requirement_holds(entry: SelectorRequirement, labels: Mapping[str, str]) -> bool:
     values = entry.values or ()
     match entry.operator:
         case "In":

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.autoscalers import (
-    Behavior,
+    HpaBehavior,
+    HpaScalingPolicy,
+    HpaScalingRules,
     HpaSpecRead,
     Metric,
     MetricSource,
     MetricValue,
-    ScalingPolicy,
-    ScalingRules,
 )
 from hvpa.api.objects.meta import Quantity
 from hvpa.recommend.golang.quantities import approximate_float, milli_value
@@ -29,16 +29,16 @@ _DEFAULT_METRICS: Final = (
         resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
     ),
 )
-_DEFAULT_UP: Final = ScalingRules(
+_DEFAULT_UP: Final = HpaScalingRules(
     stabilization_window_seconds=0,
     select_policy="Max",
     policies=[
-        ScalingPolicy(type="Pods", value=4, period_seconds=15),
-        ScalingPolicy(type="Percent", value=100, period_seconds=15),
+        HpaScalingPolicy(type="Pods", value=4, period_seconds=15),
+        HpaScalingPolicy(type="Percent", value=100, period_seconds=15),
     ],
 )
-_DEFAULT_DOWN: Final = ScalingRules(
-    select_policy="Max", policies=[ScalingPolicy(type="Percent", value=100, period_seconds=15)]
+_DEFAULT_DOWN: Final = HpaScalingRules(
+    select_policy="Max", policies=[HpaScalingPolicy(type="Percent", value=100, period_seconds=15)]
 )
 _FIELDS: Final = {
     "Resource": "resource",
@@ -120,7 +120,7 @@ def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
     )
 
 
-def _tolerance(behavior: Behavior | None, default: float) -> Tolerance:
+def _tolerance(behavior: HpaBehavior | None, default: float) -> Tolerance:
     """Each direction's own, else the flag (feature HPAConfigurableTolerance, on since 1.35)."""
     up = down = default
     if behavior is not None and behavior.scale_up is not None and behavior.scale_up.tolerance is not None:
@@ -130,7 +130,7 @@ def _tolerance(behavior: Behavior | None, default: float) -> Tolerance:
     return Tolerance(1.0 - down, 1.0 + up)
 
 
-def _rules(rules: ScalingRules | None, default: ScalingRules, window: int) -> Rules:
+def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int) -> Rules:
     """What is set, over the defaults; an empty list of policies is set, too."""
     given = rules or default
     seconds = given.stabilization_window_seconds

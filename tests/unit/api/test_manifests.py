@@ -80,10 +80,6 @@ def test_a_status_that_can_not_be_read_is_named() -> None:
     assert read.unreadable_status == ("axes",)
 
 
-def test_the_same_bytes_are_parsed_once() -> None:
-    assert read_manifest(base()).spec is read_manifest(base()).spec
-
-
 def test_a_spec_that_is_no_object_is_a_problem() -> None:
     assert parse_spec("x") == (None, (FieldError("spec", "must be an object"),))
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from builders import build
+from hvpa.api.schema.fields import INT64_MAX
 from hvpa.core.path.build import (
     ResourceInterval,
     WeightInterval,
@@ -14,7 +15,7 @@ from hvpa.core.path.build import (
     path_of_weights,
     weight_intervals,
 )
-from hvpa.core.path.curve import LARGEST, Extent, Lane, Margin
+from hvpa.core.path.curve import Extent, Lane, Margin
 from hvpa.core.path.path import DEFAULT_OVERLAP, Overlaps, Path, Point, SlotKey
 from hvpa.core.values.weight import FULL, Bounds
 
@@ -316,7 +317,7 @@ def test_replicas_stay_inside_the_overlap() -> None:
 def test_no_demand_scales_in_past_any_overlap_and_no_demand_past_a_whole_one() -> None:
     assert FIVE_ROWS.settled(4, {CPU: 0}, {"cpu": Margin(10**6, 100)}) == 1
     assert FIVE_ROWS.settled(4, {CPU: 1}, {"cpu": Margin(0, 100)}) == 4
-    assert Margin(0, 100).raised(LARGEST + 5) == LARGEST + 5
+    assert Margin(0, 100).raised(INT64_MAX + 5) == INT64_MAX + 5
 
 
 # --- base usage ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from builders import build
 from builders.build import NOW, at
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import LabelSelectorRequirement, Selector
+from hvpa.api.objects.read_models import Selector, SelectorRequirement
 from hvpa.core import Objects
 from hvpa.core.model import OtherHvpa
 from hvpa.core.report.status import failed_status, still_failing, unapplied_status
@@ -35,10 +35,10 @@ def usual(spec: dict[str, Any] | None = None, status: HvpaStatus | None = None, 
             Selector(
                 match_labels={"app": "web"},
                 match_expressions=[
-                    LabelSelectorRequirement("tier", "In", frozenset({"front", "back"})),
-                    LabelSelectorRequirement("env", "NotIn", frozenset({"test"})),
-                    LabelSelectorRequirement("canary", "DoesNotExist"),
-                    LabelSelectorRequirement("live", "Exists"),
+                    SelectorRequirement("tier", "In", frozenset({"front", "back"})),
+                    SelectorRequirement("env", "NotIn", frozenset({"test"})),
+                    SelectorRequirement("canary", "DoesNotExist"),
+                    SelectorRequirement("live", "Exists"),
                 ],
             ),
             "app=web,!canary,env notin (test),live,tier in (back,front)",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hvpa.api.objects.read_models import LabelSelectorRequirement, Meta, Pod, Selector
+from hvpa.api.objects.read_models import Meta, Pod, Selector, SelectorRequirement
 from hvpa.core.model import OtherHvpa
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
@@ -391,7 +391,7 @@ def test_selector_expressions(
     operator: str, values: list[str] | None, labels: dict[str, str], matches: bool
 ) -> None:
     allowed = None if values is None else frozenset(values)
-    selector = Selector(match_expressions=[LabelSelectorRequirement("k", operator, allowed)])
+    selector = Selector(match_expressions=[SelectorRequirement("k", operator, allowed)])
     assert selects(selector, labels) is matches
 
 
@@ -403,7 +403,7 @@ KEYS = st.sampled_from(["app", "tier", "pod-template-hash"])
 LABELS = st.dictionaries(KEYS, st.sampled_from(["1", "2"]), max_size=3)
 EXPRESSIONS = st.lists(
     st.builds(
-        LabelSelectorRequirement,
+        SelectorRequirement,
         KEYS,
         st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
         st.lists(st.sampled_from(["1", "2"]), min_size=1, max_size=2),
