@@ -117,7 +117,7 @@ compat: venv control-plane ## what users install, on API servers 1.30 to 1.37 (C
 	@$(PY) -m tests.e2e.compat $(COMPAT_ARGS)
 
 .PHONY: evidence
-evidence: venv ## what joint scaling costs beside HPA and VPA: tables and plot in OUT_DIR (TRACES=DIR: recorded loads too; an hour)
+evidence: venv ## what joint scaling costs beside HPA and VPA: tables in OUT_DIR (TRACES=DIR: recorded loads too; an hour)
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --days 7 $(if $(TRACES),--traces $(TRACES)) $(EVIDENCE_ARGS)
 
 .PHONY: page-check

@@ -26,7 +26,7 @@ count. Rows and points are comparable because of these rules:
   replicas have a base use to speak of, `Trajectory` is told it: an owner knows it, and nobody else asks for it.
 - **No tuning**: recorded series are scaled by one rule (`loads`), and nothing else depends on a load.
 
-In the folder of `--out`: `results.json`, `tables.txt` (what is printed), `plot.svg`, `scenarios/` for `hvpa simulate`.
+In the folder of `--out`: `results.json`, `tables.txt` (what is printed), `scenarios/` for `hvpa simulate`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks joint", description=summary)
     add = parser.add_argument
     add("--traces", type=Path, metavar="DIR", help="also every CSV file (timestamp,value) in this folder")
-    add("--out", type=Path, metavar="DIR", required=True, help="where results, tables and plots go")
+    add("--out", type=Path, metavar="DIR", required=True, help="where results and tables go")
     add("--cache", type=Path, metavar="DIR", help="where results are kept (default: cache in --out)")
     add("--days", type=float, default=DAYS, help=f"of each load, from its start (default: {DAYS:g})")
     add("--jobs", type=int, default=1, help="processes (default: 1)")
@@ -178,9 +178,7 @@ class _Progress:
 
 
 def _write(out: Path, runs: Sequence[Run], args: argparse.Namespace) -> None:
-    """Results, tables and plot."""
-    from benchmarks.joint.plot import to_svg  # what workers need not import
-
+    """Results and tables."""
     parts = [*tables(runs), summary(runs)]
     if args.sweep:
         parts.append(same_unmet(runs))
@@ -192,7 +190,6 @@ def _write(out: Path, runs: Sequence[Run], args: argparse.Namespace) -> None:
     code = {"hvpa": code_version(HVPA_ROOMS), "others": code_version(ACTING_ROOMS)}
     told = {"days": args.days, "seed": args.seed, "code": code, "runs": msgspec.to_builtins(runs)}
     (out / "results.json").write_text(json.dumps(told, indent=1) + "\n")
-    (out / "plot.svg").write_bytes(to_svg(runs))
 
 
 if __name__ == "__main__":

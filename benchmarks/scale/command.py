@@ -97,7 +97,6 @@ def arguments() -> argparse.ArgumentParser:
         help="sample the operator during the first step (needs py-spy; speedscope's format)",
     )
     add("--json", type=Path, metavar="FILE", help="write all figures")
-    add("--plot", type=Path, metavar="FILE", help="write a picture of cost against the number of Hvpas (SVG)")
     return parser
 
 
@@ -136,12 +135,6 @@ def main(options: list[str]) -> int:
         print(scale_report.table(results))
         print(scale_report.hindrances(results))
         print(scale_report.requests_table(results))
-        if args.plot:
-            from benchmarks.scale import (
-                plot as scale_plot,  # matplotlib takes its time, and is only needed here
-            )
-
-            args.plot.write_bytes(scale_plot.to_svg(results))
     return 1 if any(scale_report.verdicts(results).values()) else 0
 
 

@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 
 import yaml
 
-from benchmarks.latency import cpu_seconds
 from benchmarks.scale import audit as scale_audit
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
@@ -131,6 +130,12 @@ class World:
         used = {name: after[name] - before.get(name, 0.0) for name in after}
         asked = scale_audit.read(self.log, mark, self.plane.audit.mark().offset)
         found.append(Spent(seconds, used, asked))
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def profiler() -> str:

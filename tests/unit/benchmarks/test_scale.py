@@ -14,7 +14,6 @@ import pytest
 from benchmarks.scale import audit as scale_audit
 from benchmarks.scale import command as scale
 from benchmarks.scale import objects as scale_objects
-from benchmarks.scale import plot as scale_plot
 from benchmarks.scale import report as scale_report
 from benchmarks.scale.audit import USER, Asked, Kind
 from benchmarks.scale.floor import NEW_EVENT, STATUS, WORKLOADS, Share, _write, shares
@@ -108,13 +107,6 @@ def test_a_missed_goal_comes_with_what_stands_in_its_way() -> None:
 
 def test_the_requests_of_the_last_step_are_told() -> None:
     assert "step: 100 patch deployments, 3 update leases" in scale_report.requests_table([figures(100)])
-
-
-def test_the_picture_has_the_same_bytes_for_the_same_results() -> None:
-    results = [figures(100), figures(2000)]
-    found = scale_plot.to_svg(results)
-    assert found.startswith(b"<?xml")
-    assert found == scale_plot.to_svg(results)
 
 
 def test_an_unknown_phase_is_refused() -> None:
