@@ -1,5 +1,5 @@
-"""`python -m benchmarks [decision|simulation|client|scale|joint] [options]`: one of them, or all but joint one after the
-other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own default is 10,000 too)."""
+"""`python -m benchmarks [decision|simulation|client|scale|joint] [options]`: one of them, or all but joint one after
+the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own default is 10,000 too)."""
 
 from __future__ import annotations
 
