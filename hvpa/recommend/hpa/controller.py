@@ -20,9 +20,9 @@ from hvpa.api.objects.autoscalers import Hpa, HpaSpecRead, HpaStatusRead, Metric
 from hvpa.api.objects.workloads import Pod
 from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.memory import Bounds, Memory, limit
-from hvpa.recommend.hpa.metrics import MetricFault, ask
+from hvpa.recommend.hpa.metrics import MetricFault, evaluate
 from hvpa.recommend.hpa.plan import Plan, make_plan
-from hvpa.recommend.hpa.pods import Roster
+from hvpa.recommend.hpa.pods import TargetPods
 from hvpa.recommend.hpa.replicas import Situation
 from hvpa.recommend.hpa.selector import SelectorError, parse_selector
 from hvpa.recommend.hpa.status import SCALED_TO_ZERO, SyncReport
@@ -90,10 +90,6 @@ class HorizontalAutoscaler:
         self._initialization = dt.timedelta(seconds=settings.cpu_initialization_period)
         self._readiness_delay = dt.timedelta(seconds=settings.initial_readiness_delay)
         self._memory = Memory()
-        self._raw: object = None
-        self._pods: Sequence[Pod] = ()
-        self._selector = ""
-        self._roster: Roster | None = None
         self._spec: HpaSpecRead | None = None
         self._plan: Plan | None = None
 
@@ -102,9 +98,8 @@ class HorizontalAutoscaler:
     ) -> HpaOutcome:
         """Decide once (`reconcileAutoscaler`).
 
-        `pods` are the namespace's; only those that the scale's selector selects count. A tuple that is the same object
-        as last time is not sorted again. `now` is aware. Raises `QuantityError` where the spec or a pod's request holds
-        what is no quantity.
+        `pods` are the namespace's; only those that the scale's selector selects count. `now` is aware. Raises
+        `QuantityError` where the spec or a pod's request holds what is no quantity.
         """
         plan = self._plan_of(hpa)
         report = SyncReport()
@@ -120,8 +115,9 @@ class HorizontalAutoscaler:
         if current < plan.minimum:
             return self._rescale(hpa, plan, report, _Step(current, plan.minimum, _BELOW), now)
         try:
-            roster = self._rostered(report, scale.selector, pods, now - self._initialization)
-            here = Situation(hpa.metadata.namespace, scale, roster, metrics, plan.tolerance)
+            selected = _select(report, scale.selector, pods)
+            target = TargetPods(selected, now - self._initialization, self._readiness_delay)
+            here = Situation(hpa.metadata.namespace, scale, target, metrics, plan.tolerance)
             proposed = _propose(plan, report, here)
         except _NoCount as error:
             report.warn("FailedComputeMetricsReplicas", str(error))
@@ -133,26 +129,11 @@ class HorizontalAutoscaler:
             return _outcome(report.status(hpa.status, current, current, now), None, report)
         return self._rescale(hpa, plan, report, _Step(current, desired, proposed.reason), now)
 
-    def _rostered(
-        self, report: SyncReport, selector: str, pods: Sequence[Pod], starting_since: dt.datetime
-    ) -> Roster:
-        """The target's pods, kept for as long as they are the same. Raises `_NoCount`."""
-        if self._roster is not None and pods is self._pods and selector == self._selector:
-            self._roster.advance(starting_since)
-            return self._roster
-        roster = Roster(_select(report, selector, pods), starting_since, self._readiness_delay)
-        if isinstance(pods, tuple):  # a list may be another one next time
-            self._pods, self._selector, self._roster = pods, selector, roster
-        return roster
-
     def _plan_of(self, hpa: Hpa) -> Plan:
-        """The spec made ready, kept for as long as it is the same."""
-        if self._plan is None or hpa.raw_spec is not self._raw:
-            spec = hpa.spec  # the same object for the same bytes
-            if self._plan is None or spec is not self._spec:
-                self._plan = make_plan(spec, self._settings)
-                self._spec = spec
-            self._raw = hpa.raw_spec
+        """The spec made ready, kept for as long as it is the same object: it is for the same bytes."""
+        spec = hpa.spec
+        if self._plan is None or spec is not self._spec:
+            self._plan, self._spec = make_plan(spec, self._settings), spec
         return self._plan
 
     def _normalize(self, plan: Plan, report: SyncReport, step: _Step, now: dt.datetime) -> int:
@@ -220,16 +201,16 @@ def _highest(plan: Plan, report: SyncReport, here: Situation) -> tuple[int, str]
     report.metrics = statuses = []
     for metric in plan.metrics:
         try:
-            answer = ask(metric, here)
+            result = evaluate(metric, here)
         except MetricFault as fault:
             report.warn(fault.reason, fault.cause)
             statuses.append(_NO_VALUE)
             invalid += 1
             first = first or fault
             continue
-        statuses.append(answer.status)
-        if replicas == 0 or answer.replicas > replicas:
-            replicas, name = answer.replicas, answer.name
+        statuses.append(result.status)
+        if replicas == 0 or result.replicas > replicas:
+            replicas, name = result.replicas, result.name
     if first is not None and (invalid >= len(plan.metrics) or replicas < here.scale.replicas):
         message = f"the HPA was unable to compute the replica count: {first.cause}"
         report.conditions[_ACTIVE] = ("False", first.reason, message)

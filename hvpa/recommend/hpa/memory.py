@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from hvpa.recommend.golang.numbers import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
 from hvpa.recommend.hpa.plan import Rules
 
-Told = tuple[str, str]
+Reason = tuple[str, str]
 """Reason and message for a condition."""
 
 _IN_RANGE: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
@@ -70,7 +70,7 @@ class Memory:
         if not self._recommendations:
             self._recommendations.append(_Recommendation(current, now))
 
-    def stabilize(self, desired: int, window: dt.timedelta, now: dt.datetime) -> tuple[int, Told]:
+    def stabilize(self, desired: int, window: dt.timedelta, now: dt.datetime) -> tuple[int, Reason]:
         """Without a behaviour: the highest recommendation of the window (`stabilizeRecommendation`)."""
         cutoff = now - window
         highest = desired
@@ -85,7 +85,7 @@ class Memory:
 
     def stabilize_by_rules(
         self, desired: int, current: int, up: Rules, down: Rules, now: dt.datetime
-    ) -> tuple[int, Told]:
+    ) -> tuple[int, Reason]:
         """With a behaviour: the present count, brought between the lowest recommendation of the window for scaling up
         and the highest of the one for scaling down (`stabilizeRecommendationWithBehaviors`)."""
         up_cutoff = now - up.window
@@ -107,21 +107,21 @@ class Memory:
 
     def limit_by_rules(
         self, desired: int, bounds: Bounds, up: Rules, down: Rules, now: dt.datetime
-    ) -> tuple[int, Told]:
+    ) -> tuple[int, Reason]:
         """What the policies and the spec's limits leave of it (`convertDesiredReplicasWithBehaviorRate`)."""
         current = bounds.current
         if desired > current:
-            limit = max(self._highest(current, up, now), current)
-            told = _TOO_FAST_UP if bounds.maximum > limit else _TOO_MANY
+            limit = max(self._limit(current, up, 1, now), current)
+            reason = _TOO_FAST_UP if bounds.maximum > limit else _TOO_MANY
             allowed = min(bounds.maximum, limit)
             if desired > allowed:
-                return allowed, told
+                return allowed, reason
         elif desired < current:
-            limit = min(self._lowest(current, down, now), current)
-            told = _TOO_FAST_DOWN if bounds.minimum < limit else _TOO_FEW
+            limit = min(self._limit(current, down, -1, now), current)
+            reason = _TOO_FAST_DOWN if bounds.minimum < limit else _TOO_FEW
             allowed = max(bounds.minimum, limit)
             if desired < allowed:
-                return allowed, told
+                return allowed, reason
         return desired, _IN_RANGE
 
     def store(self, previous: int, replicas: int, up: Rules, down: Rules, now: dt.datetime) -> None:
@@ -137,36 +137,22 @@ class Memory:
         else:
             self._recommendations[old] = _Recommendation(desired, now)
 
-    def _highest(self, current: int, rules: Rules, now: dt.datetime) -> int:
-        """`calculateScaleUpLimitWithScalingRules`."""
+    def _limit(self, current: int, rules: Rules, sign: int, now: dt.datetime) -> int:
+        """How far the policies let the count go: up with `sign` 1 (`calculateScaleUpLimitWithScalingRules`), down with
+        -1 (`calculateScaleDownLimitWithBehaviors`). 10 percent of 80 pods: up to 88, down to 72."""
         if rules.select == "Disabled":
             return current
-        least = rules.select == "Min"
-        result = MAX_INT32 if least else MIN_INT32
+        nearest = (rules.select == "Min") == (sign > 0)
+        result = MAX_INT32 if nearest else MIN_INT32
         proposed = 0
         for policy in rules.policies:
             start = self._at_start(current, policy.period, now)
             if policy.type == "Pods":
-                proposed = int32(start + policy.value)
+                proposed = int32(start + sign * policy.value)
             elif policy.type == "Percent":
-                proposed = ceil32(float(start) * (1 + float(policy.value) / 100))
-            result = min(result, proposed) if least else max(result, proposed)
-        return result
-
-    def _lowest(self, current: int, rules: Rules, now: dt.datetime) -> int:
-        """`calculateScaleDownLimitWithBehaviors`."""
-        if rules.select == "Disabled":
-            return current
-        least = rules.select == "Min"
-        result = MIN_INT32 if least else MAX_INT32
-        proposed = 0
-        for policy in rules.policies:
-            start = self._at_start(current, policy.period, now)
-            if policy.type == "Pods":
-                proposed = int32(start - policy.value)
-            elif policy.type == "Percent":
-                proposed = trunc32(float(start) * (1 - float(policy.value) / 100))
-            result = max(result, proposed) if least else min(result, proposed)
+                exact = float(start) * (1 + sign * float(policy.value) / 100)
+                proposed = ceil32(exact) if sign > 0 else trunc32(exact)
+            result = min(result, proposed) if nearest else max(result, proposed)
         return result
 
     def _at_start(self, current: int, period: dt.timedelta, now: dt.datetime) -> int:
@@ -177,7 +163,7 @@ class Memory:
         return int32(current - added + deleted)
 
 
-def limit(desired: int, bounds: Bounds) -> tuple[int, Told]:
+def limit(desired: int, bounds: Bounds) -> tuple[int, Reason]:
     """The limits without a behaviour: at most twice the present count, or 4 (`convertDesiredReplicasWithRules`)."""
     fastest = trunc32(max(2.0 * bounds.current, 4.0))
     if desired < bounds.minimum:

@@ -1,4 +1,4 @@
-"""The metrics of an HPA's spec, each asked for its count and told in `status.currentMetrics`.
+"""What each metric of an HPA's spec gives: its count, and its entry in `status.currentMetrics`.
 
 Source: `computeReplicasForMetric` and `computeStatusFor…` in horizontal.go; the messages are Go's.
 """
@@ -12,6 +12,7 @@ from hvpa.recommend.golang.quantities import format_milli
 from hvpa.recommend.hpa.inputs import MetricsError
 from hvpa.recommend.hpa.plan import MetricPlan
 from hvpa.recommend.hpa.replicas import (
+    Proposal,
     Situation,
     by_external,
     by_external_per_pod,
@@ -26,8 +27,8 @@ from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_sele
 _NO_TARGET: Final = "invalid {} metric source: neither a value target nor an average value target was set"
 
 
-class Answer(NamedTuple):
-    """The count that a metric asks for, how messages call the metric, and its entry in the status."""
+class MetricResult(NamedTuple):
+    """The count that a metric gives, how messages call the metric, and its entry in the status."""
 
     replicas: int
     name: str
@@ -43,74 +44,58 @@ class MetricFault(Exception):
         self.cause = cause
 
 
-def ask(plan: MetricPlan, here: Situation) -> Answer:
-    """The metric's answer for the pods and readings of this sync. Raises `MetricFault`."""
+def evaluate(plan: MetricPlan, here: Situation) -> MetricResult:
+    """The metric's result for the pods and readings of this sync. Raises `MetricFault`."""
     match plan.type:
-        case "Resource":
-            return _ask_resource(plan, here)
-        case "ContainerResource":
-            return _ask_container(plan, here)
+        case "Resource" | "ContainerResource":
+            return _resource(plan, here)
         case "Pods":
-            return _ask_pods(plan, here)
+            return _pods(plan, here)
         case "Object":
-            return _ask_object(plan, here)
+            return _object(plan, here)
         case "External":
-            return _ask_external(plan, here)
+            return _external(plan, here)
     text = f'unknown metric source type "{plan.type}"'
     raise MetricFault("InvalidMetricSourceType", text, text)
 
 
-def _ask_resource(plan: MetricPlan, here: Situation) -> Answer:
+def _resource(plan: MetricPlan, here: Situation) -> MetricResult:
+    """Of a container or, where the type is Resource, of the whole pod (`computeStatusForResourceMetricGeneric`); an
+    average value goes before a percentage."""
     source = plan.source
+    of_container = plan.type == "ContainerResource"
+    container, kind = (source.container, "container resource") if of_container else ("", "resource")
     try:
-        replicas, value, name = _resource(plan, here, "", "resource")
+        found, name = _usage(plan, here, container, kind)
     except MetricsError as error:
-        text = f"failed to get {source.name} resource metric value: {error}"
-        raise MetricFault("FailedGetResourceMetric", str(error), text) from None
-    return Answer(
-        replicas, name, Metric(type=plan.type, resource=MetricSource(name=source.name, current=value))
-    )
+        reason = "FailedGetContainerResourceMetric" if of_container else "FailedGetResourceMetric"
+        what = f"{source.container} container" if of_container else f"{source.name} resource"
+        text = f"failed to get {what} metric value: {error}"
+        raise MetricFault(reason, str(error), text) from None
+    average = format_milli(found.measured, binary=source.name == "memory")
+    value = MetricValue(average_value=average, average_utilization=found.utilization)
+    reported = MetricSource(name=source.name, container=container, current=value)
+    field = "container_resource" if of_container else "resource"
+    return MetricResult(found.replicas, name, Metric(type=plan.type, **{field: reported}))
 
 
-def _ask_container(plan: MetricPlan, here: Situation) -> Answer:
-    source = plan.source
-    try:
-        replicas, value, name = _resource(plan, here, source.container, "container resource")
-    except MetricsError as error:
-        text = f"failed to get {source.container} container metric value: {error}"
-        raise MetricFault("FailedGetContainerResourceMetric", str(error), text) from None
-    told = MetricSource(name=source.name, container=source.container, current=value)
-    return Answer(replicas, name, Metric(type=plan.type, container_resource=told))
-
-
-def _resource(plan: MetricPlan, here: Situation, container: str, kind: str) -> tuple[int, MetricValue, str]:
-    """Count, measurement and name (`computeStatusForResourceMetricGeneric`); an average value goes before a percentage.
-
-    Raises `MetricsError`.
-    """
+def _usage(plan: MetricPlan, here: Situation, container: str, kind: str) -> tuple[Proposal, str]:
+    """Count and name. Raises `MetricsError`."""
     resource = plan.source.name
-    binary = resource == "memory"
-    if plan.average is not None:
-        try:
-            found = by_resource_usage(here, resource, container, plan.average)
-        except MetricsError as error:
-            raise MetricsError(f"failed to get {resource} usage: {error}") from None
-        value = MetricValue(average_value=format_milli(found.measured, binary))
-        return found.replicas, value, f"{resource} resource"
-    if plan.utilization is None:
+    if plan.average is None and plan.utilization is None:
         what = "neither an average utilization target nor an average value (usage) target was set"
         raise MetricsError(f"invalid resource metric source: {what}")
+    measured = "utilization" if plan.average is None else "usage"
     try:
-        found = by_utilization(here, resource, container, plan.utilization)
+        if plan.average is not None:
+            return by_resource_usage(here, resource, container, plan.average), f"{resource} resource"
+        found = by_utilization(here, resource, container, plan.utilization or 0)
     except MetricsError as error:
-        raise MetricsError(f"failed to get {resource} utilization: {error}") from None
-    value = MetricValue(
-        average_value=format_milli(found.measured, binary), average_utilization=found.utilization
-    )
-    return found.replicas, value, f"{resource} {kind} utilization (percentage of request)"
+        raise MetricsError(f"failed to get {resource} {measured}: {error}") from None
+    return found, f"{resource} {kind} utilization (percentage of request)"
 
 
-def _ask_pods(plan: MetricPlan, here: Situation) -> Answer:
+def _pods(plan: MetricPlan, here: Situation) -> MetricResult:
     metric = plan.source.metric
     try:
         check_selector(metric.selector)
@@ -121,11 +106,11 @@ def _ask_pods(plan: MetricPlan, here: Situation) -> Answer:
         text = f"failed to get pods metric value: {error}"
         raise MetricFault("FailedGetPodsMetric", str(error), text) from None
     value = MetricValue(average_value=format_milli(found.measured))
-    told = MetricSource(metric=metric, current=value)
-    return Answer(found.replicas, f"pods metric {metric.name}", Metric(type=plan.type, pods=told))
+    reported = MetricSource(metric=metric, current=value)
+    return MetricResult(found.replicas, f"pods metric {metric.name}", Metric(type=plan.type, pods=reported))
 
 
-def _ask_object(plan: MetricPlan, here: Situation) -> Answer:
+def _object(plan: MetricPlan, here: Situation) -> MetricResult:
     metric = plan.source.metric
     described = plan.source.described_object or ObjectReference()
     returned = ""
@@ -146,11 +131,11 @@ def _ask_object(plan: MetricPlan, here: Situation) -> Answer:
     except (MetricsError, SelectorError) as error:
         text = f"failed to get object metric value: {returned}{error}"
         raise MetricFault("FailedGetObjectMetric", str(error), text) from None
-    told = MetricSource(metric=metric, described_object=described, current=value)
-    return Answer(found.replicas, name, Metric(type=plan.type, object=told))
+    reported = MetricSource(metric=metric, described_object=described, current=value)
+    return MetricResult(found.replicas, name, Metric(type=plan.type, object=reported))
 
 
-def _ask_external(plan: MetricPlan, here: Situation) -> Answer:
+def _external(plan: MetricPlan, here: Situation) -> MetricResult:
     metric = plan.source.metric
     returned = ""
     try:
@@ -167,8 +152,8 @@ def _ask_external(plan: MetricPlan, here: Situation) -> Answer:
     except MetricsError as error:
         text = f"failed to get {metric.name} external metric value: {returned}{error}"
         raise MetricFault("FailedGetExternalMetric", str(error), text) from None
-    told = MetricSource(metric=metric, current=value)
-    return Answer(found.replicas, _external_name(metric), Metric(type=plan.type, external=told))
+    reported = MetricSource(metric=metric, current=value)
+    return MetricResult(found.replicas, _external_name(metric), Metric(type=plan.type, external=reported))
 
 
 def _external_name(metric: MetricName) -> str:

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from hvpa.api.objects.meta import condition
 from hvpa.api.objects.workloads import Pod
 from hvpa.recommend.hpa.inputs import MetricsError, PodReading
-from hvpa.recommend.hpa.requests import requests_of
 
 NO_PODS: Final = "no pods returned by selector while calculating replica count"
 _NO_READINGS: Final = "did not receive metrics for targeted pods (pods might be unready)"
@@ -31,67 +30,24 @@ class Groups(NamedTuple):
     total: int
 
 
-class Roster:
-    """The pods that a target's selector selects. `starting_since` and `readiness_delay` are those of the present sync:
-    a pod that started after the one is within the initialization period, the other is how late it may be ready.
+class TargetPods(NamedTuple):
+    """The pods that a target's selector selects. A pod that started after `starting_since` is within the initialization
+    period; `readiness_delay` is how late after its start a pod may become ready."""
 
-    Most pods have long been settled: they count as ready whenever they are measured, and will for as long as they are
-    the same. The others are looked at in each sync.
-    """
-
-    def __init__(
-        self, pods: Sequence[Pod], starting_since: dt.datetime, readiness_delay: dt.timedelta
-    ) -> None:
-        self.pods = pods
-        self._since = starting_since
-        self._delay = readiness_delay
-        self._settled: list[str] = []
-        self._others: Sequence[Pod] = pods
-        self._requests: dict[tuple[str, str], Mapping[str, int]] = {}
-        self._sort()
-
-    def advance(self, starting_since: dt.datetime) -> None:
-        """Another sync of the same pods."""
-        if starting_since < self._since:
-            self._settled, self._others = [], self.pods
-        self._since = starting_since
-        if self._others:
-            self._sort()
-
-    def _sort(self) -> None:
-        others: list[Pod] = []
-        for pod in self._others:
-            if self._is_settled(pod):
-                self._settled.append(pod.metadata.name)
-            else:
-                others.append(pod)
-        self._others = others
-
-    def _is_settled(self, pod: Pod) -> bool:
-        if pod.status.phase in ("Failed", "Pending") or pod.metadata.deletion_timestamp is not None:
-            return False
-        started = pod.status.start_time
-        return started is not None and started <= self._since and not self._was_never_ready(pod, started)
-
-    def requests(self, container: str, resource: str) -> Mapping[str, int]:
-        """What `requests_of` says of these pods, and raises."""
-        found = self._requests.get((container, resource))
-        if found is None:
-            found = self._requests[container, resource] = requests_of(self.pods, container, resource)
-        return found
+    pods: Sequence[Pod]
+    starting_since: dt.datetime
+    readiness_delay: dt.timedelta
 
     def group(self, readings: Mapping[str, PodReading], resource: str) -> Groups:
         """`groupPods`, and what follows it: unready and ignored pods' readings don't count. Raises `MetricsError`."""
         if not self.pods:
             raise MetricsError(NO_PODS)
-        ready = [name for name in self._settled if name in readings]
-        missing: list[str] = []
-        if len(ready) < len(self._settled):
-            missing = [name for name in self._settled if name not in readings]
+        ready: list[str] = []
         unready: list[str] = []
+        missing: list[str] = []
         count = len(readings)
         total = sum([reading.value for reading in readings.values()])
-        for pod in self._others:
+        for pod in self.pods:
             name = pod.metadata.name
             phase = pod.status.phase
             reading = readings.get(name)
@@ -120,15 +76,9 @@ class Roster:
         if ready is None or started is None:
             return True
         changed = ready.last_transition_time or _NEVER
-        if started > self._since:
+        if started > self.starting_since:
             return ready.status == "False" or reading.timestamp < changed + reading.window
-        return self._was_never_ready(pod, started)
-
-    def _was_never_ready(self, pod: Pod, started: dt.datetime) -> bool:
-        ready = condition(pod.status.conditions, "Ready")
-        if ready is None:
-            return True
-        return ready.status == "False" and started + self._delay > (ready.last_transition_time or _NEVER)
+        return ready.status == "False" and started + self.readiness_delay > changed
 
 
 def is_ready(pod: Pod) -> bool:

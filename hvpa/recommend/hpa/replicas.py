@@ -13,7 +13,8 @@ from hvpa.api.objects.autoscalers import MetricName, ObjectReference
 from hvpa.recommend.golang.numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa.inputs import Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.plan import Tolerance
-from hvpa.recommend.hpa.pods import NO_PODS, Roster, is_ready
+from hvpa.recommend.hpa.pods import NO_PODS, TargetPods, is_ready
+from hvpa.recommend.hpa.requests import requests_of
 from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_selector
 
 
@@ -22,8 +23,7 @@ class Situation(NamedTuple):
 
     namespace: str
     scale: Scale
-    roster: Roster
-    """The pods that the target's selector selects."""
+    target: TargetPods
     metrics: Metrics
     tolerance: Tolerance
 
@@ -39,8 +39,8 @@ class Proposal(NamedTuple):
 def by_utilization(here: Situation, resource: str, container: str, target: int) -> Proposal:
     """For a target in percent of the requests (`GetResourceReplicas`)."""
     readings = _resource_readings(here, resource, container)
-    groups = here.roster.group(readings, resource)
-    requests = here.roster.requests(container, resource)
+    groups = here.target.group(readings, resource)
+    requests = requests_of(here.target.pods, container, resource)
     used = requested = 0
     for name in groups.ready:
         used += readings[name].value
@@ -127,7 +127,7 @@ def by_external_per_pod(here: Situation, metric: MetricName, target: int) -> Pro
 
 def _by_usage(here: Situation, readings: Mapping[str, PodReading], target: int, resource: str) -> Proposal:
     """For an amount per pod (`calcPlainMetricReplicas`)."""
-    groups = here.roster.group(readings, resource)
+    groups = here.target.group(readings, resource)
     measured = quotient(int64(groups.total), groups.left)
     usage = ratio(measured, target)
     current = here.scale.replicas
@@ -164,9 +164,9 @@ def _by_ratio(here: Situation, usage: float) -> int:
     """`getUsageRatioReplicaCount`; no metric is looked at while the target has no replicas."""
     if here.tolerance.covers(usage):
         return here.scale.replicas
-    if not here.roster.pods:
+    if not here.target.pods:
         raise MetricsError(f"unable to calculate ready pods: {NO_PODS}")
-    wanted = usage * sum(is_ready(pod) for pod in here.roster.pods)
+    wanted = usage * sum(is_ready(pod) for pod in here.target.pods)
     return MAX_INT32 if wanted > MAX_INT32 else ceil32(wanted)
 
 

@@ -51,21 +51,14 @@ class _Requirement(NamedTuple):
         return number > bound if self.operator == "gt" else number < bound
 
 
-class LabelMatcher:
+class LabelMatcher(NamedTuple):
     """A parsed selector: all its requirements must hold. Without any, it selects everything."""
 
-    __slots__ = ("_equal", "_others")
-
-    def __init__(self, requirements: Sequence[_Requirement]) -> None:
-        self._equal = [(r.key, *r.values) for r in requirements if r.operator == "in" and len(r.values) == 1]
-        self._others = [r for r in requirements if not (r.operator == "in" and len(r.values) == 1)]
+    requirements: Sequence[_Requirement]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels is selected."""
-        for key, value in self._equal:
-            if labels.get(key) != value:
-                return False
-        return not self._others or all(requirement.holds(labels) for requirement in self._others)
+        return all([requirement.holds(labels) for requirement in self.requirements])
 
 
 @lru_cache(maxsize=4096)

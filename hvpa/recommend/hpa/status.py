@@ -63,9 +63,6 @@ class SyncReport:
 
     def _conditions(self, old: list[Condition] | None, now: dt.datetime) -> list[Condition] | None:
         """The conditions with what was set; new ones follow the old. A transition is a change of status alone."""
-        told = {present.type: (present.status, present.reason, present.message) for present in old or ()}
-        if told == self.conditions and not self.remove:
-            return old
         settings = dict(self.conditions)
         result: list[Condition] = []
         changed = False

@@ -22,7 +22,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.recommend.vpa.capping import ContainerCap
 from hvpa.recommend.vpa.checkpoint import CheckpointError, read_checkpoint
-from hvpa.recommend.vpa.estimate import Amounts, PodEstimator
+from hvpa.recommend.vpa.estimate import PodEstimator
 from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory
 from hvpa.recommend.vpa.settings import VpaSettings
 
@@ -56,8 +56,6 @@ class VerticalRecommender:
         self._pods: dict[str, dict[str, ContainerHistory]] = {}
         self._spec: VpaSpecRead | None = None
         self._caps: dict[str, ContainerCap] = {}
-        self._names: list[str] = []
-        self._built: dict[str, tuple[tuple[Amounts, Amounts], ContainerRecommendation]] = {}
         self._last = VpaStatusRead()
 
     def add_sample(
@@ -101,22 +99,18 @@ class VerticalRecommender:
         """The status that one loop writes for the VPA, whose present conditions tell since when they hold. The same
         object as last time where nothing differs. Raises `QuantityError` for a policy's quantity that is none."""
         self._read_spec(vpa.spec)
-        count = len(self._names)
-        found = [self._recommendation(name, count) for name in self._names]
-        recommendation = self._last.recommendation
-        before = recommendation.container_recommendations if recommendation is not None else None
-        if recommendation is None or not _same(before or [], found):
-            recommendation = Recommendation(container_recommendations=found or None)
-        conditions = _conditions(vpa.status.conditions, bool(self._pods), bool(found), now)
-        if recommendation is not self._last.recommendation or conditions != self._last.conditions:
-            self._last = VpaStatusRead(recommendation=recommendation, conditions=conditions)
+        found = [self._recommendation(name) for name in sorted(self._caps)]
+        status = VpaStatusRead(
+            recommendation=Recommendation(container_recommendations=found or None),
+            conditions=_conditions(vpa.status.conditions, bool(self._pods), bool(found), now),
+        )
+        if status != self._last:
+            self._last = status
         self._collect(now.timestamp())
         return self._last
 
     def _history(self, pod: str, container: str, at: float) -> ContainerHistory:
-        containers = self._pods.get(pod)
-        if containers is None:
-            containers = self._pods[pod] = {}
+        containers = self._pods.setdefault(pod, {})
         history = containers.get(container)
         if history is None:
             history = containers[container] = ContainerHistory(self._aggregate(container, at), self.settings)
@@ -166,23 +160,11 @@ class VerticalRecommender:
             for name, policy in policies.items()
             if policy.mode != "Off"
         }
-        self._names = sorted(self._caps)
-        self._built = {}
         self._spec = spec
 
-    def _recommendation(self, container: str, containers: int) -> ContainerRecommendation:
-        amounts = self._estimator.estimate(self._known(container), containers)
-        built = self._built.get(container)
-        if built is None or built[0] != amounts:
-            built = (amounts, self._caps[container].recommendation(container, *amounts))
-            self._built[container] = built
-        return built[1]
-
-
-def _same(before: list[ContainerRecommendation], found: list[ContainerRecommendation]) -> bool:
-    return len(before) == len(found) and all(
-        one is other or one == other for one, other in zip(before, found, strict=True)
-    )
+    def _recommendation(self, container: str) -> ContainerRecommendation:
+        amounts = self._estimator.estimate(self._known(container), len(self._caps))
+        return self._caps[container].recommendation(container, *amounts)
 
 
 def _conditions(

@@ -26,7 +26,7 @@ from hvpa.recommend.hpa.controller import (
     Scale,
 )
 from hvpa.recommend.hpa.plan import Tolerance
-from hvpa.recommend.hpa.pods import Roster
+from hvpa.recommend.hpa.pods import TargetPods
 from hvpa.recommend.hpa.replicas import Situation
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
@@ -148,7 +148,7 @@ def situation(
     return Situation(
         namespace="shop",
         scale=Scale(current, counted, SELECTOR),
-        roster=Roster(pods, before(minutes=5), dt.timedelta(seconds=30)),
+        target=TargetPods(pods, before(minutes=5), dt.timedelta(seconds=30)),
         metrics=metrics,
         tolerance=Tolerance(1.0 - down, 1.0 + up),
     )
