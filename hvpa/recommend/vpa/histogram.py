@@ -136,12 +136,6 @@ class DecayingHistogram:
         """Whether no bucket has weight."""
         return self.weights[self.low] < self.scheme.epsilon
 
-    def percentile(self, fraction: float) -> float:
-        """The end of the bucket that holds this percentile (0.9 is the 90th); the start of the last bucket, which has
-        no end; 0 without samples."""
-        bucket = self.percentile_bucket(fraction)
-        return 0.0 if bucket is None else self.scheme.ends[bucket]
-
     def percentile_bucket(self, fraction: float) -> int | None:
         """The bucket that holds this percentile: the first up to which at least that fraction of all weight lies; None
         without samples."""

@@ -54,15 +54,6 @@ def test_2_4_8_10() -> None:
     assert loop.counts(0, 2) == [2, 2]
 
 
-def test_a_rise_by_past_recommendations_alone_has_no_reason() -> None:
-    """All pods are exactly on target; only the recommendation of before asks for more."""
-    loop = Loop({"minReplicas": 2, "metrics": cpu(20)}, 2, request="20m")
-    loop.sync(515)
-    outcome = loop.sync(4)
-    assert outcome.events == (("Normal", "SuccessfulRescale", "New size: 8; reason: "),)
-    assert told(outcome, "AbleToScale").reason == "SucceededRescale"
-
-
 def test_4_pods_or_10_percent_a_minute() -> None:
     """From 80 towards 10: 8, then 10 percent of the present count, and 4 a minute below 40."""
     rules = {"policies": [FOUR_PODS_A_MINUTE, TEN_PERCENT_A_MINUTE], "stabilizationWindowSeconds": 0}
@@ -72,40 +63,6 @@ def test_4_pods_or_10_percent_a_minute() -> None:
     assert counts[9:14] == [24, 20, 16, 12, 10]
 
 
-def test_within_a_minute_no_second_step_of_10_percent() -> None:
-    rules = {"policies": [TEN_PERCENT_A_MINUTE], "stabilizationWindowSeconds": 0}
-    loop = Loop(behavior(scaleDown=rules), 80)
-    assert loop.counts(0, 6) == [72, 72, 72, 72, 64, 64]
-    assert told(loop.sync(0), "ScalingLimited").reason == "ScaleDownLimit"
-
-
-def test_scale_down_window_of_a_minute() -> None:
-    loop = Loop(behavior(scaleDown={"stabilizationWindowSeconds": 60}), 10)
-    assert loop.counts(500, 1) == [10]
-    assert loop.counts(50, 3) == [10, 10, 10]
-    assert told(loop.sync(50), "AbleToScale").reason == "SucceededRescale"
-    assert loop.replicas == 1
-
-
-def test_at_most_5_pods_a_minute_by_min() -> None:
-    policies = [TEN_PERCENT_A_MINUTE, {"type": "Pods", "value": 5, "periodSeconds": 60}]
-    rules = {"policies": policies, "selectPolicy": "Min", "stabilizationWindowSeconds": 0}
-    assert Loop(behavior(scaleDown=rules), 80).counts(0, 2, wait=60.0) == [75, 70]
-    assert Loop(behavior(scaleDown=rules), 40).counts(0, 2, wait=60.0) == [36, 32]
-
-
-def test_up_by_5_pods_a_minute() -> None:
-    rules = {"policies": [{"type": "Pods", "value": 5, "periodSeconds": 60}], "selectPolicy": "Max"}
-    assert Loop(behavior(scaleUp=rules), 10).counts(5000, 3, wait=60.0) == [15, 20, 25]
-
-
-def test_disabled() -> None:
-    loop = Loop(behavior(scaleDown={"selectPolicy": "Disabled", "stabilizationWindowSeconds": 0}), 10)
-    assert loop.counts(0, 3) == [10, 10, 10]
-    assert told(loop.sync(0), "ScalingLimited").status == "True"
-    assert loop.counts(1000, 1) == [20]
-
-
 def test_default_behavior() -> None:
     """4 pods or 100 percent in 15 s up, all down, once nothing higher was recommended for 300 s."""
     loop = Loop(behavior(), 1)
@@ -113,30 +70,3 @@ def test_default_behavior() -> None:
     loop = Loop(behavior() | {"maxReplicas": 20}, 20)
     assert loop.counts(0, 20) == [20] * 20
     assert loop.counts(0, 1) == [1]
-
-
-def test_default_behavior_takes_the_flag_for_scaling_down() -> None:
-    loop = Loop(behavior() | {"maxReplicas": 20}, 20, HpaSettings(downscale_stabilization=30.9))
-    assert loop.counts(0, 3) == [20, 20, 1]
-
-
-def test_scale_up_window() -> None:
-    loop = Loop(behavior(scaleUp={"stabilizationWindowSeconds": 60}), 2)
-    loop.sync(500)
-    outcome = loop.sync(1000)
-    assert told(outcome, "AbleToScale").reason == "ScaleUpStabilized"
-    assert loop.counts(1000, 3) == [2, 2, 4]
-
-
-@pytest.mark.parametrize(
-    ("rules", "usage", "replicas"),
-    [
-        ({"scaleUp": {"tolerance": "0.05"}}, 530, 106),
-        ({"scaleUp": {"tolerance": "0.05"}}, 460, 100),
-        ({"scaleDown": {"tolerance": "50m", "stabilizationWindowSeconds": 0}}, 470, 94),
-        ({"scaleDown": {"tolerance": "0", "stabilizationWindowSeconds": 0}}, 495, 98),
-        ({"scaleDown": {"tolerance": "0", "stabilizationWindowSeconds": 0}}, 530, 100),
-    ],
-)
-def test_tolerance_of_a_direction(rules: dict[str, Any], usage: int, replicas: int) -> None:
-    assert Loop(behavior(**rules), 100).counts(usage, 1) == [replicas]

@@ -13,7 +13,6 @@ from tests.unit.recommend.hpa.world import SELECTOR, Given, make_pods, readings,
 PODS = make_pods("ready", "ready")
 SCALE = Scale(2, 2, SELECTOR)
 QPS = {"name": "qps"}
-LABELLED = {"name": "qps", "selector": {"matchLabels": {"a": "b"}}}
 WRONG = {"name": "qps", "selector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}
 SOME = {"kind": "Service", "name": "front", "apiVersion": "v1"}
 GIVEN = Given(
@@ -47,72 +46,6 @@ def average(value: str) -> dict[str, Any]:
 
 def plain(value: str) -> dict[str, Any]:
     return {"type": "Value", "value": value}
-
-
-@pytest.mark.parametrize(
-    ("asked", "replicas", "current", "name"),
-    [
-        (
-            metric("Resource", percent(50), name="cpu"),
-            3,
-            {"averageValue": "700m", "averageUtilization": 70},
-            "cpu resource utilization (percentage of request)",
-        ),
-        (metric("Resource", average("350m"), name="cpu"), 4, {"averageValue": "700m"}, "cpu resource"),
-        (
-            metric("Resource", percent(50), name="memory"),
-            4,
-            {"averageValue": "1Gi", "averageUtilization": 100},
-            "memory resource utilization (percentage of request)",
-        ),
-        (
-            metric("ContainerResource", percent(50), name="cpu", container="app"),
-            3,
-            {"averageValue": "700m", "averageUtilization": 70},
-            "cpu container resource utilization (percentage of request)",
-        ),
-        (
-            metric("ContainerResource", average("350m"), name="cpu", container="app"),
-            4,
-            {"averageValue": "700m"},
-            "cpu resource",
-        ),
-        (metric("Pods", average("2"), metric=LABELLED), 3, {"averageValue": "3"}, "pods metric qps"),
-        (
-            metric("Object", plain("2500m"), metric=QPS, describedObject=SOME),
-            4,
-            {"value": "5"},
-            "Service metric qps",
-        ),
-        (
-            metric("Object", average("2"), metric=QPS, describedObject=SOME),
-            3,
-            {"averageValue": "2500m"},
-            "external metric qps(nil)",
-        ),
-        (metric("External", plain("2500m"), metric=QPS), 4, {"value": "5"}, "external metric qps(nil)"),
-        (
-            metric("External", average("2"), metric=LABELLED),
-            3,
-            {"averageValue": "2500m"},
-            "external metric qps(&LabelSelector{MatchLabels:map[string]string{a: b,},"
-            "MatchExpressions:[]LabelSelectorRequirement{},})",
-        ),
-    ],
-)
-def test_a_metric_that_has_a_value(
-    asked: dict[str, Any], replicas: int, current: dict[str, Any], name: str
-) -> None:
-    outcome = sync(asked)
-    assert outcome.replicas == replicas
-    (entry,) = msgspec.to_builtins(outcome.status.current_metrics)
-    field = next(key for key in asked if key != "type")
-    source = {key: value for key, value in asked[field].items() if key != "target"}
-    assert entry == {"type": asked["type"], field: {**source, "current": current}}
-    active = told(outcome, "ScalingActive")
-    assert (active.status, active.reason) == ("True", "ValidMetricFound")
-    assert active.message == f"the HPA was able to successfully calculate a replica count from {name}"
-    assert outcome.events[0][2] == f"New size: {replicas}; reason: {name} above target"
 
 
 DOWN = "unable to fetch metrics from {} metrics API: down"
@@ -240,24 +173,6 @@ def test_a_metric_without_a_value(asked: dict[str, Any], reason: str, cause: str
     assert outcome.events == (("Warning", reason, cause), ("Warning", "FailedComputeMetricsReplicas", last))
 
 
-def test_the_highest_of_several_counts() -> None:
-    low, high = metric("Resource", percent(70), name="cpu"), metric("Pods", average("1"), metric=QPS)
-    for order in ((low, high), (high, low)):
-        outcome = sync(*order)
-        assert outcome.status.desired_replicas == 4  # 6 are wanted, the step is limited
-        assert [entry.type for entry in outcome.status.current_metrics or ()] == [m["type"] for m in order]
-        assert told(outcome, "ScalingActive").message.endswith("from pods metric qps")
-
-
-def test_up_with_an_invalid_metric() -> None:
-    invalid = metric("External", plain("1"), metric=QPS)
-    outcome = sync(invalid, metric("Resource", percent(35), name="cpu"), given=Given([600, 800]))
-    assert outcome.replicas == 4
-    assert told(outcome, "ScalingActive").status == "True"
-    assert [entry.type for entry in outcome.status.current_metrics or ()] == ["", "Resource"]
-    assert [event[1] for event in outcome.events] == ["FailedGetExternalMetric", "SuccessfulRescale"]
-
-
 def test_never_down_with_an_invalid_metric() -> None:
     """The first invalid metric is told, and which of how many."""
     wrong = metric("External", plain("1"), metric=QPS), {"type": "Weather"}
@@ -273,8 +188,3 @@ def test_never_down_with_an_invalid_metric() -> None:
         "invalid metrics (2 invalid out of 3), first error is: failed to get qps"
     )
     assert [entry.type for entry in outcome.status.current_metrics or ()] == ["Resource", "", ""]
-
-
-def test_cpu_at_80_percent_where_the_spec_names_no_metric() -> None:
-    outcome = sync_once({"metrics": []}, Given([1200, 1200]), PODS, SCALE)
-    assert outcome.replicas == 3

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.recommend.vpa.histogram import ZERO_TIME, BucketScheme, DecayingHistogram
+from hvpa.recommend.vpa.histogram import BucketScheme, DecayingHistogram
 
 HOUR = 3600.0
 START = 1_234_566_000.0
@@ -57,79 +55,6 @@ class TestBuckets:
             BucketScheme(**{**good, wrong: 0.0})
 
 
-class TestPercentiles:
-    def test_without_samples_they_are_0(self) -> None:
-        empty = DecayingHistogram(DOUBLING, HOUR)
-        assert [empty.percentile(p) for p in (-0.5, 0.0, 0.5, 1.0, 1.5)] == [0.0] * 5
-
-    @pytest.mark.parametrize(
-        ("fraction", "bucket"),
-        [(0.0, 1), (0.1, 1), (0.2, 2), (0.3, 2), (0.4, 3), (0.6, 3), (0.7, 4), (0.9, 4), (1.0, 4), (2.0, 4)],
-    )
-    def test_weights_1_2_3_4_without_decay(self, fraction: float, bucket: int) -> None:
-        histogram = hourly(*((DOUBLING.starts[n] + 0.5, float(n), 0.0) for n in range(1, 5)))
-        assert histogram.percentile(fraction) == DOUBLING.ends[bucket]
-
-    @pytest.mark.parametrize(
-        ("fraction", "bucket"),
-        [(0.0, 1), (0.02, 1), (0.03, 2), (0.10, 2), (0.11, 3), (0.34, 3), (0.35, 4), (1.0, 4)],
-    )
-    def test_weights_1_2_3_4_a_half_life_apart(self, fraction: float, bucket: int) -> None:
-        histogram = hourly(*((DOUBLING.starts[n] + 0.5, float(n), n - 1.0) for n in range(1, 5)))
-        assert histogram.percentile(fraction) == DOUBLING.ends[bucket]
-
-    def test_the_last_bucket_has_no_end(self) -> None:
-        assert hourly((1e9, 1.0, 0.0)).percentile(0.5) == DOUBLING.starts[-1]
-
-    @given(SAMPLES, st.floats(0, 1), st.floats(0, 1))
-    def test_they_never_fall(
-        self, samples: list[tuple[float, float, float]], one: float, other: float
-    ) -> None:
-        histogram = DecayingHistogram(DOUBLING, HOUR)
-        for value, weight, at in samples:
-            histogram.add(value, weight, at)
-        low, high = sorted((one, other))
-        assert histogram.percentile(low) <= histogram.percentile(high)
-
-
-class TestDecay:
-    def test_each_half_life_halves(self) -> None:
-        histogram = hourly((0.5, 1.0, 0.0), (2.0, 1.0, 3.0))
-        assert histogram.weights[:2] == [1.0, 8.0]
-        assert histogram.total == 9.0
-        assert histogram.reference == START
-
-    @pytest.mark.parametrize("hours", [0.25, 1.5, 99.9])
-    def test_a_weight_is_scaled_by_its_distance_to_the_reference(self, hours: float) -> None:
-        histogram = hourly((0.5, 1.0, 0.0), (2.0, 3.0, hours))
-        assert histogram.weights[1] == pytest.approx(3 * 2**hours)
-
-    def test_a_heavy_sample_is_nearly_forgotten_after_20_half_lives(self) -> None:
-        histogram = hourly((5.0, 1000.0, 0.0), (2.0, 1.0, 20.0))
-        assert histogram.percentile(0.999) == DOUBLING.ends[1]
-        assert histogram.percentile(1.0) == DOUBLING.ends[2]
-
-    def test_after_more_than_100_half_lives_the_reference_moves_and_the_old_is_gone(self) -> None:
-        histogram = hourly((5.0, 1.0, 0.0), (2.0, 1.0, 101.0))
-        assert histogram.percentile(1.0) == DOUBLING.ends[1]
-        assert histogram.reference == START + 101 * HOUR
-
-    @pytest.mark.parametrize(("minutes", "rounded"), [(0, 0), (29, 0), (30, 60), (31, 60), (60, 60)])
-    def test_the_reference_is_a_whole_number_of_half_lives(self, minutes: int, rounded: int) -> None:
-        histogram = DecayingHistogram(DOUBLING, HOUR)
-        histogram.add(2.0, 1.0, START + 60.0 * minutes)
-        assert histogram.reference == START + 60 * rounded
-
-    def test_half_lives_are_counted_from_the_year_1(self) -> None:
-        histogram = DecayingHistogram(DOUBLING, 7 * 86_400.0)
-        histogram.add(2.0, 1.0, START)
-        assert (histogram.reference - ZERO_TIME) % (7 * 86_400) == 0
-        assert abs(histogram.reference - START) <= 3.5 * 86_400
-
-    def test_times_before_the_reference_weigh_less(self) -> None:
-        assert hourly((2.0, 1.0, 0.0), (0.5, 1.0, -1.0)).weights[:2] == [0.5, 1.0]
-
-
 class TestSubtracting:
     def test_what_is_less_than_epsilon_is_nothing(self) -> None:
         histogram = hourly((2.0, 2.5e-6, 0.0))
@@ -144,12 +69,6 @@ class TestSubtracting:
         histogram = hourly((20.0, 3e-6, 0.0), (0.1, 3e-7, 0.0), (999.9, 3e-7, 0.0))
         assert not histogram.is_empty
         assert (histogram.low, histogram.high) == (4, 4)
-
-    def test_the_ends_move_in(self) -> None:
-        histogram = hourly((0.5, 1.0, 0.0), (2.0, 1.0, 0.0), (900.0, 1.0, 0.0))
-        histogram.subtract(0.5, 1.0, START)
-        histogram.subtract(900.0, 1.0, START)
-        assert (histogram.low, histogram.high, histogram.total) == (1, 1, 1.0)
 
     @given(SAMPLES, VALUES, st.floats(0.01, 10.0), TIMES)
     def test_adding_and_subtracting_a_sample_restores(
@@ -206,12 +125,6 @@ class TestMerging:
             assert one.total == pytest.approx(sum(expected))
             assert one.reference == START + latest * HOUR
 
-    def test_percentiles_see_what_was_merged(self) -> None:
-        one = hourly((2.0, 1.0, 0.0))
-        assert one.percentile(0.9) == DOUBLING.ends[1]
-        one.merge(hourly((900.0, 9.0, 0.0)))
-        assert one.percentile(0.9) == DOUBLING.ends[DOUBLING.find(900.0)]
-
     def test_another_half_life_or_other_buckets_cannot_be_merged(self) -> None:
         one = hourly((2.0, 1.0, 0.0))
         with pytest.raises(ValueError, match="cannot be merged"):
@@ -246,12 +159,3 @@ class TestLoading:
     def test_what_no_recommender_writes_is_refused(self, weights: dict[int, int], total: float) -> None:
         with pytest.raises(ValueError, match=r"bucket|negative"):
             DecayingHistogram(DOUBLING, HOUR).load(weights, total, START)
-
-
-def test_the_decay_factor_is_remembered_until_the_reference_moves() -> None:
-    histogram = DecayingHistogram(DOUBLING, HOUR)
-    at = START + 50 * HOUR
-    histogram.add(1.0, 1.0, START)
-    assert histogram.decay_factor(at) == histogram.decay_factor(at) == math.exp2(50)
-    histogram.add(1.0, 1.0, START + 120 * HOUR)
-    assert histogram.decay_factor(at) == math.exp2(-70)

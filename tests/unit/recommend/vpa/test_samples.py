@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory, cpu_buckets, memory_buckets, millicores
+from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory, cpu_buckets, millicores
 from hvpa.recommend.vpa.settings import VpaSettings
 
 DAY = 86_400.0
@@ -17,19 +17,6 @@ MB = 1024 * 1024
 def container(settings: VpaSettings = VpaSettings()) -> tuple[ContainerHistory, Aggregate]:  # noqa: B008
     aggregate = Aggregate(settings)
     return ContainerHistory(aggregate, settings), aggregate
-
-
-def peaks(aggregate: Aggregate) -> dict[int, float]:
-    """Weights by bucket, in units of the weight of a sample at the first window's end."""
-    histogram = aggregate.memory
-    one = histogram.decay_factor(START + DAY)
-    return {
-        bucket: round(weight / one, 9) for bucket, weight in enumerate(histogram.weights) if weight >= 1e-4
-    }
-
-
-def bucket(amount: float) -> int:
-    return memory_buckets().find(amount)
 
 
 class TestCpu:
@@ -74,100 +61,6 @@ class TestCpu:
         assert millicores(cores) == expected
 
 
-class TestMemory:
-    def test_one_peak_per_window(self) -> None:
-        history, aggregate = container()
-        history.add_memory(50e6, START)
-        assert peaks(aggregate) == {bucket(50e6): 1.0}
-        history.add_memory(100e6, START + DAY / 2)
-        assert peaks(aggregate) == {bucket(100e6): 1.0}
-        history.add_memory(20e6, START + DAY)
-        assert peaks(aggregate) == {bucket(100e6): 1.0, bucket(20e6): 2.0}
-
-    @pytest.mark.parametrize(("used", "at"), [(200e6, START - 1), (-1.0, START + 60), (50e6, START + 60)])
-    def test_old_negative_and_smaller_samples_change_nothing(self, used: float, at: float) -> None:
-        history, aggregate = container()
-        history.add_memory(100e6, START)
-        history.add_memory(used, at)
-        assert peaks(aggregate) == {bucket(100e6): 1.0}
-
-    def test_of_two_at_the_same_time_the_larger_counts(self) -> None:
-        history, aggregate = container()
-        history.add_memory(100e6, START)
-        history.add_memory(200e6, START)
-        assert peaks(aggregate) == {bucket(200e6): 1.0}
-
-    def test_a_peak_of_nothing_is_never_replaced_in_its_window(self) -> None:
-        """As in Go, where a peak of 0 is taken for none."""
-        history, aggregate = container()
-        history.add_memory(0.0, START)
-        history.add_memory(100e6, START + 60)
-        assert peaks(aggregate) == {0: 1.0}
-
-    def test_windows_that_were_missed_are_skipped(self) -> None:
-        hour = 3600.0
-        history, aggregate = container(VpaSettings(memory_aggregation_interval=hour, memory_half_life=hour))
-        history.add_memory(50e6, START)
-        history.add_memory(100e6, START + 2.5 * hour)
-        factor = aggregate.memory.decay_factor(START + hour)
-        assert aggregate.memory.weights[bucket(50e6)] == pytest.approx(factor)
-        assert aggregate.memory.weights[bucket(100e6)] == pytest.approx(4 * factor)
-
-
-class TestOom:
-    @pytest.mark.parametrize(("requested", "needed"), [(1000, 1200), (1, 101), (500, 600)])
-    def test_the_larger_of_a_fifth_and_100_mebibytes_is_added(self, requested: int, needed: int) -> None:
-        history, aggregate = container()
-        history.record_oom(requested * MB, START)
-        assert peaks(aggregate) == {bucket(needed * MB): 1.0}
-
-    def test_smaller_ooms_do_not_run_away(self) -> None:
-        history, aggregate = container()
-        for requested in (1000, 999, 999):
-            history.record_oom(requested * MB, START)
-        assert peaks(aggregate) == {bucket(1200 * MB): 1.0}
-        history.record_oom(2000 * MB, START)
-        assert peaks(aggregate) == {bucket(2400 * MB): 1.0}
-
-    def test_usage_above_the_request_is_taken(self) -> None:
-        history, aggregate = container()
-        history.add_memory(3000 * MB, START)
-        history.record_oom(1000 * MB, START)
-        assert peaks(aggregate) == {bucket(3600 * MB): 1.0}
-
-    def test_a_peak_above_the_oom_replaces_it(self) -> None:
-        history, aggregate = container()
-        history.record_oom(1000 * MB, START)
-        history.add_memory(1100 * MB, START + 60)
-        assert peaks(aggregate) == {bucket(1200 * MB): 1.0}
-        history.add_memory(1300 * MB, START + 120)
-        assert peaks(aggregate) == {bucket(1300 * MB): 1.0}
-
-    @pytest.mark.parametrize(("hours", "memory"), [(-30.0, 2000.0 * MB), (1.0, -1.0)])
-    def test_old_and_negative_ooms_are_discarded(self, hours: float, memory: float) -> None:
-        history, aggregate = container()
-        history.add_memory(1000 * MB, START)
-        history.record_oom(memory, START + hours * 3600)
-        assert peaks(aggregate) == {bucket(1000 * MB): 1.0}
-
-    def test_in_a_new_window_it_still_builds_on_the_last_peak(self) -> None:
-        history, aggregate = container()
-        history.add_memory(2000 * MB, START)
-        history.record_oom(1000 * MB, START + 2 * DAY)
-        assert peaks(aggregate) == {bucket(2000 * MB): 1.0, bucket(2400 * MB): 4.0}
-
-    def test_after_an_oom_older_measurements_do_not_count(self) -> None:
-        history, aggregate = container()
-        history.record_oom(1000 * MB, START)
-        history.add_memory(5000 * MB, START - 1)
-        assert peaks(aggregate) == {bucket(1200 * MB): 1.0}
-
-    def test_ratio_and_minimum_are_settings(self) -> None:
-        history, aggregate = container(VpaSettings(oom_bump_up_ratio=2.0, oom_min_bump_up=0.0))
-        history.record_oom(100 * MB, START)
-        assert peaks(aggregate) == {bucket(200 * MB): 1.0}
-
-
 class TestAggregate:
     def test_merging_widens_the_time_and_adds_the_samples(self) -> None:
         one, other = Aggregate(VpaSettings()), Aggregate(VpaSettings())
@@ -206,3 +99,12 @@ class TestAggregate:
         assert (one.first_sample, one.last_sample) == (other.first_sample, other.last_sample)
         assert one.cpu.weights == pytest.approx(other.cpu.weights, rel=1e-9)
         assert one.memory.weights == pytest.approx(other.memory.weights, rel=1e-9)
+
+
+@pytest.mark.parametrize(("hours", "memory"), [(-30.0, 2000.0 * MB), (1.0, -1.0)])
+def test_old_and_negative_ooms_are_discarded(hours: float, memory: float) -> None:
+    history, aggregate = container()
+    history.add_memory(1000 * MB, START)
+    before = list(aggregate.memory.weights)
+    history.record_oom(memory, START + hours * 3600)
+    assert aggregate.memory.weights == before
