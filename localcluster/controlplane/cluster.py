@@ -71,18 +71,6 @@ class Cluster:
             raise AssertionError(f"kubectl {' '.join(map(str, args))}: {said}")
         return answer
 
-    def apply_files(self, *paths: Path) -> None:
-        """Apply all objects of YAML files (folders: their *.yaml), CRDs first, and wait until those are
-        served."""
-        files = [f for path in paths for f in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
-        documents = [
-            d
-            for f in files
-            for d in yaml.safe_load_all(f.read_text())
-            if d and d.get("kind") != "Kustomization"
-        ]
-        self.apply_all(documents)
-
     def apply_all(self, documents: list[Json]) -> None:
         """Apply objects, namespaces and CRDs first, and wait until the CRDs are served."""
         first = ("Namespace", "CustomResourceDefinition")

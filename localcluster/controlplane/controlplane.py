@@ -157,11 +157,6 @@ class ControlPlane(Cluster):
             if not self._stopped:
                 process.start()
 
-    def add_node(self, name: str, *, cpu: str | None = None, memory: str | None = None) -> None:
-        """Add a node and wait until it is ready."""
-        self.api.create(manifests.node(name, self.settings, cpu=cpu, memory=memory))
-        wait_for(lambda: _is_ready(self.api, name), 60, f"node {name} is ready")
-
     def _make_files(self, folder: Path) -> Files:
         self.pki = authority = Authority(folder / "pki")
         front_proxy = Authority(folder / "front-proxy-pki", "hvpa-test-front-proxy")

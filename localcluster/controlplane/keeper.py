@@ -1,6 +1,6 @@
-"""A control plane that stays when the command that started it has ended: a background process, the keeper,
-owns it by handle like a test does, and is asked over loopback to start further programs, to end them, or to
-end itself. So nobody ever ends a process by its name or by a number out of a file."""
+"""A control plane that stays when the command that started it has ended: a background process, the keeper, owns it by
+handle like a test does, and gets requests over loopback: to start further programs, or to end itself. So nobody ever
+ends a process by its name or by a number out of a file."""
 
 from __future__ import annotations
 
@@ -140,14 +140,6 @@ def start_beside(
     return Path(str(ask({"do": "start", "name": name, "argv": argv, "env": env, "cwd": cwd}, state)["log"]))
 
 
-def end_beside(name: str) -> None:
-    """End a program of `start_beside`."""
-    state = running()
-    if state is None:
-        raise KeeperError("no control plane runs")
-    ask({"do": "end", "name": name}, state)
-
-
 def ask(question: Json, state: Json) -> Json:
     """One question to the keeper, one line of JSON each way. Raises `KeeperError` or `OSError`."""
     with socket.create_connection(("127.0.0.1", int(state["port"])), timeout=30) as connection:
@@ -247,10 +239,5 @@ def _answer(question: Json, beside: dict[str, Process], logs: Path) -> Json:
             beside[name] = Process(name, question["argv"], logs / f"{name}.log", env=environment, cwd=cwd)
             beside[name].start()
             return {"log": str(beside[name].log)}
-        case "end":
-            if name not in beside:
-                raise KeeperError(f"nothing called {name} was started")
-            beside.pop(name).terminate()
-            return {}
         case other:
             raise KeeperError(f"unknown question {other!r}")

@@ -154,13 +154,9 @@ def _metric() -> Json:
     }
 
 
-def node(name: str, settings: Settings, *, cpu: str | None = None, memory: str | None = None) -> Json:
+def node(name: str, settings: Settings) -> Json:
     """A node on loopback; KWOK makes it ready and adds the port of its kubelet."""
-    size = {
-        "cpu": cpu or settings.node_cpu,
-        "memory": memory or settings.node_memory,
-        "pods": settings.node_pods,
-    }
+    size = {"cpu": settings.node_cpu, "memory": settings.node_memory, "pods": settings.node_pods}
     return {
         "apiVersion": "v1",
         "kind": "Node",

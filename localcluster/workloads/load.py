@@ -32,8 +32,6 @@ class Usage:
     pods: int = 0
     total_cpu: float = 0
     """Millicores that arrived."""
-    total_memory: float = 0
-    """Bytes that arrived, without the pods' own base."""
 
 
 @dataclass(slots=True)
@@ -102,7 +100,7 @@ class Load:
         for pod in pods:
             self._write(pod, share)
         self._written = {pod["metadata"]["uid"]: self._written[pod["metadata"]["uid"]] for pod in pods}
-        self.usage = Usage(share[0], share[1], len(pods), cpu, memory)
+        self.usage = Usage(share[0], share[1], len(pods), cpu)
         return self.usage
 
     def _now(self, total: Total) -> float:
