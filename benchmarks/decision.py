@@ -99,13 +99,13 @@ SPEC: dict[str, Any] = {
 TARGET = {"app": {"cpu": "1", "memory": "1Gi"}}
 
 
-def scene(wish: int, utilization: int, target: Mapping[str, Any], pods: int = 3) -> Objects:
+def view(desired: int, utilization: int, target: Mapping[str, Any], pods: int = 3) -> Objects:
     """An Hvpa with `pods` pods of 1 core and 1Gi; what HPA and VPA say of it."""
     change = {"spec": {"maxReplicas": 1000}}
     return build.objects(
-        build.hvpa({**SPEC, "replicas": wish}),
+        build.hvpa({**SPEC, "replicas": desired}),
         build.workload(pods),
-        build.hpa(wish, utilization, change, replicas=pods),
+        build.hpa(desired, utilization, change, replicas=pods),
         build.vpa(target),
     )
 
@@ -130,12 +130,12 @@ def _says(one: Any, other: Any) -> Any:
     return type(one)(metadata=one.metadata, raw_spec=one.raw_spec, status=other.status)
 
 
-def told(rest: Objects) -> Turns:
+def reported(rest: Objects) -> Turns:
     """A rise that MinChange holds back and the status tells of; every status of the HPA is a new one, in new words."""
-    raised = rested(later(rest, scene(3, 50, {"app": {"cpu": "1010m", "memory": "1Gi"}})))
+    raised = rested(later(rest, view(3, 50, {"app": {"cpu": "1010m", "memory": "1Gi"}})))
     turns = []
     for number in range(REMEMBERED + 1):
-        heard = later(raised, scene(3, 46 + number % 9, {"app": {"cpu": "1010m", "memory": "1Gi"}}))
+        heard = later(raised, view(3, 46 + number % 9, {"app": {"cpu": "1010m", "memory": "1Gi"}}))
         turns.append(replace(heard, hpas=tuple(_again(one, Hpa) for one in heard.hpas)))
     return [
         replace(
@@ -151,7 +151,7 @@ def told(rest: Objects) -> Turns:
 
 def with_pods(count: int) -> Turns:
     """A scene at rest with so many pods, listed anew at every turn: too many turns to remember them all."""
-    rest = rested(scene(count, 50, TARGET, count))
+    rest = rested(view(count, 50, TARGET, count))
     return [replace(rest, pods=tuple(list(rest.pods))) for _ in range(REMEMBERED + 1)]
 
 
@@ -183,17 +183,17 @@ def _again(one: object, model: Any) -> Any:
 
 def cases() -> dict[str, Turns]:
     """All cases by name."""
-    rest = rested(scene(3, 50, TARGET))
+    rest = rested(view(3, 50, TARGET))
     return {
         "at rest": [rest],
-        "HPA measured, nothing to do": [later(rest, scene(3, usage, TARGET)) for usage in (49, 51, 52)],
-        "VPA held back, HPA says something new": told(rest),
+        "HPA measured, nothing to do": [later(rest, view(3, usage, TARGET)) for usage in (49, 51, 52)],
+        "VPA held back, HPA says something new": reported(rest),
         "VPA rose a little, held back and told": [
-            later(rest, scene(3, 50, {"app": {"cpu": f"{cpu}m", "memory": "1Gi"}}))
+            later(rest, view(3, 50, {"app": {"cpu": f"{cpu}m", "memory": "1Gi"}}))
             for cpu in (1010, 1020, 1030)
         ],
-        "a step out": [later(rest, scene(6, 100, TARGET))],
-        "a step up": [later(rest, scene(3, 50, {"app": {"cpu": "2", "memory": "2Gi"}}))],
+        "a step out": [later(rest, view(6, 100, TARGET))],
+        "a step up": [later(rest, view(3, 50, {"app": {"cpu": "2", "memory": "2Gi"}}))],
         "at rest, all decoded anew": decoded_anew(rest),
         "at rest, 30 pods listed anew": with_pods(30),
         "at rest, 300 pods listed anew": with_pods(300),

@@ -90,16 +90,16 @@ class _Spawner:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="spawner", daemon=True)
                 self._thread.start()
-        answer: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
+        response: queue.SimpleQueue[subprocess.Popen[bytes] | BaseException] = queue.SimpleQueue()
 
         def job() -> None:
             try:
-                answer.put(start())
+                response.put(start())
             except BaseException as error:
-                answer.put(error)
+                response.put(error)
 
         self._jobs.put(job)
-        result = answer.get()
+        result = response.get()
         if isinstance(result, BaseException):
             raise result
         return result

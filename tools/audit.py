@@ -1,7 +1,7 @@
 """Audits the dependencies: what the lock files and the installed packages tell, and, where a service can be reached,
 known vulnerabilities and withdrawn releases.
 
-Exit code 1 for what is wrong; 0 also where a service can't be reached, which is told: `could not be done`.
+Exit code 1 for what is wrong; 0 also where a service can't be reached, which is reported: `could not be done`.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def report(good: str, found: list[str]) -> None:
         print(line if line.startswith("audit: ") else f"audit: {line}")
 
 
-def _ask(what: str, answer: audit_services.Answer) -> list[str]:
+def _ask(what: str, response: audit_services.Answer) -> list[str]:
     """What a service found, printed; nothing where it could not be asked."""
-    if answer.reason:
-        print(f"audit: {what}: could not be done: {answer.reason}")
-    elif not answer.found:
-        print(f"audit: no {what} ({answer.source})")
-    if answer.found:
-        report("", list(answer.found))
-    return list(answer.found)
+    if response.reason:
+        print(f"audit: {what}: could not be done: {response.reason}")
+    elif not response.found:
+        print(f"audit: no {what} ({response.source})")
+    if response.found:
+        report("", list(response.found))
+    return list(response.found)
 
 
 def check(root: Path) -> list[str]:

@@ -55,10 +55,10 @@ def vulnerabilities(lock: Path, ignored: list[str]) -> Answer:
         flags = [flag for one in ignored for flag in ("--ignore-vuln", one)]
         options = [*PIP_AUDIT, "--requirement", str(lock), "--vulnerability-service", service]
         done = _run([sys.executable, "-m", "pip_audit", *options, *flags], SECONDS)
-        answer = read_audit(service, done)
-        if answer.found or not answer.reason:
-            return answer
-        reasons.append(answer.reason)
+        response = read_audit(service, done)
+        if response.found or not response.reason:
+            return response
+        reasons.append(response.reason)
     return Answer(reason="; ".join(reasons))
 
 

@@ -31,7 +31,7 @@ LARGEST: Final = 1_000_000
 """Bytes of a page, whatever is simulated."""
 NO_NETWORK: Final = "127.0.0.1:9"
 """A proxy that nobody is: whatever is asked for over the network fails."""
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 """Seconds for the browser to start, and for the page to be drawn."""
 SCENARIO: Final = """
 name: <script>alert("name")</script> & co
@@ -129,11 +129,11 @@ def main() -> int:
                 raise PageError(f"{page} is not there")
             if page.stat().st_size > LARGEST:
                 raise PageError(f"{page.stat().st_size:,} bytes are more than {LARGEST:,}")
-            told, picture = asyncio.run(check(browser, page, Path(folder)))
+            reported, picture = asyncio.run(check(browser, page, Path(folder)))
         except PageError as error:
             print(f"page-check: {error}", file=sys.stderr)
             return 1
-    print(f"page-check: {told}")
+    print(f"page-check: {reported}")
     if args.screenshot:
         Path(args.screenshot).write_bytes(picture)
     return 0
@@ -149,7 +149,7 @@ def simulate(scenario: str | None, folder: Path) -> Path:
     return page
 
 
-async def check(browser: str, page: Path, folder: Path, timeout: float = PATIENCE) -> tuple[str, bytes]:
+async def check(browser: str, page: Path, folder: Path, timeout: float = TIMEOUT) -> tuple[str, bytes]:
     """Look at the page, which has so many seconds to be drawn; what was seen, and a PNG of it. Raises PageError."""
     with running(browser, folder) as profile:
         address = await debugger(profile)
@@ -218,9 +218,9 @@ def running(browser: str, folder: Path) -> Iterator[Path]:
 
 async def debugger(profile: Path) -> str:
     """Where the first tab can be spoken to. Raises PageError."""
-    told = profile / "DevToolsActivePort"
-    for _ in range(int(PATIENCE * 10)):
-        lines = told.read_text().split() if told.exists() else []
+    reported = profile / "DevToolsActivePort"
+    for _ in range(int(TIMEOUT * 10)):
+        lines = reported.read_text().split() if reported.exists() else []
         if len(lines) == 2:
             break
         await asyncio.sleep(0.1)
@@ -228,9 +228,9 @@ async def debugger(profile: Path) -> str:
         raise PageError("the browser does not start")
     async with (
         aiohttp.ClientSession() as session,
-        session.get(f"http://127.0.0.1:{lines[0]}/json/list") as answer,
+        session.get(f"http://127.0.0.1:{lines[0]}/json/list") as response,
     ):
-        tabs = await answer.json(content_type=None)
+        tabs = await response.json(content_type=None)
     return next(str(tab["webSocketDebuggerUrl"]) for tab in tabs if tab["type"] == "page")
 
 
@@ -263,22 +263,24 @@ class Tab:
 
     async def evaluate(self, script: str) -> Any:
         """What a script comes to on the page. Raises PageError."""
-        answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in answer:
-            raise PageError(f"a script fails: {answer['exceptionDetails']}")
-        return answer["result"].get("value")
+        response = await self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        if "exceptionDetails" in response:
+            raise PageError(f"a script fails: {response['exceptionDetails']}")
+        return response["result"].get("value")
 
     async def picture(self) -> bytes:
         """A PNG of the page."""
-        answer = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        return base64.b64decode(answer["data"])
+        response = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        return base64.b64decode(response["data"])
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """A command's answer; what is told before it is taken note of. Raises PageError."""
+        """A command's answer; what is reported before it is taken note of. Raises PageError."""
         number = next(self._numbers)
         await self._socket.send_str(json.dumps({"id": number, "method": method, "params": params}))
         while True:
-            message = json.loads(await self._socket.receive_str(timeout=PATIENCE))
+            message = json.loads(await self._socket.receive_str(timeout=TIMEOUT))
             if message.get("id") == number:
                 if "error" in message:
                     raise PageError(f"{method}: {message['error']}")

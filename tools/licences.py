@@ -43,12 +43,12 @@ def licence_of(name: str, version: str) -> str | None:
         return None
     if "License-Expression" in found:
         return found["License-Expression"]
-    told = [
+    reported = [
         line.rpartition(" :: ")[2]
         for line in found.get_all("Classifier") or []
         if line.startswith("License ::")
     ]
-    known = [CLASSIFIERS[one] for one in told if one in CLASSIFIERS]
+    known = [CLASSIFIERS[one] for one in reported if one in CLASSIFIERS]
     if known:
         return " OR ".join(sorted(set(known)))
     text = found["License"] or ""  # None where there is none

@@ -68,8 +68,8 @@ def _entries(text: str) -> list[list[str]]:
 
 def _wanted_by(comments: list[str]) -> frozenset[str]:
     """The names behind `# via`."""
-    told = " ".join(line.lstrip("# ") for line in comments)
-    _, _, names = told.partition("via ")
+    reported = " ".join(line.lstrip("# ") for line in comments)
+    _, _, names = reported.partition("via ")
     found = re.findall(r"([A-Za-z0-9._-]+)(?: \([^)]*\))?", names.partition("The following")[0])
     return frozenset(canonicalize_name(name) for name in found)
 

@@ -3,7 +3,7 @@
 Every load runs under every policy with every workload, in the simulator (`hvpa.simulate`). A day of warm-up does not
 count. Rows and points are comparable because of these rules:
 
-- **Cost** is core-hours + GiB-hours / 8, the usual ratio of the prices of cloud machines; both parts are told too. It
+- **Cost** is core-hours + GiB-hours / 8, the usual ratio of the prices of cloud machines; both parts are shown too. It
   counts what is requested, and what is used beyond that (as OpenCost does: the larger of request and usage). Pods can
   burst only a fifth beyond their request (`nodes.headroom`): without that, a request that is too small costs nothing,
   and unmet demand says nothing about requests.
@@ -23,7 +23,7 @@ count. Rows and points are comparable because of these rules:
   HPA can follow a falling load every 15 seconds. `--hpa-window` gives the Hvpa's HPA that same memory, in place of the
   wait.
 - **All else** of an Hvpa is its default, as the defaults are what is judged, and the same for every load. Where
-  replicas have a base use to speak of, `Trajectory` is told it: an owner knows it, and nobody else asks for it.
+  replicas have a base use to speak of, the spec of `Trajectory` has it: an owner knows it.
 - **No tuning**: recorded series are scaled by one rule (`loads`), and nothing else depends on a load.
 
 In the folder of `--out`: `results.json`, `tables.txt` (what is printed), `scenarios/` for `hvpa simulate`.
@@ -129,12 +129,13 @@ def _wanted(loads: Sequence[LoadCase], only: Sequence[tuple[str, str, str]] | No
     every = [(load, workload, policy) for load in loads for workload in WORKLOADS for policy in POLICIES]
     if not only:
         return every
-    asked = [one for one in every if any(_matches(one, patterns) for patterns in only)]
-    places = {(load.name, workload.name, policy.resize) for load, workload, policy in asked}
+    requested = [one for one in every if any(_matches(one, patterns) for patterns in only)]
+    places = {(load.name, workload.name, policy.resize) for load, workload, policy in requested}
     return [
         one
         for one in every
-        if one in asked or (one[2].name == BASELINE and (one[0].name, one[1].name, one[2].resize) in places)
+        if one in requested
+        or (one[2].name == BASELINE and (one[0].name, one[1].name, one[2].resize) in places)
     ]
 
 
@@ -188,8 +189,8 @@ def _write(out: Path, runs: Sequence[Run], args: argparse.Namespace) -> None:
     print(text)
     (out / "tables.txt").write_text(f"{text}\n")
     code = {"hvpa": code_version(HVPA_ROOMS), "others": code_version(ACTING_ROOMS)}
-    told = {"days": args.days, "seed": args.seed, "code": code, "runs": msgspec.to_builtins(runs)}
-    (out / "results.json").write_text(json.dumps(told, indent=1) + "\n")
+    reported = {"days": args.days, "seed": args.seed, "code": code, "runs": msgspec.to_builtins(runs)}
+    (out / "results.json").write_text(json.dumps(reported, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One run: the names that it is told by, the scenario with its one policy, and the load's file."""
+    """One run: its names in reports, the scenario with its one policy, and the load's file."""
 
     load: str
     workload: str
@@ -169,8 +169,8 @@ def run_one(job: Job, kept: Path) -> Run:
 
 def _key(job: Job, code: str) -> str:
     scenario = {**job.scenario, "name": ""}
-    told = json.dumps([scenario, job.text, job.seed, code], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    key = json.dumps([scenario, job.text, job.seed, code], sort_keys=True)
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def _simulated(job: Job, code: str) -> Outcome:

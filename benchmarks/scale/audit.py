@@ -93,23 +93,23 @@ class Asked:
 
 def read(log: Path, start: int, end: int) -> Asked:
     """The operator's requests in this part of the log. Of a watch only the beginning counts."""
-    asked = Asked(Counter(), Counter(), {}, {})
+    requested = Asked(Counter(), Counter(), {}, {})
     for entry in _entries(log, start, end):
         if entry.user.username != USER or (entry.verb == "watch") != (entry.stage == "ResponseStarted"):
             continue
         about = entry.objectRef or _Reference()
         resource = "/".join(part for part in (about.resource, about.subresource) if part)
         kind = Kind(entry.verb, resource)
-        asked.kinds[kind] += 1
+        requested.kinds[kind] += 1
         if kind.is_write and entry.requestReceivedTimestamp and entry.stageTimestamp:
             took = (entry.stageTimestamp - entry.requestReceivedTimestamp).total_seconds()
-            asked.seconds.setdefault(kind, []).append(took)
+            requested.seconds.setdefault(kind, []).append(took)
         code = entry.responseStatus.code if entry.responseStatus is not None else 0
         if code >= 300:
-            asked.refused[f"{kind} {code}"] += 1
+            requested.refused[f"{kind} {code}"] += 1
         elif bytes(entry.requestObject):
-            asked.bodies.setdefault(kind, []).append(bytes(entry.requestObject))
-    return asked
+            requested.bodies.setdefault(kind, []).append(bytes(entry.requestObject))
+    return requested
 
 
 def _entries(log: Path, start: int, end: int) -> Iterator[_Entry]:

@@ -1,7 +1,7 @@
 """How the operator does with very many Hvpas, from 100 to 10,000, on etcd and kube-apiserver alone.
 
-A driver in a process of its own plays the user, the HPA controller, the VPA recommender, the Deployment controller and
-the kubelet. The phases:
+A driver in a process of its own acts as the user, the HPA controller, the VPA recommender, the Deployment controller
+and the kubelet. The phases:
 
 - creation: the workloads exist, all Hvpas are created at once; until all their HPAs and VPAs exist;
 - step: the statuses of all HPAs and VPAs change as fast as the API server takes it, so that each workload is to be
@@ -131,7 +131,7 @@ def main(options: list[str]) -> int:
         for hvpas in args.hvpas:
             results.append({"hvpas": hvpas})
             run(make_plan(args, hvpas), flags, results[-1], save)
-    finally:  # what was measured is told, whatever became of the rest
+    finally:  # what was measured is reported, whatever became of the rest
         print(scale_report.table(results))
         print(scale_report.hindrances(results))
         print(scale_report.requests_table(results))

@@ -1,5 +1,5 @@
-"""What plays a cluster of many Hvpas: user, HPA controller, VPA recommender, Deployment controller and kubelet, at full
-speed or at a rate. It watches the Deployments, and so knows when each was changed."""
+"""What acts as a cluster of many Hvpas: user, HPA controller, VPA recommender, Deployment controller and kubelet, at
+full speed or at a rate. It watches the Deployments, and so knows when each was changed."""
 
 from __future__ import annotations
 

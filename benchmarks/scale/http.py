@@ -1,5 +1,5 @@
-"""HTTP/1.1 to an API server with as little CPU as Python allows: what plays the cluster shares the machine with what is
-measured. Bodies are bytes, connections are kept, and nothing is tried again but what a closed connection cut off."""
+"""HTTP/1.1 to an API server with as little CPU as Python allows: what acts as the cluster shares the machine with what
+is measured. Bodies are bytes, connections are kept, and nothing is tried again but what a closed connection cut off."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 TRIES = 5
-"""How often a request is sent whose connection breaks, or that is told to come again."""
+"""How often a request is sent whose connection breaks, or whose response is 429."""
 
 
 class Refused(Exception):
-    """An answer other than 2xx."""
+    """A response other than 2xx."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"{status}: {text[:500]}")
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, one request at a time. `on_body` takes the pieces of an answer as they come."""
+    """One connection, one request at a time. `on_body` takes the pieces of a response as they come."""
 
     def __init__(self) -> None:
         self.usable = True
@@ -57,7 +57,7 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     async def ask(self, request: bytes, on_body: Callable[[bytes], None] | None = None) -> tuple[int, bytes]:
-        """Status and body of the answer."""
+        """Status and body of the response."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         self._on_body = on_body
@@ -133,12 +133,12 @@ class Client:
         self.requests = 0
 
     async def send(self, method: str, path: str, body: bytes = b"", content: str = JSON) -> bytes:
-        """The answer's body; raises `Refused` and `OSError`. Told to come again (429), it does."""
+        """The response's body; raises `Refused` and `OSError`. After a 429 it sends again."""
         request = self._request(method, path, body, content, JSON)
         for attempt in range(1, TRIES + 1):
             connection = await self._take()
             try:
-                status, answer = await connection.ask(request)
+                status, response = await connection.ask(request)
             except ConnectionResetError:
                 if attempt == TRIES:
                     raise
@@ -150,8 +150,8 @@ class Client:
                 await asyncio.sleep(1)
                 continue
             if status >= 300:
-                raise Refused(status, f"{method} {path}: {answer.decode(errors='replace')}")
-            return answer
+                raise Refused(status, f"{method} {path}: {response.decode(errors='replace')}")
+            return response
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def lines(self, path: str, accept: str, take: Callable[[bytes], None]) -> None:
@@ -166,11 +166,11 @@ class Client:
 
         connection = await self._open()
         try:
-            status, answer = await connection.ask(self._request("GET", path, b"", JSON, accept), split)
+            status, response = await connection.ask(self._request("GET", path, b"", JSON, accept), split)
         finally:
             connection.close()
         if status != 200:
-            raise Refused(status, f"GET {path}: {answer.decode(errors='replace')}")
+            raise Refused(status, f"GET {path}: {response.decode(errors='replace')}")
 
     def close(self) -> None:
         """Close all connections that are not in use."""

@@ -115,14 +115,14 @@ def rollout_complete(item: Item) -> bytes:
     return encode({"status": {**status, "readyReplicas": count, "availableReplicas": count}})
 
 
-def hpa_status(item: Item, wish: int, pods: int) -> bytes:
+def hpa_status(item: Item, desired: int, pods: int) -> bytes:
     """The HPA controller: it wants `wish` replicas, having measured `pods` pods at most."""
     counted = min(item.replicas, pods) or item.replicas
-    measured = 100 if wish == item.replicas else -(-100 * wish // counted)
+    measured = 100 if desired == item.replicas else -(-100 * desired // counted)
     current = {"averageUtilization": measured, "averageValue": f"{5 * measured}m"}
     status = {
         "currentReplicas": item.replicas,
-        "desiredReplicas": wish,
+        "desiredReplicas": desired,
         "currentMetrics": [{"type": "Resource", "resource": {"name": "cpu", "current": current}}],
         "conditions": [condition("ScalingActive", "True", "ValidMetricFound", _long_ago())],
     }
@@ -131,9 +131,9 @@ def hpa_status(item: Item, wish: int, pods: int) -> bytes:
 
 def vpa_status(cpu: int) -> bytes:
     """The VPA recommender: so many millicores, as for two hours, and the memory that is requested from the start."""
-    told = entry("app", {"cpu": f"{cpu}m", "memory": MEMORY})
+    reported = entry("app", {"cpu": f"{cpu}m", "memory": MEMORY})
     provided = condition("RecommendationProvided", "True", "", _long_ago())
-    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [told]}}
+    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [reported]}}
     return encode({"status": status})
 
 

@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Bench:
-    """One run: the world, what plays in it, and the figures so far."""
+    """One run: the world, what acts in it, and the figures so far."""
 
     world: World
     driver: Remote
@@ -68,9 +68,9 @@ def spent(of: Spent) -> Figures:
     """CPU in seconds by process, and requests."""
     return {
         "cpu_seconds": {name: round(value, 2) for name, value in of.cpu.items()},
-        "requests": of.asked.told(),
-        "refused": dict(of.asked.refused),
-        "in_the_api_server": {str(kind): latencies(took) for kind, took in of.asked.seconds.items()},
+        "requests": of.requested.told(),
+        "refused": dict(of.requested.refused),
+        "in_the_api_server": {str(kind): latencies(took) for kind, took in of.requested.seconds.items()},
     }
 
 
@@ -84,11 +84,11 @@ def creation(bench: Bench) -> None:
     before = world.memory()
     bench.tell(f"workloads and pods: {prepared['seconds']:.1f} s; creating Hvpas")
     with world.measured() as found:
-        answer = bench.driver.call("create")
+        response = bench.driver.call("create")
         world.until_quiet()
     bench.figures["creation"] = {
-        "all_exist_seconds": round(answer["seconds"], 2),
-        "driver_seconds": round(answer["driver_seconds"], 2),
+        "all_exist_seconds": round(response["seconds"], 2),
+        "driver_seconds": round(response["driver_seconds"], 2),
         "cpu_ms_per_hvpa": round(1000 * found[0].cpu["operator"] / bench.plan.hvpas, 2),
         **spent(found[0]),
     }
@@ -110,17 +110,17 @@ def step(bench: Bench) -> None:
         bench.tell(f"step {number + 1} of {bench.plan.steps}")
         profile = bench.plan.profile if number == 0 else None
         with bench.world.measured() as found, bench.world.profiled(profile):
-            answer = bench.driver.call("step")
+            response = bench.driver.call("step")
             is_quiet = bench.world.until_quiet()
         bench.last_step = time.monotonic()
         bench.sampled.append(found[0])
         bench.figures.setdefault("step", []).append(
             {
-                "seconds": round(answer["seconds"], 3),
-                "driver_seconds": round(answer["driver_seconds"], 3),
+                "seconds": round(response["seconds"], 3),
+                "driver_seconds": round(response["driver_seconds"], 3),
                 "quiet_after_seconds": round(found[0].seconds, 2),
                 "is_quiet": is_quiet,
-                "latency": latencies(answer["latencies"]),
+                "latency": latencies(response["latencies"]),
                 "cpu_ms_per_hvpa": round(1000 * found[0].cpu["operator"] / bench.plan.hvpas, 3),
                 **spent(found[0]),
             }
@@ -133,12 +133,12 @@ def trickle(bench: Bench) -> None:
     """A hundredth of the objects changes per second."""
     bench.tell(f"trickle for {bench.plan.trickle_seconds:g} s")
     with bench.world.measured() as found:
-        answer = bench.driver.call("trickle", TRICKLE, bench.plan.trickle_seconds)
+        response = bench.driver.call("trickle", TRICKLE, bench.plan.trickle_seconds)
     bench.last_step = time.monotonic()
     bench.figures["trickle"] = {
-        "objects": answer["objects"],
-        "seconds": round(answer["seconds"], 2),
-        "latency": latencies(answer["latencies"]),
+        "objects": response["objects"],
+        "seconds": round(response["seconds"], 2),
+        "latency": latencies(response["latencies"]),
         "cpu_share": round(found[0].cpu["operator"] / found[0].seconds, 4),
         **spent(found[0]),
     }
@@ -176,14 +176,14 @@ def startup(bench: Bench) -> None:
         at_start = world.memory()
         await_decisions(operator, bench.plan.hvpas)
         through = time.perf_counter() - began
-        answer = bench.driver.result()
+        response = bench.driver.result()
         world.until_quiet()
     bench.last_step = time.monotonic()
     bench.figures["startup"] = {
         "changed": count,
         "caches_filled_seconds": round(filled, 2),
-        "first_patch_seconds": round(answer["first"] - began, 2),
-        "last_patch_seconds": round(answer["last"] - began, 2),
+        "first_patch_seconds": round(response["first"] - began, 2),
+        "last_patch_seconds": round(response["last"] - began, 2),
         "through_seconds": round(through, 2),
         **spent(found[0]),
     }
@@ -198,21 +198,21 @@ def floor(bench: Bench) -> None:
     last = bench.sampled[-1]
     world.end()
     bench.tell("the floor of a step")
-    what = shares(last.asked, [one.asked for one in bench.sampled])
+    what = shares(last.requested, [one.requested for one in bench.sampled])
     with Remote(Floor, world.account, plan.hvpas, plan.floor_concurrency, what) as client:
         world.others["client"] = client.pid
         with world.measured() as found:
             bench.driver.begin("step")
             client.begin("run")
             wrote = client.result()
-            answer = bench.driver.result()
+            response = bench.driver.result()
         del world.others["client"]
-    seconds = answer["seconds_until_all_done"]
+    seconds = response["seconds_until_all_done"]
     steps = bench.figures["step"]
     bench.figures["floor"] = {
         "seconds": round(seconds, 3),
         "client_seconds": round(wrote["seconds"], 3),
-        "driver_seconds": round(answer["driver_seconds"], 3),
+        "driver_seconds": round(response["driver_seconds"], 3),
         "concurrency": plan.floor_concurrency,
         "cpu_ms_per_hvpa": round(1000 * found[0].cpu["client"] / plan.hvpas, 3),
         "ratio": round(statistics.median(one["seconds"] for one in steps) / seconds, 2),

@@ -1,5 +1,5 @@
-"""A child process with an event loop of its own that is told what to do: so that the CPU of what plays the cluster, and
-of the bare client, is apart from what measures."""
+"""A child process with an event loop of its own that runs methods on request: so that the CPU of what acts as the
+cluster, and of the bare client, is apart from what measures."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ class Remote:
     def result(self) -> Any:
         """What the call that was begun answers; raises `RuntimeError` where it failed."""
         try:
-            failure, answer = self._ours.recv()
+            failure, response = self._ours.recv()
         except EOFError as error:
             raise RuntimeError("the child process ended") from error
         if failure:
             raise RuntimeError(failure)
-        return answer
+        return response
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method and wait for its answer."""
+        """Call a method and wait for its response."""
         self.begin(method, *args)
         return self.result()
 

@@ -67,8 +67,8 @@ def _requests(phase: str, allowed: tuple[str, ...] = ()) -> Callable[[Figures], 
     def count(figures: Figures) -> float | None:
         if phase not in figures:
             return None
-        asked: dict[str, int] = figures[phase]["requests"]
-        return sum(count for kind, count in asked.items() if not kind.startswith(allowed))
+        requested: dict[str, int] = figures[phase]["requests"]
+        return sum(count for kind, count in requested.items() if not kind.startswith(allowed))
 
     return count
 
@@ -255,9 +255,9 @@ def requests_table(results: Sequence[Figures]) -> str:
         for phase in ("creation", "step", "trickle", "idle", "startup"):
             of = figures.get(phase)
             if of:
-                asked = (of[-1] if isinstance(of, list) else of)["requests"]
-                told = ", ".join(f"{count:,} {kind}" for kind, count in asked.items()) or "none"
-                lines.append(f"    {phase}: {told}")
+                requested = (of[-1] if isinstance(of, list) else of)["requests"]
+                reported = ", ".join(f"{count:,} {kind}" for kind, count in requested.items()) or "none"
+                lines.append(f"    {phase}: {reported}")
     return "\n".join(lines)
 
 

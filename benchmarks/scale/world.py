@@ -45,7 +45,7 @@ class Spent:
 
     seconds: float
     cpu: dict[str, float]
-    asked: scale_audit.Asked
+    requested: scale_audit.Asked
 
 
 @dataclass(slots=True)
@@ -128,8 +128,8 @@ class World:
         yield found
         seconds, after = time.perf_counter() - began, self.cpu()
         used = {name: after[name] - before.get(name, 0.0) for name in after}
-        asked = scale_audit.read(self.log, mark, self.plane.audit.mark().offset)
-        found.append(Spent(seconds, used, asked))
+        requested = scale_audit.read(self.log, mark, self.plane.audit.mark().offset)
+        found.append(Spent(seconds, used, requested))
 
 
 def cpu_seconds(pid: int) -> float:

@@ -53,7 +53,7 @@ _DEFAULT_VERSIONS = {
 
 
 class ApiError(Exception):
-    """An answer of the API server other than 2xx."""
+    """A response of the API server other than 2xx."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(f"{status} {reason}: {message}")
@@ -198,7 +198,7 @@ class KubeApi:
                 raise
 
     def raw(self, method: str, path: str, body: object = None) -> Json:
-        """Any request by its path, such as `/readyz` (an answer that is no JSON comes back as {"text":
+        """Any request by its path, such as `/readyz` (a response that is no JSON comes back as {"text":
         …})."""
         return self._request(method, path, body)
 
@@ -314,6 +314,6 @@ def wait_for(
             error = failure
         if time.monotonic() >= deadline:
             text = message() if callable(message) else message
-            told = f"{type(error).__name__}: {error}" if error else f"last value: {value!r}"
-            raise TimeoutError(f"not within {timeout:g} s: {text or predicate}; {told}")
+            reported = f"{type(error).__name__}: {error}" if error else f"last value: {value!r}"
+            raise TimeoutError(f"not within {timeout:g} s: {text or predicate}; {reported}")
         time.sleep(interval)

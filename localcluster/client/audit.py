@@ -17,7 +17,7 @@ from localcluster.client.api import ApiError, KubeApi, wait_for
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 BEGUN = "RequestReceived"
-"""The stage of a line that tells that a request has come; the log holds it of writes."""
+"""The stage of a line that says that a request has come; the log holds it of writes."""
 _STAGE = re.compile(rb'"auditID":"([^"]+)","stage":"(\w+)"')
 
 
@@ -128,7 +128,7 @@ class Audit:
         code: int | None = None,
     ) -> list[Request]:
         """The requests since a mark (from the start without one) that match all that is given, in order of
-        their answers. `user` is a user name, or `NAMESPACE:NAME` of a ServiceAccount; `resource` is a
+        their responses. `user` is a user name, or `NAMESPACE:NAME` of a ServiceAccount; `resource` is a
         plural."""
         self.settle()
         wanted: dict[str, object] = {
@@ -140,12 +140,12 @@ class Audit:
             "code": code,
             "is_write": writes,
         }
-        asked = {key: value for key, value in wanted.items() if value is not None}
+        requested = {key: value for key, value in wanted.items() if value is not None}
         lines = self._read(since.offset if since else 0).splitlines()
         if namespace:  # a log of all tests so far has few lines of one namespace
             lines = [line for line in lines if f'"{namespace}"'.encode() in line]
         found = parse(lines)
-        return [request for request in found if all(getattr(request, k) == v for k, v in asked.items())]
+        return [request for request in found if all(getattr(request, k) == v for k, v in requested.items())]
 
     def writers(self, resource: str, name: str, namespace: str, since: Mark | None = None) -> Counter[str]:
         """Users whose writes to an object or its subresources were accepted, and how many."""

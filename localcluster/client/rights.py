@@ -24,7 +24,7 @@ ACCOUNT = ("hvpa-system", "hvpa")
 """Namespace and name of the operator's ServiceAccount."""
 USER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 PRIVATE = frozenset({"secrets", "configmaps"})
-"""What the operator has no business with, whatever the answer."""
+"""What the operator has no business with, whatever the response."""
 EXAMPLES = 10
 """Requests that a complaint shows."""
 
@@ -91,7 +91,7 @@ def granted() -> set[Right]:
 
 
 def used(requests: Iterable[Request]) -> Counter[Right]:
-    """The rights that requests needed and had, and how often. (A 404 is an answer, too.)"""
+    """The rights that requests needed and had, and how often. (A 404 is a response, too.)"""
     rights: Counter[Right] = Counter()
     for one in requests:
         resource = "/".join(part for part in (one.resource, one.subresource) if part)
@@ -143,8 +143,8 @@ def collect(folder: Path) -> Summary:
 
 
 def complaints(found: Summary, allowed: Set[Right], *, whole: bool) -> list[str]:
-    """What is wrong with the roles or with the operator, a line each. That a right was not used is told only when the
-    `whole` of the tests ran."""
+    """What is wrong with the roles or with the operator, a line each. Rights that were not used are a fault only when
+    the `whole` of the tests ran."""
     lines = _shown(
         "requests of the operator were denied: config/rbac lacks a right, or they are too many", found.denied
     )

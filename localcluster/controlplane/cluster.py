@@ -63,13 +63,13 @@ class Cluster:
         is set."""
         argv = [str(self._kubectl), f"--kubeconfig={self.kubeconfig}", *map(str, args)]
         environment = {**os.environ, "HOME": str(self.folder)}
-        answer = subprocess.run(
+        done = subprocess.run(
             argv, input=input, capture_output=True, text=True, timeout=timeout, env=environment
         )
-        if check and answer.returncode:
-            said = answer.stderr.strip() or answer.stdout.strip()
+        if check and done.returncode:
+            said = done.stderr.strip() or done.stdout.strip()
             raise AssertionError(f"kubectl {' '.join(map(str, args))}: {said}")
-        return answer
+        return done
 
     def apply_all(self, documents: list[Json]) -> None:
         """Apply objects, namespaces and CRDs first, and wait until the CRDs are served."""
@@ -98,14 +98,14 @@ class Cluster:
         little after they were written."""
         verb = rule["verbs"][0]
         if "nonResourceURLs" in rule:
-            asked = {"nonResourceAttributes": {"path": rule["nonResourceURLs"][0], "verb": verb}}
+            requested = {"nonResourceAttributes": {"path": rule["nonResourceURLs"][0], "verb": verb}}
         else:
             resource, _, subresource = rule["resources"][0].partition("/")
             attributes = {"group": rule["apiGroups"][0], "resource": resource, "subresource": subresource}
             attributes |= {"verb": verb, "namespace": namespace, "name": rule.get("resourceNames", [""])[0]}
-            asked = {"resourceAttributes": attributes}
+            requested = {"resourceAttributes": attributes}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-        body = review | {"spec": {"user": user, **asked}}
+        body = review | {"spec": {"user": user, **requested}}
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
         wait_for(
             lambda: self.api.raw("POST", path, body)["status"]["allowed"], 60, f"that {user} may {rule}", 0.02

@@ -250,8 +250,8 @@ class ControlPlane(Cluster):
         tls = ssl.create_default_context(cafile=self.authority)
 
         def shown() -> bool:
-            with urllib.request.urlopen(url, timeout=5, context=tls) as answer:
-                return f'pod="{name}"'.encode() in answer.read()
+            with urllib.request.urlopen(url, timeout=5, context=tls) as response:
+                return f'pod="{name}"'.encode() in response.read()
 
         self._await("kwok", shown, 120)
         self.api.delete("Pod", name, namespace, grace=0)

@@ -13,7 +13,7 @@ _FLAG = "--listen-client-urls="
 
 
 def compact(plane: ControlPlane) -> int:
-    """Forget all revisions but the present one, which is returned: whoever asks for an older one is told that it is too
+    """Forget all revisions but the present one, which is returned: a request for an older one fails as too
     old."""
     revision = int(_ask(plane, "range", {"key": _ANY_KEY})["header"]["revision"])
     _ask(plane, "compaction", {"revision": revision, "physical": True})
@@ -25,6 +25,6 @@ def _ask(plane: ControlPlane, what: str, question: dict[str, object]) -> dict[st
         flag.removeprefix(_FLAG) for flag in plane.processes["etcd"].argv if flag.startswith(_FLAG)
     )
     request = urllib.request.Request(f"{address}/v3/kv/{what}", json.dumps(question).encode())
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        found: dict[str, Any] = json.load(answer)
+    with urllib.request.urlopen(request, timeout=10) as response:
+        found: dict[str, Any] = json.load(response)
     return found

@@ -75,11 +75,11 @@ def host(programs: Programs) -> Iterator[ControlPlane]:
                 )
             world, serve = stack.enter_context(_kept(full=True, programs=programs))
 
-        def answer() -> None:
+        def serve_until_stopped() -> None:
             serve()
             os.kill(os.getpid(), signal.SIGTERM)
 
-        threading.Thread(target=answer, name="keeper", daemon=True).start()
+        threading.Thread(target=serve_until_stopped, name="keeper", daemon=True).start()
         yield world
 
 
@@ -148,10 +148,10 @@ def ask(question: Json, state: Json) -> Json:
             line = lines.readline()
     if not line:
         raise KeeperError("the keeper closed the connection")
-    answer: Json = json.loads(line)
-    if "error" in answer:
-        raise KeeperError(str(answer["error"]))
-    return answer
+    response: Json = json.loads(line)
+    if "error" in response:
+        raise KeeperError(str(response["error"]))
+    return response
 
 
 def keep(*, full: bool = True) -> None:
@@ -213,13 +213,13 @@ def _serve_one(listener: socket.socket, state: Json, beside: dict[str, Process],
             question = json.loads(lines.readline())
             if question["secret"] != state["secret"]:
                 raise KeeperError("wrong secret")
-            answer = _answer(question, beside, logs)
+            response = _answer(question, beside, logs)
         except (KeeperError, ValueError, KeyError, TypeError) as error:
-            question, answer = {}, {"error": str(error)}
+            question, response = {}, {"error": str(error)}
         going_on: bool = question.get("do") != "stop"
         if not going_on:
             _kill_all(beside)
-        lines.write(json.dumps(answer).encode() + b"\n")
+        lines.write(json.dumps(response).encode() + b"\n")
         lines.flush()
         return going_on
     return True

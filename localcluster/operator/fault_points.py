@@ -2,7 +2,7 @@
 
 `HVPA_FAULT_POINT=before-patch-deployments` kills the process (SIGKILL) right before it sends its first patch of a
 Deployment; `after-patch-deployments:3` when the API server has carried out the third one, before anybody in the process
-has seen the answer. The points lie in the transport, which every write passes.
+has seen the response. The points lie in the transport, which every write passes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WRITES = (
     "update-leases",
     "delete-leases",
 )
-"""Every write that the operator makes: VERB-RESOURCE[-SUBRESOURCE], the verb as the transport is told it. (A `patch` of
+"""Every write that the operator makes: VERB-RESOURCE[-SUBRESOURCE], the verb as the transport gets it. (A `patch` of
 an HPA or VPA gives it up; everything else about them is applied.)"""
 REVIEWS = ("create-tokenreviews", "create-subjectaccessreviews")
 """Questions that are asked by a POST and change nothing."""
@@ -69,9 +69,9 @@ class FaultyTransport(Transport):
         if write in REVIEWS:
             return await super().request(method, path, query, body, timeout, verb)
         self._pass(f"before-{write}")
-        answer = await super().request(method, path, query, body, timeout, verb)
+        response = await super().request(method, path, query, body, timeout, verb)
         self._pass(f"after-{write}")
-        return answer
+        return response
 
     def _pass(self, point: str) -> None:
         if point == self._point:

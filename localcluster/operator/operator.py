@@ -129,8 +129,8 @@ class Operator:
     def health(self, path: str) -> tuple[int, str]:
         """HTTP status and text of one of its health paths; 0 and empty where nobody answers."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/{path}", timeout=5) as answer:
-                return int(answer.status), answer.read().decode()
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/{path}", timeout=5) as response:
+                return int(response.status), response.read().decode()
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
@@ -141,8 +141,8 @@ class Operator:
         """Its Prometheus metrics as text, rendered now: the operator gives the same page for a second, so whoever asks
         again sooner waits for the next one."""
         time.sleep(max(0.0, self._page_until - time.monotonic()))
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=30) as answer:
-            text = str(answer.read().decode())
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=30) as response:
+            text = str(response.read().decode())
         self._page_until = time.monotonic() + FRESH + ROUNDING
         return text
 

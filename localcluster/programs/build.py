@@ -303,7 +303,7 @@ def _copy_shared(folder: Path, group: _Group, program: Path, environment: dict[s
 def _module_folder(module: str, modules: str, program: Path, environment: dict[str, str]) -> Path:
     """Where Go keeps a module's files; downloads it where it does not have it."""
     argv = [str(program), "mod", "download", "-json", module]
-    answer = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=MODULES / modules)
-    if answer.returncode:
-        raise BuildError(f"{' '.join(argv)} failed: {answer.stderr.strip() or answer.stdout.strip()}")
-    return Path(json.loads(answer.stdout)["Dir"])
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=MODULES / modules)
+    if done.returncode:
+        raise BuildError(f"{' '.join(argv)} failed: {done.stderr.strip() or done.stdout.strip()}")
+    return Path(json.loads(done.stdout)["Dir"])

@@ -69,10 +69,10 @@ def find_go() -> Go:
     program = shutil.which("go")
     if program:
         environment = {**os.environ, "GOTOOLCHAIN": "local"}
-        answer = subprocess.run(
+        done = subprocess.run(
             [program, "env", "GOVERSION"], capture_output=True, text=True, env=environment, cwd=MODULES.parent
         )
-        version = parse_version(answer.stdout) if answer.returncode == 0 else None
+        version = parse_version(done.stdout) if done.returncode == 0 else None
         if version and version >= required_version():
             return Go(version, Path(program))
     return Go(pinned_version(), None)
@@ -103,8 +103,8 @@ def install_go(report: Report) -> Path:
 
 def _run(argv: list[str]) -> None:
     try:
-        answer = subprocess.run(argv, capture_output=True, text=True)
+        done = subprocess.run(argv, capture_output=True, text=True)
     except OSError as error:
         raise BuildError(f"{argv[0]}: {error}") from error
-    if answer.returncode:
-        raise BuildError(f"{' '.join(argv)} failed:\n{answer.stderr.strip() or answer.stdout.strip()}")
+    if done.returncode:
+        raise BuildError(f"{' '.join(argv)} failed:\n{done.stderr.strip() or done.stdout.strip()}")

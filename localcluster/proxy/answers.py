@@ -1,4 +1,4 @@
-"""How the proxy answers: by itself, by passing on what the API server said, or by a damaged copy of that."""
+"""How the proxy responds: by itself, by passing on what the API server said, or by a damaged copy of that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TICK = 0.005
 
 
 def refusal(fault: Fault) -> web.Response:
-    """The answer of a fault that has a code: as the API server would put it."""
+    """The response of a fault that has a code: as the API server would put it."""
     headers = {}
     if fault.retry_after is not None:
         headers["Retry-After"] = str(fault.retry_after)
@@ -31,7 +31,7 @@ def refusal(fault: Fault) -> web.Response:
 
 
 def like(upstream: aiohttp.ClientResponse) -> web.StreamResponse:
-    """An answer with the API server's status and headers, and nothing in it yet."""
+    """A response with the API server's status and headers, and nothing in it yet."""
     response = web.StreamResponse(status=upstream.status, reason=upstream.reason)
     for name, value in upstream.headers.items():
         if name.lower() not in OF_THE_CONNECTION:

@@ -84,8 +84,8 @@ class Seen:
 
 
 class Damage(Enum):
-    """What is done to an answer on its way back, after the API server has carried the request out. All but SLOW
-    have code 200 where the API server's answer has."""
+    """What is done to a response on its way back, after the API server has carried the request out. All but SLOW
+    have code 200 where the API server's response has."""
 
     SHORT = "less comes than Content-Length says"
     CHUNKED = "the connection ends before the last chunk"
@@ -170,7 +170,7 @@ class Hold(Fault):
         self._decided.set()
 
     def drop(self) -> None:
-        """Reset the connections of what is held: the caller never gets an answer."""
+        """Reset the connections of what is held: the caller never gets a response."""
         self._go_on = False
         self._decided.set()
 

@@ -28,7 +28,7 @@ from localcluster.proxy.watches import GONE, Cut, Watches
 
 Value = TypeVar("Value")
 ANSWER = 10.0
-"""Seconds for which the API server's answer to a request under way is waited for."""
+"""Seconds for which the API server's response to a request under way is waited for."""
 
 
 class Proxy:
@@ -116,7 +116,7 @@ class Proxy:
         path: str | None = None,
         seconds: float = 1,
     ) -> Fault:
-        """Let matching requests be carried out, and damage the answers. `seconds` is how long a slow answer takes (of
+        """Let matching requests be carried out, and damage the responses. `seconds` is how long a slow one takes (of
         a watch: each kilobyte of it)."""
         return self._add(Fault(Matcher(verb, path), times, damage=how, seconds=seconds))
 
@@ -135,7 +135,7 @@ class Proxy:
         times: int | None = 1,
     ) -> Hold:
         """Stop the next matching request: before it reaches the API server, or with `answered` after it was
-        carried out but before its answer reaches the caller. `Hold.wait` tells when one is caught; `release`
+        carried out but before its response reaches the caller. `Hold.wait` reports when one is caught; `release`
         or `drop` it."""
         hold = Hold(Matcher(verb, path), times, answered=answered)
         self._add(hold)
@@ -240,21 +240,21 @@ class Proxy:
         if token in self._rejected_tokens:
             return self._refuse_request(request, Fault(Matcher(None, None), None, code=401))
         body = await request.read()
-        struck: Fault | None = None
+        matched: Fault | None = None
         for fault in self._faults:
             if not fault.take(request.method, request.path, dict(request.query)):
                 continue
             if isinstance(fault, Hold) or fault.damage:
-                struck = fault
+                matched = fault
             elif fault.code:
                 return self._refuse_request(request, fault)
             else:
                 await asyncio.sleep(fault.seconds)
-        if isinstance(struck, Hold) and not struck.answered:
-            if not await self._held(request, struck):
+        if isinstance(matched, Hold) and not matched.answered:
+            if not await self._held(request, matched):
                 return web.Response(status=502)
-            struck = None
-        return await self._forward(request, body, struck)
+            matched = None
+        return await self._forward(request, body, matched)
 
     def _refuse_request(self, request: web.Request, fault: Fault) -> web.Response:
         self._seen.append(Seen.of(request, fault.code))
@@ -268,7 +268,7 @@ class Proxy:
         return going_on
 
     async def _forward(self, request: web.Request, body: bytes, fault: Fault | None) -> web.StreamResponse:
-        """Ask the API server, and pass its answer on as far as the fault lets it."""
+        """Ask the API server, and pass its response on as far as the fault lets it."""
         headers = {k: v for k, v in request.headers.items() if k.lower() not in OF_THE_CONNECTION}
         url = self._server + request.raw_path
         mark = object()

@@ -84,10 +84,10 @@ def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str,
     """A change of an Hvpa's spec: joint scaling up to `most` replicas, by an HPA on the utilization of these resources
     (100 percent of the requests) and a VPA. `least` is the VPA's minAllowed, where the path begins."""
     target = {"type": "Utilization", "averageUtilization": 100}
-    told = [{"type": "Resource", "resource": {"name": one, "target": target}} for one in metrics]
+    reported = [{"type": "Resource", "resource": {"name": one, "target": target}} for one in metrics]
     changes: Json = {
         "blend": "Trajectory",
-        "hpa": {"template": {"spec": {"maxReplicas": most, "metrics": told}}},
+        "hpa": {"template": {"spec": {"maxReplicas": most, "metrics": reported}}},
     }
     if least is None:
         return changes

@@ -41,7 +41,7 @@ class Load:
     Of more than `most_cpu` or `most_memory` per pod (its node's headroom, or its limit) the rest is lost. The
     annotations are written for `container` where it is named, for every container of the pod otherwise.
 
-    Use it as a context manager: it runs in a thread of its own, and `error` tells when it could not go on."""
+    Use it as a context manager: it runs in a thread of its own, and `error` reports when it could not go on."""
 
     api: KubeApi
     namespace: str

@@ -1,4 +1,4 @@
-"""One workload with its Hvpa on a bare API server, and the parts that a test plays there by writing statuses: the HPA
+"""One workload with its Hvpa on a bare API server, and the parts whose statuses a test writes there: the HPA
 controller, the VPA recommender, the Deployment controller and the kubelet."""
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class Stage(View):
     def hpa_wants(self, replicas: int, *, name: str | None = None, **status: Any) -> None:
         """The HPA controller: measure what calls for so many replicas, put the wish into the Hvpa by its scale
         subresource, and tell it in the HPA's status. `status` is merged into that."""
-        told = merged(self.hpa_status(replicas), status)
+        reported = merged(self.hpa_status(replicas), status)
         self.hpa_wishes(replicas)
-        self.api.patch_status("HorizontalPodAutoscaler", name or self.name, self.namespace, told)
+        self.api.patch_status("HorizontalPodAutoscaler", name or self.name, self.namespace, reported)
 
     def hpa_wishes(self, replicas: int) -> None:
         """The HPA controller's write of its wish."""
@@ -127,18 +127,18 @@ class Stage(View):
         workload, loads = self.target, {"cpu": cpu, "memory": memory}
         pods, requests = workload["spec"]["replicas"], _requests(workload)
         present = self.hvpa["spec"].get("replicas") or pods
-        wishes, told = [], []
+        desired_counts, reported = [], []
         for metric in spec["metrics"]:
             name = metric["resource"]["name"]
             percent = loads[name] * 100 // (pods * requests[name])
             target = metric["resource"]["target"]["averageUtilization"]
             is_tolerated = abs(percent - target) * 10 <= target
-            wishes.append(present if is_tolerated else math.ceil(percent * pods / target))
+            desired_counts.append(present if is_tolerated else math.ceil(percent * pods / target))
             average = f"{loads[name] // pods}{'m' if name == 'cpu' else ''}"
             current = {"averageUtilization": percent, "averageValue": average}
-            told.append({"type": "Resource", "resource": {"name": name, "current": current}})
-        wish = min(max(*wishes, spec["minReplicas"]), spec["maxReplicas"])
-        self.hpa_wants(wish, currentMetrics=told)
+            reported.append({"type": "Resource", "resource": {"name": name, "current": current}})
+        desired = min(max(*desired_counts, spec["minReplicas"]), spec["maxReplicas"])
+        self.hpa_wants(desired, currentMetrics=reported)
 
     def vpa_sees(self, cpu: int, memory: int = 0) -> None:
         """The VPA recommender under this load on all pods together (millicores, bytes): what each of them uses."""
@@ -163,9 +163,9 @@ class Stage(View):
     ) -> None:
         """The VPA recommender: recommend for one container (and `others`: container to target), as it has done
         `since` (two hours ago)."""
-        told = [entry(one, wanted) for one, wanted in {container: target, **(others or {})}.items()]
+        reported = [entry(one, wanted) for one, wanted in {container: target, **(others or {})}.items()]
         provided = condition("RecommendationProvided", "True", "", since or ago(hours=2))
-        status = {"conditions": [provided], "recommendation": {"containerRecommendations": told}}
+        status = {"conditions": [provided], "recommendation": {"containerRecommendations": reported}}
         self.api.patch_status("VerticalPodAutoscaler", name or self.name, self.namespace, status)
 
     def vpa_is_content(self) -> None:
@@ -202,10 +202,10 @@ class Stage(View):
         spec = merged(template["spec"], {"nodeName": "node"})
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         made = str(self.api.create(pod)["metadata"]["name"])
-        told: Json = {"phase": "Running", "startTime": ago(), **status}
+        reported: Json = {"phase": "Running", "startTime": ago(), **status}
         if container_status is not None:
-            told["containerStatuses"] = [_container_status(container_status)]
-        self.api.patch_status("Pod", made, self.namespace, told)
+            reported["containerStatuses"] = [_container_status(container_status)]
+        self.api.patch_status("Pod", made, self.namespace, reported)
         return made
 
     def tell_of_container(self, pod: str, status: Json) -> None:
@@ -255,7 +255,7 @@ class Stage(View):
 
     def arrives(self, replicas: int, cpu: int, load: int) -> None:
         """Under this load (millicores) the workload comes to have so many replicas of this CPU, minute by minute, and
-        stays so. Usual demand is told to one percent."""
+        stays so. Usual demand is reported to one percent."""
 
         def is_there() -> bool:
             return self.replicas == replicas and abs(self.request("cpu") - cpu) <= cpu / 50

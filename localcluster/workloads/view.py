@@ -15,7 +15,7 @@ from localcluster.operator.operator import Operator
 from localcluster.workloads.bare_manifests import time_of
 
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
-PATIENCE = 90.0
+TIMEOUT = 90.0
 """Seconds to wait for what takes milliseconds on an idle machine."""
 LOOK = 0.05
 """Seconds between two looks."""
@@ -135,15 +135,15 @@ class View:
         ]
 
     # --- waiting -----------------------------------------------------------------------------------------------------
-    def soon(self, predicate: Callable[[], Value], what: str, timeout: float = PATIENCE) -> Value:
+    def soon(self, predicate: Callable[[], Value], what: str, timeout: float = TIMEOUT) -> Value:
         """Wait until something is so; says how the Hvpa stands where it does not come."""
         return wait_for(predicate, timeout, lambda: f"{what} for {self.name}; {self._told()}", LOOK)
 
-    def await_replicas(self, count: int, timeout: float = PATIENCE) -> None:
+    def await_replicas(self, count: int, timeout: float = TIMEOUT) -> None:
         """Wait until the workload has so many replicas."""
         self.soon(lambda: self.replicas == count, f"{count} replicas", timeout)
 
-    def await_requests(self, timeout: float = PATIENCE, container: str = "app", **requests: str) -> None:
+    def await_requests(self, timeout: float = TIMEOUT, container: str = "app", **requests: str) -> None:
         """Wait until a container has these requests."""
         self.soon(
             lambda: requests.items() <= self.resources(container).get("requests", {}).items(),
@@ -151,14 +151,14 @@ class View:
             timeout,
         )
 
-    def await_condition(self, kind: str, status: str, reason: str, timeout: float = PATIENCE) -> Json:
+    def await_condition(self, kind: str, status: str, reason: str, timeout: float = TIMEOUT) -> Json:
         """Wait until a condition has this status and reason."""
 
-        def told() -> Json | None:
+        def reported() -> Json | None:
             now = self.condition(kind)
             return now if (now.get("status"), now.get("reason")) == (status, reason) else None
 
-        return self.soon(told, f"condition {kind}={status}/{reason}", timeout) or {}
+        return self.soon(reported, f"condition {kind}={status}/{reason}", timeout) or {}
 
     def await_ready(self) -> Json:
         """Wait until `Ready` is True, whatever the reason."""
@@ -173,7 +173,7 @@ class View:
         """Wait until `Ready` has another reason."""
         self.soon(lambda: self.condition("Ready").get("reason", reason) != reason, f"Ready without {reason}")
 
-    def await_event(self, reason: str, text: str = "", timeout: float = PATIENCE) -> Json:
+    def await_event(self, reason: str, text: str = "", timeout: float = TIMEOUT) -> Json:
         """Wait for an Event on the Hvpa whose message holds a text."""
         found = self.soon(
             lambda: [one for one in self.events(reason) if text in one["message"]],
@@ -194,8 +194,8 @@ class View:
                 return found
         return None
 
-    def await_blocked(self, reason: str, axis: str, direction: str = "up", timeout: float = PATIENCE) -> Json:
-        """Wait until the status tells that this axis is blocked so."""
+    def await_blocked(self, reason: str, axis: str, direction: str = "up", timeout: float = TIMEOUT) -> Json:
+        """Wait until the status reports that this axis is blocked so."""
         return (
             self.soon(
                 lambda: self.blocked(reason, axis, direction), f"{axis} {direction} held by {reason}", timeout
@@ -207,17 +207,17 @@ class View:
     def held(
         self, operator: Operator, reason: str, axis: str, direction: str = "up", *, idle: bool = True
     ) -> Iterator[None]:
-        """What is wanted in this block is held back, and everything tells so: the status's entry and condition, an
+        """What is wanted in this block is held back, and everything reports so: the status's entry and condition, an
         Event, the metric. With `idle`, the workload is not touched at all."""
         labels = {"reason": reason, "axis": axis, "direction": direction}
         before = operator.metric("hvpa_scalings_blocked_total", **labels)
         generation = self.target["metadata"]["generation"]
         yield
         self.await_blocked(reason, axis, direction)
-        told = self.soon(
+        reported = self.soon(
             lambda: (now := self.condition("ScalingBlocked"))["status"] == "True" and now, "ScalingBlocked"
         )
-        assert f"held by {reason}" in told["message"]
+        assert f"held by {reason}" in reported["message"]
         self.await_event("ScalingBlocked", f"held by {reason}")
         assert operator.metric("hvpa_scalings_blocked_total", **labels) > before
         if idle:
@@ -231,12 +231,12 @@ class View:
     def settled(self) -> None:
         """Wait until the operator has seen the present spec and told so."""
 
-        def told() -> bool:
+        def reported() -> bool:
             now = self.hvpa
             conditions = now["status"]["conditions"]
             return all(one["observedGeneration"] == now["metadata"]["generation"] for one in conditions)
 
-        self.soon(told, "a settled status")
+        self.soon(reported, "a settled status")
 
     def _told(self) -> str:
         try:

@@ -183,5 +183,5 @@ class HvpaSpec(SpecModel):
 
     @cached_property
     def weights_ppm(self) -> tuple[int, ...]:
-        """The vertical weight of each interval in parts per million: fractions and percentages told apart."""
+        """The vertical weight of each interval in parts per million: fractions and percentages by `weights_in_ppm`."""
         return weights_in_ppm(self.weight_based_scaling_intervals)

@@ -21,7 +21,7 @@ from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 MOST_ERRORS: Final = 100
-"""Faults of one document that are told: nobody reads more."""
+"""Faults of one document that are reported: nobody reads more."""
 _MAPS: Final = frozenset({"labels", "annotations", "matchLabels", "minAllowed", "maxAllowed"})
 """Fields whose keys the user chooses: a path shows these as `labels[app]`."""
 

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, made fit to be told: one line, nothing that a terminal obeys, of bounded length.
+"""Text that somebody else wrote, made fit for a report: one line, nothing that a terminal obeys, of bounded length.
 
 What belongs here: what every report of a foreign text goes through, be it a condition, an Event, a line of a log or of
 an explanation. Names and messages of Kubernetes objects may hold line breaks, escape sequences, marks that turn the
@@ -22,7 +22,7 @@ _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII)
 
 
 def printable(text: str) -> str:
-    """The text with all that is no letter, digit, sign or space told by its number, as Python writes it: `\\n`,
+    """The text with all that is no letter, digit, sign or space written as its number, as Python writes it: `\\n`,
     `\\x1b`, `\\u202e`."""
     if text.isprintable():
         return text

@@ -36,7 +36,7 @@ def format_timestamp(instant: dt.datetime) -> str:
     """The instant in UTC, `…Z`, with microseconds only when there are some.
 
     The instant must be aware; a naive one would be read as local time, so it raises `ValueError`. One that is beyond
-    the calendar in UTC is told as the calendar's end.
+    the calendar in UTC is written as the calendar's end.
     """
     if instant.tzinfo is None:
         raise ValueError(f"{instant} has no time zone")

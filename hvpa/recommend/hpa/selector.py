@@ -99,7 +99,7 @@ def show_selector(selector: Mapping[str, Any] | None) -> str:
 
 
 def _requirement(key: str, operator: str, values: Sequence[str]) -> _Requirement:
-    """Source: `labels.NewRequirement`; of several errors the first is told. Raises `SelectorError`."""
+    """Source: `labels.NewRequirement`; of several errors the first is reported. Raises `SelectorError`."""
     _check_key(key)
     if operator in ("in", "notin") and not values:
         raise _invalid("values", None, "for 'in', 'notin' operators, values set can't be empty")

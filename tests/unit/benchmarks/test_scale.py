@@ -226,20 +226,20 @@ def test_an_event_gets_a_name_of_its_own() -> None:
 
 
 # --- HTTP ------------------------------------------------------------------------------------------------------------
-async def _exchange(answers: list[bytes], size: int) -> list[tuple[int, bytes]]:
+async def _exchange(responses: list[bytes], size: int) -> list[tuple[int, bytes]]:
     """What a connection reads of answers that come in pieces of `size` bytes, one request after another."""
     ours, theirs = socket.socketpair()
     _, connection = await asyncio.get_running_loop().create_connection(_Connection, sock=ours)
     reader, writer = await asyncio.open_connection(sock=theirs)
     found = []
-    for answer in answers:
-        asked = asyncio.create_task(connection.ask(b"GET / HTTP/1.1\r\n\r\n"))
+    for response in responses:
+        requested = asyncio.create_task(connection.ask(b"GET / HTTP/1.1\r\n\r\n"))
         await reader.readuntil(b"\r\n\r\n")
-        for start in range(0, len(answer), size):
-            writer.write(answer[start : start + size])
+        for start in range(0, len(response), size):
+            writer.write(response[start : start + size])
             await writer.drain()
             await asyncio.sleep(0)
-        found.append(await asyncio.wait_for(asked, 30))
+        found.append(await asyncio.wait_for(requested, 30))
     connection.close()
     writer.close()
     return found

@@ -21,9 +21,9 @@ def _value(path: str) -> Any:
 
 def test_the_operator_may_ask_for_reviews_and_nothing_more() -> None:
     rules = only("secure-metrics", "ClusterRole", "hvpa-metrics-auth")["rules"]
-    asked = {(rule["apiGroups"][0], rule["resources"][0], tuple(rule["verbs"])) for rule in rules}
+    requested = {(rule["apiGroups"][0], rule["resources"][0], tuple(rule["verbs"])) for rule in rules}
     paths = [path.split("/") for path in (TOKEN_REVIEWS, ACCESS_REVIEWS)]
-    assert asked == {(group, resource, ("create",)) for _, _, group, _, resource in paths}
+    assert requested == {(group, resource, ("create",)) for _, _, group, _, resource in paths}
     binding = only("secure-metrics", "ClusterRoleBinding", "hvpa-metrics-auth")
     assert binding["subjects"] == only("rbac", "ClusterRoleBinding", "hvpa-operator")["subjects"]
 

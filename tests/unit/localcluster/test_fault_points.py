@@ -77,8 +77,8 @@ def writes_that_rights_allow() -> set[str]:
     for rule in bound_rules():
         for resource in set(rule["resources"]) - NO_WRITES:
             for verb in set(rule["verbs"]) - {"get", "list", "watch"}:
-                told = "apply" if verb == "create" and resource in OWNED else verb
-                found.add(f"{told}-{resource.replace('/', '-')}")
+                reported = "apply" if verb == "create" and resource in OWNED else verb
+                found.add(f"{reported}-{resource.replace('/', '-')}")
     return found
 
 
@@ -206,15 +206,15 @@ async def test_with_a_setting_reads_and_questions_go_through_and_a_write_without
 async def test_the_process_dies_at_its_point(
     tmp_path: Path, setting: str, refused: int, reached: int
 ) -> None:
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def response(request: web.Request) -> web.StreamResponse:
         posts = sum(method == "POST" for method, *_ in server.requests)
         return status(409) if 0 < posts <= refused else status(200)
 
     server = FakeServer()
-    server.handler = answer
+    server.handler = response
     async with server.running():
         argv = [sys.executable, "-c", SCRIPT, str(kubeconfig(tmp_path, server.url)), setting]
         child = await asyncio.create_subprocess_exec(*argv, env=dict(os.environ), stderr=subprocess.PIPE)
-        _, told = await asyncio.wait_for(child.communicate(), 4 * LONG)
-    assert child.returncode == -signal.SIGKILL, told.decode()
+        _, reported = await asyncio.wait_for(child.communicate(), 4 * LONG)
+    assert child.returncode == -signal.SIGKILL, reported.decode()
     assert [method for method, *_ in server.requests] == ["GET", *["POST"] * reached]

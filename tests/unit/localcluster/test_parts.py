@@ -52,8 +52,8 @@ def test_a_fault_strikes_as_often_as_told_and_only_what_matches() -> None:
     fault = Fault(Matcher("patch", "/deployments/"), 2, code=409)
     assert not fault.take("GET", "/apis/apps/v1/namespaces/a/deployments/b", {})
     assert not fault.take("PATCH", "/apis/apps/v1/namespaces/a/statefulsets/b", {})
-    struck = [fault.take("PATCH", "/apis/apps/v1/namespaces/a/deployments/b", {}) for _ in range(3)]
-    assert struck == [True, True, False]
+    matched = [fault.take("PATCH", "/apis/apps/v1/namespaces/a/deployments/b", {}) for _ in range(3)]
+    assert matched == [True, True, False]
     assert fault.hits == 2
     without_end = Fault(Matcher(None, None), None, code=500)
     assert without_end.take("GET", "/", {})
@@ -108,12 +108,12 @@ class Log:
             log.write(line + b"\n")
 
     def raw(self, method: str, path: str) -> Json:
-        def answer() -> None:
+        def end_of_write() -> None:
             time.sleep(0.1)
             self.tell(event(auditID="w"))
 
         self.tell(event(verb=method.lower(), auditID="r", requestURI=path))
-        threading.Thread(target=answer).start()
+        threading.Thread(target=end_of_write).start()
         return {}
 
 

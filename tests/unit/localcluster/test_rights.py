@@ -137,10 +137,10 @@ def test_what_is_complained_of() -> None:
         "  list pods (core)",
     ]
     bad = Summary(fine.used, denied=[f"denied {number}" for number in range(12)], private=["get secrets"])
-    told = complaints(bad, allowed, whole=True)
-    assert told[0].startswith("12 requests of the operator were denied")
-    assert told[1:12] == [*(f"  denied {number}" for number in range(10)), "  … and 2 more"]
-    assert told[12].startswith("1 requests of the operator for secrets or configmaps")
+    reported = complaints(bad, allowed, whole=True)
+    assert reported[0].startswith("12 requests of the operator were denied")
+    assert reported[1:12] == [*(f"  denied {number}" for number in range(10)), "  … and 2 more"]
+    assert reported[12].startswith("1 requests of the operator for secrets or configmaps")
 
 
 CONFTEST = """
@@ -178,23 +178,23 @@ def run(folder: Path, content: Json, *flags: str, conftest: str = CONFTEST) -> t
 
 @pytest.mark.parametrize("flags", [[], ["-n", "2"]], ids=["one process", "several"])
 def test_a_run_in_which_something_was_denied_fails(tmp_path: Path, flags: list[str]) -> None:
-    code, told = run(tmp_path, {"used": [[*PATCH, 2]], "denied": ["delete nodes"], "private": []}, *flags)
+    code, reported = run(tmp_path, {"used": [[*PATCH, 2]], "denied": ["delete nodes"], "private": []}, *flags)
     assert code == 1
-    assert "4 passed" in told
-    assert "4 requests of the operator were denied" in told
-    assert "  delete nodes" in told
-    assert "rights: 8 requests of the operator used 1 of " in told
+    assert "4 passed" in reported
+    assert "4 requests of the operator were denied" in reported
+    assert "  delete nodes" in reported
+    assert "rights: 8 requests of the operator used 1 of " in reported
 
 
 def test_a_part_of_the_tests_is_not_blamed_for_what_it_did_not_use(tmp_path: Path) -> None:
-    code, told = run(tmp_path, {"used": [[*PATCH, 1]], "denied": [], "private": []})
-    assert code == 0, told
-    assert "not all end-to-end tests passed" in told
+    code, reported = run(tmp_path, {"used": [[*PATCH, 1]], "denied": [], "private": []})
+    assert code == 0, reported
+    assert "not all end-to-end tests passed" in reported
 
 
 @pytest.mark.parametrize("flags", [[], ["-k", "leaves"]], ids=["all", "narrowed down"])
 def test_all_of_them_are_blamed(tmp_path: Path, flags: list[str]) -> None:
     content = {"used": [[*PATCH, 1]], "denied": [], "private": []}
-    code, told = run(tmp_path, content, *flags, conftest=CONFTEST + ALL_THERE_IS)
-    blamed = "rights in config/ that no end-to-end test used" in told
+    code, reported = run(tmp_path, content, *flags, conftest=CONFTEST + ALL_THERE_IS)
+    blamed = "rights in config/ that no end-to-end test used" in reported
     assert (code, blamed) == ((0, False) if flags else (1, True))

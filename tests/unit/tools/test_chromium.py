@@ -47,12 +47,12 @@ def test_npm_s_failure_is_reported_and_is_none_here(
     program(machine, "node", "exit 9")
     program(machine, "npm", "echo 'npm error network' >&2; exit 1")
     assert chromium.main() == 0
-    told = capsys.readouterr()
-    assert told.out.splitlines()[1:] == [
+    reported = capsys.readouterr()
+    assert reported.out.splitlines()[1:] == [
         f"chromium: npm pack {chromium.PACKAGE} failed:",
         f"npm error network; {SKIPPED}",
     ]
-    assert told.err == ""
+    assert reported.err == ""
     assert list((machine.parent / "cache" / "hvpa").iterdir()) == [], "nothing is left behind"
 
 
@@ -75,7 +75,7 @@ def test_without_a_registry_npm_fails_and_the_test_of_the_page_is_skipped(
     monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("npm_config_fetch_retries", "0")
     assert chromium.main() == 0
-    told = capsys.readouterr().out
-    assert "ECONNREFUSED" in told, "the cause is in npm's first lines"
-    assert told.endswith(f"; {SKIPPED}\n")
-    assert len(told.splitlines()) <= chromium.MOST_LINES + 2
+    reported = capsys.readouterr().out
+    assert "ECONNREFUSED" in reported, "the cause is in npm's first lines"
+    assert reported.endswith(f"; {SKIPPED}\n")
+    assert len(reported.splitlines()) <= chromium.MOST_LINES + 2

@@ -121,16 +121,16 @@ def test_the_bill_of_materials_lists_the_lock_file() -> None:
 
 
 def test_the_same_lock_gives_the_same_bytes_and_another_one_others(copy: Path) -> None:
-    told = []
+    reported = []
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-m", "tools.sbom"]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-        told.append(done.stdout)
-    assert told == [sbom.render(ROOT)] * 2
+        reported.append(done.stdout)
+    assert reported == [sbom.render(ROOT)] * 2
     edit(copy / LOCK, lambda text: text.replace("yarl==1", "yarl==2"))
     other = json.loads(sbom.render(copy))
-    assert other["serialNumber"] != json.loads(told[0])["serialNumber"]
+    assert other["serialNumber"] != json.loads(reported[0])["serialNumber"]
 
 
 def done(code: int, stdout: str = "", stderr: str = "") -> subprocess.CompletedProcess[str]:
@@ -146,9 +146,9 @@ def entry(name: str, *found: str, skipped: bool = False) -> dict[str, Any]:
 
 def test_a_vulnerability_is_found_even_where_not_all_could_be_asked() -> None:
     text = json.dumps({"dependencies": [entry("a", "CVE-1"), entry("b"), entry("c", skipped=True)]})
-    answer = audit_services.read_audit("osv", done(1, text))
-    assert answer.found == ("a 1: CVE-1, mended in 2",)
-    assert answer.reason == "osv: knows nothing of 1 of 3 dependencies"
+    response = audit_services.read_audit("osv", done(1, text))
+    assert response.found == ("a 1: CVE-1, mended in 2",)
+    assert response.reason == "osv: knows nothing of 1 of 3 dependencies"
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_a_vulnerability_is_found_even_where_not_all_could_be_asked() -> None:
 def test_what_could_not_be_asked_is_no_good_news(
     said: subprocess.CompletedProcess[str] | str, reason: str
 ) -> None:
-    answer = audit_services.read_audit("osv", said)
-    assert answer.found == ()
-    assert reason in answer.reason
+    response = audit_services.read_audit("osv", said)
+    assert response.found == ()
+    assert reason in response.reason
 
 
 def test_a_withdrawn_release_is_found() -> None:
@@ -181,8 +181,8 @@ def test_without_a_service_the_audit_says_so_and_does_not_fail(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["audit", "--quick"])
-    answer = audit_services.Answer(reason="nobody there")
-    monkeypatch.setattr(audit_services, "vulnerabilities", lambda lock, ignored: answer)
+    response = audit_services.Answer(reason="nobody there")
+    monkeypatch.setattr(audit_services, "vulnerabilities", lambda lock, ignored: response)
     assert audit.main() == 0
     assert "known vulnerabilities: could not be done: nobody there" in capsys.readouterr().out
     found = audit_services.Answer(("a 1: CVE-1, mended in 2",), "osv")
