@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from hvpa.api.objects.read_models import Meta
-from hvpa.api.values.text import told
+from hvpa.api.values.text import one_line
 from hvpa.core.model import API_VERSION, Event, Involved
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.limits import Limiter, Priority, asks_all
@@ -114,7 +114,7 @@ class EventRecorder:
 
     async def _write(self, hvpa: Meta, event: Event, now: dt.datetime, unique: str) -> None:
         """Write an Event that was noted at `now`; its name ends in `unique`."""
-        message = told(event.message, MESSAGE_LENGTH)
+        message = one_line(event.message, MESSAGE_LENGTH)
         involved = _involved_in(hvpa, event)
         identity = (involved.uid, event.type, event.reason, message)
         known = self._written.get(identity)

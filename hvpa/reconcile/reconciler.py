@@ -16,7 +16,7 @@ from structlog.contextvars import bound_contextvars
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Workload
-from hvpa.api.values.text import told
+from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
 from hvpa.core.gates.refusals import with_refusal
 from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
@@ -246,7 +246,7 @@ class Reconciler:
     ) -> None:
         """Write the error on top of the status that was decided on, which says how everything else is now; without a
         decision, on top of the status as it is. An error that is reported already is no event."""
-        description = told(description, MAX_DESCRIPTION)
+        description = one_line(description, MAX_DESCRIPTION)
         try:
             objects = self._cluster.objects(key)
             if objects is None:

@@ -21,7 +21,7 @@ from hvpa.api.hvpa.windows import MaintenanceWindow
 from hvpa.api.objects.read_models import RawHvpa
 from hvpa.api.values.duration import DurationError, format_duration, parse_duration
 from hvpa.api.values.quantity import QuantityError, format_memory, parse_cpu, parse_memory, parse_quantity
-from hvpa.api.values.text import told
+from hvpa.api.values.text import one_line
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.gates.windows import window_state
 from hvpa.core.spec.check import is_schedule, is_time_zone
@@ -131,7 +131,7 @@ def record(data: bytes) -> None:
 
 def report(data: bytes) -> None:
     """Any text is told in one line."""
-    assert told(_text(data)).isprintable()
+    assert one_line(_text(data)).isprintable()
 
 
 def decision(data: bytes) -> None:

@@ -23,7 +23,7 @@ Real = Annotated[float, Field(ge=0, le=_LARGEST, allow_inf_nan=False), WithJsonS
 """A number that is not negative."""
 
 
-class SpentWish(StatusModel):
+class AppliedReplicas(StatusModel):
     """The wish that the last horizontal step was blended from."""
 
     replicas: Whole
@@ -71,7 +71,7 @@ class Refusal(StatusModel):
     """What was refused."""
 
 
-class MailboxCorrection(StatusModel):
+class ScaleReplicasCorrection(StatusModel):
     """How often the mailbox was corrected for one status of the HorizontalPodAutoscaler."""
 
     hpa_status: str
@@ -85,17 +85,17 @@ class HorizontalAxis(StatusModel):
 
     last_scale_time: Timestamp | None = None
     """When replicas were last changed."""
-    spent: SpentWish | None = None
+    spent: AppliedReplicas | None = None
     """What the last step was blended from."""
     set_back: SetBack | None = None
     """Changes that somebody undid."""
-    mailbox: MailboxCorrection | None = None
+    mailbox: ScaleReplicasCorrection | None = None
     """Corrections of the mailbox."""
     refused: Refusal | None = None
     """What the API server refused."""
 
 
-class SpentTarget(StatusModel):
+class AppliedTarget(StatusModel):
     """The target that the last step of a request was blended from."""
 
     container: str
@@ -174,7 +174,7 @@ class VerticalAxis(StatusModel):
     """When requests were last changed."""
     last_scale_up_time: Timestamp | None = None
     """When a request was last raised."""
-    spent: tuple[SpentTarget, ...] = ()
+    spent: tuple[AppliedTarget, ...] = ()
     """What the last steps were blended from."""
     pending: tuple[Pending, ...] = ()
     """Changes that wait."""

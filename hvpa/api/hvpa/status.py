@@ -12,16 +12,16 @@ import msgspec
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from hvpa.api.hvpa.axes import (
+    AppliedReplicas,
+    AppliedTarget,
     Axes,
     HorizontalAxis,
-    MailboxCorrection,
     MemoryOverride,
     Pending,
     Refusal,
     RefusedChange,
+    ScaleReplicasCorrection,
     SetBack,
-    SpentTarget,
-    SpentWish,
     UsualDemand,
     UsualReplicas,
     VerticalAxis,
@@ -31,6 +31,8 @@ from hvpa.api.schema.base import StatusModel, read_json
 from hvpa.api.schema.fields import Timestamp
 
 __all__ = [
+    "AppliedReplicas",
+    "AppliedTarget",
     "Axes",
     "Axis",
     "BlockedScaling",
@@ -41,16 +43,14 @@ __all__ = [
     "HvpaStatus",
     "LastError",
     "LastScaling",
-    "MailboxCorrection",
     "MemoryOverride",
     "Pending",
     "Recommended",
     "RecommendedContainer",
     "Refusal",
     "RefusedChange",
+    "ScaleReplicasCorrection",
     "SetBack",
-    "SpentTarget",
-    "SpentWish",
     "StatusCondition",
     "StatusModel",
     "StatusUpdatePolicy",

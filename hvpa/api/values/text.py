@@ -37,7 +37,7 @@ def printable_json(text: str) -> str:
     return "".join([one if one.isprintable() or one == "\n" else _json_escaped(one) for one in text])
 
 
-def told(text: str, length: int = MESSAGE_LENGTH) -> str:
+def one_line(text: str, length: int = MESSAGE_LENGTH) -> str:
     """The text as one line of at most so many characters; where it is cut, it ends with an ellipsis."""
     if len(text) <= length and text.isprintable():
         return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hvpa.api.hvpa.status import MemoryOverride, SpentTarget, VerticalAxis
+from hvpa.api.hvpa.status import AppliedTarget, MemoryOverride, VerticalAxis
 from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.core.axes.starving import OVERRIDE_EVERY
 from hvpa.core.axes.steps import Step
@@ -31,7 +31,7 @@ class Record:
         undone = moment.applies and any(self._undone(one) for one in axis.spent)
         self.contest = judge_contest(undone, axis.set_back, axis.last_scale_time, self.now)
 
-    def _undone(self, one: SpentTarget) -> bool:
+    def _undone(self, one: AppliedTarget) -> bool:
         """Whether a request that we set stands at another value now."""
         resources = self.present.get(one.container)
         resource: Resource = "cpu" if one.resource == "cpu" else "memory"
@@ -65,7 +65,7 @@ class Record:
             update["set_back"] = self.contest.record
         return self.axis.model_copy(update=update) if update else self.axis
 
-    def _spent_after(self, applied: Sequence[Step]) -> tuple[SpentTarget, ...]:
+    def _spent_after(self, applied: Sequence[Step]) -> tuple[AppliedTarget, ...]:
         """What requests were blended from; forgotten where the container is gone or somebody set another request."""
         spent = {
             key: one
@@ -74,7 +74,7 @@ class Record:
         }
         for step in applied:
             slot = step.slot
-            spent[slot.container, slot.resource] = SpentTarget(
+            spent[slot.container, slot.resource] = AppliedTarget(
                 container=slot.container,
                 resource=slot.resource,
                 target=format_resource(slot.resource, slot.target),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from hvpa.api.hvpa.status import HorizontalAxis, SpentWish
+from hvpa.api.hvpa.status import AppliedReplicas, HorizontalAxis
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.contest import Contest, judge_contest
 from hvpa.core.gates.gates import (
@@ -99,7 +99,7 @@ def go(
     passes = frozenset({STABILIZATION_WINDOW}) if starving and reported > current else frozenset[str]()
     hold = first_hold(change, moment, passes)
     if hold is None:
-        spent = SpentWish(
+        spent = AppliedReplicas(
             replicas=full,
             wish=full if wish.replicas is None else wish.replicas,
             weight=way.weight,
@@ -122,11 +122,11 @@ def go(
     return nothing if nothing.target == reported else _held(nothing, reported, hold)
 
 
-def _spent_inside(before: SpentWish | None, inside: int, way: Way) -> SpentWish:
+def _spent_inside(before: AppliedReplicas | None, inside: int, way: Way) -> AppliedReplicas:
     """The record of a count that is brought inside its bounds. On a way to a goal beyond, it is a part of the way."""
     if way.begun and before is not None and before.goal is not None and before.goal > inside:
         return before.model_copy(update={"replicas": inside})
-    return SpentWish(replicas=inside, wish=inside, weight=way.weight_now)
+    return AppliedReplicas(replicas=inside, wish=inside, weight=way.weight_now)
 
 
 def restored(seen: Scene, last: int) -> int:
@@ -165,7 +165,7 @@ def without_past_goal(axis: HorizontalAxis, current: int, wish: Wish) -> Horizon
     same count included, is another wish."""
     if wish.replicas is None or wish.replicas > current or axis.spent is None or not begun(axis, current):
         return axis
-    spent = SpentWish(replicas=current, wish=current, weight=axis.spent.weight)
+    spent = AppliedReplicas(replicas=current, wish=current, weight=axis.spent.weight)
     return axis.model_copy(update={"spent": spent})
 
 
@@ -270,7 +270,7 @@ def _change(
     )
 
 
-def _stepped(seen: Scene, present: Present, contest: Contest, spent: SpentWish) -> HorizontalAxis:
+def _stepped(seen: Scene, present: Present, contest: Contest, spent: AppliedReplicas) -> HorizontalAxis:
     when = step_time(seen.horizontal.last_scale_time, present)
     return HorizontalAxis(
         last_scale_time=when,

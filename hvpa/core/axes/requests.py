@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 
 from hvpa.api.hvpa.resource import CpuParams, MemoryParams, ScaleParams
-from hvpa.api.hvpa.status import Pending, SpentTarget
+from hvpa.api.hvpa.status import AppliedTarget, Pending
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
 from hvpa.core.axes.record import Record
@@ -147,7 +147,7 @@ class VerticalScaling:
             return slot.blended(ppm or FULL)
         return slot.moved(slot.target - self._target_of(before, slot), ppm)
 
-    def _standing(self, slot: Slot) -> SpentTarget | None:
+    def _standing(self, slot: Slot) -> AppliedTarget | None:
         """What the request was blended from; None where somebody has set another since, or nothing is known."""
         before = self.record.spent.get((slot.container, slot.resource))
         if before is None or amount({slot.resource: before.request}, slot.resource) != slot.current:
@@ -155,7 +155,7 @@ class VerticalScaling:
         return None if amount({slot.resource: before.target}, slot.resource) is None else before
 
     @staticmethod
-    def _target_of(before: SpentTarget, slot: Slot) -> int:
+    def _target_of(before: AppliedTarget, slot: Slot) -> int:
         return amount({slot.resource: before.target}, slot.resource) or 0
 
     def _is_raised(self, slot: Slot, least: int) -> bool:

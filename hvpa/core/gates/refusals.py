@@ -75,7 +75,9 @@ def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str
         keys = {_key(one) for one in changes}
         if seen.now < record.time + wait_of(record.count):
             changes += tuple(one for one in record.changes if _key(one) not in keys)
-    found = Refusal(count=count, time=seen.now, message=text.told(message, MESSAGE_LENGTH), changes=changes)
+    found = Refusal(
+        count=count, time=seen.now, message=text.one_line(message, MESSAGE_LENGTH), changes=changes
+    )
     if axis == "horizontal":
         return structs.replace(seen, horizontal=seen.horizontal.model_copy(update={"refused": found}))
     return structs.replace(seen, vertical=seen.vertical.model_copy(update={"refused": found}))

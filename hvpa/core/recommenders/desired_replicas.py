@@ -11,7 +11,7 @@ import datetime as dt
 
 from msgspec import Struct, structs
 
-from hvpa.api.hvpa.status import MailboxCorrection
+from hvpa.api.hvpa.status import ScaleReplicasCorrection
 from hvpa.api.objects.read_models import Hpa, condition
 from hvpa.api.values import text
 from hvpa.core.model import Finding, Observation, Scene
@@ -61,7 +61,7 @@ class Wish(Struct, frozen=True):
     replicas: int | None
     beyond_max: bool = False
     mailbox: int | None = None
-    correction: MailboxCorrection | None = None
+    correction: ScaleReplicasCorrection | None = None
     problem: Finding | None = None
     measured: tuple[MetricDemand, ...] = ()
     demands: tuple[MetricDemand, ...] = ()
@@ -232,7 +232,7 @@ def _corrected(wish: Wish, said: int, estimate: int) -> Wish:
         why = f"the HPA keeps asking for {said} replicas though its metrics call for {estimate}"
         return structs.replace(wish, problem=Finding("StaleWish", f"{why}; {wish.replicas} is used"))
     return structs.replace(
-        wish, mailbox=wish.replicas, correction=MailboxCorrection(hpa_status=told, count=count)
+        wish, mailbox=wish.replicas, correction=ScaleReplicasCorrection(hpa_status=told, count=count)
     )
 
 

@@ -41,7 +41,7 @@ def _condition(
     seen: Scene, present: Present, old: StatusCondition | None, kind: str, holds: bool, why: Finding
 ) -> StatusCondition:
     """One condition; its time stays while its status does."""
-    message = text.told(why.message)
+    message = text.one_line(why.message)
     generation = max(0, seen.metadata.generation)  # no API server gives one below
     told = ("True" if holds else "False", why.reason, message, generation)
     if old is not None and (old.status, old.reason, old.message, old.observed_generation) == told:
@@ -61,7 +61,7 @@ def _with_warnings(seen: Scene, finding: Finding) -> Finding:
     """The finding with the warnings about the spec after it."""
     if seen.problem is not None or seen.spec is None or not seen.spec.warnings:
         return finding
-    return Finding(finding.reason, "; ".join((text.told(finding.message, _FIRST), *seen.spec.warnings)))
+    return Finding(finding.reason, "; ".join((text.one_line(finding.message, _FIRST), *seen.spec.warnings)))
 
 
 def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:

@@ -60,5 +60,5 @@ def _condition_events(seen: Scene, status: HvpaStatus) -> Iterable[Event]:
         yield Event("Warning", entry.reason, advised(entry.reason, entry.message))
     told = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
     ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
-    if told and text.told(told, _COMPARED).removesuffix("…") not in ready_before:
-        yield Event("Warning", "SpecWarning", text.told(told))
+    if told and text.one_line(told, _COMPARED).removesuffix("…") not in ready_before:
+        yield Event("Warning", "SpecWarning", text.one_line(told))

@@ -94,8 +94,8 @@ def advised(reason: str, message: str) -> str:
     """A condition's message with the remedy at its end, once; a long message is cut so that the remedy fits."""
     what = remedy(reason)
     if what in message:
-        return text.told(message, LENGTH)
-    return f"{text.told(message, LENGTH - len(what) - 3).rstrip('.')}. {what}."
+        return text.one_line(message, LENGTH)
+    return f"{text.one_line(message, LENGTH - len(what) - 3).rstrip('.')}. {what}."
 
 
 def needs_action(one: StatusCondition) -> bool:

@@ -128,7 +128,7 @@ def failed_status(
         type="Ready",
         status="False",
         reason=CRASHED if operation == "Decide" else WRITE_FAILED,
-        message=text.told(f"{operation}: {error}"),
+        message=text.one_line(f"{operation}: {error}"),
         last_transition_time=old.last_transition_time if old is not None and is_old else when,
         observed_generation=None if known is None else known.observed_generation,
     )

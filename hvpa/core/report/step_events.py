@@ -29,7 +29,7 @@ def step_events(seen: Observation, decision: Decision, bounds: Bounds) -> tuple[
     """The events of a decision that makes a step: on the Hvpa, and on its workload."""
     assert seen.workload is not None
     reason = _STEP_REASON[decision.applied[0]] if len(decision.applied) == 1 else SCALED
-    message = text.told("; ".join((changes_text(seen, decision), *_causes(seen, decision, bounds))))
+    message = text.one_line("; ".join((changes_text(seen, decision), *_causes(seen, decision, bounds))))
     workload = seen.workload
     involved = Involved(
         WORKLOAD_API_VERSION,
@@ -40,7 +40,7 @@ def step_events(seen: Observation, decision: Decision, bounds: Bounds) -> tuple[
     )
     return (
         Event("Normal", reason, message),
-        Event("Normal", reason, text.told(f"Hvpa {seen.metadata.name}: {message}"), involved),
+        Event("Normal", reason, text.one_line(f"Hvpa {seen.metadata.name}: {message}"), involved),
     )
 
 

@@ -72,7 +72,7 @@ def _stuck(pod: Pod) -> StuckPods | None:
         since = scheduled.last_transition_time or pod.metadata.creation_timestamp
         reason = text.reason(scheduled.reason, UNSCHEDULABLE)
         return StuckPods(
-            reason, pod.metadata.name, text.told(scheduled.message, LONGEST), since=_later(since)
+            reason, pod.metadata.name, text.one_line(scheduled.message, LONGEST), since=_later(since)
         )
     for one in (*status.init_container_statuses, *status.container_statuses):
         if (found := _waiting(pod, one) or _crashing(pod, one)) is not None:
@@ -90,7 +90,7 @@ def _waiting(pod: Pod, one: ContainerStatus) -> StuckPods | None:
     if waiting is None or is_starting(waiting.reason) or waiting.reason == CRASH_LOOP:
         return None
     reason = _SAME.get(waiting.reason, text.reason(waiting.reason, "Waiting"))
-    message = "" if reason == IMAGE else text.told(waiting.message, LONGEST)
+    message = "" if reason == IMAGE else text.one_line(waiting.message, LONGEST)
     told = f"container {one.name}: {message}" if message else f"container {one.name}"
     return StuckPods(reason, pod.metadata.name, told, since=_later(pod.metadata.creation_timestamp))
 

@@ -39,9 +39,9 @@ class ApiError(Exception):
     """The API server's answer was not a success. `retry_after` in seconds, where it asked to wait."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(text.told(message or reason) or f"HTTP {status}")
+        super().__init__(text.one_line(message or reason) or f"HTTP {status}")
         self.status = status
-        self.reason = text.told(reason, text.REASON_LENGTH)
+        self.reason = text.one_line(reason, text.REASON_LENGTH)
         self.retry_after = retry_after
 
     @property

@@ -31,7 +31,7 @@ from hvpa.api.objects.read_models import (
     Workload,
     WorkloadStatus,
 )
-from hvpa.api.values.text import told
+from hvpa.api.values.text import one_line
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE
 from hvpa.core.workload.stuck import LONGEST, is_starting
 from hvpa.kube.objects.interning import Interner, instant, text
@@ -223,7 +223,7 @@ def _slim_container(one: ContainerStatus) -> ContainerStatus:
         kept = (
             None
             if is_starting(waiting.reason)
-            else Waiting(text(waiting.reason), told(waiting.message, LONGEST))
+            else Waiting(text(waiting.reason), one_line(waiting.message, LONGEST))
         )
         _set(one, "state", ContainerState(kept, one.state.terminated))
     if one.state.terminated is not None or one.last_state.terminated is not None:

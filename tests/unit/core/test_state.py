@@ -10,11 +10,11 @@ import pytest
 
 from builders.build import NOW, at
 from hvpa.api.hvpa.status import (
+    AppliedReplicas,
     HorizontalAxis,
     HvpaStatus,
-    MailboxCorrection,
     Pending,
-    SpentWish,
+    ScaleReplicasCorrection,
     VerticalAxis,
 )
 from hvpa.core.state import annotation_text, held_until, recorded_axes, step_time
@@ -97,8 +97,8 @@ def test_gardeners_time_counts_for_all_directions_where_nothing_else_is_known() 
 def test_the_annotation_holds_what_must_survive_and_nothing_else() -> None:
     horizontal = HorizontalAxis(
         last_scale_time=NOW,
-        spent=SpentWish(replicas=5, wish=6, weight=60),
-        mailbox=MailboxCorrection(hpa_status="7", count=1),
+        spent=AppliedReplicas(replicas=5, wish=6, weight=60),
+        mailbox=ScaleReplicasCorrection(hpa_status="7", count=1),
     )
     waits = Pending(container="app", resource="cpu", direction="up", since=NOW)
     vertical = VerticalAxis(last_scale_time=OLD, pending=(waits,))
@@ -112,7 +112,9 @@ def test_the_annotation_holds_what_must_survive_and_nothing_else() -> None:
     }
     known = status(axes={"horizontal": {"mailbox": {"hpaStatus": "8", "count": 2}}})
     back = read(known, text)
-    assert back[0] == horizontal.model_copy(update={"mailbox": MailboxCorrection(hpa_status="8", count=2)})
+    assert back[0] == horizontal.model_copy(
+        update={"mailbox": ScaleReplicasCorrection(hpa_status="8", count=2)}
+    )
     assert back[1] == vertical.model_copy(update={"pending": ()})
 
 

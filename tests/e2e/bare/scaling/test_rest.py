@@ -53,7 +53,9 @@ def settled(play: Play) -> list[Stage]:
     rolling.await_blocked("Rollout", "vertical")
     paused.await_blocked("Paused", "horizontal")
     faulty.await_condition("Ready", "False", "InvalidSpec")
-    satisfied.await_blocked("Measurement", "horizontal")  # 15 s after the step: the HPA has looked again by then
+    satisfied.await_blocked(
+        "Measurement", "horizontal"
+    )  # 15 s after the step: the HPA has looked again by then
     return [satisfied, waiting, windowed, paused, rolling, quiet, idle, faulty]
 
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.values.text import MESSAGE_LENGTH, MOST_NAMES, names, printable, printable_json, reason, told
+from hvpa.api.values.text import (
+    MESSAGE_LENGTH,
+    MOST_NAMES,
+    names,
+    one_line,
+    printable,
+    printable_json,
+    reason,
+)
 
 ANYTHING = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
 
@@ -32,7 +40,7 @@ def test_what_is_not_to_be_seen_is_told_by_its_number(text: str, shown: str) -> 
 
 @given(ANYTHING, st.integers(1, 50))
 def test_any_text_is_one_line_of_bounded_length(text: str, length: int) -> None:
-    line = told(text, length)
+    line = one_line(text, length)
     assert line.isprintable()
     assert len(line) <= length
     assert line == text or not text.isprintable() or line.endswith("…")
@@ -40,7 +48,7 @@ def test_any_text_is_one_line_of_bounded_length(text: str, length: int) -> None:
 
 
 def test_a_text_of_megabytes_is_cut() -> None:
-    line = told("x\n" * 10**6)
+    line = one_line("x\n" * 10**6)
     assert len(line) == MESSAGE_LENGTH
     assert line.endswith("…")
 
