@@ -17,7 +17,7 @@ count. Rows and points are comparable because of these rules:
   percent, 900m: 2), and the same days cost 536, 458, 404 and 363; `--fixed-margin` leaves the margin alone.
   A `Trajectory` sizes pods by what its HPA lets them use of their request. For it to have the same margin as the VPA,
   that is 1 / (1 + margin) of 1 core and 2Gi (800m: 870m).
-- **The way down** is held for five minutes by all, each by its own means: an HPA takes the largest wish of the last
+- **The way down** is held for five minutes by all, each by its own means: an HPA takes its largest count of the last
   five minutes; an Hvpa waits for five minutes from its last step out or in (`hpa.scaleDown.stabilizationDuration`), as
   the HPA that it deploys has no memory. Neither is a gift: the Hvpa looks at one measurement when the time is over, the
   HPA can follow a falling load every 15 seconds. `--hpa-window` gives the Hvpa's HPA that same memory, in place of the

@@ -77,7 +77,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Requested:
     """The operator's requests of a time: how many of each kind, how many were refused by code, the bodies of writes in
     the sampled namespace, and for how many seconds each write was in the API server."""
 
@@ -86,14 +86,14 @@ class Asked:
     bodies: dict[Kind, list[bytes]]
     seconds: dict[Kind, list[float]]
 
-    def told(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """The numbers, the largest first."""
         return {str(kind): count for kind, count in self.kinds.most_common()}
 
 
-def read(log: Path, start: int, end: int) -> Asked:
+def read(log: Path, start: int, end: int) -> Requested:
     """The operator's requests in this part of the log. Of a watch only the beginning counts."""
-    requested = Asked(Counter(), Counter(), {}, {})
+    requested = Requested(Counter(), Counter(), {}, {})
     for entry in _entries(log, start, end):
         if entry.user.username != USER or (entry.verb == "watch") != (entry.stage == "ResponseStarted"):
             continue

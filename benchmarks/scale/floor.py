@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.scale.audit import Asked, Kind
+from benchmarks.scale.audit import Kind, Requested
 from benchmarks.scale.http import JSON, MERGE, STRATEGIC, Client, each
 from benchmarks.scale.objects import APPS, HVPAS, Item, make_items
 
@@ -56,7 +56,7 @@ class Write:
     content: str
 
 
-def shares(step: Asked, earlier: Sequence[Asked] = ()) -> list[Share]:
+def shares(step: Requested, earlier: Sequence[Requested] = ()) -> list[Share]:
     """What the operator wrote in a step; raises ValueError where a kind is unknown here, or none was sampled, neither
     in this step nor in `earlier` ones (Events are dropped when there are very many)."""
     found = []

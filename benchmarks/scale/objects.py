@@ -116,7 +116,7 @@ def rollout_complete(item: Item) -> bytes:
 
 
 def hpa_status(item: Item, desired: int, pods: int) -> bytes:
-    """The HPA controller: it wants `wish` replicas, having measured `pods` pods at most."""
+    """The HPA controller: it wants `desired` replicas, having measured `pods` pods at most."""
     counted = min(item.replicas, pods) or item.replicas
     measured = 100 if desired == item.replicas else -(-100 * desired // counted)
     current = {"averageUtilization": measured, "averageValue": f"{5 * measured}m"}

@@ -68,7 +68,7 @@ def spent(of: Spent) -> Figures:
     """CPU in seconds by process, and requests."""
     return {
         "cpu_seconds": {name: round(value, 2) for name, value in of.cpu.items()},
-        "requests": of.requested.told(),
+        "requests": of.requested.counts(),
         "refused": dict(of.requested.refused),
         "in_the_api_server": {str(kind): latencies(took) for kind, took in of.requested.seconds.items()},
     }

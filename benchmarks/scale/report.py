@@ -221,9 +221,13 @@ def table(results: Sequence[Figures]) -> str:
         if all(value is None for value in values):
             continue
         cells = ["-" if value is None else row.form.format(value) for value in values]
-        lines.append([row.label, *cells, row.goal.text if row.goal else "", _told(verdict(row, results))])
+        lines.append(
+            [row.label, *cells, row.goal.text if row.goal else "", _verdict_text(verdict(row, results))]
+        )
     if (missed := uneven(results)) is not None:
-        lines.append([f"{PER_STEP}, compared", *("" for _ in results), "within 25 percent", _told(missed)])
+        lines.append(
+            [f"{PER_STEP}, compared", *("" for _ in results), "within 25 percent", _verdict_text(missed)]
+        )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     last = len(widths) - 2
     return "\n".join(
@@ -261,7 +265,7 @@ def requests_table(results: Sequence[Figures]) -> str:
     return "\n".join(lines)
 
 
-def _told(missed: list[int] | None) -> str:
+def _verdict_text(missed: list[int] | None) -> str:
     if missed is None:
         return ""
     return f"MISSED at {', '.join(f'{hvpas:,}' for hvpas in missed)}" if missed else "met"

@@ -45,7 +45,7 @@ class Spent:
 
     seconds: float
     cpu: dict[str, float]
-    requested: scale_audit.Asked
+    requested: scale_audit.Requested
 
 
 @dataclass(slots=True)

@@ -89,17 +89,13 @@ class Stage(View):
 
     # --- what controllers do -----------------------------------------------------------------------------------------
     def hpa_wants(self, replicas: int, *, name: str | None = None, **status: Any) -> None:
-        """The HPA controller: measure what calls for so many replicas, put the wish into the Hvpa by its scale
-        subresource, and tell it in the HPA's status. `status` is merged into that."""
+        """The HPA controller: measure what calls for so many replicas, write that count into the Hvpa by its scale
+        subresource, and report it in the HPA's status. `status` is merged into that."""
         reported = merged(self.hpa_status(replicas), status)
-        self.hpa_wishes(replicas)
-        self.api.patch_status("HorizontalPodAutoscaler", name or self.name, self.namespace, reported)
-
-    def hpa_wishes(self, replicas: int) -> None:
-        """The HPA controller's write of its wish."""
         if self.hvpa["spec"].get("replicas") != replicas:
             body = {"spec": {"replicas": replicas}}
             self.api.patch("Hvpa", self.name, self.namespace, body, subresource="scale", manager="hpa")
+        self.api.patch_status("HorizontalPodAutoscaler", name or self.name, self.namespace, reported)
 
     def hpa_status(self, replicas: int) -> Json:
         """The status of an HPA whose measurement calls for so many replicas."""
@@ -122,7 +118,7 @@ class Stage(View):
 
     def hpa_measures(self, cpu: int, memory: int = 0) -> None:
         """The HPA controller under this load on as many pods as the workload's spec asks for (millicores, bytes): it
-        measures how far their requests are used, and wishes what its algorithm makes of it, without stabilization."""
+        measures how far their requests are used, and writes the count that follows, without stabilization."""
         spec = self.manifest["spec"]["hpa"]["template"]["spec"]
         workload, loads = self.target, {"cpu": cpu, "memory": memory}
         pods, requests = workload["spec"]["replicas"], _requests(workload)

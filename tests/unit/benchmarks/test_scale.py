@@ -15,7 +15,7 @@ from benchmarks.scale import audit as scale_audit
 from benchmarks.scale import command as scale
 from benchmarks.scale import objects as scale_objects
 from benchmarks.scale import report as scale_report
-from benchmarks.scale.audit import USER, Asked, Kind
+from benchmarks.scale.audit import USER, Kind, Requested
 from benchmarks.scale.floor import NEW_EVENT, STATUS, WORKLOADS, Share, _write, shares
 from benchmarks.scale.http import _Connection
 from benchmarks.scale.phases import latencies, quantile
@@ -150,7 +150,7 @@ def test_requests_are_counted_from_a_mark_on(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.write_bytes(before + b"".join(lines))
     found = scale_audit.read(log, len(before), len(before) + sum(map(len, lines[:-1])))
-    assert found.told() == {"patch deployments": 2, "patch hvpas/status": 1, "watch pods": 1}
+    assert found.counts() == {"patch deployments": 2, "patch hvpas/status": 1, "watch pods": 1}
     assert found.refused == {"patch deployments 409": 1}
     assert [json.loads(body) for body in found.bodies[WORKLOADS]] == [{"spec": {"replicas": 3}}]
     assert found.seconds == {WORKLOADS: [0.25]}
@@ -164,12 +164,12 @@ def test_requests_are_spread_evenly_and_none_is_lost() -> None:
     assert set(found) == {1, 2}
 
 
-def step(**kinds: int) -> Asked:
+def step(**kinds: int) -> Requested:
     both = b'{"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"app","resources":{"requests":{}}}]}}}}'
     counted = Counter({WORKLOADS: 5, STATUS: 4, NEW_EVENT: 3, Kind("update", "leases"): 2})
     counted.update({Kind(*name.split("_")): count for name, count in kinds.items()})
     bodies = {WORKLOADS: [b'{"spec":{"replicas":3}}', both], STATUS: [b"{}"], NEW_EVENT: [b"{}"]}
-    return Asked(counted, Counter(), bodies, {})
+    return Requested(counted, Counter(), bodies, {})
 
 
 def test_the_floor_writes_what_the_operator_wrote() -> None:
