@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from hvpa.core.model import ContainerResources
-from hvpa.simulate.cluster.nodes import Fleet
+from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
 from hvpa.simulate.model import SimulationEvent
 
@@ -27,8 +27,8 @@ class Resizes:
     """The resizes of a workload's pods. `blocked` says that some wait for memory usage to fall; those that can't be
     done at once are told in `events`, with the reasons of the kubelet's Events."""
 
-    def __init__(self, fleet: Fleet, events: list[SimulationEvent]) -> None:
-        self._fleet = fleet
+    def __init__(self, nodes: Nodes, events: list[SimulationEvent]) -> None:
+        self._nodes = nodes
         self._events = events
         self.blocked = False
 
@@ -97,11 +97,11 @@ class Resizes:
         """Whether the kubelet need not look at this resize again: it is done, or has its room, or can't be done."""
         resize = pod.resize
         assert resize is not None
-        if self._fleet.exceeds(resize.cpu_request, resize.memory_request):
+        if self._nodes.exceeds(resize.cpu_request, resize.memory_request):
             self._fails(pod, resize, now, "it is larger than a node")
             return True
         cpu, memory = resize.cpu_request - pod.cpu_request, resize.memory_request - pod.memory_request
-        node = self._fleet.node_of(pod)
+        node = self._nodes.node_of(pod)
         if node is not None and not node.fits(cpu, memory):
             return False
         if _uses_more(pod, resize):
@@ -116,7 +116,7 @@ class Resizes:
 
     def _waits(self, pod: SimPod, state: ResizeState, now: float, why: str) -> None:
         """The resize keeps its room: the scheduler counts the larger of what a pod has and what it is to have."""
-        resize, node = pod.resize, self._fleet.node_of(pod)
+        resize, node = pod.resize, self._nodes.node_of(pod)
         assert resize is not None
         if resize.state != state:
             resize.state, resize.since = state, now
@@ -135,7 +135,7 @@ class Resizes:
 
     def _free(self, pod: SimPod, resize: Resize) -> None:
         """Nothing is kept for this resize."""
-        node = self._fleet.node_of(pod)
+        node = self._nodes.node_of(pod)
         if node is not None:
             node.take(-resize.held_cpu, -resize.held_memory)
         resize.held_cpu = resize.held_memory = 0

@@ -9,7 +9,6 @@ import pytest
 from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa.recommend.hpa.controller import MetricsError
 from hvpa.simulate.cluster.metrics_server import MetricsServer
-from hvpa.simulate.cluster.objects import Instants
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import MetricsModel, NodeModel
 from tests.unit.simulate import build
@@ -21,7 +20,7 @@ class World:
     def __init__(self, model: MetricsModel, *containers: str) -> None:
         parts = [build.container(name=name) for name in containers or ("app",)]
         self.state = Workload(build.workload(*parts, replicas=2), NodeModel())
-        self.server = MetricsServer(model, self.state, Instants(build.START))
+        self.server = MetricsServer(model, self.state, build.START)
 
     def run(self, until: float, load: float = 100.0, start: float = 0.0) -> list[float]:
         """Second by second; the times at which something was published."""

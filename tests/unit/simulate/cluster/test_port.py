@@ -19,7 +19,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.core.model import ContainerResources, Event, Involved, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import WriteError
-from hvpa.simulate.cluster.objects import Instants, PodObjects
+from hvpa.simulate.cluster.objects import PodObjects
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa.simulate.model import NodeModel
@@ -35,7 +35,7 @@ class World:
         self.state = Workload(build.workload(), NodeModel())
         self.events: list[Event] = []
         meta = Meta(name="web", namespace="default")
-        self.cluster = SimulatedCluster(spec, meta, self.state, Instants(build.START), self.events.append)
+        self.cluster = SimulatedCluster(spec, meta, self.state, build.START, self.events.append)
 
     def do(self, coroutine: Any) -> None:
         run_to_end(coroutine)
@@ -186,7 +186,7 @@ def test_a_virtual_clock_stands_still_until_it_is_set() -> None:
 
 def test_a_pods_spec_says_what_a_resize_that_waits_asks_for() -> None:
     state = Workload(build.workload(replicas=2, resize="InPlace"), NodeModel(cpu=1000))
-    pods = PodObjects(state, Instants(build.START))
+    pods = PodObjects(state, build.START)
     assert cpus(pods) == ["500m", "500m"]
     grown = ContainerResources({"cpu": 600, "memory": 512 * build.MIB}, {})
     state.resize(state.pods[0], {"app": grown}, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 
 from hvpa.api.objects.read_models import Vpa, VpaMeta
 from hvpa.recommend.vpa.recommender import VerticalRecommender
-from hvpa.simulate.cluster.metrics_server import MetricsServer
-from hvpa.simulate.cluster.objects import Instants
+from hvpa.simulate.cluster.objects import instant
 from hvpa.simulate.cluster.pods import Workload
-from hvpa.simulate.model import Controllers, MetricsModel, NodeModel
+from hvpa.simulate.measure import Recorder
+from hvpa.simulate.model import NodeModel
+from hvpa.simulate.policy.base import Context
 from hvpa.simulate.policy.recommenders import VpaController
 from tests.unit.simulate import build
 
@@ -47,16 +49,17 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
 class World:
     def __init__(self, workload: Any = None, nodes: NodeModel = NodeModel()) -> None:  # noqa: B008  # frozen
         self.state = Workload(workload or build.workload(replicas=2), nodes)
-        self.metrics = MetricsServer(MetricsModel(), self.state, Instants(build.START))
-        self.controller = VpaController(Controllers(), self.metrics, self.state, build.START)
+        scenario = build.scenario()
+        context = Context(scenario, self.state, Recorder(scenario, self.state, array("d")))
+        self.metrics, self.controller = context.metrics, VpaController(context)
         self.now = 0.0
 
     def run(self, seconds: float, load: float = 40.0) -> None:
         end = self.now + seconds
         while self.now < end:
             self.metrics.advance(self.now)
-            if self.controller.due(self.now):
-                self.controller.recommend(VPA, Instants(build.START).at(self.now))
+            if self.controller.period.due(self.now):
+                self.controller.recommend(VPA, instant(build.START, self.now))
             self.state.advance(self.now, 15.0, load)
             self.now += 15.0
 
