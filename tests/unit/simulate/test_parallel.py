@@ -102,7 +102,7 @@ def test_one_task_needs_no_other_process(
 
 def test_only_the_policies_that_are_named_are_simulated(scenario: Callable[..., Path]) -> None:
     run = plan([scenario()], 0, ["small"])
-    assert [task.policy for task in run.all_tasks] == [1]
+    assert [task.policy for task in run.tasks] == [1]
 
 
 def test_a_policy_that_is_nowhere_is_an_error(scenario: Callable[..., Path]) -> None:
@@ -218,11 +218,11 @@ def test_a_worker_tells_how_far_it_is(scenario: Callable[..., Path], monkeypatch
     monkeypatch.setattr(parallel, "_seconds", seconds)
     parallel._loaded.cache_clear()
     path = scenario()
-    done = parallel._work(1, parallel.Task(path, 0, 1))
+    done = parallel._work(1, parallel.Task(0, path, 0, 1))
     assert (done.name, seconds) == ("small", [0.0, 600.0])
     path.write_text("name: [")
     with pytest.raises(SimulationError, match=r"small\.yaml"):
-        parallel._work(0, parallel.Task(path, 1, 0))
+        parallel._work(0, parallel.Task(0, path, 1, 0))
     with pytest.raises(ScenarioError):
         plan([path], 0)
     parallel._loaded.cache_clear()

@@ -12,10 +12,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.model import Scenario
 from hvpa.simulate.scenario import files
 from hvpa.simulate.scenario import read as reading
-from hvpa.simulate.scenario.read import ScenarioError, load_scenario
+from hvpa.simulate.scenario.read import load_scenario
 
 GOOD = """\
 name: Web
