@@ -1,8 +1,8 @@
 """Simulates scenarios under their policies, several at once in processes of their own.
 
-A worker is told the scenario's path and the policy's place in it and loads the rest itself; what it hands back is the
-policy's result. A pipe to each worker that nobody writes into ends it: its other end is closed when the work is over,
-interrupted or failed, and by the system when this process is killed.
+A worker gets the scenario's path and the policy's place in it and loads the rest itself; what it hands back is the
+policy's result. A pipe to each worker that is never written into ends it: its other end is closed when the work is
+over, interrupted or failed, and by the system when this process is killed.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Rise(NamedTuple):
 
 
 def find_rises(load: array[float], step: float) -> list[Rise]:
-    """All rises of a load, one value per step. What is smaller than `RISE`, `SHARE` and `NOISE` ask for is none."""
+    """All rises of a load, one value per step. What is smaller than `RISE`, `SHARE` and `NOISE` require is none."""
     found: list[Rise] = []
     noise, least = _noise(load), SHARE * max(load, default=0.0)
     factor = max(RISE, noise)

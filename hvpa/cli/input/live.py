@@ -30,7 +30,7 @@ from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFUL
 from hvpa.reconcile.ports import Key
 
 NOT_OUR_FAULT = frozenset({401, 408, 429})
-"""HTTP codes below 500 that say nothing about what was asked for."""
+"""HTTP codes below 500 that say nothing about the request."""
 
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ def read_cluster(
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What libraries would log is told by the error, or is of no interest."""
+    """What libraries would log is in the error, or is of no interest."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable()
@@ -108,8 +108,8 @@ async def _connected(
         raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
     except ApiError as error:
         if error.status >= 500 or error.status in NOT_OUR_FAULT:
-            raise ClusterError(f"{transport.server} answers {error.status}: {error}") from error
-        raise CommandError(f"{transport.server} answers {error.status}: {error}") from error
+            raise ClusterError(f"{transport.server} responds {error.status}: {error}") from error
+        raise CommandError(f"{transport.server} responds {error.status}: {error}") from error
     finally:
         await transport.close()
 
@@ -167,12 +167,12 @@ class Reader:
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
         assert self.namespace is not None
         try:
-            answer = await self._transport.request("GET", resource.path(self.namespace, name))
+            response = await self._transport.request("GET", resource.path(self.namespace, name))
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
-        self._put(resource, msgspec.Raw(answer))
+        self._put(resource, msgspec.Raw(response))
         return self.local.workloads[resource.kind].get(Key(self.namespace, name))
 
     async def list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
@@ -191,7 +191,7 @@ class Reader:
         return True
 
     async def is_served(self, resource: Resource[Any]) -> bool:
-        """Whether the cluster knows the resource; whoever may log in may read that. Raises ApiError."""
+        """Whether the cluster knows the resource; every user may read that. Raises ApiError."""
         try:
             body = await self._transport.request("GET", resource.api)
         except ApiError as error:

@@ -85,7 +85,7 @@ class _Track:
 
 
 class MetricsServer:
-    """Notes usage when it is due and answers with what is published; `hvpa.recommend.hpa.controller.Metrics` of a
+    """Notes usage when it is due and serves what is published; `hvpa.recommend.hpa.controller.Metrics` of a
     simulation."""
 
     def __init__(self, model: MetricsModel, state: Workload, start: dt.datetime) -> None:
@@ -180,7 +180,7 @@ class MetricsServer:
         return dict.fromkeys(ready, PodReading(round(self.load * 1000 / len(ready)), at, self._window))
 
     def object(self, metric: MetricName, described: ObjectReference) -> int:
-        """The load, whatever object it is asked of."""
+        """The load, whatever the object."""
         self._check(metric)
         return round(self.load * 1000)
 

@@ -49,7 +49,7 @@ def raw(document: Mapping[str, object]) -> msgspec.Raw:
 
 
 def labels(name: str) -> dict[str, str]:
-    """The labels of the workload's pods, which its selector asks for."""
+    """The labels of the workload's pods, which its selector matches."""
     return {APP_LABEL: name}
 
 
@@ -170,7 +170,7 @@ class PodObjects:
             conditions=[ready],
             container_statuses=[self._container(one) for one in pod.containers],
         )
-        return Pod(metadata=metadata, spec=pod_spec(pod.asked_resources), status=status)
+        return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)
 
     def _container(self, container: SimContainer) -> ContainerStatus:
         if container.oom_at is None:

@@ -1,9 +1,9 @@
 """The workload as it runs: its controller, the scheduler and the kubelets in one, moved through virtual time.
 
 What happens by itself inside a step (a pod becomes ready, a container starts again or runs out of memory, a node can be
-used) happens at its exact time, whatever the step's length; the load is the same throughout a step. What is asked for
+used) happens at its exact time, whatever the step's length; the load is the same throughout a step. What is requested
 from outside (`scale`, `set_template`, `evict`) happens at once: controller, scheduler and container start have no delay
-of their own, so that a pod that fits on a node runs from the instant at which it was asked for.
+of their own, so that a pod that fits on a node runs from the instant at which it was created.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class Workload:
     `replicas` and `template` are what was set last; change them by `scale` and `set_template`. `revision` counts
     templates. `admission` changes the resources of new pods as a webhook does (None: they get the template's). `pods`
     are those that exist, oldest first. `changes` grows whenever a pod comes or goes, gets a node, becomes ready or
-    not ready, or has a container killed or started again. `on_oom` hears of each container that is OOMKilled, and when.
-    `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from when they were added
-    (nothing where nodes have no size). `in_place` says that a changed template resizes the pods that there are.
+    not ready, or has a container killed or started again. `on_oom` is called with each container that is
+    OOMKilled, and when. `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from
+    when they were added (nothing where nodes have no size). `in_place`: a changed template resizes the
+    pods that there are.
     """
 
     def __init__(self, model: WorkloadModel, nodes: NodeModel) -> None:
@@ -91,15 +92,15 @@ class Workload:
             resources = self._new_resources()
             for pod in self.pods:
                 pod.template = template
-                self._resizes.ask(pod, resources, now, replace=True)
+                self._resizes.request(pod, resources, now, replace=True)
         for pod in self.pods:
             if pod.template == template:
                 pod.revision = self.revision
         self._react(now)
 
     def resize(self, pod: SimPod, resources: Template, now: float) -> None:
-        """Ask for other resources of this one pod (`/resize`); it has them as soon as its node allows it."""
-        self._resizes.ask(pod, resources, now, replace=False)
+        """Request other resources of this one pod (`/resize`); it has them as soon as its node allows it."""
+        self._resizes.request(pod, resources, now, replace=False)
         self._react(now)
 
     def evict(self, pod: SimPod, now: float) -> None:

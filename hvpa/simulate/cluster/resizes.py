@@ -25,15 +25,15 @@ _RESOURCES: Final = ("cpu", "memory")
 
 class Resizes:
     """The resizes of a workload's pods. `blocked` says that some wait for memory usage to fall; those that can't be
-    done at once are told in `events`, with the reasons of the kubelet's Events."""
+    done at once are reported in `events`, with the reasons of the kubelet's Events."""
 
     def __init__(self, nodes: Nodes, events: list[SimulationEvent]) -> None:
         self._nodes = nodes
         self._events = events
         self.blocked = False
 
-    def ask(self, pod: SimPod, resources: Template, now: float, replace: bool) -> None:
-        """The pod is to have these resources, whatever was asked for before; `settle` sees to it. A pod without a node
+    def request(self, pod: SimPod, resources: Template, now: float, replace: bool) -> None:
+        """The pod is to have these resources, whatever was requested before; `settle` sees to it. A pod without a node
         has them at once."""
         before, pod.resize = pod.resize, None
         if before is not None:
@@ -120,7 +120,7 @@ class Resizes:
         assert resize is not None
         if resize.state != state:
             resize.state, resize.since = state, now
-            self._tell(now, f"Resize{state}", f"{pod.name} can't be resized yet: {why}")
+            self._report(now, f"Resize{state}", f"{pod.name} can't be resized yet: {why}")
         if node is not None:
             resize.held_cpu = max(0, resize.cpu_request - pod.cpu_request)
             resize.held_memory = max(0, resize.memory_request - pod.memory_request)
@@ -128,9 +128,9 @@ class Resizes:
 
     def _fails(self, pod: SimPod, resize: Resize, now: float, why: str) -> None:
         resize.state = "Infeasible"
-        self._tell(now, "ResizeInfeasible", f"{pod.name} can't be resized in place: {why}")
+        self._report(now, "ResizeInfeasible", f"{pod.name} can't be resized in place: {why}")
 
-    def _tell(self, now: float, reason: str, message: str) -> None:
+    def _report(self, now: float, reason: str, message: str) -> None:
         self._events.append(SimulationEvent(now, "Event", reason, message))
 
     def _free(self, pod: SimPod, resize: Resize) -> None:

@@ -64,7 +64,7 @@ class SimContainer:
     """A container of a pod.
 
     `started` is when it last started (None: not yet), `restarts` how often it was started again, `restart_at` when it
-    will be (None: it runs, or has not started). `oom_at` and `oom_started` tell of its last OOM: when it was, and when
+    will be (None: it runs, or has not started). `oom_at` and `oom_started` are of its last OOM: when it was, and when
     the run began that it ended. `grows_from` is the time from which a leak is counted, `cpu_at_start` what `cpu_total`
     was when it last started.
     """
@@ -178,8 +178,8 @@ class SimPod:
         self.memory_request = sum(shape.memory_request for shape in self.shapes)
 
     @property
-    def asked_resources(self) -> Template:
-        """What the pod's spec says: its resources, or those that a resize which waits asks for."""
+    def desired_resources(self) -> Template:
+        """What the pod's spec says: its resources, or those of a resize that waits."""
         return self.resources if self.resize is None else self.resize.resources
 
     @property
@@ -242,7 +242,7 @@ class Resize:
 
     `state` is as in the pod's conditions: `Deferred` (no room on its node), `Infeasible` (more than its node has, or
     refused by the API server), `Error` (a memory limit would be below what is used), empty before it was looked at.
-    `since` is when it was asked for, in seconds; a wish that replaces a deferred one has waited as long. `replace` says
+    `since` is when it was requested, in seconds; one that replaces a deferred one has waited as long. `replace` says
     that the pod is to be replaced when this fails. `held_cpu` and `held_memory` are what its node keeps for it beyond
     the pod's requests.
     """

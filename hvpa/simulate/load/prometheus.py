@@ -1,4 +1,4 @@
-"""A load from the answer of Prometheus to a range query (`/api/v1/query_range`), saved as JSON."""
+"""A load from the response of Prometheus to a range query (`/api/v1/query_range`), saved as JSON."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ class _Response:
         """`data.result` of a response that says success and holds a matrix."""
         response = self._content
         if not isinstance(response, dict) or "status" not in response:
-            self._fail((), "is no answer of Prometheus: an object with status and data")
+            self._fail((), "is no response of Prometheus: an object with status and data")
         if response["status"] != "success":
             self._fail(
                 ("status",),
-                f"Prometheus answered with an error: {str(response.get('error', 'unknown'))[:200]}",
+                f"Prometheus responded with an error: {str(response.get('error', 'unknown'))[:200]}",
             )
         data = response.get("data")
         if not isinstance(data, dict) or data.get("resultType") != "matrix":
-            self._fail(("data", "resultType"), "must be matrix: the answer to a range query")
+            self._fail(("data", "resultType"), "must be matrix: the response to a range query")
         results = data.get("result")
         if not isinstance(results, list) or not results:
             self._fail(_RESULT, "holds no series")

@@ -135,7 +135,7 @@ def steps_of(record: Record, step: float, count: int, repeat: bool) -> Iterator[
 
 
 class _Held:
-    """Walks along a record: asked for times that never fall, in seconds since the record's first value."""
+    """Walks along a record: its times never fall, in seconds since the record's first value."""
 
     __slots__ = ("_index", "_length", "_origin", "_times", "_until", "_values")
 

@@ -113,7 +113,7 @@ class Phases(_Part, frozen=True):
 
 
 class ReactionReport(_Part, frozen=True):
-    """A rise of the load and how the policy answered it."""
+    """A rise of the load and how the policy reacted to it."""
 
     start: Time
     end: Time
@@ -220,7 +220,7 @@ class SimulationReport(_Part, frozen=True):
 
 
 def to_json(comparisons: Sequence[Comparison], *, series: bool = False) -> str:
-    """The results as JSON, without a line break at the end: indented, on one line where `series` are asked for."""
+    """The results as JSON, without a line break at the end: indented, on one line with `series`."""
     report = SimulationReport(scenarios=[_scenario(one, series) for one in comparisons])
     encoded = msgspec.json.encode(report)
     return (encoded if series else msgspec.json.format(encoded, indent=2)).decode()

@@ -112,11 +112,11 @@ def test_an_invalid_hvpa_is_told_with_the_field(
     ("plural", "answer", "code", "told"),
     [
         ("hvpas", 404, 1, "the cluster does not know Hvpas: the CRD is not installed"),
-        ("hvpas", 401, 3, "answers 401: no hvpas for you"),
-        ("hvpas", 403, 1, "answers 403: no hvpas for you"),
-        ("deployments", 403, 1, "answers 403: no deployments for you"),
-        ("pods", 500, 3, "answers 500: no pods for you"),
-        ("horizontalpodautoscalers", 503, 3, "answers 503: "),
+        ("hvpas", 401, 3, "responds 401: no hvpas for you"),
+        ("hvpas", 403, 1, "responds 403: no hvpas for you"),
+        ("deployments", 403, 1, "responds 403: no deployments for you"),
+        ("pods", 500, 3, "responds 500: no pods for you"),
+        ("horizontalpodautoscalers", 503, 3, "responds 503: "),
         ("pods", b"<html>", 3, "/pods can't be read: "),
         (
             "pods",

@@ -229,7 +229,7 @@ def test_in_place_every_pod_is_of_the_present_template_and_waits_no_longer_than_
         state.advance(index * 15.0, 15.0, float(load))
         assert state.updated_replicas == len(state.pods)
         for pod in state.pods:
-            assert pod.asked_resources == state.pod_resources
+            assert pod.desired_resources == state.pod_resources
             assert pod.resize is None or pod.node is not None
     if all(pod.ready for pod in state.pods) and len(state.pods) >= state.replicas:
         waiting = {pod.resize.state for pod in state.pods if pod.resize is not None}

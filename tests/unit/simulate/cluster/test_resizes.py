@@ -88,7 +88,7 @@ def test_without_room_a_resize_waits_until_a_pod_leaves() -> None:
     state = in_place(2, SMALL, nodes=NodeModel(cpu=1000, count=1))
     state.set_template(template(cpu=600), 0.0)
     assert (cpus(state), states(state)) == ([600, 400], [None, "Deferred"])
-    assert [pod.asked_resources for pod in state.pods] == [template(cpu=600)] * 2
+    assert [pod.desired_resources for pod in state.pods] == [template(cpu=600)] * 2
     assert state.updated_replicas == 2
     assert reasons(state) == [(0.0, "ResizeDeferred")]
     assert state.advance(0.0, 15.0, 0.0).requested_cpu == 1000

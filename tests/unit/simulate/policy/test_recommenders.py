@@ -46,7 +46,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
     return told
 
 
-class World:
+class Fixture:
     def __init__(self, workload: Any = None, nodes: NodeModel = NodeModel()) -> None:  # noqa: B008  # frozen
         self.state = Workload(workload or build.workload(replicas=2), nodes)
         scenario = build.scenario()
@@ -65,8 +65,8 @@ class World:
 
 
 def test_pods_are_told_of_before_they_are_measured_and_then_sampled_once_a_minute(heard: Heard) -> None:
-    world = World()
-    world.run(150)
+    fixture = Fixture()
+    fixture.run(150)
     began = build.START.timestamp()
     assert heard.of("add_sample") == [
         ("web-1", "app", began, None, None),
@@ -76,49 +76,49 @@ def test_pods_are_told_of_before_they_are_measured_and_then_sampled_once_a_minut
 
 
 def test_what_was_measured_before_is_no_new_sample(heard: Heard) -> None:
-    world = World()
-    world.run(61)
+    fixture = Fixture()
+    fixture.run(61)
     count = len(heard.calls)
-    world.controller.recommend(VPA, build.START)
+    fixture.controller.recommend(VPA, build.START)
     assert len(heard.calls) == count
 
 
 def test_a_pod_that_is_gone_is_forgotten_and_its_last_measurement_with_it(heard: Heard) -> None:
-    world = World()
-    world.run(120)
-    world.metrics.advance(120.0)
-    world.state.scale(1, 120.0)
-    world.run(61)
+    fixture = Fixture()
+    fixture.run(120)
+    fixture.metrics.advance(120.0)
+    fixture.state.scale(1, 120.0)
+    fixture.run(61)
     assert heard.of("forget") == [("web-2",)]
     assert all(pod == "web-1" for pod, *_ in heard.of("add_sample")[-2:])
 
 
 def test_a_pod_that_waits_for_a_node_is_no_pod_yet(heard: Heard) -> None:
-    world = World(build.workload(replicas=1), NodeModel(cpu=600, memory=10**10, start_up=600.0))
-    world.state.scale(2, 0.0)
-    world.run(300)
+    fixture = Fixture(build.workload(replicas=1), NodeModel(cpu=600, memory=10**10, start_up=600.0))
+    fixture.state.scale(2, 0.0)
+    fixture.run(300)
     assert {pod for pod, *_ in heard.of("add_sample")} == {"web-1"}
-    world.run(600)
+    fixture.run(600)
     assert {pod for pod, *_ in heard.of("add_sample")} == {"web-1", "web-2"}
 
 
 def test_an_oom_is_told_once_with_what_was_requested(heard: Heard) -> None:
     leaky = build.container(limits={"memory": 600 * MIB}, memory_leak=30 * MIB / 15.0)
-    world = World(build.workload(leaky, replicas=1))
-    world.run(600)
+    fixture = Fixture(build.workload(leaky, replicas=1))
+    fixture.run(600)
     ooms = heard.of("record_oom")
-    assert len(ooms) == world.state.pods[0].containers[0].restarts == 2
+    assert len(ooms) == fixture.state.pods[0].containers[0].restarts == 2
     assert {(pod, container, memory) for pod, container, _, memory in ooms} == {("web-1", "app", 512 * MIB)}
     assert [at for *_, at, _ in ooms] == sorted({at for *_, at, _ in ooms})
-    world.state.scale(0, world.now)
-    world.run(60)
+    fixture.state.scale(0, fixture.now)
+    fixture.run(60)
     assert heard.of("forget") == [("web-1",)]
 
 
 def test_the_successor_of_a_stateful_sets_pod_goes_by_its_name(heard: Heard) -> None:
-    world = World(build.workload(replicas=2, kind="StatefulSet"))
-    world.run(120)
-    world.state.evict(world.state.pods[1], 120.0)
-    world.run(180)
+    fixture = Fixture(build.workload(replicas=2, kind="StatefulSet"))
+    fixture.run(120)
+    fixture.state.evict(fixture.state.pods[1], 120.0)
+    fixture.run(180)
     assert heard.of("forget") == []
     assert {pod for pod, *_ in heard.of("add_sample")} == {"web-0", "web-1"}

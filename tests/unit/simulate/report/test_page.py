@@ -177,7 +177,7 @@ def test_scenarios_have_sections_and_contents() -> None:
 def test_what_there_is_none_of_is_left_out() -> None:
     bare = compared(policy(events=(), reactions=()), description="")
     read = Read(to_html([bare]))
-    assert "answer to a rise" not in read.words
+    assert "reaction to a rise" not in read.words
     assert not read.all("form")
     assert "None." in read.words
     assert "class=note>" not in to_html([bare]).replace("<p class=note>", "")
