@@ -73,9 +73,24 @@ def read_cluster(
     debug: bool,
 ) -> T:
     """What `read` makes of the cluster; `namespace` defaults to the kubeconfig context's. Raises as `fetch`."""
+
+    async def connected() -> T:
+        credentials = await Credentials.load(kubeconfig, context)
+        transport = Transport(credentials, user_agent=user_agent)
+        try:
+            return await read(Reader(transport, namespace or _default_namespace(kubeconfig, context)))
+        except Unreachable as error:
+            raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
+        except ApiError as error:
+            fails = error.status >= 500 or error.status in NOT_OUR_FAULT
+            kind = ClusterError if fails else CommandError
+            raise kind(f"{transport.server} responds {error.status}: {error}") from error
+        finally:
+            await transport.close()
+
     try:
         with nullcontext() if debug else _silence():
-            return asyncio.run(_connected(read, user_agent, namespace, kubeconfig, context))
+            return asyncio.run(connected())
     except ConfigError as error:
         raise ClusterError(f"can't reach the cluster: {error}") from error
 
@@ -91,27 +106,6 @@ def _silence() -> Iterator[None]:
     finally:
         logging.disable(logging.NOTSET)
         structlog.configure(**before)
-
-
-async def _connected(
-    read: Callable[[Reader], Awaitable[T]],
-    user_agent: str,
-    namespace: str | None,
-    kubeconfig: str | None,
-    context: str | None,
-) -> T:
-    credentials = await Credentials.load(kubeconfig, context)
-    transport = Transport(credentials, user_agent=user_agent)
-    try:
-        return await read(Reader(transport, namespace or _default_namespace(kubeconfig, context)))
-    except Unreachable as error:
-        raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
-    except ApiError as error:
-        if error.status >= 500 or error.status in NOT_OUR_FAULT:
-            raise ClusterError(f"{transport.server} responds {error.status}: {error}") from error
-        raise CommandError(f"{transport.server} responds {error.status}: {error}") from error
-    finally:
-        await transport.close()
 
 
 def _default_namespace(kubeconfig: str | None, context: str | None) -> str:

@@ -97,7 +97,6 @@ class MetricsServer:
         self._tracks: dict[tuple[int, str], _Track] = {}
         self._seen_changes = -1
         self._coming: deque[Published] = deque()
-        self._cached: dict[tuple[str, str], Mapping[str, PodReading]] = {}
         self.published: Published | None = None
         self.load = 0.0
         """The present load, for custom and external metrics."""
@@ -108,7 +107,6 @@ class MetricsServer:
             self._note(now)
         while self._coming and self._coming[0].at <= now:
             self.published = self._coming.popleft()
-            self._cached.clear()
 
     def _note(self, now: float) -> None:
         if self._seen_changes != self._state.changes:
@@ -144,31 +142,16 @@ class MetricsServer:
     # --- hvpa.recommend.hpa.controller.Metrics -----------------------------------------------------------------------
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
         """Usage of a resource by pod, of one container or of all of them together."""
-        known = self._cached.get((resource, container))
-        if known is None:
-            known = self._cached[resource, container] = self._readings(resource, container)
-        if not known:
-            raise MetricsError("no metrics returned from resource metrics API")
-        return known
-
-    def _readings(self, resource: str, container: str) -> Mapping[str, PodReading]:
-        if self.published is None:
-            return {}
+        published = self.published
         sums: dict[str, float] = {}
-        is_cpu = resource == "cpu"
-        for one in self.published.usage:
+        for one in () if published is None else published.usage:
             if not container or one.container == container:
-                sums[one.pod] = sums.get(one.pod, 0.0) + (one.cpu if is_cpu else one.memory * 1000)
-        at, window = instant(self._start, self.published.measured_at), self._window
-        known: dict[int, PodReading] = {}  # pods that are alike measure alike
-        readings: dict[str, PodReading] = {}
-        for pod, amount in sums.items():
-            value = round(amount)
-            reading = known.get(value)
-            if reading is None:
-                reading = known[value] = PodReading(value, at, window)
-            readings[pod] = reading
-        return readings
+                amount = one.cpu if resource == "cpu" else one.memory * 1000
+                sums[one.pod] = sums.get(one.pod, 0.0) + amount
+        if published is None or not sums:
+            raise MetricsError("no metrics returned from resource metrics API")
+        at = instant(self._start, published.measured_at)
+        return {pod: PodReading(round(amount), at, self._window) for pod, amount in sums.items()}
 
     def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
         """The load that each ready pod serves."""

@@ -26,8 +26,6 @@ from hvpa.simulate.cluster.state import (
 from hvpa.simulate.cluster.usage import Arrangement
 from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
 
-__all__ = ["SimContainer", "SimPod", "Template", "Workload"]
-
 LONG_AGO = -3600.0
 """When the pods that a simulation begins with were created, seconds."""
 
