@@ -43,7 +43,7 @@ def test_a_sum_is_of_the_series_that_have_a_value_at_the_time() -> None:
     assert read(response(A, B, once), total=True) == [(0, 1), (60, 12), (120, 23.5), (180, 7)]
 
 
-def test_gaps_are_told_with_the_line_of_the_value_before() -> None:
+def test_gaps_are_reported_with_the_line_of_the_value_before() -> None:
     series = {"metric": {}, "values": [[0, "1"], [60, "2"], [120, "3"], [600, "4"], [660, "5"]]}
     text = json.dumps(response(series), indent=1)
     line = next(number for number, one in enumerate(text.splitlines(), 1) if "120" in one)
@@ -108,7 +108,7 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
         (response(A, B), "data.result: holds 2 series: choose one with series, or sum: true"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_field(content: object, said: str) -> None:
+def test_what_is_wrong_is_reported_with_its_field(content: object, said: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(content)
     assert str(caught.value).startswith("range.json:1: ")

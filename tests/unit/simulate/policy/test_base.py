@@ -44,7 +44,7 @@ def test_a_reconcile_that_fails_ends_the_simulation(monkeypatch: pytest.MonkeyPa
         one.step(0.0)
 
 
-def test_a_crash_in_the_decision_is_told_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_in_the_decision_is_reported_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*_: object) -> None:
         raise ZeroDivisionError("nothing to divide by")
 
@@ -68,7 +68,7 @@ def test_an_hvpa_that_never_comes_to_rest_ends_the_simulation(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("resize", "in_place"), [("Recreate", False), ("InPlace", True)])
-def test_the_operator_is_told_how_pods_are_resized(
+def test_the_operator_is_reported_how_pods_are_resized(
     monkeypatch: pytest.MonkeyPatch, resize: str, in_place: bool
 ) -> None:
     given: list[bool] = []

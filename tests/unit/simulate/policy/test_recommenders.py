@@ -1,4 +1,4 @@
-"""What the VPA recommender of a simulation is told of the pods."""
+"""What the VPA recommender of a simulation is reported of the pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VPA = Vpa(metadata=VpaMeta(name="web"))
 
 
 @dataclass
-class Heard:
+class Calls:
     """All calls that the recommender's model got, in order."""
 
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -33,17 +33,17 @@ class Heard:
 
 
 @pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
-    told = Heard()
+def heard(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    reported = Calls()
     for name in ("add_sample", "record_oom", "forget"):
         real = getattr(VerticalRecommender, name)
 
         def listen(self: VerticalRecommender, *args: Any, name: str = name, real: Any = real) -> None:
-            told.calls.append((name, *args))
+            reported.calls.append((name, *args))
             real(self, *args)
 
         monkeypatch.setattr(VerticalRecommender, name, listen)
-    return told
+    return reported
 
 
 class Fixture:
@@ -64,7 +64,7 @@ class Fixture:
             self.now += 15.0
 
 
-def test_pods_are_told_of_before_they_are_measured_and_then_sampled_once_a_minute(heard: Heard) -> None:
+def test_pods_are_reported_of_before_they_are_measured_and_then_sampled_once_a_minute(heard: Calls) -> None:
     fixture = Fixture()
     fixture.run(150)
     began = build.START.timestamp()
@@ -75,7 +75,7 @@ def test_pods_are_told_of_before_they_are_measured_and_then_sampled_once_a_minut
     ]
 
 
-def test_what_was_measured_before_is_no_new_sample(heard: Heard) -> None:
+def test_what_was_measured_before_is_no_new_sample(heard: Calls) -> None:
     fixture = Fixture()
     fixture.run(61)
     count = len(heard.calls)
@@ -83,7 +83,7 @@ def test_what_was_measured_before_is_no_new_sample(heard: Heard) -> None:
     assert len(heard.calls) == count
 
 
-def test_a_pod_that_is_gone_is_forgotten_and_its_last_measurement_with_it(heard: Heard) -> None:
+def test_a_pod_that_is_gone_is_forgotten_and_its_last_measurement_with_it(heard: Calls) -> None:
     fixture = Fixture()
     fixture.run(120)
     fixture.metrics.advance(120.0)
@@ -93,7 +93,7 @@ def test_a_pod_that_is_gone_is_forgotten_and_its_last_measurement_with_it(heard:
     assert all(pod == "web-1" for pod, *_ in heard.of("add_sample")[-2:])
 
 
-def test_a_pod_that_waits_for_a_node_is_no_pod_yet(heard: Heard) -> None:
+def test_a_pod_that_waits_for_a_node_is_no_pod_yet(heard: Calls) -> None:
     fixture = Fixture(build.workload(replicas=1), NodeModel(cpu=600, memory=10**10, start_up=600.0))
     fixture.state.scale(2, 0.0)
     fixture.run(300)
@@ -102,7 +102,7 @@ def test_a_pod_that_waits_for_a_node_is_no_pod_yet(heard: Heard) -> None:
     assert {pod for pod, *_ in heard.of("add_sample")} == {"web-1", "web-2"}
 
 
-def test_an_oom_is_told_once_with_what_was_requested(heard: Heard) -> None:
+def test_an_oom_is_reported_once_with_what_was_requested(heard: Calls) -> None:
     leaky = build.container(limits={"memory": 600 * MIB}, memory_leak=30 * MIB / 15.0)
     fixture = Fixture(build.workload(leaky, replicas=1))
     fixture.run(600)
@@ -115,7 +115,7 @@ def test_an_oom_is_told_once_with_what_was_requested(heard: Heard) -> None:
     assert heard.of("forget") == [("web-1",)]
 
 
-def test_the_successor_of_a_stateful_sets_pod_goes_by_its_name(heard: Heard) -> None:
+def test_the_successor_of_a_stateful_sets_pod_goes_by_its_name(heard: Calls) -> None:
     fixture = Fixture(build.workload(replicas=2, kind="StatefulSet"))
     fixture.run(120)
     fixture.state.evict(fixture.state.pods[1], 120.0)

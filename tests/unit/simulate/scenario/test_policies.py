@@ -87,7 +87,7 @@ def test_a_fixed_size_replaces_what_it_names(tmp_path: Path) -> None:
     assert unlimited.resources == {"app": ContainerResources({"memory": 1}, {})}
 
 
-def test_what_a_recommender_asks_of_the_workload_in_vain_is_told(tmp_path: Path) -> None:
+def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: Path) -> None:
     text = """
 - name: H
   hpa:
