@@ -1,13 +1,13 @@
-"""What a command that can't do what was asked ends with: one line and an exit code (DESIGN 9)."""
+"""What a command that fails ends with: one line and an exit code (DESIGN 9)."""
 
 from __future__ import annotations
 
 from hvpa.api.values.text import printable
 
 DONE = 0
-"""What was asked for is done."""
+"""The command has done what it is for."""
 WRONG = 1
-"""What was asked about is wrong: an invalid manifest, an Hvpa that does not exist."""
+"""What the command looked at is wrong: an invalid manifest, an Hvpa that does not exist."""
 USAGE = 2
 """The command line is wrong (argparse's own code)."""
 NOT_REACHED = 3
@@ -21,7 +21,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """The command line asks for something that makes no sense."""
+    """The command line makes no sense."""
 
     code = USAGE
 

@@ -1,6 +1,6 @@
 """The command line: finds the command, runs it, and turns whatever goes wrong into one line and an exit code.
 
-Each command is a module with NAME, HELP, add_arguments and main; only the one that is asked for is imported,
+Each command is a module with NAME, HELP, add_arguments and main; only the one that runs is imported,
 since the operator's own modules take long.
 """
 
@@ -48,7 +48,7 @@ class Command(Protocol):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells a wrong command line in one line."""
+    """Reports a wrong command line in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
@@ -56,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """Prints the version, which is looked up only when it is asked for."""
+    """Prints the version, which is looked up only for this flag."""
 
     def __call__(self, parser: argparse.ArgumentParser, *args: Any, **options: Any) -> NoReturn:
         """Exit with 0."""
@@ -78,26 +78,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(_parser(prog, arguments), arguments)
         _flush()
         return code
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        return _told(prog, error, debug="--debug" in arguments)
+        return _report(prog, error, debug="--debug" in arguments)
 
 
 def _run(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
     try:
         args = parser.parse_args(arguments)
-    except SystemExit as end:  # argparse has told why
+    except SystemExit as end:  # argparse has printed why
         return end.code if isinstance(end.code, int) else USAGE
     code: int = args.run_command(args)
     return code
 
 
 def _flush() -> None:
-    """Bring out what was printed; a disk that is full is told as any other mistake."""
+    """Bring out what was printed; a disk that is full is reported as any other mistake."""
     if sys.stdout is None:  # closed by the caller
         return
     try:
@@ -108,8 +108,8 @@ def _flush() -> None:
         raise CommandError(f"standard output can't be written: {error.strerror}") from None
 
 
-def _told(prog: str, error: Exception, *, debug: bool) -> int:
-    """Tell an error in one line; the code to exit with."""
+def _report(prog: str, error: Exception, *, debug: bool) -> int:
+    """Print an error in one line; the code to exit with."""
     if debug:
         traceback.print_exception(error)
     if isinstance(error, CommandError):

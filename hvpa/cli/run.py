@@ -27,7 +27,7 @@ REAL = Parts()
 
 
 def main(args: argparse.Namespace, parts: Parts = REAL) -> int:
-    """Run the operator: 0 when it was told to stop, 1 when the lease was lost or Hvpas are unknown, 2 for flags that
+    """Run the operator: 0 after a signal to stop, 1 when the lease was lost or Hvpas are unknown, 2 for flags that
     can't be used, 3 when the cluster can't be reached."""
     settings = run_settings(args)
     configure_logs(settings.log_format, settings.log_level)
@@ -60,7 +60,7 @@ def _event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what the event loop complains of. uvloop calls it a fault in the program when the server resets a connection
     that just comes about (MagicStack/uvloop#506), and, with a bare ConnectionResetError, when that happens in the
-    handshake of a connection whose attempt was given up in the same moment. The request that needed the connection
+    handshake of a connection whose attempt was given up at the same time. The request that needed the connection
     fails in any case."""
     error, message = context.get("exception"), context.get("message", "")
     closed = isinstance(error, RuntimeError) and "the handler is closed" in str(error)

@@ -6,8 +6,15 @@ import argparse
 import re
 import socket
 import uuid
+from collections.abc import Callable
 
-from hvpa.cli.arguments import Add, add_cluster, add_hpa_tolerance, add_recommender_interval
+from hvpa.cli.arguments import (
+    Add,
+    add_cluster,
+    add_hpa_tolerance,
+    add_recommender_interval,
+    count_from,
+)
 from hvpa.core.model import Settings
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.credentials import own_namespace
@@ -16,12 +23,37 @@ from hvpa.kube.leases.election import Candidate, LeaseTimes
 from hvpa.kube.server.endpoints import AddressError, parse_address
 from hvpa.operator.settings import RunSettings
 
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_LEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-"""Also the value of a label, where the work is divided."""
 MOST_SHARDS = 256
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("json", "console")
+
+
+def _matching(pattern: str, what: str) -> Callable[[str], str]:
+    """A type for texts of this form."""
+
+    def checked(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return text
+
+    return checked
+
+
+_namespace = _matching(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "a namespace")
+_lease_name = _matching(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", "a Lease's name of at most 63 characters")
+"""Also the value of a label, where the work is divided."""
+_number = _matching(r"[0-9]{1,9}(\.[0-9]{1,9})?", "a number of at least 0")
+_positive = count_from(1)
+
+
+def _rate(text: str) -> float:
+    return float(_number(text))
+
+
+def _shards(text: str) -> int:
+    if _positive(text) > MOST_SHARDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is above {MOST_SHARDS}")
+    return int(text)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,36 +176,6 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
         log_format=args.log_format,
         log_level=args.log_level,
     )
-
-
-def _namespace(text: str) -> str:
-    if not _NAMESPACE.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a namespace")
-    return text
-
-
-def _lease_name(text: str) -> str:
-    if not _LEASE_NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a Lease's name of at most 63 characters")
-    return text
-
-
-def _shards(text: str) -> int:
-    if _positive(text) > MOST_SHARDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is above {MOST_SHARDS}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _rate(text: str) -> float:
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
-    return float(text)
 
 
 def _address(text: str) -> str:

@@ -112,7 +112,7 @@ def _check_baseline(name: str | None, names: Sequence[str]) -> None:
 
 
 def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
-    """Write page and picture; what draws them is imported only where it is asked for."""
+    """Write page and picture; what draws them is imported only where it is needed."""
     if args.html is not None:
         from hvpa.simulate.report.page import to_html
 
@@ -125,7 +125,7 @@ def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
 
 @contextmanager
 def _progress(wanted: str) -> Iterator[Progress]:
-    """What tells of progress: a bar that goes away, or nothing."""
+    """What shows the progress: a bar that goes away, or nothing."""
     if wanted == "never" or (wanted == "auto" and not sys.stderr.isatty()):
         yield lambda done, total: None
         return
@@ -142,7 +142,7 @@ def _progress(wanted: str) -> Iterator[Progress]:
     )
     with bar:
 
-        def tell(done: float, total: float) -> None:
+        def show(done: float, total: float) -> None:
             bar.update(max(0.0, done / total - bar.n))
 
-        yield tell
+        yield show

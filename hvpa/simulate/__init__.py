@@ -9,6 +9,6 @@ A scenario's file becomes plain values, the engine runs each policy on them step
   `autoscalers` (HPA and VPA by themselves), `recommenders` (when and at what HPA and VPA look).
 - `cluster/`: what is scaled. `pods` (the workload moved through time), `state` (a pod and its containers), `usage`,
   `rollout`, `resizes`, `nodes`, `metrics_server`.
-- `measure` (each step, and the totals), `reactions` (how fast a rise of the load was answered).
+- `measure` (each step, and the totals), `reactions` (how fast a policy reacted to a rise of the load).
 - `report/`: `compare` (costs, what beats what), then table, JSON, page and picture.
 """

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import structlog
 
-from hvpa.simulate.cluster import pods as physics
+from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import ContainerModel, Policy, PolicyResult, Scenario, WorkloadModel
 from hvpa.simulate.policy.autoscalers import ActingScaler
-from hvpa.simulate.policy.base import Scaler, Surroundings
+from hvpa.simulate.policy.base import Context, Scaler
 from hvpa.simulate.policy.hvpa import HvpaScaler
 
 PROGRESS_CALLS = 400
@@ -31,32 +31,29 @@ def simulate(
     """
     steps = math.ceil(scenario.duration / scenario.step)
     load = array("d", (scenario.load.at(i * scenario.step) for i in range(steps)))
-    state = physics.Workload(_begun(scenario.workload, policy), scenario.nodes)
+    state = Workload(_begun(scenario.workload, policy), scenario.nodes)
     recorder = Recorder(scenario, state, load)
-    around = Surroundings(scenario, state, recorder)
-    policy_at_work = scaler(policy, around)
-    metrics, step, every = around.metrics, scenario.step, max(1, steps // PROGRESS_CALLS)
-    for i, present in enumerate(load):
+    context = Context(scenario, state, recorder)
+    policy_at_work = scaler(policy, context)
+    metrics, step, every = context.metrics, scenario.step, max(1, steps // PROGRESS_CALLS)
+    for i, value in enumerate(load):
         now = i * step
         recorder.now = now
-        metrics.load = present
+        metrics.load = value
         metrics.advance(now)
         policy_at_work.step(now)
         length = min(step, scenario.duration - now)
-        recorder.step(state.advance(now, length, present), length, policy_at_work.cpu_target())
-        if state.events:
-            for event in state.events:
-                recorder.take(event)
-            state.events.clear()
+        recorder.step(state.advance(now, length, value), length, policy_at_work.hpa)
+        recorder.take(state.events)
         if i % every == 0:
             progress(now)
     progress(scenario.duration)
     return recorder.result(policy)
 
 
-def scaler(policy: Policy, around: Surroundings) -> Scaler:
+def scaler(policy: Policy, context: Context) -> Scaler:
     """The policy at work. Raises SimulationError where its Hvpa's spec is wrong."""
-    return HvpaScaler(policy, around) if policy.hvpa is not None else ActingScaler(policy, around)
+    return HvpaScaler(policy, context) if policy.hvpa is not None else ActingScaler(policy, context)
 
 
 def quiet() -> None:

@@ -8,9 +8,10 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
+from hvpa.api.objects.read_models import Hpa
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import Axis, Direction
-from hvpa.simulate.cluster import pods as physics
+from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import (
     Policy,
     PolicyResult,
@@ -21,15 +22,13 @@ from hvpa.simulate.model import (
     Tick,
     Totals,
 )
-from hvpa.simulate.reactions import Answers, find_rises
+from hvpa.simulate.reactions import Reactions, cpu_target, find_rises
 
 MOST_EVENTS: Final = 5_000
 """Events that are kept of one policy; further ones are counted."""
 HOUR: Final = 3600.0
 MILLI: Final = 1000.0
 GIB: Final = 1024.0**3
-TOGETHER: Final = 1024
-"""Steps that are kept as they came before they are moved into columns together, which is quicker."""
 NEGLIGIBLE: Final = 1e-6
 """Unmet demand in millicores that is taken for rounding."""
 _RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
@@ -38,12 +37,11 @@ _RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
 class Recorder:
     """Takes in each step and each change; `result` adds them up."""
 
-    def __init__(self, scenario: Scenario, state: physics.Workload, load: array[float]) -> None:
+    def __init__(self, scenario: Scenario, state: Workload, load: array[float]) -> None:
         self._scenario = scenario
         self._state = state
         self._load = load
         self._first = math.ceil(scenario.warm_up / scenario.step)
-        self._ticks: list[Tick] = []
         self._columns = tuple(array("d") for _ in range(7))
         self._replicas, self._ready = array("q"), array("q")
         self._resized: list[tuple[int, list[float]]] = []
@@ -55,60 +53,52 @@ class Recorder:
         self._warm_node_seconds = 0.0
         self._last = scenario.step
         self.now = 0.0
-        self.answers = Answers(find_rises(load, scenario.step), scenario.controllers.hpa.tolerance)
+        self.reactions = Reactions(find_rises(load, scenario.step), scenario.controllers.hpa.tolerance)
 
-    def tell(self, kind: str, reason: str, message: str) -> None:
+    def record(self, kind: str, reason: str, message: str) -> None:
         """Note something that happened now."""
-        self.take(SimulationEvent(self.now, kind, reason, message))
+        self.take([SimulationEvent(self.now, kind, reason, message)])
 
-    def take(self, event: SimulationEvent) -> None:
-        """Note something that happened."""
-        if len(self._events) < MOST_EVENTS:
-            self._events.append(event)
-        else:
-            self._dropped += 1
+    def take(self, events: list[SimulationEvent]) -> None:
+        """Note what happened, and empty the list."""
+        room = MOST_EVENTS - len(self._events)
+        self._events += events[:room]
+        self._dropped += max(0, len(events) - room)
+        events.clear()
 
     def scaled(self, axis: Axis, *directions: Direction) -> None:
         """Note a change of the replicas, or of the requests."""
         if self.now >= self._scenario.warm_up:
             self._changes[axis] += 1
         if "up" in directions:
-            self.answers.grew(self.now)
+            self.reactions.grew(self.now)
 
-    def step(self, tick: Tick, length: float, target: float | None) -> None:
+    def step(self, tick: Tick, length: float, hpa: Hpa | None) -> None:
         """Take in a step that began `now` and was so many seconds long (only the last one may be shorter than the
-        others); `target` is the CPU per pod that an HPA keeps to."""
+        others); `hpa` is the HPA that scales the workload."""
         state = self._state
         self._last = length
-        self._ticks.append(tick)
+        starved = tick.unmet if tick.unmet > NEGLIGIBLE else 0.0
+        values = (tick.demand, tick.capacity, starved, tick.used_cpu, tick.used_memory)
+        for column, value in zip(
+            self._columns, (*values, tick.requested_cpu, tick.requested_memory), strict=True
+        ):
+            column.append(value)
         self._replicas.append(state.replicas)
+        self._ready.append(tick.ready)
         if state.changes != self._seen_changes:
             self._see_pods()
-        answers = self.answers
-        answers.step(self.now, length, tick.unmet > NEGLIGIBLE)
-        if answers.open and tick.ready:
-            answers.used(self.now, tick.used_cpu / tick.ready, target)
+        reactions = self.reactions
+        reactions.step(self.now, length, tick.unmet > NEGLIGIBLE)
+        if reactions.open and tick.ready:
+            reactions.used(self.now, tick.used_cpu / tick.ready, cpu_target(hpa, state))
             if tick.ready >= state.replicas and state.updated_replicas >= state.replicas:
-                answers.settled(self.now + length)
+                reactions.settled(self.now + length)
         if self.now >= self._scenario.warm_up:
             self._ooms += tick.ooms
             self._restarts += tick.restarts
         else:
             self._warm_node_seconds = state.node_seconds
-        if len(self._ticks) == TOGETHER:
-            self._store()
-
-    def _store(self) -> None:
-        """Move what was taken in into its columns."""
-        demand, unmet, capacity, cpu, memory, cpu_requested, memory_requested, _, ready, *_ = zip(
-            *self._ticks, strict=True
-        )
-        starving = [one if one > NEGLIGIBLE else 0.0 for one in unmet]
-        values = (demand, capacity, starving, cpu, memory, cpu_requested, memory_requested)
-        for column, new in zip(self._columns, values, strict=True):
-            column.extend(new)
-        self._ready.extend(ready)
-        self._ticks.clear()
 
     def _see_pods(self) -> None:
         """The mean requests per pod, which change only with the pods."""
@@ -139,9 +129,7 @@ class Recorder:
 
     def result(self, policy: Policy) -> PolicyResult:
         """All that was recorded. Call it once, at the end."""
-        self.answers.finish()
-        if self._ticks:
-            self._store()
+        self.reactions.finish()
         demand, capacity, unmet, cpu, memory, cpu_requested, memory_requested = self._columns
         series = Series(
             step=self._scenario.step,
@@ -157,7 +145,7 @@ class Recorder:
             ready=self._ready,
             requests=self._requests(),
         )
-        reactions = tuple(one for one in self.answers.found if one.start >= self._scenario.warm_up)
+        reactions = tuple(one for one in self.reactions.found if one.start >= self._scenario.warm_up)
         return PolicyResult(
             name=policy.name,
             kind=policy.kind,

@@ -91,7 +91,7 @@ class NodeModel:
 @dataclass(frozen=True, slots=True)
 class MetricsModel:
     """metrics-server: every `resolution` seconds, `offset` after the start, it publishes the mean CPU usage since it
-    last asked and the present memory, as they were `delay` seconds ago."""
+    last looked and the memory, as they were `delay` seconds ago."""
 
     resolution: float = 15.0
     delay: float = 0.0
@@ -127,7 +127,7 @@ class Policy:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A load, a workload, where it runs, and the policies to compare. Times in seconds; what happens before `warm_up`
-    is simulated and does not count in the totals. `notes` tells what the reader should know (gaps in the load)."""
+    is simulated and does not count in the totals. `notes` is what the reader should know (gaps in the load)."""
 
     name: str
     description: str
@@ -146,7 +146,7 @@ class Scenario:
 
 class Tick(NamedTuple):
     """What the pods did in one step. CPU in millicores, mean over the step; memory in bytes at its end; counts of pods
-    at its end. `demand` is what the load asked for, the replicas' base included, `unmet` the part of it that no pod
+    at its end. `demand` is what the load needs, the replicas' base included, `unmet` the part of it that no pod
     served; `capacity` is what the ready pods could have served at most."""
 
     demand: float
@@ -175,7 +175,7 @@ class SimulationEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """A rise of the load and how the policy answered it. `start` and `end` are the rise's in seconds.
+    """A rise of the load and how the policy reacted to it. `start` and `end` are the rise's in seconds.
 
     Each phase is a length in seconds, None where it was not reached before the next rise or no HPA took part: until
     usage left the tolerance, until a metric showed it, until the HPA looked, until the change was made (stabilization,

@@ -1,8 +1,8 @@
 """Simulates scenarios under their policies, several at once in processes of their own.
 
-A worker is told the scenario's path and the policy's place in it and loads the rest itself; what it hands back is the
-policy's result. A pipe to each worker that nobody writes into ends it: its other end is closed when the work is over,
-interrupted or failed, and by the system when this process is killed.
+A worker gets the scenario's path and the policy's place in it and loads the rest itself; what it hands back is the
+policy's result. A pipe to each worker that is never written into ends it: its other end is closed when the work is
+over, interrupted or failed, and by the system when this process is killed.
 """
 
 from __future__ import annotations
@@ -29,45 +29,40 @@ from hvpa.simulate.report.conclusion import caveats
 from hvpa.simulate.scenario.read import load_scenario
 
 Progress = Callable[[float, float], None]
-"""Told the simulated seconds that are done, of how many, over all scenarios and policies."""
+"""Called with the simulated seconds that are done, and how many there are, over all scenarios and policies."""
 LOOK_EVERY: Final = 0.2
 """Seconds between looks at the workers' progress."""
 
 
 class Task(NamedTuple):
-    """One policy of one scenario, by its place in the file."""
+    """One policy of one scenario, by their places in the run and in the scenario's file."""
 
+    scenario: int
     path: Path
     seed: int
     policy: int
 
 
 class Run(NamedTuple):
-    """What is to be done: the scenarios, and the tasks that belong to each."""
+    """What is to be done."""
 
     scenarios: tuple[Scenario, ...]
-    tasks: tuple[tuple[Task, ...], ...]
+    tasks: tuple[Task, ...]
     seed: int
 
-    @property
-    def all_tasks(self) -> tuple[Task, ...]:
-        """The tasks of all scenarios, in order."""
-        return tuple(task for tasks in self.tasks for task in tasks)
+    def policy(self, task: Task) -> Policy:
+        """The policy that the task simulates."""
+        return self.scenarios[task.scenario].policies[task.policy]
 
     @property
     def names(self) -> list[str]:
         """The names of the policies that are simulated, each once, in order."""
-        pairs = zip(self.scenarios, self.tasks, strict=True)
-        return list(dict.fromkeys(one.policies[task.policy].name for one, tasks in pairs for task in tasks))
+        return list(dict.fromkeys(self.policy(task).name for task in self.tasks))
 
     @property
     def lengths(self) -> list[float]:
         """Simulated seconds of each task."""
-        return [
-            scenario.duration
-            for scenario, tasks in zip(self.scenarios, self.tasks, strict=True)
-            for _ in tasks
-        ]
+        return [self.scenarios[task.scenario].duration for task in self.tasks]
 
 
 def plan(paths: Sequence[Path], seed: int, only: Sequence[str] = ()) -> Run:
@@ -78,25 +73,27 @@ def plan(paths: Sequence[Path], seed: int, only: Sequence[str] = ()) -> Run:
     for name in only:
         if name not in known:
             raise SimulationError(f"there is no policy {name!r}; there are: {', '.join(sorted(known))}")
-    tasks = []
-    for path, scenario in zip(paths, scenarios, strict=True):
+    tasks: list[Task] = []
+    for number, (path, scenario) in enumerate(zip(paths, scenarios, strict=True)):
         wanted = [at for at, policy in enumerate(scenario.policies) if not only or policy.name in only]
         if not wanted:
             raise SimulationError(f"{path}: none of the policies asked for is in it")
-        tasks.append(tuple(Task(path, seed, at) for at in wanted))
+        tasks += (Task(number, path, seed, at) for at in wanted)
     return Run(scenarios, tuple(tasks), seed)
 
 
 def simulate_all(run: Run, jobs: int, progress: Progress) -> list[SimulationResult]:
     """Simulate all that was planned, `jobs` policies at once; the results in the order of the plan. Raises
     SimulationError. With one job or one task, nothing else is started."""
-    tasks = run.all_tasks
-    jobs = min(jobs, len(tasks))
+    jobs = min(jobs, len(run.tasks))
     done = _here(run, progress) if jobs <= 1 else _in_workers(run, jobs, progress)
-    left = iter(done)
     return [
-        _result(scenario, run.seed, tuple(next(left) for _ in tasks))
-        for scenario, tasks in zip(run.scenarios, run.tasks, strict=True)
+        _result(
+            scenario,
+            run.seed,
+            tuple(one for task, one in zip(run.tasks, done, strict=True) if task.scenario == number),
+        )
+        for number, scenario in enumerate(run.scenarios)
     ]
 
 
@@ -121,29 +118,25 @@ def _one(path: Path, scenario: Scenario, policy: Policy, progress: Callable[[flo
     except SimulationError as error:
         raise SimulationError(f"{path}: {error}") from error
     except Exception as error:
-        told = f"internal error: {type(error).__name__}: {error} (--debug shows where)"
-        raise SimulationError(f"{path}: policy {policy.name}: {told}") from error
+        text = f"internal error: {type(error).__name__}: {error} (--debug shows where)"
+        raise SimulationError(f"{path}: policy {policy.name}: {text}") from error
 
 
 def _here(run: Run, progress: Progress) -> list[PolicyResult]:
-    total, before, results = sum(run.lengths), 0.0, []
-    for scenario, tasks in zip(run.scenarios, run.tasks, strict=True):
-        for task in tasks:
-            told = _offset(progress, before, total)
-            results.append(_one(task.path, scenario, scenario.policies[task.policy], told))
-            before += scenario.duration
-            progress(before, total)
+    results: list[PolicyResult] = []
+    for task in run.tasks:
+
+        def report(seconds: float, before: float = sum(run.lengths[: len(results)])) -> None:
+            progress(before + seconds, sum(run.lengths))
+
+        results.append(_one(task.path, run.scenarios[task.scenario], run.policy(task), report))
     return results
-
-
-def _offset(progress: Progress, before: float, total: float) -> Callable[[float], None]:
-    return lambda seconds: progress(before + seconds, total)
 
 
 # --- several at once ------------------------------------------------------------------------------------------
 def _in_workers(run: Run, jobs: int, progress: Progress) -> list[PolicyResult]:
     context = multiprocessing.get_context("spawn")
-    tasks, lengths = run.all_tasks, run.lengths
+    tasks, lengths = run.tasks, run.lengths
     seconds: Any = RawArray("d", len(tasks))
     watched, kept = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(jobs, context, _begin, (seconds, watched))
@@ -161,14 +154,14 @@ def _in_workers(run: Run, jobs: int, progress: Progress) -> list[PolicyResult]:
         watched.close()
 
 
-def _watch(futures: Sequence[Future[PolicyResult]], tell: Callable[[], None]) -> None:
+def _watch(futures: Sequence[Future[PolicyResult]], report: Callable[[], None]) -> None:
     """Wait until all are done, or one has failed."""
     waiting = set(futures)
     while waiting:
         done, waiting = wait(waiting, LOOK_EVERY, FIRST_COMPLETED)
         for future in done:
             future.result()
-        tell()
+        report()
 
 
 _seconds: Any = None

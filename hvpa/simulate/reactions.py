@@ -1,4 +1,4 @@
-"""Rises of the load, and how long a policy took to answer each, phase by phase."""
+"""Rises of the load, and how long a policy took to react to each, phase by phase."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Hpa
 from hvpa.api.values.quantity import parse_cpu
-from hvpa.simulate.cluster import pods as physics
+from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import Reaction
 
 RISE: Final = 1.25
@@ -34,7 +34,7 @@ class Rise(NamedTuple):
 
 
 def find_rises(load: array[float], step: float) -> list[Rise]:
-    """All rises of a load, one value per step. What is smaller than `RISE`, `SHARE` and `NOISE` ask for is none."""
+    """All rises of a load, one value per step. What is smaller than `RISE`, `SHARE` and `NOISE` require is none."""
     found: list[Rise] = []
     noise, least = _noise(load), SHARE * max(load, default=0.0)
     factor = max(RISE, noise)
@@ -74,11 +74,11 @@ def _noise(load: array[float]) -> float:
     return math.exp(min(NOISE * deviation, math.log(MOST_NOISE)))
 
 
-def cpu_target(hpa: Hpa, state: physics.Workload) -> float | None:
-    """The CPU in millicores per pod above which the HPA sees its first CPU metric beyond the target; None without a
-    CPU metric, or without a request where it needs one."""
+def cpu_target(hpa: Hpa | None, state: Workload) -> float | None:
+    """The CPU in millicores per pod above which the HPA sees its first CPU metric beyond the target; None without an
+    HPA or a CPU metric, or without a request where that needs one."""
     given = state.pod_resources
-    for metric in hpa.spec.metrics:
+    for metric in () if hpa is None else hpa.spec.metrics:
         source = metric.resource or metric.container_resource
         if source is None or source.name != "cpu":
             continue
@@ -91,8 +91,8 @@ def cpu_target(hpa: Hpa, state: physics.Workload) -> float | None:
     return None
 
 
-class _Answer:
-    """What is known so far of the answer to one rise: the times at which its phases ended."""
+class _Progress:
+    """What is known so far of the reaction to one rise: the times at which its phases ended."""
 
     __slots__ = ("beyond", "cover", "grown", "looked", "ready", "short", "shown", "unmet")
 
@@ -104,7 +104,7 @@ class _Answer:
         self.ready: float | None = None
         self.unmet = 0.0
         self.cover = self.short = 0.0
-        """The longest time without a break in which demand went unmet, and how long the present one is."""
+        """The longest time without a break in which demand went unmet, and how long the current one is."""
 
     def starve(self, seconds: float) -> None:
         """Demand goes unmet for so many seconds more."""
@@ -113,68 +113,73 @@ class _Answer:
         self.cover = max(self.cover, self.short)
 
 
-class Answers:
+class Reactions:
     """Follows the rises of a load while a policy is simulated."""
 
     def __init__(self, rises: list[Rise], tolerance: float) -> None:
         self._rises = rises
         self._factor = 1 + tolerance
         self._next = 0
-        self._answer: _Answer | None = None
+        self._current: _Progress | None = None
         self._next_start = rises[0].start if rises else float("inf")
         self.found: list[Reaction] = []
 
     @property
     def open(self) -> bool:
-        """Whether there is a rise to answer, and the answer is not complete."""
-        return self._answer is not None and self._answer.ready is None
+        """Whether there is a rise, and the reaction to it is not complete."""
+        return self._current is not None and self._current.ready is None
 
     def step(self, now: float, step: float, unmet: bool) -> None:
-        """The present step of the simulation, and whether demand goes unmet in it."""
+        """A step of the simulation, and whether demand goes unmet in it."""
         if now >= self._next_start:
             self.finish()
-            self._answer = _Answer()
+            self._current = _Progress()
             self._next += 1
             self._next_start = (
                 self._rises[self._next].start if self._next < len(self._rises) else float("inf")
             )
-        if self._answer is not None:
+        if self._current is not None:
             if unmet:
-                self._answer.starve(step)
+                self._current.starve(step)
             else:
-                self._answer.short = 0.0
+                self._current.short = 0.0
 
     def used(self, now: float, per_pod: float, target: float | None) -> None:
-        """The CPU usage per ready pod in the step that begins now, and what the HPA is told to keep it at."""
-        answer = self._answer
-        if answer is not None and answer.beyond is None and target and per_pod > target * self._factor:
-            answer.beyond = now
+        """The CPU usage per ready pod in the step that begins now, and what the HPA keeps it at."""
+        current = self._current
+        if current is not None and current.beyond is None and target and per_pod > target * self._factor:
+            current.beyond = now
 
-    def hpa_looked(self, now: float, published: float | None, *, wants_out: bool) -> None:
-        """A sync of the HPA: whether it asks for more replicas than there are, by metrics published at that time."""
-        answer = self._answer
-        if answer is not None and answer.looked is None and answer.grown is None and wants_out:
-            answer.looked, answer.shown = now, published
+    def hpa_synced(self, now: float, published: float | None, *, wants_out: bool) -> None:
+        """A sync of the HPA: whether it wants more replicas than there are, by metrics published at that time."""
+        current = self._current
+        if current is not None and current.looked is None and current.grown is None and wants_out:
+            current.looked, current.shown = now, published
 
     def grew(self, now: float) -> None:
         """Replicas or requests were raised."""
-        if self._answer is not None and self._answer.grown is None:
-            self._answer.grown = now
+        if self._current is not None and self._current.grown is None:
+            self._current.grown = now
 
     def settled(self, now: float) -> None:
-        """All pods that are asked for are ready."""
-        answer = self._answer
-        if answer is not None and answer.grown is not None and answer.ready is None and now > answer.grown:
-            answer.ready = now
+        """All desired pods are ready."""
+        current = self._current
+        if (
+            current is not None
+            and current.grown is not None
+            and current.ready is None
+            and now > current.grown
+        ):
+            current.ready = now
 
     def finish(self) -> None:
-        """The next rise begins, or the scenario ends: the present one's answer is complete."""
-        answer, self._answer = self._answer, None
-        if answer is None:
+        """The next rise begins, or the scenario ends: the reaction to the current one is complete."""
+        current, self._current = self._current, None
+        if current is None:
             return
         rise = self._rises[self._next - 1]
-        shown = answer.shown
-        beyond = answer.beyond
+        shown = current.shown
+        beyond = current.beyond
         if beyond is not None and shown is not None:
             beyond = min(beyond, shown)
         self.found.append(
@@ -183,13 +188,13 @@ class Answers:
                 end=rise.end,
                 tolerance=_between(rise.start, beyond if shown is not None else None),
                 metric_age=_between(beyond, shown),
-                hpa_period=_between(shown, answer.looked),
-                gates=_between(answer.looked, answer.grown),
-                start_up=_between(answer.grown, answer.ready),
-                unmet_seconds=answer.unmet,
-                total=_between(rise.start, answer.grown),
-                cover_seconds=answer.cover,
-                covered=answer.short == 0 or answer.short < answer.cover,
+                hpa_period=_between(shown, current.looked),
+                gates=_between(current.looked, current.grown),
+                start_up=_between(current.grown, current.ready),
+                unmet_seconds=current.unmet,
+                total=_between(rise.start, current.grown),
+                cover_seconds=current.cover,
+                covered=current.short == 0 or current.short < current.cover,
             )
         )
 

@@ -74,14 +74,14 @@ def _field_error(error: Exception, root: str) -> FieldError:
     path = ".".join(part for part in (root, (match["path"] or "").replace("[...]", "[*]")) if part)
     if "timezone" in match["message"]:
         return FieldError(path, "must be a timestamp with a time zone (such as 2026-11-21T10:15:00Z)")
-    message = _BOUNDS.sub(_told_bound, match["message"])
+    message = _BOUNDS.sub(_bound_text, match["message"])
     message = _TYPES.sub(
         lambda types: f"must be {_word(types['wanted'])}, is {_word(types['found'])}", message
     )
     return FieldError(path or "object", message[:1].lower() + message[1:])
 
 
-def _told_bound(match: re.Match[str]) -> str:
+def _bound_text(match: re.Match[str]) -> str:
     if (match["side"], match["bound"]) == (">=", "0"):
         return "must not be negative"
     return f"must not be {'below' if match['side'] == '>=' else 'above'} {match['bound']}"

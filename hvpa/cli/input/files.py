@@ -46,7 +46,7 @@ class FileError(CommandError):
 
 
 class Text:
-    """A file's text, and where in it things stand. That is found out when it is asked for: most files are in order."""
+    """A file's text, and where in it things stand. That is found out on demand: most files are in order."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file

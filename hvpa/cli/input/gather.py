@@ -257,5 +257,5 @@ def _list(value: Plain) -> list[Plain]:
 
 def _refuse(document: Document, problems: Sequence[FieldError]) -> None:
     if problems:
-        told = "; ".join(str(one) for one in problems)
-        raise CommandError(f"{document.at(problems[0].path)}: {told}")
+        text = "; ".join(str(one) for one in problems)
+        raise CommandError(f"{document.at(problems[0].path)}: {text}")

@@ -30,7 +30,7 @@ from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFUL
 from hvpa.reconcile.ports import Key
 
 NOT_OUR_FAULT = frozenset({401, 408, 429})
-"""HTTP codes below 500 that say nothing about what was asked for."""
+"""HTTP codes below 500 that say nothing about the request."""
 
 
 T = TypeVar("T")
@@ -73,16 +73,31 @@ def read_cluster(
     debug: bool,
 ) -> T:
     """What `read` makes of the cluster; `namespace` defaults to the kubeconfig context's. Raises as `fetch`."""
+
+    async def connected() -> T:
+        credentials = await Credentials.load(kubeconfig, context)
+        transport = Transport(credentials, user_agent=user_agent)
+        try:
+            return await read(Reader(transport, namespace or _default_namespace(kubeconfig, context)))
+        except Unreachable as error:
+            raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
+        except ApiError as error:
+            fails = error.status >= 500 or error.status in NOT_OUR_FAULT
+            kind = ClusterError if fails else CommandError
+            raise kind(f"{transport.server} responds {error.status}: {error}") from error
+        finally:
+            await transport.close()
+
     try:
         with nullcontext() if debug else _silence():
-            return asyncio.run(_connected(read, user_agent, namespace, kubeconfig, context))
+            return asyncio.run(connected())
     except ConfigError as error:
         raise ClusterError(f"can't reach the cluster: {error}") from error
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What libraries would log is told by the error, or is of no interest."""
+    """What libraries would log is in the error, or is of no interest."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable()
@@ -91,27 +106,6 @@ def _silence() -> Iterator[None]:
     finally:
         logging.disable(logging.NOTSET)
         structlog.configure(**before)
-
-
-async def _connected(
-    read: Callable[[Reader], Awaitable[T]],
-    user_agent: str,
-    namespace: str | None,
-    kubeconfig: str | None,
-    context: str | None,
-) -> T:
-    credentials = await Credentials.load(kubeconfig, context)
-    transport = Transport(credentials, user_agent=user_agent)
-    try:
-        return await read(Reader(transport, namespace or _default_namespace(kubeconfig, context)))
-    except Unreachable as error:
-        raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
-    except ApiError as error:
-        if error.status >= 500 or error.status in NOT_OUR_FAULT:
-            raise ClusterError(f"{transport.server} answers {error.status}: {error}") from error
-        raise CommandError(f"{transport.server} answers {error.status}: {error}") from error
-    finally:
-        await transport.close()
 
 
 def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
@@ -167,12 +161,12 @@ class Reader:
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
         assert self.namespace is not None
         try:
-            answer = await self._transport.request("GET", resource.path(self.namespace, name))
+            response = await self._transport.request("GET", resource.path(self.namespace, name))
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
-        self._put(resource, msgspec.Raw(answer))
+        self._put(resource, msgspec.Raw(response))
         return self.local.workloads[resource.kind].get(Key(self.namespace, name))
 
     async def list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
@@ -191,7 +185,7 @@ class Reader:
         return True
 
     async def is_served(self, resource: Resource[Any]) -> bool:
-        """Whether the cluster knows the resource; whoever may log in may read that. Raises ApiError."""
+        """Whether the cluster knows the resource; every user may read that. Raises ApiError."""
         try:
             body = await self._transport.request("GET", resource.api)
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""`hvpa validate`: the checks of the CRD and of the operator, and what a reviewer would ask about, offline."""
+"""`hvpa validate`: the checks of the CRD and of the operator, and what a reviewer would object to, offline."""
 
 from __future__ import annotations
 

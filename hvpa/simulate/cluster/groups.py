@@ -1,4 +1,4 @@
-"""Pods that can't be told apart, and nodes that are alike: what each of them uses, and what bounds it."""
+"""Pods that are alike, and nodes that are alike: what each of them uses, and what bounds it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _meter(model: ContainerModel, shape: Shape, ready: bool, since: float) -> Me
 
 
 class Group:
-    """Pods that can't be told apart: `each` on each of the nodes that are alike. `cap` is what one pod may use of CPU;
+    """Pods that are alike: `each` on each of the nodes that are alike. `cap` is what one pod may use of CPU;
     `want` and `held` are what one pod uses of CPU and memory."""
 
     __slots__ = (

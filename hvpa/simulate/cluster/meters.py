@@ -18,7 +18,7 @@ class Meter:
 
     What it uses: `base` (millicores), `per_unit` of load, `memory_base` (bytes), `memory_per_unit`, `leak` (bytes per
     second since `since`). What bounds it: `limit` (millicores), `memory_limit` (bytes), `weight` (its CPU request).
-    What comes out: `demand` and `rate` (millicores asked for and used), `memory` (bytes), and since the meter's start
+    What comes out: `demand` and `rate` (millicores needed and used), `memory` (bytes), and since the meter's start
     `total` (millicore-seconds).
     """
 

@@ -17,14 +17,32 @@ import msgspec
 
 from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa.recommend.hpa.controller import MetricsError, PodReading
-from hvpa.simulate.cluster import pods as physics
-from hvpa.simulate.cluster.objects import Instants
+from hvpa.simulate.cluster.objects import instant
+from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.cluster.state import SimContainer
 from hvpa.simulate.model import MetricsModel
 
 FRESH = 10.0
 """Seconds since a container's start that are enough for a first CPU usage (`freshContainerMinMetricsResolution`)."""
 LOAD_METRIC = "load"
 """Name of the one custom or external metric that a simulation offers: the load itself, in its own units."""
+
+
+class Every:
+    """A period that comes round `offset` seconds after the start first."""
+
+    __slots__ = ("_due", "_period")
+
+    def __init__(self, period: float, offset: float = 0.0) -> None:
+        self._period = period
+        self._due = offset
+
+    def due(self, now: float) -> bool:
+        """Whether the period has come round since it was last due; what was missed is not made up for."""
+        if now < self._due:
+            return False
+        self._due += ((now - self._due) // self._period + 1) * self._period
+        return True
 
 
 class ContainerUsage(msgspec.Struct, frozen=True, gc=False):
@@ -49,7 +67,7 @@ class _Track:
 
     __slots__ = ("at", "container", "pod", "started", "total")
 
-    def __init__(self, pod: str, container: physics.SimContainer, started: float) -> None:
+    def __init__(self, pod: str, container: SimContainer, started: float) -> None:
         self.pod = pod
         self.container = container
         self.started = started
@@ -67,32 +85,28 @@ class _Track:
 
 
 class MetricsServer:
-    """Notes usage when it is due and answers with what is published; `hvpa.recommend.hpa.controller.Metrics` of a
+    """Notes usage when it is due and serves what is published; `hvpa.recommend.hpa.controller.Metrics` of a
     simulation."""
 
-    def __init__(self, model: MetricsModel, state: physics.Workload, instants: Instants) -> None:
+    def __init__(self, model: MetricsModel, state: Workload, start: dt.datetime) -> None:
         self._model = model
         self._state = state
-        self._instants = instants
+        self._start = start
         self._window = dt.timedelta(seconds=model.resolution)
-        self._due = model.offset
+        self._period = Every(model.resolution, model.offset)
         self._tracks: dict[tuple[int, str], _Track] = {}
         self._seen_changes = -1
         self._coming: deque[Published] = deque()
-        self._cached: dict[tuple[str, str], Mapping[str, PodReading]] = {}
         self.published: Published | None = None
         self.load = 0.0
         """The present load, for custom and external metrics."""
 
     def advance(self, now: float) -> None:
         """Note and publish what is due."""
-        if now >= self._due:
+        if self._period.due(now):
             self._note(now)
-            missed = (now - self._due) // self._model.resolution
-            self._due += (missed + 1) * self._model.resolution
         while self._coming and self._coming[0].at <= now:
             self.published = self._coming.popleft()
-            self._cached.clear()
 
     def _note(self, now: float) -> None:
         if self._seen_changes != self._state.changes:
@@ -128,31 +142,16 @@ class MetricsServer:
     # --- hvpa.recommend.hpa.controller.Metrics -----------------------------------------------------------------------
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
         """Usage of a resource by pod, of one container or of all of them together."""
-        known = self._cached.get((resource, container))
-        if known is None:
-            known = self._cached[resource, container] = self._readings(resource, container)
-        if not known:
-            raise MetricsError("no metrics returned from resource metrics API")
-        return known
-
-    def _readings(self, resource: str, container: str) -> Mapping[str, PodReading]:
-        if self.published is None:
-            return {}
+        published = self.published
         sums: dict[str, float] = {}
-        is_cpu = resource == "cpu"
-        for one in self.published.usage:
+        for one in () if published is None else published.usage:
             if not container or one.container == container:
-                sums[one.pod] = sums.get(one.pod, 0.0) + (one.cpu if is_cpu else one.memory * 1000)
-        at, window = self._instants.at(self.published.measured_at), self._window
-        known: dict[int, PodReading] = {}  # pods that are alike measure alike
-        readings: dict[str, PodReading] = {}
-        for pod, amount in sums.items():
-            value = round(amount)
-            reading = known.get(value)
-            if reading is None:
-                reading = known[value] = PodReading(value, at, window)
-            readings[pod] = reading
-        return readings
+                amount = one.cpu if resource == "cpu" else one.memory * 1000
+                sums[one.pod] = sums.get(one.pod, 0.0) + amount
+        if published is None or not sums:
+            raise MetricsError("no metrics returned from resource metrics API")
+        at = instant(self._start, published.measured_at)
+        return {pod: PodReading(round(amount), at, self._window) for pod, amount in sums.items()}
 
     def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
         """The load that each ready pod serves."""
@@ -160,11 +159,11 @@ class MetricsServer:
         ready = [pod.name for pod in self._state.pods if pod.ready]
         if not ready or self.published is None:
             raise MetricsError("no metrics returned from custom metrics API")
-        at = self._instants.at(self.published.at)
+        at = instant(self._start, self.published.at)
         return dict.fromkeys(ready, PodReading(round(self.load * 1000 / len(ready)), at, self._window))
 
     def object(self, metric: MetricName, described: ObjectReference) -> int:
-        """The load, whatever object it is asked of."""
+        """The load, whatever the object."""
         self._check(metric)
         return round(self.load * 1000)
 

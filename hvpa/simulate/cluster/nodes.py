@@ -64,24 +64,7 @@ class Placement(NamedTuple):
     refused: list[tuple[SimPod, str]]
 
 
-class _Rest:
-    """What is left of a node that starts, when the pods that wait for it are counted."""
-
-    __slots__ = ("cpu", "memory")
-
-    def __init__(self, cpu: float, memory: float) -> None:
-        self.cpu = cpu
-        self.memory = memory
-
-    def take(self, pod: SimPod) -> bool:
-        if pod.cpu_request > self.cpu or pod.memory_request > self.memory:
-            return False
-        self.cpu -= pod.cpu_request
-        self.memory -= pod.memory_request
-        return True
-
-
-class Fleet:
+class Nodes:
     """All nodes. Without a size of a node (neither CPU nor memory) there is one without end, numbered 0, which is not
     counted: node-hours mean nothing there."""
 
@@ -102,22 +85,26 @@ class Fleet:
         """Find nodes for the pods in this order, and add nodes where they are needed. A node that is added can be used
         after the scenario's `start_up`, or `at_once`; until then the pods that it is for have no node."""
         placement = Placement([], [])
-        rests = [
-            _Rest(node.free_cpu, node.free_memory) for node in self.nodes if node.ready_at > now + INSTANT
+        starting = [
+            Node(node.number, node.free_cpu, node.free_memory, node.ready_at)
+            for node in self.nodes
+            if node.ready_at > now + INSTANT
         ]
         for pod in pending:
-            node = self._first_fit(pod, now)
-            if node is None and not any(rest.take(pod) for rest in rests):
+            ready = [node for node in self.nodes if node.ready_at <= now + INSTANT]
+            node = _first_fit([*ready, *starting], pod) if self._sized else Node(0, math.inf, math.inf, now)
+            if node is None:
                 refusal = self._refusal(pod)
                 if refusal is not None:
                     placement.refused.append((pod, refusal))
                     continue
-                added = self._add(now if at_once else now + self._model.start_up)
-                if added.ready_at <= now + INSTANT:
-                    node = added
-                else:
-                    rests.append(_Rest(self._cpu - pod.cpu_request, self._memory - pod.memory_request))
-            if node is not None:
+                node = self._add(now if at_once else now + self._model.start_up)
+                if node.ready_at > now + INSTANT:
+                    node = Node(node.number, node.free_cpu, node.free_memory, node.ready_at)
+                    starting.append(node)
+            if node in starting:
+                node.take(pod.cpu_request, pod.memory_request)
+            else:
                 node.bind(pod)
                 placement.bound.append(pod)
         return placement
@@ -136,10 +123,7 @@ class Fleet:
 
     def node_of(self, pod: SimPod) -> Node | None:
         """The pod's node; None where nodes have no size."""
-        for node in self.nodes:
-            if node.number == pod.node:
-                return node
-        return None
+        return next((node for node in self.nodes if node.number == pod.node), None)
 
     def exceeds(self, cpu: int, memory: int) -> bool:
         """Whether this is more than a node has."""
@@ -153,14 +137,6 @@ class Fleet:
         """When a node can be used or goes away next, in seconds; infinity where nothing is to come."""
         times = [node.ready_at for node in self.nodes if node.ready_at > now + INSTANT]
         return min((*times, *(node.unneeded_at for node in self.nodes)), default=math.inf)
-
-    def _first_fit(self, pod: SimPod, now: float) -> Node | None:
-        if not self._sized:
-            return Node(0, math.inf, math.inf, now)
-        for node in self.nodes:
-            if node.fits(pod.cpu_request, pod.memory_request) and node.ready_at <= now + INSTANT:
-                return node
-        return None
 
     def _refusal(self, pod: SimPod) -> str | None:
         """Why no node can be added for the pod; None where one can."""
@@ -176,3 +152,7 @@ class Fleet:
         node = Node(self._numbers, self._cpu, self._memory, ready_at)
         self.nodes.append(node)
         return node
+
+
+def _first_fit(nodes: Iterable[Node], pod: SimPod) -> Node | None:
+    return next((node for node in nodes if node.fits(pod.cpu_request, pod.memory_request)), None)

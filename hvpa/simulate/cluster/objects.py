@@ -21,33 +21,26 @@ from hvpa.api.objects.read_models import (
     Resources,
     Selector,
     Terminated,
-    Workload,
     WorkloadMeta,
     WorkloadSpec,
     WorkloadStatus,
 )
+from hvpa.api.objects.read_models import Workload as StoredWorkload
 from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.core.model import ContainerResources
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.rollout import OOM_KILLED
-from hvpa.simulate.cluster import pods as physics
+from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.cluster.state import SimContainer, SimPod
 
 APP_LABEL: Final = "app"
-_YEARS_AGO: Final = dt.timedelta(days=30)
-"""How long ago the objects that a scenario begins with were made."""
+_LONG_AGO: Final = dt.timedelta(days=30)
+"""How long before its start the objects that a scenario begins with were made."""
 
 
-class Instants:
-    """Instants by seconds since the scenario's start."""
-
-    __slots__ = ("start",)
-
-    def __init__(self, start: dt.datetime) -> None:
-        self.start = start
-
-    def at(self, seconds: float) -> dt.datetime:
-        """The instant that many seconds after the start."""
-        return self.start + dt.timedelta(seconds=seconds)
+def instant(start: dt.datetime, seconds: float) -> dt.datetime:
+    """The instant that many seconds after the scenario's start."""
+    return start + dt.timedelta(seconds=seconds)
 
 
 def raw(document: Mapping[str, object]) -> msgspec.Raw:
@@ -56,12 +49,12 @@ def raw(document: Mapping[str, object]) -> msgspec.Raw:
 
 
 def labels(name: str) -> dict[str, str]:
-    """The labels of the workload's pods, which its selector asks for."""
+    """The labels of the workload's pods, which its selector matches."""
     return {APP_LABEL: name}
 
 
 def selector_text(name: str) -> str:
-    """The workload's selector as `/scale` tells it."""
+    """The workload's selector as `/scale` has it."""
     return f"{APP_LABEL}={name}"
 
 
@@ -89,7 +82,7 @@ def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
 class WorkloadObject:
     """The workload's API object: what is stored of it, beside what its controller and pods are doing."""
 
-    def __init__(self, state: physics.Workload, instants: Instants) -> None:
+    def __init__(self, state: Workload, start: dt.datetime) -> None:
         model = state.model
         self._state = state
         self._kind = model.kind
@@ -97,11 +90,11 @@ class WorkloadObject:
         self._generation = 1
         self._version = 1
         self._built_at: tuple[int, int] | None = None
-        self._object: Workload | None = None
+        self._object: StoredWorkload | None = None
         self._uid = f"workload-{model.name}"
-        self._created = instants.start - _YEARS_AGO
+        self._created = start - _LONG_AGO
 
-    def read(self) -> Workload:
+    def read(self) -> StoredWorkload:
         """The object as it is now; the same one until something changes."""
         key = (self._state.changes, self._version)
         if self._object is None or key != self._built_at:
@@ -114,7 +107,7 @@ class WorkloadObject:
         self._generation += 1
         self._version += 1
 
-    def _build(self) -> Workload:
+    def _build(self) -> StoredWorkload:
         state, model = self._state, self._state.model
         metadata = WorkloadMeta(
             name=model.name,
@@ -137,15 +130,15 @@ class WorkloadObject:
             ready_replicas=state.ready_replicas,
             available_replicas=state.ready_replicas,
         )
-        return Workload(metadata=metadata, kind=self._kind, spec=spec, status=status)
+        return StoredWorkload(metadata=metadata, kind=self._kind, spec=spec, status=status)
 
 
 class PodObjects:
     """The pods' API objects; built anew only when something about the pods changed."""
 
-    def __init__(self, state: physics.Workload, instants: Instants) -> None:
+    def __init__(self, state: Workload, start: dt.datetime) -> None:
         self._state = state
-        self._instants = instants
+        self._start = start
         self._built_at = -1
         self._objects: tuple[Pod, ...] = ()
 
@@ -156,32 +149,31 @@ class PodObjects:
             self._built_at = self._state.changes
         return self._objects
 
-    def _build(self, pod: physics.SimPod) -> Pod:
-        at = self._instants.at
+    def _build(self, pod: SimPod) -> Pod:
         model = self._state.model
         metadata = Meta(
             name=pod.name,
             namespace=model.namespace,
             uid=pod.name,
             resource_version=str(self._state.changes),
-            creation_timestamp=at(pod.created),
+            creation_timestamp=instant(self._start, pod.created),
             labels=labels(model.name),
         )
         ready = Condition(
             type="Ready",
             status="True" if pod.ready else "False",
-            last_transition_time=at(pod.ready_changed),
+            last_transition_time=instant(self._start, pod.ready_changed),
         )
         status = PodStatus(
             phase=pod.phase,
-            start_time=None if pod.started is None else at(pod.started),
+            start_time=None if pod.started is None else instant(self._start, pod.started),
             conditions=[ready],
             container_statuses=[self._container(one) for one in pod.containers],
         )
-        return Pod(metadata=metadata, spec=pod_spec(pod.asked_resources), status=status)
+        return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)
 
-    def _container(self, container: physics.SimContainer) -> ContainerStatus:
+    def _container(self, container: SimContainer) -> ContainerStatus:
         if container.oom_at is None:
             return ContainerStatus(name=container.name)
-        ended = Terminated(reason=OOM_KILLED, finished_at=self._instants.at(container.oom_at))
+        ended = Terminated(reason=OOM_KILLED, finished_at=instant(self._start, container.oom_at))
         return ContainerStatus(name=container.name, last_state=ContainerState(terminated=ended))

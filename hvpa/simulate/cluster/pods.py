@@ -1,9 +1,9 @@
 """The workload as it runs: its controller, the scheduler and the kubelets in one, moved through virtual time.
 
 What happens by itself inside a step (a pod becomes ready, a container starts again or runs out of memory, a node can be
-used) happens at its exact time, whatever the step's length; the load is the same throughout a step. What is asked for
+used) happens at its exact time, whatever the step's length; the load is the same throughout a step. What is requested
 from outside (`scale`, `set_template`, `evict`) happens at once: controller, scheduler and container start have no delay
-of their own, so that a pod that fits on a node runs from the instant at which it was asked for.
+of their own, so that a pod that fits on a node runs from the instant at which it was created.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 
 from hvpa.core.model import ContainerResources
-from hvpa.simulate.cluster.nodes import Fleet
+from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.resizes import Resizes
 from hvpa.simulate.cluster.rollout import replace_failed, roll_deployment, roll_stateful_set
 from hvpa.simulate.cluster.state import (
@@ -26,8 +26,6 @@ from hvpa.simulate.cluster.state import (
 from hvpa.simulate.cluster.usage import Arrangement
 from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
 
-__all__ = ["SimContainer", "SimPod", "Template", "Workload"]
-
 LONG_AGO = -3600.0
 """When the pods that a simulation begins with were created, seconds."""
 
@@ -40,9 +38,10 @@ class Workload:
     `replicas` and `template` are what was set last; change them by `scale` and `set_template`. `revision` counts
     templates. `admission` changes the resources of new pods as a webhook does (None: they get the template's). `pods`
     are those that exist, oldest first. `changes` grows whenever a pod comes or goes, gets a node, becomes ready or
-    not ready, or has a container killed or started again. `on_oom` hears of each container that is OOMKilled, and when.
-    `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from when they were added
-    (nothing where nodes have no size). `in_place` says that a changed template resizes the pods that there are.
+    not ready, or has a container killed or started again. `on_oom` is called with each container that is
+    OOMKilled, and when. `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from
+    when they were added (nothing where nodes have no size). `in_place`: a changed template resizes the
+    pods that there are.
     """
 
     def __init__(self, model: WorkloadModel, nodes: NodeModel) -> None:
@@ -59,9 +58,9 @@ class Workload:
         self.events: list[SimulationEvent] = []
         self.on_oom: Callable[[SimPod, SimContainer, float], None] | None = None
         self.node_seconds = 0.0
-        self._nodes = nodes
-        self._fleet = Fleet(nodes)
-        self._resizes = Resizes(self._fleet, self.events)
+        self._node_model = nodes
+        self._nodes = Nodes(nodes)
+        self._resizes = Resizes(self._nodes, self.events)
         self._models = {one.name: one for one in model.containers}
         self._serial = 0
         self._ooms = self._restarts = 0
@@ -91,15 +90,15 @@ class Workload:
             resources = self._new_resources()
             for pod in self.pods:
                 pod.template = template
-                self._resizes.ask(pod, resources, now, replace=True)
+                self._resizes.request(pod, resources, now, replace=True)
         for pod in self.pods:
             if pod.template == template:
                 pod.revision = self.revision
         self._react(now)
 
     def resize(self, pod: SimPod, resources: Template, now: float) -> None:
-        """Ask for other resources of this one pod (`/resize`); it has them as soon as its node allows it."""
-        self._resizes.ask(pod, resources, now, replace=False)
+        """Request other resources of this one pod (`/resize`); it has them as soon as its node allows it."""
+        self._resizes.request(pod, resources, now, replace=False)
         self._react(now)
 
     def evict(self, pod: SimPod, now: float) -> None:
@@ -113,7 +112,7 @@ class Workload:
     @property
     def node_count(self) -> int:
         """Nodes, those that start included; 0 where nodes have no size."""
-        return self._fleet.count
+        return self._nodes.count
 
     @property
     def pod_resources(self) -> Template:
@@ -159,7 +158,7 @@ class Workload:
         pod.deleted = now
         self._restarts += replaced
         if pod.node is not None:
-            self._fleet.release(pod, now)
+            self._nodes.release(pod, now)
 
     # --- time ---
 
@@ -188,7 +187,7 @@ class Workload:
                 0,
             )
         arrangement.pass_time(step)
-        self.node_seconds += self._fleet.count * step
+        self.node_seconds += self._nodes.count * step
         return self._tick
 
     def _by_parts(self, now: float, step: float, load: float) -> Tick:
@@ -237,7 +236,7 @@ class Workload:
     def _measure(self, at: float, load: float) -> Arrangement:
         """What the pods use now."""
         if self._arrangement is None:
-            self._arrangement = Arrangement(self.pods, self._models, self._nodes)
+            self._arrangement = Arrangement(self.pods, self._models, self._node_model)
         self._tick = None
         self._arrangement.measure(load, at)
         return self._arrangement
@@ -264,7 +263,7 @@ class Workload:
     def _catch_up(self, now: float) -> None:
         """What is due by now happens, and what follows from it."""
         while self._next <= now + INSTANT:
-            self._fleet.expire(now)
+            self._nodes.expire(now)
             self._restarts += sum(pod.catch_up(now) for pod in self.pods)
             self._react(now)
 
@@ -290,7 +289,7 @@ class Workload:
     def _schedule(self, now: float, at_once: bool = False) -> None:
         """Pods get nodes, and start there."""
         pending = [pod for pod in self.pods if pod.node is None]
-        bound, refused = self._fleet.schedule(pending, now, at_once)
+        bound, refused = self._nodes.schedule(pending, now, at_once)
         for pod in bound:
             pod.start(now)
         for pod, reason in refused:
@@ -298,7 +297,7 @@ class Workload:
                 pod.refused = True
                 self.events.append(SimulationEvent(max(0.0, now), "Unschedulable", "Unschedulable", reason))
         self._next = min((pod.next_event for pod in self.pods), default=math.inf)
-        self._next = min(self._next, self._fleet.next_event(now))
+        self._next = min(self._next, self._nodes.next_event(now))
         if self.in_place:
             self._next = min(self._next, self._resizes.next_event(self.pods, now))
 
@@ -310,4 +309,4 @@ class Workload:
         for pod in self.pods:
             if pod.node is not None:
                 pod.settle(min(0.0, LONG_AGO + self.model.start_up))
-        self._next = self._fleet.next_event(0.0)
+        self._next = self._nodes.next_event(0.0)

@@ -18,8 +18,8 @@ from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta,
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import ContainerResources, Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import Key, WriteError
-from hvpa.simulate.cluster import pods as physics
-from hvpa.simulate.cluster.objects import Instants, PodObjects, WorkloadObject, raw
+from hvpa.simulate.cluster.objects import PodObjects, WorkloadObject, raw
+from hvpa.simulate.cluster.pods import Workload
 
 UID: Final = "00000000-0000-4000-8000-000000000001"
 
@@ -33,31 +33,31 @@ class VirtualClock:
         self.instant = instant
 
     def now(self) -> dt.datetime:
-        """The simulated present."""
+        """The simulated time."""
         return self.instant
 
 
 class SimulatedCluster:
-    """One Hvpa, its workload and what it owns. `awake` tells that something has changed that the operator would be
-    woken for; `tell` hears the Hvpa's Events."""
+    """One Hvpa, its workload and what it owns. `awake`: something has changed that the operator would be woken
+    for; `on_event` is called with the Hvpa's Events."""
 
     def __init__(
         self,
         spec: HvpaSpec,
         metadata: Meta,
-        state: physics.Workload,
-        instants: Instants,
-        tell: Callable[[Event], None],
+        state: Workload,
+        start: dt.datetime,
+        on_event: Callable[[Event], None],
     ) -> None:
         self.key = Key(metadata.namespace, metadata.name)
-        self.workload = WorkloadObject(state, instants)
-        self.pods = PodObjects(state, instants)
+        self.workload = WorkloadObject(state, start)
+        self.pods = PodObjects(state, start)
         self.hpa: Hpa | None = None
         self.vpa: Vpa | None = None
         self.awake = True
         self._state = state
-        self._tell = tell
-        self._seconds, self._instant = 0.0, instants.start
+        self._on_event = on_event
+        self._seconds, self._instant = 0.0, start
         self._specs: dict[int | None, HvpaSpec] = {spec.replicas: spec}
         self._spec = spec
         self._metadata = msgspec.structs.replace(metadata, uid=UID, resource_version="1", generation=1)
@@ -67,7 +67,7 @@ class SimulatedCluster:
         self._seen_changes = -1
 
     def set_time(self, seconds: float, instant: dt.datetime) -> None:
-        """Set the present time: what is written from now on happens then."""
+        """Set the time: what is written from now on happens then."""
         self._seconds, self._instant = seconds, instant
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ class SimulatedCluster:
 
     # --- the recommenders' writes -----------------------------------------------------------------------------------
     def scale_hvpa(self, replicas: int) -> None:
-        """The HPA's write through `/scale`: the mailbox."""
-        self._set_mailbox(replicas)
+        """The HPA's write through `/scale`: its desired replicas."""
+        self._set_desired_replicas(replicas)
 
     def set_hpa_status(self, status: HpaStatusRead) -> None:
         """The HPA controller's status update."""
@@ -104,7 +104,7 @@ class SimulatedCluster:
             self.awake = True
 
     def set_vpa_status(self, status: VpaStatusRead) -> None:
-        """The VPA recommender's status update; bounds that move wake nobody."""
+        """The VPA recommender's status update; bounds that move do not wake the operator."""
         if self.vpa is None or status is self.vpa.status:
             return
         before = self.vpa.status
@@ -132,7 +132,7 @@ class SimulatedCluster:
 
     async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
         """See the port."""
-        self._set_mailbox(replicas)
+        self._set_desired_replicas(replicas)
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the port."""
@@ -149,10 +149,10 @@ class SimulatedCluster:
     async def record_event(self, hvpa: Meta, event: Event) -> None:
         """See the port. Those on the workload repeat the Hvpa's."""
         if event.involved is None:
-            self._tell(event)
+            self._on_event(event)
 
     # ----------------------------------------------------------------------------------------------------------------
-    def _set_mailbox(self, replicas: int) -> None:
+    def _set_desired_replicas(self, replicas: int) -> None:
         if self._spec.replicas == replicas:
             return
         known = self._specs.get(replicas)

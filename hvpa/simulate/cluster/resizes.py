@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from hvpa.core.model import ContainerResources
-from hvpa.simulate.cluster.nodes import Fleet
+from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
 from hvpa.simulate.model import SimulationEvent
 
@@ -25,15 +25,15 @@ _RESOURCES: Final = ("cpu", "memory")
 
 class Resizes:
     """The resizes of a workload's pods. `blocked` says that some wait for memory usage to fall; those that can't be
-    done at once are told in `events`, with the reasons of the kubelet's Events."""
+    done at once are reported in `events`, with the reasons of the kubelet's Events."""
 
-    def __init__(self, fleet: Fleet, events: list[SimulationEvent]) -> None:
-        self._fleet = fleet
+    def __init__(self, nodes: Nodes, events: list[SimulationEvent]) -> None:
+        self._nodes = nodes
         self._events = events
         self.blocked = False
 
-    def ask(self, pod: SimPod, resources: Template, now: float, replace: bool) -> None:
-        """The pod is to have these resources, whatever was asked for before; `settle` sees to it. A pod without a node
+    def request(self, pod: SimPod, resources: Template, now: float, replace: bool) -> None:
+        """The pod is to have these resources, whatever was requested before; `settle` sees to it. A pod without a node
         has them at once."""
         before, pod.resize = pod.resize, None
         if before is not None:
@@ -97,11 +97,11 @@ class Resizes:
         """Whether the kubelet need not look at this resize again: it is done, or has its room, or can't be done."""
         resize = pod.resize
         assert resize is not None
-        if self._fleet.exceeds(resize.cpu_request, resize.memory_request):
+        if self._nodes.exceeds(resize.cpu_request, resize.memory_request):
             self._fails(pod, resize, now, "it is larger than a node")
             return True
         cpu, memory = resize.cpu_request - pod.cpu_request, resize.memory_request - pod.memory_request
-        node = self._fleet.node_of(pod)
+        node = self._nodes.node_of(pod)
         if node is not None and not node.fits(cpu, memory):
             return False
         if _uses_more(pod, resize):
@@ -116,11 +116,11 @@ class Resizes:
 
     def _waits(self, pod: SimPod, state: ResizeState, now: float, why: str) -> None:
         """The resize keeps its room: the scheduler counts the larger of what a pod has and what it is to have."""
-        resize, node = pod.resize, self._fleet.node_of(pod)
+        resize, node = pod.resize, self._nodes.node_of(pod)
         assert resize is not None
         if resize.state != state:
             resize.state, resize.since = state, now
-            self._tell(now, f"Resize{state}", f"{pod.name} can't be resized yet: {why}")
+            self._report(now, f"Resize{state}", f"{pod.name} can't be resized yet: {why}")
         if node is not None:
             resize.held_cpu = max(0, resize.cpu_request - pod.cpu_request)
             resize.held_memory = max(0, resize.memory_request - pod.memory_request)
@@ -128,14 +128,14 @@ class Resizes:
 
     def _fails(self, pod: SimPod, resize: Resize, now: float, why: str) -> None:
         resize.state = "Infeasible"
-        self._tell(now, "ResizeInfeasible", f"{pod.name} can't be resized in place: {why}")
+        self._report(now, "ResizeInfeasible", f"{pod.name} can't be resized in place: {why}")
 
-    def _tell(self, now: float, reason: str, message: str) -> None:
+    def _report(self, now: float, reason: str, message: str) -> None:
         self._events.append(SimulationEvent(now, "Event", reason, message))
 
     def _free(self, pod: SimPod, resize: Resize) -> None:
         """Nothing is kept for this resize."""
-        node = self._fleet.node_of(pod)
+        node = self._nodes.node_of(pod)
         if node is not None:
             node.take(-resize.held_cpu, -resize.held_memory)
         resize.held_cpu = resize.held_memory = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
@@ -60,34 +61,29 @@ def with_default_requests(template: Template) -> Template:
     }
 
 
+@dataclass(slots=True, eq=False)
 class SimContainer:
     """A container of a pod.
 
     `started` is when it last started (None: not yet), `restarts` how often it was started again, `restart_at` when it
-    will be (None: it runs, or has not started). `oom_at` and `oom_started` tell of its last OOM: when it was, and when
+    will be (None: it runs, or has not started). `oom_at` and `oom_started` are of its last OOM: when it was, and when
     the run began that it ended. `grows_from` is the time from which a leak is counted, `cpu_at_start` what `cpu_total`
     was when it last started.
     """
 
-    __slots__ = (
-        "_meter", "_stable_from", "_total", "back_off", "cpu_at_start", "grows_from", "name", "oom_at",
-        "oom_started", "restart_at", "restarts", "running", "started",
-    )  # fmt: skip
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.running = False
-        self.started: float | None = None
-        self.grows_from = 0.0
-        self.restarts = 0
-        self.restart_at: float | None = None
-        self.oom_at: float | None = None
-        self.oom_started: float | None = None
-        self.back_off = 0.0
-        self.cpu_at_start = 0.0
-        self._stable_from = -math.inf
-        self._meter = IDLE
-        self._total = 0.0
+    name: str
+    running: bool = False
+    started: float | None = None
+    grows_from: float = 0.0
+    restarts: int = 0
+    restart_at: float | None = None
+    oom_at: float | None = None
+    oom_started: float | None = None
+    back_off: float = 0.0
+    cpu_at_start: float = 0.0
+    _stable_from: float = -math.inf
+    _meter: Meter = IDLE
+    _total: float = 0.0
 
     @property
     def cpu_total(self) -> float:
@@ -178,8 +174,8 @@ class SimPod:
         self.memory_request = sum(shape.memory_request for shape in self.shapes)
 
     @property
-    def asked_resources(self) -> Template:
-        """What the pod's spec says: its resources, or those that a resize which waits asks for."""
+    def desired_resources(self) -> Template:
+        """What the pod's spec says: its resources, or those of a resize that waits."""
         return self.resources if self.resize is None else self.resize.resources
 
     @property
@@ -237,26 +233,27 @@ class SimPod:
             self.ready_changed = now
 
 
+@dataclass(slots=True, eq=False)
 class Resize:
     """New resources that a pod does not have yet.
 
     `state` is as in the pod's conditions: `Deferred` (no room on its node), `Infeasible` (more than its node has, or
     refused by the API server), `Error` (a memory limit would be below what is used), empty before it was looked at.
-    `since` is when it was asked for, in seconds; a wish that replaces a deferred one has waited as long. `replace` says
+    `since` is when it was requested, in seconds; one that replaces a deferred one has waited as long. `replace` says
     that the pod is to be replaced when this fails. `held_cpu` and `held_memory` are what its node keeps for it beyond
     the pod's requests.
     """
 
-    __slots__ = (
-        "cpu_request", "held_cpu", "held_memory", "memory_request", "replace", "resources", "since", "state",
-    )  # fmt: skip
+    resources: Template
+    since: float
+    replace: bool
+    state: ResizeState = ""
+    held_cpu: int = 0
+    held_memory: int = 0
+    cpu_request: int = field(init=False)
+    memory_request: int = field(init=False)
 
-    def __init__(self, resources: Template, since: float, replace: bool) -> None:
-        shapes = [shape_of(one) for one in resources.values()]
-        self.resources = resources
+    def __post_init__(self) -> None:
+        shapes = [shape_of(one) for one in self.resources.values()]
         self.cpu_request = sum(shape.cpu_request for shape in shapes)
         self.memory_request = sum(shape.memory_request for shape in shapes)
-        self.since = since
-        self.replace = replace
-        self.state: ResizeState = ""
-        self.held_cpu = self.held_memory = 0

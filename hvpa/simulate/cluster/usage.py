@@ -1,7 +1,7 @@
-"""What pods use under a load: all of them together, at one moment.
+"""What pods use under a load: all of them together, at one time.
 
-Pods that can't be told apart (equal resources, equal state, equal company on their node) are measured once. An
-`Arrangement` holds the groups of a moment; it is valid until a pod or a container changes.
+Pods that are alike (equal resources, equal state, equal company on their node) are measured once. An
+`Arrangement` holds the groups at a time; it is valid until a pod or a container changes.
 
 The load is shared equally by the ready pods, as a Service does on average. A container that runs in a pod that is not
 ready uses its base only. CPU is bounded by the container's limit, then by the pod's request plus the nodes' `headroom`

@@ -1,1 +1,1 @@
-"""The load of a scenario: a formula, a CSV file, or a Prometheus answer."""
+"""The load of a scenario: a formula, a CSV file, or a response of Prometheus."""

@@ -69,8 +69,15 @@ NAMES: Final = ("t", *_NAMES, *_FUNCTIONS)
 """All that a formula may name."""
 _POWER: Final = "**"
 """Name by which the compiled formula finds `power`: one that no formula can spell."""
-_OPERATORS: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.UAdd, ast.USub, ast.Not)
-_COMPARISONS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_OPERATORS: Final = (
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.UAdd, ast.USub, ast.Not),
+    *(ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq),
+)
+_NODES: Final = (
+    *(ast.Constant, ast.Name, ast.Load, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
+    *(ast.boolop, *_OPERATORS),
+)
+"""All that a formula may be made of; a comparison that is true counts as 1, one that is false as 0."""
 
 
 class Formula:
@@ -124,9 +131,14 @@ class _Checked(ast.NodeTransformer):
     """Lets through what a formula may be made of. Whole numbers become floats and `**` a function, so that nothing
     grows without end."""
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Refuse: whatever has no method of its own here is not for formulas."""
-        raise _fault(node, "only numbers, operators and the listed names and functions are for formulas")
+    def visit(self, node: ast.AST) -> Any:
+        """The node, if it is of a kind that a formula may have."""
+        for part in ast.iter_child_nodes(node):
+            if isinstance(part, ast.operator | ast.unaryop | ast.cmpop) and not isinstance(part, _OPERATORS):
+                raise _fault(node, "the operators are + - * / % **, comparisons, and, or, not")
+        if not isinstance(node, _NODES):
+            raise _fault(node, "only numbers, operators and the listed names and functions are for formulas")
+        return super().visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         """A number."""
@@ -157,45 +169,12 @@ class _Checked(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """`a + b` and its like."""
-        self._check_operators(node, [node.op], _OPERATORS)
-        node.left, node.right = self.visit(node.left), self.visit(node.right)
-        if isinstance(node.op, ast.Pow):
-            function = ast.Name(_POWER, ast.Load())
-            return ast.copy_location(ast.Call(function, [node.left, node.right], []), node)
-        return node
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        """`-a`, `not a`."""
-        self._check_operators(node, [node.op], _OPERATORS)
-        node.operand = self.visit(node.operand)
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """`a and b`, `a or b`."""
-        node.values = [self.visit(value) for value in node.values]
-        return node
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """`a < b`; true counts as 1, false as 0."""
-        self._check_operators(node, node.ops, _COMPARISONS)
-        node.left = self.visit(node.left)
-        node.comparators = [self.visit(other) for other in node.comparators]
-        return node
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        """`a if condition else b`."""
-        node.body, node.test, node.orelse = (
-            self.visit(node.body),
-            self.visit(node.test),
-            self.visit(node.orelse),
-        )
-        return node
-
-    @staticmethod
-    def _check_operators(node: ast.expr, operators: list[Any], known: tuple[type[ast.AST], ...]) -> None:
-        if any(not isinstance(operator, known) for operator in operators):
-            raise _fault(node, "the operators are + - * / % **, comparisons, and, or, not")
+        """`a + b` and its like; `a ** b` becomes a call."""
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Pow):
+            return node
+        function = ast.Name(_POWER, ast.Load())
+        return ast.copy_location(ast.Call(function, [node.left, node.right], []), node)
 
 
 def _fault(node: ast.AST, message: str) -> FormulaError:

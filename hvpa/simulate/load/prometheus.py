@@ -1,18 +1,24 @@
-"""A load from the answer of Prometheus to a range query (`/api/v1/query_range`), saved as JSON."""
+"""A load from the response of Prometheus to a range query (`/api/v1/query_range`), saved as JSON."""
 
 from __future__ import annotations
 
 import json
-import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+import yaml
+
 from hvpa.api.schema.base import FieldError
+from hvpa.api.values.positions import YamlError, compose, line_of
 from hvpa.simulate.errors import ScenarioError, refusal
 from hvpa.simulate.load.series import LATEST, Record, checked_record, problem_of
 
-_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+MAX_PLACED: Final = 20_000_000
+"""Characters of a text in which the line of a fault is looked for: beyond that it takes minutes."""
+MAX_DEPTH: Final = 50
+"""Nesting up to which it is: a response has seven levels."""
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESULT: Final = ("data", "result")
 _Path = tuple[str | int, ...]
 
@@ -20,11 +26,11 @@ _Path = tuple[str | int, ...]
 def read_range(file: str, text: str, series: int | Mapping[str, str] | None, total: bool) -> Record:
     """The series of this number or with these labels, the sum of all series with `total`, or the only one there is.
     Raises ScenarioError, which names the line and the field."""
-    return _Answer(file, text).record(series, total)
+    return _Response(file, text).record(series, total)
 
 
-class _Answer:
-    """An answer that was read as JSON, and what is wrong with it."""
+class _Response:
+    """A response that was read as JSON, and what is wrong with it."""
 
     def __init__(self, file: str, text: str) -> None:
         self._file, self._text = file, text
@@ -48,17 +54,18 @@ class _Answer:
         return self._series(index, results[index])
 
     def _results(self) -> list[Any]:
-        """`data.result` of an answer that tells of success and holds a matrix."""
-        answer = self._content
-        if not isinstance(answer, dict) or "status" not in answer:
-            self._fail((), "is no answer of Prometheus: an object with status and data")
-        if answer["status"] != "success":
+        """`data.result` of a response that says success and holds a matrix."""
+        response = self._content
+        if not isinstance(response, dict) or "status" not in response:
+            self._fail((), "is no response of Prometheus: an object with status and data")
+        if response["status"] != "success":
             self._fail(
-                ("status",), f"Prometheus answered with an error: {str(answer.get('error', 'unknown'))[:200]}"
+                ("status",),
+                f"Prometheus responded with an error: {str(response.get('error', 'unknown'))[:200]}",
             )
-        data = answer.get("data")
+        data = response.get("data")
         if not isinstance(data, dict) or data.get("resultType") != "matrix":
-            self._fail(("data", "resultType"), "must be matrix: the answer to a range query")
+            self._fail(("data", "resultType"), "must be matrix: the response to a range query")
         results = data.get("result")
         if not isinstance(results, list) or not results:
             self._fail(_RESULT, "holds no series")
@@ -128,15 +135,15 @@ class _Answer:
         raise refusal(self._file, self._line(path), FieldError(_spelled(path), reason))
 
     def _line(self, path: _Path) -> int:
-        """The line of the value at this path, or of the nearest thing around it where it is missing."""
-        if "\n" not in self._text:
+        """The line of the value at this path, or of the nearest thing around it where it is missing; 1 where the text
+        has no lines, is too large to look for one, or is JSON that is no YAML."""
+        if "\n" not in self._text or len(self._text) > MAX_PLACED:
             return 1
-        wanted = {path[:length] for length in range(len(path) + 1)}
-        best, line = -1, 1
-        for found, position in _places(self._text):
-            if found in wanted and len(found) > best:
-                best, line = len(found), self._text.count("\n", 0, position) + 1
-        return line
+        try:
+            (root,) = compose(self._text, _Loader, MAX_DEPTH)
+        except YamlError:
+            return 1
+        return line_of(root, _spelled(path))
 
 
 def _has_labels(one: Any, labels: Mapping[str, str]) -> bool:
@@ -146,31 +153,3 @@ def _has_labels(one: Any, labels: Mapping[str, str]) -> bool:
 
 def _spelled(path: _Path) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
-
-
-def _places(text: str) -> Iterator[tuple[_Path, int]]:
-    """The path and the position of each value of a text that is JSON."""
-    path: list[str | int] = []
-    key_next = False
-    for token in _TOKEN.finditer(text):
-        match token[0]:
-            case ",":
-                if isinstance(path[-1], int):
-                    path[-1] += 1
-                else:
-                    key_next = True
-            case ":":
-                pass
-            case "}" | "]":
-                path.pop()
-                key_next = False
-            case value if key_next:
-                path[-1] = json.loads(value)
-                key_next = False
-            case value:
-                yield tuple(path), token.start()
-                if value == "{":
-                    path.append("")
-                elif value == "[":
-                    path.append(0)
-                key_next = value == "{"

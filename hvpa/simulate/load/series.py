@@ -1,7 +1,7 @@
 """The load of a simulation: one value for each step, made from what was recorded or from a formula.
 
 What belongs here: how a series becomes steps (held at the last value, never interpolated), gaps, scale and noise. How
-series are read is told in `csv`, `prometheus` and `formula`.
+series are read is in `csv`, `prometheus` and `formula`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hvpa.simulate.load.formula import Formula, FormulaError
 GAP: Final = 1.5
 """A step longer than this many usual ones is a gap."""
 MAX_NOTES: Final = 5
-"""Gaps that are told one by one."""
+"""Gaps that are reported one by one."""
 MAX_LOAD: Final = 1e15
 """Largest load: below it, demand stays a number that floats hold exactly enough."""
 _ROUNDING: Final = 1e-6
@@ -52,7 +52,7 @@ class StepLoad:
 @dataclass(frozen=True, slots=True)
 class Record:
     """A recorded series: at least two values, unix seconds in rising order, values that are finite and not negative.
-    `line` tells the line of the file in which a value stands."""
+    `line` gives the line of the file in which a value stands."""
 
     file: str
     times: array[float]
@@ -112,7 +112,7 @@ def gaps(record: Record) -> tuple[str, ...]:
             found += 1
             if found <= MAX_NOTES:
                 notes.append(
-                    f"{record.file}:{record.line(index)}: no values for {_length(after - before)} from"
+                    f"{record.file}:{record.line(index)}: no values for {readable_length(after - before)} from"
                     f" {_instant(before)}; held at {record.values[index]:g}"
                 )
     if found > MAX_NOTES:
@@ -135,7 +135,7 @@ def steps_of(record: Record, step: float, count: int, repeat: bool) -> Iterator[
 
 
 class _Held:
-    """Walks along a record: asked for times that never fall, in seconds since the record's first value."""
+    """Walks along a record: its times never fall, in seconds since the record's first value."""
 
     __slots__ = ("_index", "_length", "_origin", "_times", "_until", "_values")
 
@@ -198,7 +198,8 @@ def scaled(values: Iterator[float], scale: float, noise: float, seed: int) -> ar
     return array("d", (max(value * scale * (1 + gauss(0, noise)), 0.0) for value in values))
 
 
-def _length(seconds: float) -> str:
+def readable_length(seconds: float) -> str:
+    """A length of time: 1h30m, 7.5s."""
     return format_duration(dt.timedelta(seconds=round(seconds, 3)))
 
 

@@ -3,7 +3,6 @@ VPA by its updater and its webhook."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,13 +11,14 @@ import msgspec
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Vpa, VpaMeta, condition
 from hvpa.core.model import ContainerResources
 from hvpa.recommend.hpa.controller import Scale
+from hvpa.simulate.cluster.metrics_server import Every
 from hvpa.simulate.cluster.objects import PodObjects, raw, selector_text
 from hvpa.simulate.cluster.resizes import is_refused
 from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.model import Policy, Scenario
 from hvpa.simulate.policy.admission import admitted, update_mode
-from hvpa.simulate.policy.base import CpuTarget, Surroundings
-from hvpa.simulate.policy.recommenders import Every, HpaController, VpaController
+from hvpa.simulate.policy.base import Context
+from hvpa.simulate.policy.recommenders import VpaController
 from hvpa.simulate.policy.updater import to_evict
 from hvpa.simulate.policy.updater_in_place import IN_PLACE_OR_RECREATE, InPlaceUpdater
 
@@ -28,52 +28,40 @@ SCALING_ACTIVE: Final = "ScalingActive"
 class ActingScaler:
     """An HPA, a VPA or both, each acting by itself on the workload; with neither, the size stays as it is."""
 
-    def __init__(self, policy: Policy, around: Surroundings) -> None:
-        scenario = around.scenario
-        self._around = around
-        self._hpa = _hpa(policy.hpa, scenario) if policy.hpa is not None else None
+    def __init__(self, policy: Policy, context: Context) -> None:
+        scenario = context.scenario
+        self._context = context
+        self.hpa = _hpa(policy.hpa, scenario) if policy.hpa is not None else None
         self._vpa = _vpa(policy.vpa, scenario) if policy.vpa is not None else None
-        self._hpa_controller = HpaController(scenario.controllers, around.metrics)
-        self._vpa_controller = VpaController(
-            scenario.controllers, around.metrics, around.state, scenario.start
-        )
+        self._vpa_controller = VpaController(context)
         self._updater = Every(scenario.controllers.updater_period, scenario.controllers.updater_period)
-        self._pods = PodObjects(around.state, around.instants)
-        self._target = CpuTarget(around.state)
+        self._pods = PodObjects(context.state, scenario.start)
         self._in_place = InPlaceUpdater()
         self._acts = self._vpa is not None and update_mode(self._vpa) != "Off"
-        self._admitted: Mapping[str, ContainerResources] = around.state.pod_resources
+        self._admitted: Mapping[str, ContainerResources] = context.state.pod_resources
         if self._acts:
-            around.state.admission = self._admit
+            context.state.admission = self._admit
 
     def step(self, now: float) -> None:
         """See the protocol."""
-        if self._hpa is None and self._vpa is None:
-            return
-        instant = self._around.instants.at(now)
-        if self._hpa is not None and self._hpa_controller.due(now):
-            self._sync_hpa(self._hpa, now, instant)
+        if self.hpa is not None and self._context.hpa_period.due(now):
+            self._sync_hpa(self.hpa, now)
         if self._vpa is not None:
-            if self._vpa_controller.due(now):
-                status = self._vpa_controller.recommend(self._vpa, instant)
+            if self._vpa_controller.period.due(now):
+                status = self._vpa_controller.recommend(self._vpa, self._context.at(now))
                 if status is not self._vpa.status:
                     self._vpa = msgspec.structs.replace(self._vpa, status=status)
             if self._acts and self._updater.due(now):
                 self._update(self._vpa, now)
 
-    def cpu_target(self) -> float | None:
-        """See the protocol."""
-        return self._target.of(self._hpa)
-
-    def _sync_hpa(self, hpa: Hpa, now: float, instant: dt.datetime) -> None:
-        state, recorder = self._around.state, self._around.recorder
+    def _sync_hpa(self, hpa: Hpa, now: float) -> None:
+        state, recorder = self._context.state, self._context.recorder
         before = state.replicas
         scale = Scale(before, len(state.pods), selector_text(state.model.name))
-        outcome = self._hpa_controller.sync(hpa, scale, self._pods.read(), instant)
-        self._around.hpa_looked(now, outcome)
+        outcome = self._context.sync_hpa(hpa, scale, self._pods.read(), now)
         if outcome.status is not hpa.status:
-            self._tell_active(hpa.status, outcome.status)
-            self._hpa = msgspec.structs.replace(hpa, status=outcome.status)
+            self._record_condition(hpa.status, outcome.status)
+            self.hpa = msgspec.structs.replace(hpa, status=outcome.status)
         if outcome.replicas is not None and outcome.replicas != before:
             state.scale(outcome.replicas, now)
             recorder.scaled("horizontal", "up" if outcome.replicas > before else "down")
@@ -81,15 +69,15 @@ class ActingScaler:
                 ((reason, text) for _, reason, text in outcome.events if reason == "SuccessfulRescale"),
                 ("SuccessfulRescale", ""),
             )
-            recorder.tell("Replicas", reason, f"{before} to {outcome.replicas}; {message}")
+            recorder.record("Replicas", reason, f"{before} to {outcome.replicas}; {message}")
 
-    def _tell_active(self, before: HpaStatusRead, after: HpaStatusRead) -> None:
-        """An HPA that can't scale says why; nobody else would."""
+    def _record_condition(self, before: HpaStatusRead, after: HpaStatusRead) -> None:
+        """Why an HPA can't scale, which nothing else would report."""
         old, new = condition(before.conditions, SCALING_ACTIVE), condition(after.conditions, SCALING_ACTIVE)
         if new is None or (old is None and new.status == "True"):
             return
         if old is None or (old.status, old.message) != (new.status, new.message):
-            self._around.recorder.tell("Condition", new.reason, new.message)
+            self._context.recorder.record("Condition", new.reason, new.message)
 
     def _admit(self, template: Mapping[str, ContainerResources]) -> Mapping[str, ContainerResources]:
         """The VPA's webhook: a new pod gets what is recommended."""
@@ -101,24 +89,24 @@ class ActingScaler:
                 for name, one in given.items()
                 for resource, amount in one.requests.items()
             )
-            self._around.recorder.scaled("vertical", "up" if ups else "down")
+            self._context.recorder.scaled("vertical", "up" if ups else "down")
             self._admitted = given
         return self._admitted
 
     def _update(self, vpa: Vpa, now: float) -> None:
         """One loop of the updater."""
-        state, tell = self._around.state, self._around.recorder.tell
+        state, record = self._context.state, self._context.recorder.record
         if update_mode(vpa) == IN_PLACE_OR_RECREATE:
             evicted = self._resize(vpa, now)
         else:
             evicted = to_evict(state.pods, vpa, state.replicas, now)
         for pod in evicted:
             state.evict(pod, now)
-            tell("Evicted", "EvictedByVPA", f"{pod.name} was evicted to be resized")
+            record("Evicted", "EvictedByVPA", f"{pod.name} was evicted to be resized")
 
     def _resize(self, vpa: Vpa, now: float) -> list[SimPod]:
         """Resize pods in place; those that have to be evicted instead."""
-        state = self._around.state
+        state = self._context.state
         wanted: dict[int, Mapping[str, ContainerResources]] = {}  # of pods that share their resources
 
         def resources(pod: SimPod) -> Mapping[str, ContainerResources]:
@@ -135,7 +123,7 @@ class ActingScaler:
         for pod, given in changes:
             state.resize(pod, given, now)
             text = f"{pod.name} is to be resized in place"
-            self._around.recorder.tell("Requests", "InPlaceResizedByVPA", text)
+            self._context.recorder.record("Requests", "InPlaceResizedByVPA", text)
         return updates.evict
 
 

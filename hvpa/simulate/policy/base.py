@@ -1,18 +1,19 @@
-"""What every way to scale a simulated workload is given, and what is asked of it. The ways themselves: the operator in
+"""What every way to scale a simulated workload works with, and what it offers. The ways themselves: the operator in
 `hvpa`, recommenders that act by themselves in `autoscalers`."""
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
 from typing import Protocol
 
-from hvpa.api.objects.read_models import Hpa
-from hvpa.recommend.hpa.controller import HpaOutcome
-from hvpa.simulate.cluster import pods as physics
-from hvpa.simulate.cluster.metrics_server import MetricsServer
-from hvpa.simulate.cluster.objects import Instants
+from hvpa.api.objects.read_models import Hpa, Pod
+from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaOutcome, Scale
+from hvpa.simulate.cluster.metrics_server import Every, MetricsServer
+from hvpa.simulate.cluster.objects import instant
+from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import Scenario
-from hvpa.simulate.reactions import cpu_target
 
 
 class SimulationError(Exception):
@@ -26,40 +27,33 @@ class Scaler(Protocol):
         """Do what is due at this time (seconds since the start)."""
         ...
 
-    def cpu_target(self) -> float | None:
-        """The CPU in millicores per pod that an HPA keeps to; None where there is no such HPA."""
+    @property
+    def hpa(self) -> Hpa | None:
+        """The HPA that scales the workload, if there is one."""
         ...
 
 
-class Surroundings:
-    """What every policy of a scenario works with."""
+class Context:
+    """What every policy of a scenario works with: the workload, its metrics, the record, and kube-controller-manager's
+    loop over the one HPA."""
 
-    def __init__(self, scenario: Scenario, state: physics.Workload, recorder: Recorder) -> None:
+    def __init__(self, scenario: Scenario, state: Workload, recorder: Recorder) -> None:
+        controllers = scenario.controllers
         self.scenario = scenario
         self.state = state
         self.recorder = recorder
-        self.instants = Instants(scenario.start)
-        self.metrics = MetricsServer(scenario.metrics, state, self.instants)
+        self.metrics = MetricsServer(scenario.metrics, state, scenario.start)
+        self.hpa_period = Every(controllers.hpa.sync_period, controllers.hpa_offset)
+        self._autoscaler = HorizontalAutoscaler(controllers.hpa)
 
-    def hpa_looked(self, now: float, outcome: HpaOutcome) -> None:
-        """Note a sync of the HPA, before anything comes of it."""
+    def at(self, now: float) -> dt.datetime:
+        """The instant that many seconds after the scenario's start."""
+        return instant(self.scenario.start, now)
+
+    def sync_hpa(self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], now: float) -> HpaOutcome:
+        """One sync of the HPA, which is recorded before anything comes of it."""
+        outcome = self._autoscaler.sync(hpa, scale, pods, self.metrics, self.at(now))
         published = self.metrics.published
         wants_out = outcome.status.desired_replicas > self.state.replicas
-        self.recorder.answers.hpa_looked(now, published.at if published else None, wants_out=wants_out)
-
-
-class CpuTarget:
-    """The CPU that an HPA keeps each pod at, reckoned anew only when the template changes."""
-
-    def __init__(self, state: physics.Workload) -> None:
-        self._state = state
-        self._revision = -1
-        self._value: float | None = None
-
-    def of(self, hpa: Hpa | None) -> float | None:
-        """In millicores; None where there is no HPA, or no such target."""
-        if hpa is None:
-            return None
-        if self._revision != self._state.revision:
-            self._revision, self._value = self._state.revision, cpu_target(hpa, self._state)
-        return self._value
+        self.recorder.reactions.hpa_synced(now, published.at if published else None, wants_out=wants_out)
+        return outcome

@@ -3,12 +3,11 @@ loop, and the HPA and VPA that it deploys."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from hvpa.api.hvpa.resource import parse_spec
-from hvpa.api.objects.read_models import Meta, Workload
+from hvpa.api.objects.read_models import Hpa, Meta, Workload
 from hvpa.core.model import Decision, Event, Settings
 from hvpa.recommend.hpa.controller import Scale
 from hvpa.reconcile.ports import Key
@@ -17,8 +16,8 @@ from hvpa.reconcile.telemetry import Silent
 from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import Policy
-from hvpa.simulate.policy.base import CpuTarget, SimulationError, Surroundings
-from hvpa.simulate.policy.recommenders import HpaController, VpaController
+from hvpa.simulate.policy.base import Context, SimulationError
+from hvpa.simulate.policy.recommenders import VpaController
 
 T = TypeVar("T")
 MOST_RECONCILES: Final = 50
@@ -35,7 +34,7 @@ _HVPA_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 """Kinds of simulation events by the reasons of the Hvpa's Events; any other is a plain `Event`."""
 
 
-class _Heard(Silent):
+class _Telemetry(Silent):
     """Telemetry of the simulated operator: which axes a decision changed."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -53,54 +52,52 @@ class _Heard(Silent):
 class HvpaScaler:
     """The operator's own reconciler, and the HPA and VPA that it deploys."""
 
-    def __init__(self, policy: Policy, around: Surroundings) -> None:
+    def __init__(self, policy: Policy, context: Context) -> None:
         assert policy.hvpa is not None
         spec, problems = parse_spec(policy.hvpa["spec"])
         if spec is None:
             raise SimulationError(f"policy {policy.name}: {problems[0]}")
-        scenario, workload = around.scenario, around.state.model
+        scenario, workload = context.scenario, context.state.model
         named = cast(Mapping[str, object], policy.hvpa.get("metadata", {}))
         name = str(named.get("name", workload.name))
         metadata = Meta(name=name, namespace=workload.namespace, creation_timestamp=scenario.start)
         self._name = policy.name
-        self._around = around
+        self._context = context
         self._clock = VirtualClock(scenario.start)
-        self._cluster = SimulatedCluster(spec, metadata, around.state, around.instants, self._tell)
+        self._cluster = SimulatedCluster(spec, metadata, context.state, scenario.start, self._record)
         settings = Settings(
             hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000),
             in_place=workload.resize == "InPlace",
         )
-        self._reconciler = Reconciler(self._cluster, self._clock, settings, _Heard(around.recorder))
-        self._hpa = HpaController(scenario.controllers, around.metrics)
-        self._vpa = VpaController(scenario.controllers, around.metrics, around.state, scenario.start)
-        self._target = CpuTarget(around.state)
+        self._reconciler = Reconciler(self._cluster, self._clock, settings, _Telemetry(context.recorder))
+        self._vpa = VpaController(context)
         self._recheck: float | None = None
 
     def step(self, now: float) -> None:
         """See the protocol."""
-        cluster, instant = self._cluster, self._around.instants.at(now)
+        cluster, instant = self._cluster, self._context.at(now)
         self._clock.instant = instant
         cluster.set_time(now, instant)
-        if self._hpa.due(now):
-            self._sync_hpa(now, instant)
-        if self._vpa.due(now) and cluster.vpa is not None:
+        if self._context.hpa_period.due(now):
+            self._sync_hpa(now)
+        if self._vpa.period.due(now) and cluster.vpa is not None:
             cluster.set_vpa_status(self._vpa.recommend(cluster.vpa, instant))
         if cluster.changed() or (self._recheck is not None and now >= self._recheck):
             self._reconcile(now)
 
-    def cpu_target(self) -> float | None:
+    @property
+    def hpa(self) -> Hpa | None:
         """See the protocol."""
-        return self._target.of(self._cluster.hpa)
+        return self._cluster.hpa
 
-    def _sync_hpa(self, now: float, instant: dt.datetime) -> None:
-        """One sync; before the mailbox and the status are there `/scale` fails, and nothing happens."""
+    def _sync_hpa(self, now: float) -> None:
+        """One sync; before `spec.replicas` and the status are there `/scale` fails, and nothing happens."""
         cluster, hvpa = self._cluster, self._cluster.hvpa()
         hpa, status = cluster.hpa, hvpa.status
         if hpa is None or hvpa.spec is None or hvpa.spec.replicas is None or status.replicas is None:
             return
         scale = Scale(hvpa.spec.replicas, status.replicas, status.target_selector or "")
-        outcome = self._hpa.sync(hpa, scale, cluster.pods.read(), instant)
-        self._around.hpa_looked(now, outcome)
+        outcome = self._context.sync_hpa(hpa, scale, cluster.pods.read(), now)
         if outcome.replicas is not None:
             cluster.scale_hvpa(outcome.replicas)
         cluster.set_hpa_status(outcome.status)
@@ -120,9 +117,9 @@ class HvpaScaler:
                 return
         raise SimulationError(f"policy {self._name}: the Hvpa does not come to rest at {self._clock.instant}")
 
-    def _tell(self, event: Event) -> None:
+    def _record(self, event: Event) -> None:
         for kind in _HVPA_KINDS.get(event.reason, ("Event",)):
-            self._around.recorder.tell(kind, event.reason, event.message)
+            self._context.recorder.record(kind, event.reason, event.message)
 
 
 def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:

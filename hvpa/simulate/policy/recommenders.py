@@ -3,78 +3,35 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 
-from hvpa.api.objects.read_models import Hpa, Pod, Vpa, VpaStatusRead
-from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaOutcome, Scale
+from hvpa.api.objects.read_models import Vpa, VpaStatusRead
 from hvpa.recommend.vpa.recommender import VerticalRecommender
-from hvpa.simulate.cluster import pods as physics
-from hvpa.simulate.cluster.metrics_server import MetricsServer
-from hvpa.simulate.model import Controllers
+from hvpa.simulate.cluster.metrics_server import Every
+from hvpa.simulate.cluster.state import SimContainer, SimPod
+from hvpa.simulate.policy.base import Context
 
 MILLI = 1000.0
-
-
-class Every:
-    """A period: tells once each time it has come round. The first time is `offset` seconds after the start."""
-
-    __slots__ = ("_due", "_period")
-
-    def __init__(self, period: float, offset: float = 0.0) -> None:
-        self._period = period
-        self._due = offset
-
-    def due(self, now: float) -> bool:
-        """Whether it has come round; what was missed is not made up for."""
-        if now < self._due:
-            return False
-        self._due += ((now - self._due) // self._period + 1) * self._period
-        return True
-
-
-class HpaController:
-    """kube-controller-manager's loop over the one HPA."""
-
-    def __init__(self, controllers: Controllers, metrics: MetricsServer) -> None:
-        self._metrics = metrics
-        self._every = Every(controllers.hpa.sync_period, controllers.hpa_offset)
-        self._autoscaler = HorizontalAutoscaler(controllers.hpa)
-
-    def due(self, now: float) -> bool:
-        """Whether the sync period has come round."""
-        return self._every.due(now)
-
-    def sync(self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], instant: dt.datetime) -> HpaOutcome:
-        """One sync of the HPA."""
-        return self._autoscaler.sync(hpa, scale, pods, self._metrics, instant)
 
 
 class VpaController:
     """The VPA recommender's loop over the one VPA."""
 
-    def __init__(
-        self, controllers: Controllers, metrics: MetricsServer, state: physics.Workload, start: dt.datetime
-    ) -> None:
-        self._metrics = metrics
-        self._state = state
-        self._epoch = start.timestamp()
-        self._every = Every(controllers.vpa_period)
+    def __init__(self, context: Context) -> None:
+        controllers = context.scenario.controllers
+        self._metrics = context.metrics
+        self._state = context.state
+        self._epoch = context.scenario.start.timestamp()
+        self.period = Every(controllers.vpa_period)
         self._recommender = VerticalRecommender(controllers.vpa)
-        self._known: dict[int, physics.SimPod] = {}
+        self._known: dict[int, SimPod] = {}
         self._names: set[str] = set()
-        self._ooms: list[tuple[physics.SimPod, physics.SimContainer, float]] = []
-        self._listening = False
+        self._ooms: list[tuple[SimPod, SimContainer, float]] = []
         self._seen_changes = -1
         self._measured_at = -1.0
 
-    def due(self, now: float) -> bool:
-        """Whether the recommender's period has come round."""
-        return self._every.due(now)
-
     def recommend(self, vpa: Vpa, instant: dt.datetime) -> VpaStatusRead:
         """One loop, in the real one's order: pods, samples, OOMs, and then the recommendation."""
-        changed = self._seen_changes != self._state.changes
-        if changed:
+        if self._seen_changes != self._state.changes:
             self._seen_changes = self._state.changes
             self._see_pods(instant.timestamp())
         self._add_samples()
@@ -82,7 +39,7 @@ class VpaController:
         return self._recommender.recommend(vpa, instant)
 
     def _see_pods(self, at: float) -> None:
-        """Tell of pods that are new and of pods that are gone. A StatefulSet's pod has its predecessor's name, and that
+        """Report pods that are new and pods that are gone. A StatefulSet's pod has its predecessor's name, and that
         is how the recommender knows it."""
         pods = {pod.serial: pod for pod in self._state.pods if pod.phase == "Running"}
         gone = [pod for serial, pod in self._known.items() if serial not in pods]
@@ -107,10 +64,8 @@ class VpaController:
                 add(one.pod, one.container, at, one.cpu / MILLI, one.memory)
 
     def _record_ooms(self) -> None:
-        """Tell of containers that were OOMKilled since the last loop, with what they had requested."""
-        if not self._listening:
-            self._listening = True
-            self._state.on_oom = lambda *killed: self._ooms.append(killed)
+        """Report containers that were OOMKilled since the last loop, with what they had requested."""
+        self._state.on_oom = lambda *killed: self._ooms.append(killed)
         for pod, container, killed_at in self._ooms:
             requested = pod.resources[container.name].requests.get("memory", 0)
             self._recommender.record_oom(pod.name, container.name, self._epoch + killed_at, requested)

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Vpa
 from hvpa.api.values.quantity import CPU, Resource
 from hvpa.core.model import ContainerResources
+from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.policy.admission import Recommended, recommended, update_mode
 
 _HOUR: Final = 3600.0
 ACTING_MODES: Final = frozenset({"Recreate", "Auto"})
 """Modes in which pods are evicted straight away; `Initial` and `Off` leave running pods alone."""
-FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,62 +38,6 @@ class UpdaterSettings:
     """`--evict-after-oom-threshold`: an OOM within this time of the container's start counts, for as long."""
 
 
-class ContainerSeen(Protocol):
-    """What the updater looks at of a container."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def oom_at(self) -> float | None:
-        """When it was OOMKilled last."""
-        ...
-
-    @property
-    def oom_started(self) -> float | None:
-        """When the run began that this OOM ended."""
-        ...
-
-
-class PodSeen(Protocol):
-    """What the updater looks at of a pod."""
-
-    @property
-    def resources(self) -> Mapping[str, ContainerResources]:
-        """Requests and limits by container."""
-        ...
-
-    @property
-    def node(self) -> int | None:
-        """Where it runs; None until it is scheduled."""
-        ...
-
-    @property
-    def started(self) -> float | None:
-        """When the kubelet took it on (`status.startTime`)."""
-        ...
-
-    @property
-    def deleted(self) -> float | None:
-        """When its deletion began."""
-        ...
-
-    @property
-    def phase(self) -> str:
-        """As in its status."""
-        ...
-
-    @property
-    def containers(self) -> Sequence[ContainerSeen]:
-        """Its containers."""
-        ...
-
-
-P = TypeVar("P", bound=PodSeen)
-
-
 class Priority(NamedTuple):
     """How much a pod should be changed; pods that grow come first, then those that change most."""
 
@@ -104,12 +48,12 @@ class Priority(NamedTuple):
 
 
 def to_evict(
-    pods: Sequence[P],
+    pods: Sequence[SimPod],
     vpa: Vpa,
     replicas: int,
     now: float,
     settings: UpdaterSettings = UpdaterSettings(),
-) -> list[P]:
+) -> list[SimPod]:
     """The pods that are evicted now, in this order. `replicas` is the workload's configured count.
 
     Among equal priorities the order of `pods` counts (Go's sort leaves it open for more than a dozen). Of the VPA's
@@ -122,23 +66,24 @@ def to_evict(
     if len(live) < settings.min_replicas or replicas == 0:
         return []
     budget = Budget(live, replicas, settings.eviction_tolerance)
-    evicted: list[P] = []
-    for pod in by_priority(filter(budget.allows, live), vpa, now, settings):
-        if budget.allows(pod):
-            budget.spend(pod)
+    evicted: list[SimPod] = []
+    for pod in by_priority(live, vpa, now, settings):
+        if budget.allows:
+            budget.spent += 1
             evicted.append(pod)
     return evicted
 
 
-def live_pods(pods: Iterable[P]) -> list[P]:
-    """Those that count: with a node, not finished, and not being deleted."""
-    return [pod for pod in pods if pod.node is not None and pod.deleted is None and pod.phase not in FINISHED]
+def live_pods(pods: Iterable[SimPod]) -> list[SimPod]:
+    """Those that count: with a node, and not being deleted. Pods of a simulation run as soon as they have a
+    node, and never finish."""
+    return [pod for pod in pods if pod.node is not None and pod.deleted is None]
 
 
-def by_priority(pods: Iterable[P], vpa: Vpa, now: float, settings: UpdaterSettings) -> list[P]:
+def by_priority(pods: Iterable[SimPod], vpa: Vpa, now: float, settings: UpdaterSettings) -> list[SimPod]:
     """Those of the pods that need other resources, by priority (`getPodsUpdateOrder`). Raises `QuantityError`."""
     priorities: dict[int, Priority] = {}  # of pods that share their resources, as those of one template do
-    wanted: list[tuple[Priority, P]] = []
+    wanted: list[tuple[Priority, SimPod]] = []
     for pod in pods:
         priority = priorities.get(id(pod.resources))
         if priority is None:
@@ -153,33 +98,23 @@ def by_priority(pods: Iterable[P], vpa: Vpa, now: float, settings: UpdaterSettin
 class Budget:
     """How many of a workload's pods may still be taken away, or resized (`restriction.singleGroupStats`)."""
 
-    def __init__(self, live: Sequence[PodSeen], replicas: int, tolerance: float) -> None:
+    def __init__(self, live: Sequence[SimPod], replicas: int, tolerance: float) -> None:
         self._replicas = replicas
         self._tolerance = int(replicas * tolerance)
-        self._running = sum(not is_pending(pod) for pod in live)
-        self._evicted = 0
+        self._running = len(live)
+        self.spent = 0
+        """Evictions and resizes so far."""
 
-    def allows(self, pod: PodSeen) -> bool:
-        """Whether this pod may be evicted (or resized): a pending one always, else as long as enough stay; where the
-        tolerance is less than one pod, one of them while all run."""
-        if is_pending(pod):
+    @property
+    def allows(self) -> bool:
+        """Whether one more pod may be evicted (or resized): as long as enough stay; where the tolerance is less than
+        one pod, one of them while all run."""
+        if self._running - self.spent > self._replicas - self._tolerance:
             return True
-        if self._running - self._evicted > self._replicas - self._tolerance:
-            return True
-        return self._tolerance == 0 and self._evicted == 0 and self._running == self._replicas
-
-    def spend(self, pod: PodSeen) -> None:
-        """Count an eviction, or a resize."""
-        if not is_pending(pod):
-            self._evicted += 1
+        return self._tolerance == 0 and self.spent == 0 and self._running == self._replicas
 
 
-def is_pending(pod: PodSeen) -> bool:
-    """Whether its containers have not started yet."""
-    return pod.phase == "Pending"
-
-
-def _is_due(pod: PodSeen, priority: Priority, vpa: Vpa, now: float, settings: UpdaterSettings) -> bool:
+def _is_due(pod: SimPod, priority: Priority, vpa: Vpa, now: float, settings: UpdaterSettings) -> bool:
     """Whether a pod of this priority needs the change that its eviction brings."""
     if _quick_oom(pod, vpa, now, settings.evict_after_oom):
         return priority.difference != 0.0
@@ -221,7 +156,7 @@ def _relative(resource: Resource, requested: int, wanted: int) -> float:
     return abs(base - float(wanted * milli)) / base
 
 
-def _quick_oom(pod: PodSeen, vpa: Vpa, now: float, threshold: float) -> bool:
+def _quick_oom(pod: SimPod, vpa: Vpa, now: float, threshold: float) -> bool:
     """Whether a container was OOMKilled soon after its start, and lately. One whose policy is Off does not count."""
     for container in pod.containers:
         if container.oom_at is None or container.oom_started is None:

@@ -9,48 +9,22 @@ Times in seconds of the simulation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Final, Literal, NamedTuple
 
 from hvpa.api.objects.read_models import Vpa
 from hvpa.simulate.cluster.resizes import DEFERRED_TIMEOUT
-from hvpa.simulate.cluster.state import ResizeState
-from hvpa.simulate.policy.updater import Budget, PodSeen, UpdaterSettings, by_priority, is_pending, live_pods
+from hvpa.simulate.cluster.state import SimPod
+from hvpa.simulate.policy.updater import Budget, UpdaterSettings, by_priority, live_pods
 
 IN_PLACE_OR_RECREATE: Final = "InPlaceOrRecreate"
 Decision = Literal["approved", "deferred", "evict"]
 
 
-class ResizeSeen(Protocol):
-    """What the updater looks at of a resize that waits."""
-
-    @property
-    def state(self) -> ResizeState:
-        """As in the pod's conditions `PodResizePending` and `PodResizeInProgress`."""
-        ...
-
-
-class ResizedPodSeen(PodSeen, Protocol):
-    """What it looks at of a pod that it may resize."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def resize(self) -> ResizeSeen | None:
-        """A resize that waits."""
-        ...
-
-
-P = TypeVar("P", bound=ResizedPodSeen)
-
-
-class Updates(NamedTuple, Generic[P]):
+class Updates(NamedTuple):
     """What one loop does: pods to resize in place, and pods to evict, each in this order."""
 
-    resize: list[P]
-    evict: list[P]
+    resize: list[SimPod]
+    evict: list[SimPod]
 
 
 class InPlaceUpdater:
@@ -63,36 +37,39 @@ class InPlaceUpdater:
         (`lastInPlaceAttemptTimeMap`): a later one may be given up at once."""
 
     def loop(
-        self, pods: Sequence[P], vpa: Vpa, replicas: int, now: float, is_refused: Callable[[P], bool]
-    ) -> Updates[P]:
-        """What is done now. `replicas` is the workload's configured count; `is_refused` tells of a pod whether the API
-        server would not change it so, whereupon it is evicted. Raises `QuantityError`."""
-        updates = Updates[P]([], [])
+        self,
+        pods: Sequence[SimPod],
+        vpa: Vpa,
+        replicas: int,
+        now: float,
+        is_refused: Callable[[SimPod], bool],
+    ) -> Updates:
+        """What is done now. `replicas` is the workload's configured count; `is_refused`: whether the API
+        server would not change a pod so, whereupon the pod is evicted. Raises `QuantityError`."""
+        updates = Updates([], [])
         live = live_pods(pods)
         if len(live) < self._settings.min_replicas or replicas == 0 or vpa.status.recommendation is None:
             return updates
         budget = Budget(live, replicas, self._settings.eviction_tolerance)
         able = [pod for pod in live if self._decide(pod, budget, now) != "deferred"]
-        given_up: list[P] = []
+        given_up: list[SimPod] = []
         for pod in by_priority(able, vpa, now, self._settings):
             decision = self._decide(pod, budget, now)
             if decision == "evict" or (decision == "approved" and is_refused(pod)):
                 given_up.append(pod)
             elif decision == "approved":
-                budget.spend(pod)
+                budget.spent += 1
                 updates.resize.append(pod)
         for pod in given_up:
             if self._decide(pod, budget, now) != "deferred":
-                budget.spend(pod)
+                budget.spent += 1
                 updates.evict.append(pod)
         return updates
 
-    def _decide(self, pod: P, budget: Budget, now: float) -> Decision:
+    def _decide(self, pod: SimPod, budget: Budget, now: float) -> Decision:
         """What may be done with the pod (`CanInPlaceUpdate`)."""
-        if is_pending(pod):
-            return "deferred"
         if pod.resize is not None:
             first = self._seen.setdefault(pod.name, now)
             waited = pod.resize.state == "Deferred" and now - first <= DEFERRED_TIMEOUT
-            return "evict" if budget.allows(pod) and not waited else "deferred"
-        return "approved" if budget.allows(pod) else "deferred"
+            return "evict" if budget.allows and not waited else "deferred"
+        return "approved" if budget.allows else "deferred"

@@ -129,9 +129,9 @@ def columns(comparison: Comparison, figures: Sequence[Figure]) -> list[list[str]
 
 
 def reactions(policy: PolicyResult) -> list[str]:
-    """How a policy answered the rises: how many there were, how many were answered, then by phase "median / longest"
+    """How a policy reacted to the rises: how many there were, to how many it reacted, then by phase "median / longest"
     of those in which it was reached."""
-    cells = [str(len(policy.reactions)), str(answered(policy))]
+    cells = [str(len(policy.reactions)), str(with_reaction(policy))]
     for _, _, value in PHASES:
         known = reached(policy, value)
         cells.append(f"{seconds(statistics.median(known))} / {seconds(max(known))}" if known else NONE)
@@ -142,10 +142,10 @@ def medians(policy: PolicyResult) -> list[str]:
     """The same by phase, the medians alone."""
     known = [reached(policy, value) for _, _, value in PHASES]
     cells = [seconds(statistics.median(one) if one else None) for one in known]
-    return [str(len(policy.reactions)), str(answered(policy)), *cells]
+    return [str(len(policy.reactions)), str(with_reaction(policy)), *cells]
 
 
-def answered(policy: PolicyResult) -> int:
+def with_reaction(policy: PolicyResult) -> int:
     """How many rises replicas or requests were raised for."""
     return sum(one.total is not None for one in policy.reactions)
 

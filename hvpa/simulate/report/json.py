@@ -9,21 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.simulate.model import (
-    PolicyKind,
-    Reaction,
-    Series,
-    SimulationEvent,
-    Totals,
-)
+from hvpa.simulate.model import PolicyKind, Reaction, Series
 from hvpa.simulate.report.compare import Comparison, Standing
 from hvpa.simulate.report.conclusion import conclusion
 from hvpa.simulate.report.plots import CORE, GIB, scaled, thin
@@ -36,8 +29,22 @@ Phase = Annotated[
 ]
 
 
+_UNITS: Final = {
+    "load": 1.0,
+    "replicas": 1.0,
+    "ready": 1.0,
+    "used_memory": GIB,
+    "requested_memory": GIB,
+    **dict.fromkeys(("demand", "capacity", "unmet", "used_cpu", "requested_cpu"), CORE),
+}
+"""What the values of each series are divided by."""
+
+
 class _Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Base of all parts."""
+
+
+P = TypeVar("P", bound=_Part)
 
 
 class Figures(_Part, frozen=True):
@@ -106,7 +113,7 @@ class Phases(_Part, frozen=True):
 
 
 class ReactionReport(_Part, frozen=True):
-    """A rise of the load and how the policy answered it."""
+    """A rise of the load and how the policy reacted to it."""
 
     start: Time
     end: Time
@@ -213,146 +220,81 @@ class SimulationReport(_Part, frozen=True):
 
 
 def to_json(comparisons: Sequence[Comparison], *, series: bool = False) -> str:
-    """The results as JSON, without a line break at the end: indented, on one line where `series` are asked for."""
+    """The results as JSON, without a line break at the end: indented, on one line with `series`."""
     report = SimulationReport(scenarios=[_scenario(one, series) for one in comparisons])
     encoded = msgspec.json.encode(report)
     return (encoded if series else msgspec.json.format(encoded, indent=2)).decode()
 
 
+def _part(contract: type[P], source: object, **others: Any) -> P:
+    """The part of the contract with `others`, and the fields that `source` has under the same name (without the
+    contract's unit): `total_seconds` is the reaction's `total`. Numbers are rounded, texts can be written."""
+    for name in contract.__struct_fields__:
+        if name not in others:
+            own = name if hasattr(source, name) else name.removesuffix("_seconds")
+            others[name] = _plain(getattr(source, own))
+    return contract(**others)
+
+
+def _plain(value: Any) -> Any:
+    """A number with six decimals; a text with half a surrogate pair, which can't be written, as an escape."""
+    if isinstance(value, float):
+        return round(value, 6) + 0.0
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
 def _scenario(comparison: Comparison, series: bool) -> ScenarioReport:
-    result, at = comparison.result, comparison.baseline
-    shown = [_text(one.name) for one in result.policies]
-    return ScenarioReport(
-        name=_text(result.name),
-        description=_text(result.description),
+    result, prices = comparison.result, comparison.prices
+    shown = [_plain(one.name) for one in result.policies]
+    return _part(
+        ScenarioReport,
+        result,
         start=format_timestamp(result.start),
-        duration_seconds=_number(result.duration),
-        step_seconds=_number(result.step),
-        warm_up_seconds=_number(result.warm_up),
-        seed=result.seed,
-        notes=[_text(note) for note in result.notes],
-        prices=_prices(comparison.prices),
-        baseline=None if at is None else shown[at],
+        notes=[_plain(note) for note in result.notes],
+        prices=PricesReport(cpu_per_core_hour=_plain(prices.cpu), memory_per_gib_hour=_plain(prices.memory)),
+        baseline=None if comparison.baseline is None else shown[comparison.baseline],
         unbeaten=[shown[one] for one in comparison.unbeaten],
-        conclusion=[_text(one) for one in conclusion(comparison)],
+        conclusion=[_plain(one) for one in conclusion(comparison)],
         policies=[_policy(one, shown, result.start, series) for one in comparison.standings],
     )
 
 
-def _prices(prices: Prices) -> PricesReport:
-    return PricesReport(cpu_per_core_hour=_number(prices.cpu), memory_per_gib_hour=_number(prices.memory))
-
-
 def _policy(standing: Standing, names: Sequence[str], start: dt.datetime, series: bool) -> PolicyReport:
     policy = standing.policy
-    return PolicyReport(
-        name=_text(policy.name),
-        kind=policy.kind,
-        figures=_figures(standing, policy.totals),
+    costs = {"cost": _plain(standing.cost), "cost_difference": _plain(standing.difference)}
+    return _part(
+        PolicyReport,
+        policy,
+        figures=_part(Figures, policy.totals, **costs),
         beaten_by=[names[at] for at in standing.beaten_by],
-        events=[_event(one, start) for one in policy.events],
-        dropped_events=policy.dropped_events,
+        events=[_part(EventReport, one, time=when(start, one.time)) for one in policy.events],
         reactions=[_reaction(one, start) for one in policy.reactions],
         series=_series(policy.series) if series else None,
     )
 
 
-def _figures(standing: Standing, totals: Totals) -> Figures:
-    return Figures(
-        core_hours_requested=_number(totals.core_hours_requested),
-        core_hours_used=_number(totals.core_hours_used),
-        gib_hours_requested=_number(totals.gib_hours_requested),
-        gib_hours_used=_number(totals.gib_hours_used),
-        slack_cpu=_number(totals.slack_cpu),
-        slack_memory=_number(totals.slack_memory),
-        unmet_core_seconds=_number(totals.unmet_core_seconds),
-        unmet_share=_number(totals.unmet_share),
-        ooms=totals.ooms,
-        restarts=totals.restarts,
-        replica_changes=totals.replica_changes,
-        request_changes=totals.request_changes,
-        node_hours=_number(totals.node_hours),
-        reaction_median_seconds=_perhaps(totals.reaction_median),
-        reaction_max_seconds=_perhaps(totals.reaction_max),
-        demand_core_seconds=_number(totals.demand_core_seconds),
-        unmet_demand_share=_number(totals.unmet_demand_share),
-        cover_median_seconds=_perhaps(totals.cover_median),
-        cover_max_seconds=_perhaps(totals.cover_max),
-        cost=_number(standing.cost),
-        cost_difference=_perhaps(standing.difference),
-    )
-
-
-def _event(event: SimulationEvent, start: dt.datetime) -> EventReport:
-    return EventReport(
-        time=when(start, event.time),
-        kind=_text(event.kind),
-        reason=_text(event.reason),
-        message=_text(event.message),
-    )
-
-
 def _reaction(reaction: Reaction, start: dt.datetime) -> ReactionReport:
-    return ReactionReport(
-        start=when(start, reaction.start),
-        end=when(start, reaction.end),
-        phases=Phases(
-            tolerance_seconds=_perhaps(reaction.tolerance),
-            metric_age_seconds=_perhaps(reaction.metric_age),
-            hpa_period_seconds=_perhaps(reaction.hpa_period),
-            gates_seconds=_perhaps(reaction.gates),
-            start_up_seconds=_perhaps(reaction.start_up),
-        ),
-        total_seconds=_perhaps(reaction.total),
-        unmet_seconds=_number(reaction.unmet_seconds),
-        cover_seconds=_number(reaction.cover_seconds),
-        covered=reaction.covered,
-    )
+    begin, end = when(start, reaction.start), when(start, reaction.end)
+    return _part(ReactionReport, reaction, start=begin, end=end, phases=_part(Phases, reaction))
 
 
 def _series(series: Series) -> SeriesReport:
-    def points(values: Sequence[float], unit: float = 1.0) -> Points:
+    def points(values: Sequence[float], unit: float) -> Points:
         kept = thin(values)
-        return Points(
-            seconds=[_number(at * series.step) for at in kept],
-            values=[scaled(values[at], unit) for at in kept],
-        )
+        seconds = [_plain(at * series.step) for at in kept]
+        return Points(seconds=seconds, values=[scaled(values[at], unit) for at in kept])
 
     requests: dict[str, dict[Resource, Points]] = {}
     for (container, resource), values in sorted(series.requests.items()):
         unit = CORE if resource == "cpu" else GIB
-        requests.setdefault(_text(container), {})[resource] = points(values, unit)
-    return SeriesReport(
-        load=points(series.load),
-        demand=points(series.demand, CORE),
-        capacity=points(series.capacity, CORE),
-        unmet=points(series.unmet, CORE),
-        used_cpu=points(series.used_cpu, CORE),
-        used_memory=points(series.used_memory, GIB),
-        requested_cpu=points(series.requested_cpu, CORE),
-        requested_memory=points(series.requested_memory, GIB),
-        replicas=points(series.replicas),
-        ready=points(series.ready),
-        requests=requests,
-    )
+        requests.setdefault(_plain(container), {})[resource] = points(values, unit)
+    columns = {name: points(getattr(series, name), unit) for name, unit in _UNITS.items()}
+    return SeriesReport(**columns, requests=requests)
 
 
 def when(start: dt.datetime, seconds: float) -> str:
     """The instant that many seconds after the start, to the millisecond."""
     return format_timestamp(start + dt.timedelta(milliseconds=round(seconds * 1000)))
-
-
-def _number(value: float) -> float:
-    return round(float(value), 6) + 0.0
-
-
-def _perhaps(value: float | None) -> float | None:
-    return None if value is None else _number(value)
-
-
-def _text(text: str) -> str:
-    """The text; half a surrogate pair, which can't be written, as an escape."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def schema() -> dict[str, Any]:

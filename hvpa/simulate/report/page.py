@@ -233,10 +233,10 @@ def _reactions(result: SimulationResult) -> str:
         for at, policy in enumerate(result.policies)
     )
     return _card(
-        "The HPA's answer to a rise of the load",
+        "The HPA's reaction to a rise of the load",
         "<p class=hint>Median / longest of the rises in which a phase was reached.</p>"
         "<div class=wide><table class=figures><thead><tr><th scope=col>policy</th><th scope=col>rises</th>"
-        f"<th scope=col>answered</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>",
+        f"<th scope=col>reactions</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>",
     )
 
 

@@ -17,7 +17,7 @@ from hvpa.simulate.report.figures import names
 LIMIT: Final = 2000
 """Points of a line that are kept at most."""
 COLOURS: Final = ("#0077bb", "#ee7733", "#009988", "#cc3377", "#a08000", "#55c3f0")
-"""One per policy, told apart by the colour-blind, on light and on dark (after Paul Tol's "vibrant")."""
+"""One per policy, distinct for the colour-blind, on light and on dark (after Paul Tol's "vibrant")."""
 Dash = Literal["solid", "dash", "dot", "dashdot"]
 DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot")
 """How the lines of policies beyond the colours differ from the first ones."""
@@ -101,37 +101,37 @@ def _corners(values: Sequence[float], limit: int) -> list[int] | None:
 
 def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
     """The panels from top to bottom; none where there is no policy."""
-    told = tuple(zip(names(result), (policy.series for policy in result.policies), strict=True))
-    if not told:
+    series = tuple(zip(names(result), (policy.series for policy in result.policies), strict=True))
+    if not series:
         return ()
-    load = _line(None, "load", told[0][1].load, _Look(1.0, limit))
+    load = _line(None, "load", series[0][1].load, _Look(1.0, limit))
     return (
         Panel("Load", "as recorded", (load,)),
         _with_dotted(
             "Requested CPU (replicas × request)",
             "demand",
             "cores",
-            _beside_demand(told, [one.requested_cpu for _, one in told], limit),
+            _beside_demand(series, [one.requested_cpu for _, one in series], limit),
         ),
         _with_dotted(
             "Capacity of ready pods",
             "demand",
             "cores",
-            _beside_demand(told, [one.capacity for _, one in told], limit),
+            _beside_demand(series, [one.capacity for _, one in series], limit),
         ),
-        _with_dotted("Replicas", "ready", "pods", _replicas(told, limit)),
-        Panel("CPU request per pod", "cores", tuple(_requests(told, "cpu", CORE, limit))),
-        Panel("Memory request per pod", "GiB", tuple(_requests(told, "memory", GIB, limit))),
+        _with_dotted("Replicas", "ready", "pods", _replicas(series, limit)),
+        Panel("CPU request per pod", "cores", tuple(_requests(series, "cpu", CORE, limit))),
+        Panel("Memory request per pod", "GiB", tuple(_requests(series, "memory", GIB, limit))),
         Panel(
             "Unmet demand",
             "cores",
-            tuple(_line(at, name, one.unmet, _Look(CORE, limit)) for at, (name, one) in enumerate(told)),
+            tuple(_line(at, name, one.unmet, _Look(CORE, limit)) for at, (name, one) in enumerate(series)),
         ),
     )
 
 
 def _with_dotted(title: str, what: str, unit: str, lines: Iterable[Line]) -> Panel:
-    """A panel whose title tells which line is what."""
+    """A panel whose title says which line is what."""
     drawn = tuple(lines)
     if any(line.policy is None for line in drawn):
         title += f" and {what} (grey)"
@@ -140,7 +140,7 @@ def _with_dotted(title: str, what: str, unit: str, lines: Iterable[Line]) -> Pan
     return Panel(title, unit, drawn)
 
 
-Told = tuple[tuple[str, Series], ...]
+NamedSeries = tuple[tuple[str, Series], ...]
 """Name and series of each policy."""
 
 
@@ -153,29 +153,29 @@ class _Look(NamedTuple):
     steps: bool = False
 
 
-def _beside_demand(told: Told, columns: Sequence[Sequence[float]], limit: int) -> Iterable[Line]:
+def _beside_demand(series: NamedSeries, columns: Sequence[Sequence[float]], limit: int) -> Iterable[Line]:
     """A column of each policy beside the demand, which is drawn once where it is the same under all policies: it
     differs by the replicas' base."""
-    demand = [one.demand for _, one in told]
+    demand = [one.demand for _, one in series]
     if all(one == demand[0] for one in demand):
         yield _line(None, "demand", demand[0], _Look(CORE, limit))
     else:
-        for at, (name, one) in enumerate(told):
+        for at, (name, one) in enumerate(series):
             yield _line(at, f"{name}: demand", one.demand, _Look(CORE, limit, "dot"))
-    for at, ((name, _), values) in enumerate(zip(told, columns, strict=True)):
+    for at, ((name, _), values) in enumerate(zip(series, columns, strict=True)):
         yield _line(at, name, values, _Look(CORE, limit, steps=True))
 
 
-def _replicas(told: Told, limit: int) -> Iterable[Line]:
-    for at, (name, one) in enumerate(told):
+def _replicas(series: NamedSeries, limit: int) -> Iterable[Line]:
+    for at, (name, one) in enumerate(series):
         if one.ready != one.replicas:
             yield _line(at, f"{name}: ready", one.ready, _Look(1.0, limit, "dot", steps=True))
         yield _line(at, name, one.replicas, _Look(1.0, limit, steps=True))
 
 
-def _requests(told: Told, resource: Resource, unit: float, limit: int) -> Iterable[Line]:
+def _requests(series: NamedSeries, resource: Resource, unit: float, limit: int) -> Iterable[Line]:
     """What a pod of the template requests, its containers together."""
-    for at, (name, one) in enumerate(told):
+    for at, (name, one) in enumerate(series):
         parts = [values for (_, kind), values in sorted(one.requests.items()) if kind == resource]
         total = parts[0] if len(parts) == 1 else [sum(values) for values in zip(*parts, strict=True)]
         yield _line(at, name, total, _Look(unit, limit, steps=True))

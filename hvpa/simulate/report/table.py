@@ -1,5 +1,5 @@
 """A simulation's result as text, 100 columns wide: what each policy costs and leaves unmet, what that is made of, how
-the load's rises were answered, and what follows."""
+the policies reacted to the load's rises, and what follows."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def _figures(comparison: Comparison, all_figures: Sequence[Figure]) -> list[str]
 
 
 def _reactions(result: SimulationResult) -> list[str]:
-    cells = [["rises", "answered", *(name for name, _, _ in PHASES)]]
+    cells = [["rises", "reactions", *(name for name, _, _ in PHASES)]]
     cells += [medians(policy) for policy in result.policies]
     grid = [*_first_columns(result), *(list(column) for column in zip(*cells, strict=True))]
-    return _aligned(grid, ["", "", *["the HPA's answer to a rise, median by phase"] * len(cells[0])])
+    return _aligned(grid, ["", "", *["the HPA's reaction to a rise, median by phase"] * len(cells[0])])
 
 
 def _aligned(grid: list[list[str]], groups: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Words and numbers of a simulation's reports, as table and page both write them.
 
-What belongs here: how a length of time, an amount or a foreign text is told. Layout is the reports' own.
+What belongs here: how a length of time, an amount or a foreign text is written. Layout is the reports' own.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def amount(value: float, decimals: int) -> str:
     """A number with thousands apart: 1,234.5; `<0.1` where it would round to 0 and is more."""
     if value == 0:
         return "0"
-    told = f"{value:,.{decimals}f}"
+    text = f"{value:,.{decimals}f}"
     least = f"{10**-decimals:.{decimals}f}"
-    return f"<{least}" if value > 0 and not told.strip("0.,") else told
+    return f"<{least}" if value > 0 and not text.strip("0.,") else text
 
 
 def percent(share: float, decimals: int = 1) -> str:

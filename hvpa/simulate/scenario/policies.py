@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,21 +18,14 @@ from hvpa.simulate.scenario.recommenders import check_hpa, vpa_notes
 from hvpa.simulate.scenario.yaml import Source, read_documents
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPolicies:
-    """The policies, and what their reader should know."""
-
-    policies: tuple[Policy, ...]
-    notes: tuple[str, ...]
-
-
 def read_policies(
     source: Source, folder: Path, models: Sequence[PolicyModel], workload: WorkloadModel
-) -> ReadPolicies:
-    """The policies of the scenario in `source`; manifests that they name lie in `folder`. Raises ScenarioError."""
+) -> tuple[tuple[Policy, ...], list[str]]:
+    """The policies of the scenario in `source`, and what their reader should know; manifests that they name lie in
+    `folder`. Raises ScenarioError."""
     reader = _Reader(source, folder, workload)
     policies = tuple(reader.policy(f"policies[{index}]", model) for index, model in enumerate(models))
-    return ReadPolicies(policies, tuple(reader.notes))
+    return policies, reader.notes
 
 
 class _Reader:

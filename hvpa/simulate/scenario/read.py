@@ -16,14 +16,13 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from hvpa.api.schema.base import FieldError, field_errors
-from hvpa.api.values.duration import format_duration
 from hvpa.recommend.hpa.controller import HpaSettings
 from hvpa.recommend.vpa.recommender import VpaSettings
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.load.csv import read_csv
 from hvpa.simulate.load.formula import Formula, FormulaError
 from hvpa.simulate.load.prometheus import read_range
-from hvpa.simulate.load.series import Record, StepLoad, computed, gaps, scaled, steps_of
+from hvpa.simulate.load.series import Record, StepLoad, computed, gaps, readable_length, scaled, steps_of
 from hvpa.simulate.model import (
     ContainerModel,
     Controllers,
@@ -43,8 +42,6 @@ from hvpa.simulate.scenario.schema import (
     VpaController,
 )
 from hvpa.simulate.scenario.yaml import Source, read_documents
-
-__all__ = ["MAX_STEPS", "ScenarioError", "load_scenario"]
 
 MAX_STEPS: Final = 5_000_000
 """Most steps of a scenario: two years at 15 s. A step takes some 200 bytes of what is recorded."""
@@ -68,7 +65,7 @@ def load_scenario(path: Path, seed: int) -> Scenario:
         raise _first(source, field_errors(error)) from None
     times = _times(source, path.parent, model)
     workload = _workload(model.workload)
-    read = read_policies(source, path.parent, model.policies, workload)
+    policies, notes = read_policies(source, path.parent, model.policies, workload)
     load = _steps(source, model, times, seed)
     return Scenario(
         name=model.name,
@@ -78,17 +75,17 @@ def load_scenario(path: Path, seed: int) -> Scenario:
         step=model.step,
         load=load,
         workload=workload,
-        policies=read.policies,
-        nodes=NodeModel(**model.nodes.model_dump()),
-        metrics=MetricsModel(**model.metrics.model_dump()),
+        policies=policies,
+        nodes=NodeModel(**dict(model.nodes)),
+        metrics=MetricsModel(**dict(model.metrics)),
         controllers=_controllers(model.controllers),
         warm_up=model.warm_up,
-        notes=(*(() if times.record is None else gaps(times.record)), *read.notes),
+        notes=(*(() if times.record is None else gaps(times.record)), *notes),
     )
 
 
 def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
-    """The problem to tell: an unknown field before all else, since a field that is missing may be it, misspelt; and
+    """The problem to report: an unknown field before all else, since a field that is missing may be it, misspelt; and
     what is wrong within a field before what is wrong with it as a whole, which may only follow from that."""
 
     def rank(problem: FieldError) -> tuple[bool, bool, int]:
@@ -129,7 +126,7 @@ def _times(source: Source, folder: Path, model: ScenarioModel) -> _Times:
         start = start or dt.datetime.fromtimestamp(record.times[0], dt.UTC)
         duration = duration or record.length
         if duration > record.length and not model.load.repeat:
-            length = _told(record.length)
+            length = readable_length(record.length)
             raise source.refuse(
                 "duration",
                 f"is longer than the recorded load ({length}): repeat: true in load starts it again",
@@ -144,16 +141,16 @@ def _times(source: Source, folder: Path, model: ScenarioModel) -> _Times:
 def _check_times(source: Source, model: ScenarioModel, times: _Times) -> None:
     duration, record = times.duration, times.record
     if duration / model.step > MAX_STEPS:
-        raise source.refuse("step", f"{_told(duration)} would be more than {MAX_STEPS} steps")
+        raise source.refuse("step", f"{readable_length(duration)} would be more than {MAX_STEPS} steps")
     if model.step > duration:
-        raise source.refuse("step", f"must not be longer than the duration ({_told(duration)})")
+        raise source.refuse("step", f"must not be longer than the duration ({readable_length(duration)})")
     if model.warm_up >= duration:
-        raise source.refuse("warmUp", f"must be shorter than the duration ({_told(duration)})")
+        raise source.refuse("warmUp", f"must be shorter than the duration ({readable_length(duration)})")
     if math.ceil(model.warm_up / model.step) >= math.ceil(duration / model.step):
         raise source.refuse("warmUp", "leaves no whole step to count: make it shorter, or step smaller")
     if record is not None and duration / record.usual_step > _MAX_VALUES:
         raise source.refuse(
-            "load.repeat", f"{_told(duration)} would be more than {_MAX_VALUES} recorded values"
+            "load.repeat", f"{readable_length(duration)} would be more than {_MAX_VALUES} recorded values"
         )
     try:
         times.start + dt.timedelta(seconds=duration)
@@ -191,23 +188,10 @@ def _steps(source: Source, model: ScenarioModel, times: _Times, seed: int) -> St
         raise source.refuse("load.formula", str(error)) from None
 
 
-def _told(seconds: float) -> str:
-    return format_duration(dt.timedelta(seconds=round(seconds, 3)))
-
-
 # --- the rest -------------------------------------------------------------------------------------------------------
 def _workload(model: ScenarioWorkload) -> WorkloadModel:
-    return WorkloadModel(
-        kind=model.kind,
-        name=model.name,
-        namespace=model.namespace,
-        replicas=model.replicas,
-        containers=tuple(_container(one) for one in model.containers),
-        start_up=model.start_up,
-        max_surge=model.max_surge,
-        max_unavailable=model.max_unavailable,
-        resize=model.resize,
-    )
+    fields = dict(model) | {"containers": tuple(_container(one) for one in model.containers)}
+    return WorkloadModel(**fields)
 
 
 def _container(model: ScenarioContainer) -> ContainerModel:

@@ -1,5 +1,5 @@
-"""What the HPA and the VPA of a policy ask of the workload: what a simulation does not have is refused, and what will
-never take effect is told.
+"""What the HPA and the VPA of a policy need of the workload: what a simulation does not have is refused, and what will
+never take effect is noted.
 
 What belongs here: checks that need the workload, alike for recommenders that act by themselves and for those that an
 Hvpa deploys. The form of their specs is checked where it is read.
@@ -29,16 +29,16 @@ def check_hpa(source: Source, path: str, spec: HpaTemplateSpec, workload: Worklo
         raise source.refuse(
             f"{path}.maxReplicas", f"must be at most {MAX_REPLICAS}: each replica is simulated"
         )
-    told: list[tuple[str, str]] = []
+    found: list[tuple[str, str]] = []
     for index, metric in enumerate(spec.metrics):
         at = f"{path}.metrics[{index}].{metric.type[0].lower()}{metric.type[1:]}"
         named = _source_of(metric)
         _check_metric(source, at, named, workload)
         if "metric" not in named and named["target"]["type"] == "Utilization":
-            told += ((at, note) for note in _requestless(named["name"], named.get("container"), workload))
+            found += ((at, note) for note in _requestless(named["name"], named.get("container"), workload))
     if not spec.metrics:  # then it is CPU at 80 percent
-        told += ((path, note) for note in _requestless("cpu", None, workload))
-    return [_note(source, at, text) for at, text in told]
+        found += ((path, note) for note in _requestless("cpu", None, workload))
+    return [_note(source, at, text) for at, text in found]
 
 
 def _check_metric(source: Source, at: str, named: dict[str, Any], workload: WorkloadModel) -> None:
@@ -64,7 +64,7 @@ def _requestless(resource: Resource, container: str | None, workload: WorkloadMo
         if counts and resource not in one.requests and resource not in one.limits:
             yield (
                 f"container {one.name} has no request for {resource}: "
-                "as long as it has none, the HPA can't tell the utilization"
+                "as long as it has none, the HPA has no utilization"
             )
 
 

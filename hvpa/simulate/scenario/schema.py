@@ -45,7 +45,7 @@ class CsvLoad(SpecModel):
 
 
 def _series(value: object) -> object:
-    """A series' number in the answer, or labels that only it has."""
+    """A series' number in the response, or labels that only it has."""
     if isinstance(value, dict) and value and all(isinstance(one, str) for one in value.values()):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -54,7 +54,7 @@ def _series(value: object) -> object:
 
 
 class PrometheusLoad(SpecModel):
-    """What Prometheus' /api/v1/query_range answered."""
+    """What Prometheus' /api/v1/query_range responded."""
 
     file: FileName
     series: Annotated[Any, BeforeValidator(_series)] = None

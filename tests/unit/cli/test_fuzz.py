@@ -72,15 +72,15 @@ def ends_well(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> None:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([*argv, "-f", "-"])
-    told = err.getvalue()
+    reported = err.getvalue()
     assert code in (0, 1, 2)
-    assert "Traceback" not in told
-    assert "internal error" not in told
+    assert "Traceback" not in reported
+    assert "internal error" not in reported
     assert (code == 0) == bool(out.getvalue())
     if argv[0] == "validate" and code == 0:
-        assert all(": warning: " in line or ": note: " in line for line in told.splitlines())
+        assert all(": warning: " in line or ": note: " in line for line in reported.splitlines())
     if argv[0] == "explain":
-        assert len(told.splitlines()) == (code != 0)
+        assert len(reported.splitlines()) == (code != 0)
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:

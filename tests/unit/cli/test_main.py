@@ -57,7 +57,7 @@ def test_the_crd_is_printed_as_yaml(shell: Shell) -> None:
         ("validate", "-f"),
     ],
 )
-def test_a_wrong_command_line_is_told_in_one_line(shell: Shell, argv: tuple[str, ...]) -> None:
+def test_a_wrong_command_line_is_reported_in_one_line(shell: Shell, argv: tuple[str, ...]) -> None:
     ran = shell.run(*argv)
     assert (ran.code, ran.out) == (2, "")
     assert len(ran.err.splitlines()) == 1

@@ -100,7 +100,7 @@ def run(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=120, env=env)
 
 
-def test_a_missing_kubeconfig_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_reported_in_one_line(tmp_path: Path) -> None:
     done = run("--kubeconfig", str(tmp_path / "none"))
     assert done.returncode == 3
     assert done.stderr == f"hvpa run: {tmp_path}/none: no such file\n"
@@ -154,7 +154,7 @@ def test_logs_that_can_t_be_written_stop_nothing(style: str) -> None:
     ],
 )
 def test_a_connection_that_is_reset_as_it_comes_about_is_no_fault_of_the_program(
-    monkeypatch: pytest.MonkeyPatch, message: str, error: Exception | None, told: bool
+    monkeypatch: pytest.MonkeyPatch, message: str, error: Exception | None, reported: bool
 ) -> None:
     complaints: list[dict[str, Any]] = []
     loop = asyncio.new_event_loop()
@@ -162,4 +162,4 @@ def test_a_connection_that_is_reset_as_it_comes_about_is_no_fault_of_the_program
     loop.set_exception_handler(on_loop_error)
     loop.call_exception_handler({"message": message, "exception": error})
     loop.close()
-    assert bool(complaints) is told
+    assert bool(complaints) is reported

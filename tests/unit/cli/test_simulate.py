@@ -135,7 +135,7 @@ def test_a_baseline_that_is_not_simulated_is_one_line_before_the_work(
 
 
 @pytest.mark.parametrize("path", ["{folder}", "{folder}/none/page.html"])
-def test_a_file_that_cannot_be_written_is_told_before_the_work(
+def test_a_file_that_cannot_be_written_is_reported_before_the_work(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr(simulate, "simulate_all", None)
@@ -146,7 +146,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_file_that_may_not_be_written_is_told_before_the_work(
+def test_a_file_that_may_not_be_written_is_reported_before_the_work(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
     target = shell.folder / "page.html"

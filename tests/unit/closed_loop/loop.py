@@ -39,7 +39,7 @@ from hvpa.simulate.cluster.objects import raw
 from hvpa.simulate.cluster.port import VirtualClock, owned_meta
 from hvpa.simulate.policy.hvpa import run_to_end
 from tests.unit.closed_loop.loads import Load
-from tests.unit.closed_loop.workload import DEFAULT_REQUESTS, Fate, Fleet, Running, Shape, instant
+from tests.unit.closed_loop.workload import DEFAULT_REQUESTS, Deployment, Fate, Running, Shape, instant
 
 Usage = Mapping[str, Mapping[str, tuple[float, int]]]
 """Millicores and bytes by pod and container."""
@@ -88,7 +88,7 @@ def _short(requests: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class Decided:
     """A decision that was made."""
 
     at: float
@@ -96,12 +96,12 @@ class Told:
     workload: Workload | None
 
 
-class _Heard(Silent):
+class _Telemetry(Silent):
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        self._loop.told.append(Told(self._loop.now, decision, workload))
+        self._loop.decisions.append(Decided(self._loop.now, decision, workload))
 
 
 @dataclass
@@ -115,21 +115,21 @@ class Loop:
     refuses: bool = False
     now: float = 0.0
     writes: list[Write] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
-    mailbox_writes: list[float] = field(default_factory=list)
+    decisions: list[Decided] = field(default_factory=list)
+    desired_replicas_writes: list[float] = field(default_factory=list)
     status_writes: list[float] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.fleet = Fleet(self.shape, self.fate)
+        self.deployment = Deployment(self.shape, self.fate)
         self.hvpa = build.hvpa({**self.spec, "replicas": self.shape.replicas})
         assert self.hvpa.spec is not None, self.hvpa.problems
         self.hpa: Hpa | None = None
         self.vpa: Vpa | None = None
         self.key = Key("default", "web")
         self._clock = VirtualClock(build.NOW)
-        self._reconciler = Reconciler(self, self._clock, Settings(), _Heard(self))
+        self._reconciler = Reconciler(self, self._clock, Settings(), _Telemetry(self))
         self._autoscaler = HorizontalAutoscaler()
         self._recommender = VerticalRecommender()
         self._known: dict[str, Running] = {}
@@ -156,13 +156,13 @@ class Loop:
         now = self.now
         hpa = self._next_hpa if self._next_hpa <= self._looks_until else math.inf
         recheck = max(self._recheck, now + 0.001)
-        return min(hpa, self._next_vpa, recheck, self.load.next_change(now), self.fleet.next_change(now))
+        return min(hpa, self._next_vpa, recheck, self.load.next_change(now), self.deployment.next_change(now))
 
     def _at_once(self) -> None:
         now = self.now
         self._clock.instant = instant(now)
         self._load = self.load.at(now)
-        self.fleet.advance(now)
+        self.deployment.advance(now)
         self._look_closely()
         if now >= self._next_hpa:
             self._next_hpa = (now // HPA_PERIOD + 1) * HPA_PERIOD
@@ -170,14 +170,14 @@ class Loop:
         if now >= self._next_vpa:
             self._next_vpa = now + VPA_PERIOD
             self._recommend()
-        if self._awake or now >= self._recheck or self.fleet.version != self._seen:
+        if self._awake or now >= self._recheck or self.deployment.version != self._seen:
             self._reconcile()
         self._look_closely()
 
     def _look_closely(self) -> None:
         """Have the HPA look for a while after a change."""
         assert self.hvpa.spec is not None
-        sight = (self.fleet.version, self.hpa is None), (self._load, self.hvpa.spec.replicas)
+        sight = (self.deployment.version, self.hpa is None), (self._load, self.hvpa.spec.replicas)
         if sight == self._sight:
             return
         looks = HPA_LOOKS_AT_LOAD if sight[0] == self._sight[0] else HPA_LOOKS
@@ -188,10 +188,10 @@ class Loop:
     # --- the recommenders --------------------------------------------------------------------------------------------
     def usage(self) -> Usage:
         """What each container of each pod uses now; pods that don't serve are idle."""
-        each = self._load / max(1, len(self.fleet.ready(self.now)))
+        each = self._load / max(1, len(self.deployment.ready(self.now)))
         loads = {
             pod.name: each if pod.is_ready(self.now) else 0.0
-            for pod in self.fleet.pods
+            for pod in self.deployment.pods
             if self.now - pod.created >= MEASURED_AFTER
         }
         return {
@@ -201,7 +201,7 @@ class Loop:
 
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
         """The metrics API, as the HPA reads it."""
-        pods = {one.name for one in self.fleet.pods}
+        pods = {one.name for one in self.deployment.pods}
         at = instant(self.now)
         found = {}
         for name, used in self._published.items():
@@ -230,10 +230,10 @@ class Loop:
         if self.hpa is None or spec is None or spec.replicas is None or status.replicas is None:
             return
         scale = Scale(spec.replicas, status.replicas, status.target_selector or "")
-        _, pods = self.fleet.read(self.now)
+        _, pods = self.deployment.read(self.now)
         outcome = self._autoscaler.sync(self.hpa, scale, pods, self, instant(self.now))
         if outcome.replicas is not None:
-            self._set_mailbox(outcome.replicas)
+            self._set_desired_replicas(outcome.replicas)
         if outcome.status != self.hpa.status:
             self.hpa = msgspec.structs.replace(self.hpa, status=outcome.status)
             self._awake = True
@@ -242,7 +242,7 @@ class Loop:
         if self.vpa is None:
             return
         epoch = build.NOW.timestamp()
-        running = {one.name: one for one in self.fleet.pods}
+        running = {one.name: one for one in self.deployment.pods}
         for name in self._known.keys() - running.keys():
             self._recommender.forget(name)
         self._known = running
@@ -264,7 +264,7 @@ class Loop:
     # --- the operator ------------------------------------------------------------------------------------------------
     def _reconcile(self) -> None:
         for _ in range(MOST_AT_ONCE):
-            self._awake, self._seen = False, self.fleet.version
+            self._awake, self._seen = False, self.deployment.version
             result = run_to_end(self._reconciler.reconcile(self.key))
             if result.outcome == "crashed":
                 raise AssertionError(f"{self.now}: {self.hvpa.status.last_error}")
@@ -272,29 +272,29 @@ class Loop:
             if result.outcome != "done":
                 self._recheck = self.now + 60.0  # the queue's back-off
                 return
-            if not self._awake and self.fleet.version == self._seen:
+            if not self._awake and self.deployment.version == self._seen:
                 return
-            self.fleet.advance(self.now)
+            self.deployment.advance(self.now)
         raise AssertionError(f"{self.now}: something is written again and again")
 
     def objects(self, key: Key) -> Objects | None:
         """See the port."""
-        workload, pods = self.fleet.read(self.now)
+        workload, pods = self.deployment.read(self.now)
         hpas = () if self.hpa is None else (self.hpa,)
         vpas = () if self.vpa is None else (self.vpa,)
         return Objects(hvpa=self.hvpa, workload=workload, hpas=hpas, vpas=vpas, pods=pods)
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """See the port."""
-        if patch.resource_version != str(self.fleet.version):
+        if patch.resource_version != str(self.deployment.version):
             raise Conflict("the workload has changed")
         body = cast(Mapping[str, Any], patch.body)
         if "template" in body["spec"]:
             self._validate(body)
         serves = self.serves()
-        before, requests = self.fleet.replicas, self.requests()
-        self.fleet.patch(body, self.now)
-        after = self.fleet.replicas
+        before, requests = self.deployment.replicas, self.requests()
+        self.deployment.patch(body, self.now)
+        after = self.deployment.replicas
         self.writes.append(
             Write(
                 self.now, (before, after), (requests, self.requests()), self._load, max(serves, self.serves())
@@ -306,7 +306,7 @@ class Loop:
         """What an API server or a webhook refuses: requests are larger in sum than those of the pod as a whole."""
         if self.refuses:
             raise Refused('admission webhook "policy" denied the request: requests are too large')
-        spec = self.fleet.patched(body["spec"])
+        spec = self.deployment.patched(body["spec"])
         every = (*spec["containers"], *spec["initContainers"])
         for resource, whole in (self.shape.whole or {}).items():
             found = [one["resources"]["requests"].get(resource, 0) for one in every]
@@ -325,8 +325,8 @@ class Loop:
 
     async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
         """See the port."""
-        self.mailbox_writes.append(self.now)
-        self._set_mailbox(replicas)
+        self.desired_replicas_writes.append(self.now)
+        self._set_desired_replicas(replicas)
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the port."""
@@ -344,7 +344,7 @@ class Loop:
         """See the port."""
         self.events.append(event.reason)
 
-    def _set_mailbox(self, replicas: int) -> None:
+    def _set_desired_replicas(self, replicas: int) -> None:
         assert self.hvpa.spec is not None
         if self.hvpa.spec.replicas != replicas:
             spec = self.hvpa.spec.model_copy(update={"replicas": replicas})
@@ -354,7 +354,9 @@ class Loop:
     # --- what is asked of it -----------------------------------------------------------------------------------------
     def requests(self) -> dict[str, Any]:
         """The template's requests by container."""
-        return {one["name"]: dict(one["resources"]["requests"]) for one in self.fleet.template["containers"]}
+        return {
+            one["name"]: dict(one["resources"]["requests"]) for one in self.deployment.template["containers"]
+        }
 
     def vertical(self, since: float = 0.0, until: float = math.inf) -> list[Write]:
         """The changes of requests in that time."""
@@ -375,13 +377,15 @@ class Loop:
     def serves(self) -> int:
         """How many replicas of the pods that there are, or of those that are made now, serve the load at the HPA's
         target: what a perfect HPA would want. The largest load of the last minutes counts, since metrics are older."""
-        _, pods = self.fleet.read(self.now)
+        _, pods = self.deployment.read(self.now)
         recently = max(self.load.at(max(0.0, self.now - back)) for back in (0.0, 60.0, 120.0))
-        return max(self._needed(pod, recently, 1.0) for pod in (*pods, self.fleet.sample()))
+        return max(self._needed(pod, recently, 1.0) for pod in (*pods, self.deployment.sample()))
 
     def is_served(self) -> bool:
         """Whether there are as many replicas of the template's size as serve the load within the HPA's tolerance."""
-        return self.fleet.replicas >= self._needed(self.fleet.sample(), self.load.at(self.now), TOLERATED)
+        return self.deployment.replicas >= self._needed(
+            self.deployment.sample(), self.load.at(self.now), TOLERATED
+        )
 
     def _needed(self, pod: Pod, load: float, tolerated: float) -> int:
         assert self.hvpa.spec is not None

@@ -70,7 +70,7 @@ def test_a_workload_at_its_target_is_not_scaled_out(which: str, weight: float, b
     case = Case(shape, blend, weight, "Utilization", 50, 0)
     loop = case.loop(loads.constant(0))
     (target,) = loop.targets()
-    work = target.capacity(loop.fleet.sample()) - target.base(shape)
+    work = target.capacity(loop.deployment.sample()) - target.base(shape)
     loop = case.loop(loads.constant(4 * work / target.share(shape))).run(DAY)
     assert all(one.replicas[1] <= 4 + 1 for one in loop.writes), loop.writes
     check_count(loop)

@@ -22,7 +22,9 @@ FEW = 8
 
 def _written(loop: Loop, since: float) -> list[str]:
     writes = [repr(one) for one in loop.writes if one.at >= since]
-    return writes + [f"{at / HOUR:.2f}h: mailbox" for at in loop.mailbox_writes if at >= since]
+    return writes + [
+        f"{at / HOUR:.2f}h: desired replicas" for at in loop.desired_replicas_writes if at >= since
+    ]
 
 
 @pytest.mark.parametrize("blend", BLENDS)

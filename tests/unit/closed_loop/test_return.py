@@ -32,9 +32,9 @@ def test_trajectory_ends_where_it_began(places: tuple[str, ...]) -> None:
     def check(case: Case, factor: float, hours: int) -> None:
         peak = loads.step(case.load, factor * case.load, BEGIN, BEGIN + hours * HOUR)
         loop = case.loop(peak).run(BEGIN - HOUR)
-        replicas, sizes = loop.fleet.replicas, {name: loop.request(name) for name in loop.requests()}
+        replicas, sizes = loop.deployment.replicas, {name: loop.request(name) for name in loop.requests()}
         loop.run(BEGIN + 3 * DAY)
-        assert abs(loop.fleet.replicas - replicas) <= 1, loop.writes
+        assert abs(loop.deployment.replicas - replicas) <= 1, loop.writes
         for name, size in sizes.items():
             assert abs(loop.request(name) - size) <= 0.4 * size + 40, loop.writes
 

@@ -14,7 +14,7 @@ from hvpa.core.model import Blocked
 from tests.unit.closed_loop import loads
 from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples
 from tests.unit.closed_loop.loads import DAY, HOUR
-from tests.unit.closed_loop.loop import Loop, Told
+from tests.unit.closed_loop.loop import Decided, Loop
 from tests.unit.closed_loop.workload import instant
 
 pytestmark = pytest.mark.untraced
@@ -36,7 +36,7 @@ MODES: tuple[tuple[Fields, Fields], ...] = (
 """Further fields of the HPA's axis and of the VPA's."""
 
 
-def silent(one: Told) -> Iterator[str]:
+def silent(one: Decided) -> Iterator[str]:
     """What one decision leaves as it is without a word."""
     decision, view = one.decision, one.decision.replicas
     if view is None:
@@ -57,13 +57,13 @@ def silent(one: Told) -> Iterator[str]:
             if amount != decision.containers[name].requests.get(resource) and (name, resource) not in held:
                 yield f"{name} {resource}: {decision.containers[name].requests}, {amount} recommended"
     for entry in decision.blocked:
-        yield from _badly_told(one, entry)
+        yield from _badly_reported(one, entry)
     blocked = next(entry for entry in decision.status.conditions if entry.type == "ScalingBlocked")
     if (blocked.status == "True") != bool(decision.blocked):
         yield f"ScalingBlocked is {blocked.status} while {len(decision.blocked)} changes are held"
 
 
-def _badly_told(one: Told, entry: Blocked) -> Iterator[str]:
+def _badly_reported(one: Decided, entry: Blocked) -> Iterator[str]:
     wait = one.decision.recheck_after
     if entry.until is None:
         if entry.reason in TIMED:
@@ -74,13 +74,13 @@ def _badly_told(one: Told, entry: Blocked) -> Iterator[str]:
         yield f"nobody looks again when {entry} is over"
 
 
-def check_told(loop: Loop) -> None:
-    found = [(f"{one.at / HOUR:.2f}h", text) for one in loop.told for text in silent(one)]
+def check_reported(loop: Loop) -> None:
+    found = [(f"{one.at / HOUR:.2f}h", text) for one in loop.decisions for text in silent(one)]
     assert found == [], (len(found), loop.writes)
 
 
 @pytest.mark.parametrize("blend", BLENDS)
-def test_whatever_differs_from_the_recommendation_is_done_or_told(blend: str) -> None:
+def test_whatever_differs_from_the_recommendation_is_done_or_reported(blend: str) -> None:
     @examples(9)
     @given(cases(blend), st.sampled_from(MODES), st.integers(0, 3))
     def check(case: Case, modes: tuple[Fields, Fields], which: int) -> None:
@@ -93,7 +93,7 @@ def test_whatever_differs_from_the_recommendation_is_done_or_told(blend: str) ->
         )[which]
         changed = dataclasses.replace(case, hpa=hpa, vpa=vpa)
         spec = {**changed.loop(load).spec, "maintenanceTimeWindow": NOON}
-        check_told(Loop(spec, case.shape, load).run(DAY))
+        check_reported(Loop(spec, case.shape, load).run(DAY))
 
     check()
 
@@ -105,6 +105,6 @@ def test_a_pod_that_never_becomes_ready_is_no_reason_for_silence(blend: str) -> 
     def check(case: Case) -> None:
         broken = case.shape.replicas + 1
         load = loads.step(case.load, 2 * case.load, 3 * HOUR)
-        check_told(case.loop_with(load, lambda number, _: number != broken).run(12 * HOUR))
+        check_reported(case.loop_with(load, lambda number, _: number != broken).run(12 * HOUR))
 
     check()

@@ -28,12 +28,12 @@ def test_a_rollout_that_never_ends_does_not_freeze_requests(blend: str) -> None:
     """New pods never get ready until they have half as much again, as one that is killed for its slow start."""
     case = plain(blend=blend, weight=100, load=3000, replicas=3)
     loop = case.loop(loads.step(3000, 6000, 2 * HOUR))
-    fleet = loop.fleet
+    deployment = loop.deployment
     loop.run(2 * HOUR)
     before = loop.request("app")
-    fleet.fate = lambda _number, _now: loop.request("app") > 1.5 * before
+    deployment.fate = lambda _number, _now: loop.request("app") > 1.5 * before
     loop.run(8 * HOUR)
-    assert len(fleet.ready(loop.now)) == fleet.replicas, loop.writes
+    assert len(deployment.ready(loop.now)) == deployment.replicas, loop.writes
 
 
 @pytest.mark.parametrize("blend", BLENDS)

@@ -151,7 +151,7 @@ Fate = Callable[[int, float], bool]
 
 
 @dataclass(eq=False)
-class Fleet:
+class Deployment:
     """The Deployment with its pods. `version` changes with all that can be read of it."""
 
     shape: Shape
@@ -345,4 +345,4 @@ def _merged(containers: list[dict[str, Any]], changes: Any) -> list[dict[str, An
     return found
 
 
-__all__ = ["GIB", "MIB", "Fleet", "Shape", "Use", "instant"]
+__all__ = ["GIB", "MIB", "Deployment", "Shape", "Use", "instant"]

@@ -55,7 +55,7 @@ def test_the_vpa_target_is_read_from_its_recommendation() -> None:
     assert snapshot(DEPLOYMENT, {}, None, {"status": {"recommendation": None}}).vpa_target == Resources()
 
 
-def test_blocked_scalings_tell_direction_reason_and_time() -> None:
+def test_blocked_scalings_report_direction_reason_and_time() -> None:
     blocked = [
         {
             "axis": "horizontal",

@@ -97,7 +97,7 @@ def test_the_longest_usual_line_is_not_cut() -> None:
         ((Held("in", "pods", "Contested"),), "pods in (contested)"),
     ],
 )
-def test_what_shares_a_reason_is_told_together(entries: tuple[Held, ...], text: str) -> None:
+def test_what_shares_a_reason_is_reported_together(entries: tuple[Held, ...], text: str) -> None:
     assert held(entries, NOW) == text
 
 

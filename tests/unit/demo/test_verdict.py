@@ -74,7 +74,7 @@ def test_what_an_hpa_and_a_vpa_would_have_had_stands_beside_it() -> None:
     assert "HPA and VPA" not in "\n".join(judge(GOOD).summary)
 
 
-def test_the_summary_tells_ranges_counts_and_writers() -> None:
+def test_the_summary_reports_ranges_counts_and_writers() -> None:
     summary = "\n".join(judge(GOOD).summary)
     for text in (
         "2 to 4, 2 at the end",
@@ -89,7 +89,7 @@ def test_the_summary_tells_ranges_counts_and_writers() -> None:
         assert text in summary
 
 
-def test_nothing_scaled_is_four_faults_that_tell_wish_and_reason() -> None:
+def test_nothing_scaled_is_four_faults_that_report_wish_and_reason() -> None:
     off = Held("out", "pods", "UpdatePolicy")
     seen = [
         Snapshot(2, 2, Resources(200), Resources(), 2, Resources(180)),
@@ -120,7 +120,7 @@ def test_without_recommendations_the_faults_say_so() -> None:
     )
 
 
-def test_what_was_not_waited_for_is_told() -> None:
+def test_what_was_not_waited_for_is_reported() -> None:
     verdict = judge(replace(GOOD, writes=[], gave_up_early=True))
     assert verdict.faults[2:] == (
         "not scaled in: not waited for, since the rise was not followed",

@@ -208,7 +208,7 @@ def _hpa() -> Json:
 
 def _vpa() -> Json:
     amounts = {"cpu": "2500m", "memory": "3Gi"}
-    told = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
+    one = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
     provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": LONG_AGO}
     return {
         "apiVersion": "autoscaling.k8s.io/v1",
@@ -219,7 +219,7 @@ def _vpa() -> Json:
             "updatePolicy": {"updateMode": "Off"},
         },
         "status": {
-            "recommendation": {"containerRecommendations": [{**told, "uncappedTarget": amounts}]},
+            "recommendation": {"containerRecommendations": [{**one, "uncappedTarget": amounts}]},
             "conditions": [provided],
         },
     }

@@ -48,40 +48,40 @@ def test_untouched_the_hvpa_is_scaled(blend: str) -> None:
 @MANY
 @given(blends, st.lists(changes, min_size=1, max_size=4))
 def test_any_value_in_any_place(blend: str, found: list[tuple[tuple[int, Place], Any]]) -> None:
-    told = documents(blend)
+    docs = documents(blend)
     for (number, place), value in found:
-        put(told[number], place, value)
-    reconciled(told)
+        put(docs[number], place, value)
+    reconciled(docs)
 
 
 @MANY
 @given(blends, st.lists(st.tuples(st.sampled_from(RECORD_PLACES), values.scalars), min_size=1, max_size=3))
 def test_any_value_in_what_is_remembered(blend: str, found: list[tuple[Place, Any]]) -> None:
-    told = documents(blend)
+    docs = documents(blend)
     for place, value in found:
-        put_in_record(told[1], place, value)
-        put(told[0], ("status", "axes", *place), value)
-    reconciled(told)
+        put_in_record(docs[1], place, value)
+        put(docs[0], ("status", "axes", *place), value)
+    reconciled(docs)
 
 
 @pytest.mark.parametrize("value", values.TIMES)
 @pytest.mark.parametrize("blend", BLENDS)
 def test_any_time_in_every_place_of_one(blend: str, value: str) -> None:
-    told = documents(blend)
+    docs = documents(blend)
     for number, place in PLACES:
         if place[-1] in ("time", "since", "finishedAt", "startTime") or str(place[-1]).endswith("Time"):
-            put(told[number], place, value)
-    reconciled(told)
+            put(docs[number], place, value)
+    reconciled(docs)
 
 
 @pytest.mark.parametrize("value", values.QUANTITIES)
 @pytest.mark.parametrize("blend", BLENDS)
 def test_any_quantity_in_every_place_of_one_that_controllers_write(blend: str, value: str) -> None:
-    told = documents(blend)
+    docs = documents(blend)
     for number, place in PLACES:
         if number > 0 and place[-1] in ("cpu", "memory", "averageValue", "tolerance"):
-            put(told[number], place, value)
-    reconciled(told)
+            put(docs[number], place, value)
+    reconciled(docs)
 
 
 @MANY
@@ -99,9 +99,9 @@ def test_any_bytes_in_a_name(name: bytes, kind: str) -> None:
 def test_nothing_in_every_place_of_an_hvpa(value: Any) -> None:
     for number, place in PLACES:
         if number == 0:
-            told = documents("written")
-            put(told[0], place, value)
-            reconciled(told)
+            docs = documents("written")
+            put(docs[0], place, value)
+            reconciled(docs)
 
 
 FOUND: dict[str, tuple[int, Place, Any]] = {
@@ -122,8 +122,8 @@ FOUND: dict[str, tuple[int, Place, Any]] = {
 @pytest.mark.parametrize("found", FOUND.values(), ids=FOUND.keys())
 @pytest.mark.parametrize("blend", BLENDS)
 def test_what_was_found_stays_mended(blend: str, found: tuple[int, Place, Any]) -> None:
-    told = documents(blend)
+    docs = documents(blend)
     number, place, value = found
     assert (number, place) in PLACES
-    put(told[number], place, value)
-    reconciled(told)
+    put(docs[number], place, value)
+    reconciled(docs)

@@ -44,97 +44,97 @@ def targets(count: int) -> list[Json]:
 
 
 def with_containers(blend: str, count: int) -> list[Json]:
-    told = documents(blend)
+    docs = documents(blend)
     for number in (DEPLOYMENT, POD, POD + 1, POD + 2):
-        spec = told[number]["spec"]
+        spec = docs[number]["spec"]
         (spec["template"]["spec"] if number == DEPLOYMENT else spec)["containers"] = containers(count)
-    told[VPA]["status"]["recommendation"]["containerRecommendations"] = targets(count)
-    return told
+    docs[VPA]["status"]["recommendation"]["containerRecommendations"] = targets(count)
+    return docs
 
 
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("mode", ["Apply", "Recommend"])
 def test_as_many_containers_as_may_be_have_room(blend: str, mode: str) -> None:
     """`reconciled` looks at the sizes of what is written."""
-    told = with_containers(blend, MOST_CONTAINERS)
-    told[HVPA]["spec"]["mode"] = mode
-    writes = reconciled(told)
+    docs = with_containers(blend, MOST_CONTAINERS)
+    docs[HVPA]["spec"]["mode"] = mode
+    writes = reconciled(docs)
     assert writes.status is not None
     assert writes.status.recommended is not None
     assert len(writes.status.recommended.containers) == MOST_CONTAINERS
 
 
 @pytest.mark.parametrize("blend", BLENDS)
-def test_too_many_containers_are_not_scaled_and_it_is_told(blend: str) -> None:
+def test_too_many_containers_are_not_scaled_and_it_is_reported(blend: str) -> None:
     writes = reconciled(with_containers(blend, MANY))
-    told = condition(writes, "Ready")
-    assert told.reason == "UnsupportedTarget"
-    assert f"more than {MOST_CONTAINERS} containers" in told.message
+    ready = condition(writes, "Ready")
+    assert ready.reason == "UnsupportedTarget"
+    assert f"more than {MOST_CONTAINERS} containers" in ready.message
     assert writes.patch is None
 
 
-def test_recommendations_for_many_strangers_are_told_by_few_names() -> None:
-    told = documents("Additive")
-    own = told[VPA]["status"]["recommendation"]["containerRecommendations"]
-    told[VPA]["status"]["recommendation"]["containerRecommendations"] = own + targets(MANY)
-    writes = reconciled(told)
+def test_recommendations_for_many_strangers_are_reported_by_few_names() -> None:
+    docs = documents("Additive")
+    own = docs[VPA]["status"]["recommendation"]["containerRecommendations"]
+    docs[VPA]["status"]["recommendation"]["containerRecommendations"] = own + targets(MANY)
+    writes = reconciled(docs)
     assert condition(writes, "VpaActive").reason == "UnknownContainer"
     assert condition(writes, "VpaActive").message.endswith(f" and {MOST_ENTRIES - 11} more")
     assert writes.patch is not None
 
 
 def test_policies_for_many_containers_are_found() -> None:
-    told = with_containers("Additive", MOST_CONTAINERS)
-    told[HVPA]["spec"]["vpa"] = {"name": NAME}
+    docs = with_containers("Additive", MOST_CONTAINERS)
+    docs[HVPA]["spec"]["vpa"] = {"name": NAME}
     policies = [{"containerName": one["name"], "mode": "Off"} for one in containers(MANY)]
-    told[VPA]["spec"]["resourcePolicy"] = {"containerPolicies": policies}
-    writes = reconciled(told)
+    docs[VPA]["spec"]["resourcePolicy"] = {"containerPolicies": policies}
+    writes = reconciled(docs)
     assert writes.patch is not None
     assert "template" not in writes.patch.body["spec"]  # type: ignore[operator]
 
 
 def test_many_pods_with_many_conditions_are_counted() -> None:
-    told = documents("Additive")
+    docs = documents("Additive")
     strange = [{"type": f"Strange{number}", "message": "m" * 20} for number in range(1000)]
     crowd = []
     for number in range(300):
         metadata = {"name": f"web-{number}", "uid": str(number)}
-        conditions = [*told[POD + 1]["status"]["conditions"], *strange]
-        crowd.append(merged(told[POD + 1], {"metadata": metadata, "status": {"conditions": conditions}}))
-    told[DEPLOYMENT]["spec"]["replicas"] = 300
-    assert condition(reconciled(told[:POD] + crowd), "Ready").reason == "Contested"
+        conditions = [*docs[POD + 1]["status"]["conditions"], *strange]
+        crowd.append(merged(docs[POD + 1], {"metadata": metadata, "status": {"conditions": conditions}}))
+    docs[DEPLOYMENT]["spec"]["replicas"] = 300
+    assert condition(reconciled(docs[:POD] + crowd), "Ready").reason == "Contested"
 
 
 def test_megabytes_in_messages_are_cut() -> None:
-    told = documents("Additive")
+    docs = documents("Additive")
     huge = "\x1b[31m" + "long " * 200_000
-    told[HPA]["status"]["conditions"] = [
+    docs[HPA]["status"]["conditions"] = [
         {"type": "ScalingActive", "status": "False", "reason": huge, "message": huge}
     ]
-    told[VPA]["status"]["conditions"] = [{"type": "LowConfidence", "status": "True", "message": huge}]
+    docs[VPA]["status"]["conditions"] = [{"type": "LowConfidence", "status": "True", "message": huge}]
     evicted = f"The node was low on resource: memory. Container app was using {huge}"
-    told[POD]["status"] = {"phase": "Failed", "reason": "Evicted", "message": evicted, "startTime": LONG_AGO}
-    writes = reconciled(told)
+    docs[POD]["status"] = {"phase": "Failed", "reason": "Evicted", "message": evicted, "startTime": LONG_AGO}
+    writes = reconciled(docs)
     assert condition(writes, "HpaActive").reason == "ScalingInactive"
     assert condition(writes, "HpaActive").message.startswith("\\x1b[31mlong")
     assert condition(writes, "VpaActive").reason == "LowConfidence"
 
 
-def test_a_selector_of_many_values_is_compared_quickly_and_told_when_it_is_too_long() -> None:
-    told = documents("Additive")
+def test_a_selector_of_many_values_is_compared_quickly_and_reported_when_it_is_too_long() -> None:
+    docs = documents("Additive")
     values = [f"{number:05}".rjust(60, "v") for number in range(MANY)]
-    told[DEPLOYMENT]["spec"]["selector"] = {
+    docs[DEPLOYMENT]["spec"]["selector"] = {
         "matchExpressions": [
             {"key": "app", "operator": "In", "values": [NAME, *values]},
             {"key": "tier", "operator": "NotIn", "values": values},
         ]
     }
     watched = Watched()
-    for document in told:
+    for document in docs:
         watched.put(document)
     for number in range(SOME):
         labels = {"app": values[number], "number": str(number)}
-        watched.put(merged(told[POD], {"metadata": {"name": f"p-{number}", "labels": labels}}))
+        watched.put(merged(docs[POD], {"metadata": {"name": f"p-{number}", "labels": labels}}))
     seen = watched.local.objects(KEY)
     assert seen is not None
     assert len(seen.pods) == SOME + 3
@@ -144,80 +144,80 @@ def test_a_selector_of_many_values_is_compared_quickly_and_told_when_it_is_too_l
 
 
 def test_too_many_metrics_are_not_used() -> None:
-    told = documents("Additive")
-    told[HVPA]["spec"]["hpa"] = {"name": NAME}
-    told[HPA]["spec"]["metrics"] = [
+    docs = documents("Additive")
+    docs[HVPA]["spec"]["hpa"] = {"name": NAME}
+    docs[HPA]["spec"]["metrics"] = [
         {"type": "External", "external": {"metric": {"name": f"m-{number}"}, "target": {"averageValue": "1"}}}
         for number in range(MANY)
     ]
-    told[HPA]["status"]["currentMetrics"] = [
+    docs[HPA]["status"]["currentMetrics"] = [
         {
             "type": "External",
             "external": {"metric": {"name": f"m-{number}"}, "current": {"averageValue": "9"}},
         }
         for number in reversed(range(MANY))
     ]
-    writes = reconciled(told)
+    writes = reconciled(docs)
     assert condition(writes, "HpaActive").reason == "TooManyMetrics"
     assert str(MOST_METRICS) in condition(writes, "HpaActive").message
 
 
 def test_metrics_in_another_order_are_found_by_their_names() -> None:
-    told = documents("Additive")
-    told[HPA]["status"]["currentMetrics"].reverse()
-    straight, reverse = reconciled(documents("Additive")), reconciled(told)
+    docs = documents("Additive")
+    docs[HPA]["status"]["currentMetrics"].reverse()
+    straight, reverse = reconciled(documents("Additive")), reconciled(docs)
     assert straight.patch is not None
     assert reverse.patch is not None
     assert straight.patch.body["spec"] == reverse.patch.body["spec"]
 
 
 def test_an_overlap_of_billions_of_counts_is_looked_through_in_steps() -> None:
-    told = documents("written")
-    intervals = told[HVPA]["spec"]["trajectory"]["intervals"]
+    docs = documents("written")
+    intervals = docs[HVPA]["spec"]["trajectory"]["intervals"]
     intervals[1] = {"maxReplicas": 2**31 - 1, "maxResources": {"cpu": "4", "memory": "4Gi"}}
-    told[HVPA]["spec"]["trajectory"]["overlap"] = {
+    docs[HVPA]["spec"]["trajectory"]["overlap"] = {
         "cpu": {"value": "9000000000"},
         "memory": {"percentage": 90},
     }
-    told[HVPA]["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = 2**31 - 1
-    assert condition(reconciled(told), "Ready").reason == "HeldBack", "its memory was raised lately"
+    docs[HVPA]["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = 2**31 - 1
+    assert condition(reconciled(docs), "Ready").reason == "HeldBack", "its memory was raised lately"
 
 
 def test_many_intervals_are_refused() -> None:
-    told = documents("Additive")
-    told[HVPA]["spec"]["weightBasedScalingIntervals"] = [{"vpaWeight": 1}] * MANY
-    assert condition(reconciled(told), "Ready").reason == "InvalidSpec"
+    docs = documents("Additive")
+    docs[HVPA]["spec"]["weightBasedScalingIntervals"] = [{"vpaWeight": 1}] * MANY
+    assert condition(reconciled(docs), "Ready").reason == "InvalidSpec"
 
 
-def test_many_faults_of_a_spec_are_told_by_the_first() -> None:
-    told = documents("Additive")
-    told[HVPA]["spec"].update({f"unknown{number}\x1b[31m": number for number in range(MANY)})
-    writes = reconciled(told)
+def test_many_faults_of_a_spec_are_reported_by_the_first() -> None:
+    docs = documents("Additive")
+    docs[HVPA]["spec"].update({f"unknown{number}\x1b[31m": number for number in range(MANY)})
+    writes = reconciled(docs)
     assert condition(writes, "Ready").reason == "InvalidSpec"
     assert "unknown0\\x1b[31m: unknown field" in condition(writes, "Ready").message
 
 
 def test_overlapping_intervals_are_warned_of_once() -> None:
-    told = documents("Additive")
+    docs = documents("Additive")
     overlapping = [{"vpaWeight": 50, "startReplicaCount": 1, "lastReplicaCount": 9}] * 100
-    told[HVPA]["spec"]["weightBasedScalingIntervals"] = overlapping
-    writes = reconciled(told)
+    docs[HVPA]["spec"]["weightBasedScalingIntervals"] = overlapping
+    writes = reconciled(docs)
     assert [one.reason for one in writes.events].count("SpecWarning") == 1
     assert writes.status is not None
-    told[HVPA]["status"]["conditions"] = [
+    docs[HVPA]["status"]["conditions"] = [
         {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
         for one in writes.status.conditions
     ]
-    again = reconciled(told)
+    again = reconciled(docs)
     assert "SpecWarning" not in [one.reason for one in again.events]
 
 
 def test_windows_by_the_hundred_are_looked_up_once() -> None:
-    told = documents("Additive")
+    docs = documents("Additive")
     window = {"schedule": "0 0 29 2 *", "duration": "1m", "timeZone": "Europe/Berlin"}
-    told[HVPA]["spec"]["maintenanceTimeWindow"] = None
-    told[HVPA]["spec"]["maintenanceWindows"] = [window] * 100
-    writes = reconciled(told)
+    docs[HVPA]["spec"]["maintenanceTimeWindow"] = None
+    docs[HVPA]["spec"]["maintenanceWindows"] = [window] * 100
+    writes = reconciled(docs)
     assert writes.status is not None
     assert {one.reason for one in writes.status.last_blocked_scaling} >= {"MaintenanceWindow"}
 

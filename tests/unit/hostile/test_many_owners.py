@@ -1,5 +1,5 @@
-"""Many objects that claim to belong to an Hvpa, and many Hvpas that claim one target: few are told by name, a few are
-written at a time, and one more or less wakes nobody else."""
+"""Many objects that claim to belong to an Hvpa, and many Hvpas that claim one target: few are reported by name, a few
+are written at a time, and one more or less wakes nobody else."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _nothing_remembered() -> None:
 @pytest.mark.parametrize("deploy", [True, False])
 @pytest.mark.parametrize("labels", [{"of": "web"}, {"of": "other"}])
 def test_many_objects_that_claim_to_be_owned_go_a_few_at_a_time(deploy: bool, labels: Json) -> None:
-    told = documents("Additive")
+    docs = documents("Additive")
     for part, number in (("hpa", HPA), ("vpa", VPA)):
-        told[HVPA]["spec"][part]["deploy"] = deploy
+        docs[HVPA]["spec"][part]["deploy"] = deploy
         for index in range(SOME):
             metadata = {"name": f"claims-{index}", "uid": str(index), "labels": labels}
-            told.append(merged(told[number], {"metadata": metadata}))
+            docs.append(merged(docs[number], {"metadata": metadata}))
     watched = Watched()
-    for document in told:
+    for document in docs:
         watched.put(document)
     seen = watched.local.objects(KEY)
     assert seen is not None
@@ -47,16 +47,16 @@ def test_many_objects_that_claim_to_be_owned_go_a_few_at_a_time(deploy: bool, la
     assert len(writes.owned) <= 2 * AT_ONCE + 2
 
 
-def test_many_foreign_and_terminating_hpas_are_told_by_few_names() -> None:
-    told = documents("Additive")
+def test_many_foreign_and_terminating_hpas_are_reported_by_few_names() -> None:
+    docs = documents("Additive")
     foreign: Json = {"metadata": {"ownerReferences": [], "labels": None}}
     for index in range(SOME):
         metadata = {"name": f"foreign-{index}", "uid": str(index)}
-        told.append(merged(merged(told[HPA], foreign), {"metadata": metadata}))
+        docs.append(merged(merged(docs[HPA], foreign), {"metadata": metadata}))
         metadata = {"name": f"going-{index}", "uid": f"g{index}", "deletionTimestamp": LONG_AGO}
-        told.append(merged(told[HPA], {"metadata": metadata}))
+        docs.append(merged(docs[HPA], {"metadata": metadata}))
     watched = Watched()
-    for document in told:
+    for document in docs:
         watched.put(document)
     writes = watched.reconcile()
     assert condition(writes, "HpaActive").reason == "ForeignHpa"
@@ -64,29 +64,29 @@ def test_many_foreign_and_terminating_hpas_are_told_by_few_names() -> None:
 
 
 def test_cyclic_owners_and_owners_by_the_thousand_do_no_harm() -> None:
-    told = documents("Additive")
+    docs = documents("Additive")
     mentions = [{**OWNER, "name": f"h-{index}", "controller": False} for index in range(MANY)]
-    told[HPA]["metadata"]["ownerReferences"] += mentions
-    told[HVPA]["metadata"]["ownerReferences"] = [
-        {"kind": "HorizontalPodAutoscaler", "name": NAME, "uid": told[HPA]["metadata"]["uid"]},
+    docs[HPA]["metadata"]["ownerReferences"] += mentions
+    docs[HVPA]["metadata"]["ownerReferences"] = [
+        {"kind": "HorizontalPodAutoscaler", "name": NAME, "uid": docs[HPA]["metadata"]["uid"]},
         {**OWNER},
     ]
-    owned = {"kind": "HorizontalPodAutoscaler", "name": NAME, "uid": told[HPA]["metadata"]["uid"]}
+    owned = {"kind": "HorizontalPodAutoscaler", "name": NAME, "uid": docs[HPA]["metadata"]["uid"]}
     for name in ("a", "b"):
         metadata = {"name": name, "uid": name, "ownerReferences": [{**owned, "controller": True}]}
         target = {"apiVersion": "autoscaling/v2", "kind": owned["kind"], "name": "ab".replace(name, "")}
-        told.append(merged(told[HPA], {"metadata": metadata, "spec": {"scaleTargetRef": target}}))
+        docs.append(merged(docs[HPA], {"metadata": metadata, "spec": {"scaleTargetRef": target}}))
     watched = Watched()
-    for document in told:
+    for document in docs:
         watched.put(document)
     for index in range(20):
         watched.put(
-            merged(told[HVPA], {"metadata": {"name": f"h-{index}"}, "spec": {"targetRef": {"name": "x"}}})
+            merged(docs[HVPA], {"metadata": {"name": f"h-{index}"}, "spec": {"targetRef": {"name": "x"}}})
         )
     watched.woken.clear()
-    told[HPA]["status"]["desiredReplicas"] = 6
-    told[HPA]["metadata"]["resourceVersion"] = "8"
-    watched.put(told[HPA])
+    docs[HPA]["status"]["desiredReplicas"] = 6
+    docs[HPA]["metadata"]["resourceVersion"] = "8"
+    watched.put(docs[HPA])
     assert watched.woken == [KEY]
     assert condition(watched.reconcile(), "Ready").reason == "Reconciled"
 

@@ -109,8 +109,8 @@ def test_it_evicts_a_pod_whose_node_has_no_room_for_five_minutes() -> None:
     workload = build.workload(resize="InPlace", replicas=2)
     nodes = NodeModel(cpu=1300)
     result = run(policy, workload=workload, nodes=nodes, load=build.constant(160.0), duration=4 * HOUR)
-    told = [(event.time, event.reason) for event in result.events]
-    at = {reason: time for time, reason in reversed(told)}
+    reported = [(event.time, event.reason) for event in result.events]
+    at = {reason: time for time, reason in reversed(reported)}
     assert at["EvictedByVPA"] - at["ResizeDeferred"] == 420.0, (
         "seen a loop later, and more than five minutes then"
     )
@@ -207,7 +207,7 @@ def test_the_same_scenario_gives_the_same_bytes() -> None:
     assert once() == once()
 
 
-def test_progress_is_told_until_the_end() -> None:
+def test_progress_is_reported_until_the_end() -> None:
     seen: list[float] = []
     simulate(build.scenario(), POLICIES.fixed, seen.append)
     assert seen == sorted(seen)
@@ -255,9 +255,9 @@ def capped() -> WorkloadModel:
 def test_an_hpa_that_can_not_scale_says_why_and_when_it_can_again() -> None:
     policy = Policy("hpa", "HPA", hpa={"maxReplicas": 5, "metrics": [UTILIZATION]})
     blind = run(policy, workload=build.workload(build.container(requests={})))
-    told = [event for event in blind.events if event.kind == "Condition"]
-    assert {event.reason for event in told} == {"FailedGetResourceMetric"}
-    assert "missing request for cpu" in told[-1].message
+    reported = [event for event in blind.events if event.kind == "Condition"]
+    assert {event.reason for event in reported} == {"FailedGetResourceMetric"}
+    assert "missing request for cpu" in reported[-1].message
     seeing = run(policy)
     assert [event.reason for event in seeing.events if event.kind == "Condition"] == [
         "FailedGetResourceMetric",

@@ -77,15 +77,15 @@ def test_the_names_of_what_is_simulated_are_each_there_once(scenario: Callable[.
 def test_more_processes_give_the_same_results_in_the_same_order(scenario: Callable[..., Path]) -> None:
     paths = [scenario("2h"), scenario(name="other.yaml", small="other")]
     run = plan(paths, 3)
-    told: list[tuple[float, float]] = []
+    reported: list[tuple[float, float]] = []
     alone = simulate_all(run, 1, quiet)
-    several = simulate_all(run, 2, lambda done, total: told.append((done, total)))
+    several = simulate_all(run, 2, lambda done, total: reported.append((done, total)))
     assert names(several) == [("small", ["large", "small"]), ("other", ["large", "other"])]
     there, here = ([compare(one, Prices()) for one in results] for results in (several, alone))
     assert to_json(there, series=True) == to_json(here, series=True)
     assert {one.seed for one in several} == {3}
-    assert told[-1] == (15600.0, 15600.0)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert reported[-1] == (15600.0, 15600.0)
+    assert [done for done, _ in reported] == sorted(done for done, _ in reported)
     assert multiprocessing.active_children() == []
 
 
@@ -93,16 +93,18 @@ def test_one_task_needs_no_other_process(
     scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel, "_in_workers", None)
-    told: list[float] = []
-    results = simulate_all(plan([scenario()], 0, ["small"]), 8, lambda done, total: told.append(done / total))
+    reported: list[float] = []
+    results = simulate_all(
+        plan([scenario()], 0, ["small"]), 8, lambda done, total: reported.append(done / total)
+    )
     assert names(results) == [("small", ["small"])]
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert reported == sorted(reported)
+    assert reported[-1] == 1.0
 
 
 def test_only_the_policies_that_are_named_are_simulated(scenario: Callable[..., Path]) -> None:
     run = plan([scenario()], 0, ["small"])
-    assert [task.policy for task in run.all_tasks] == [1]
+    assert [task.policy for task in run.tasks] == [1]
 
 
 def test_a_policy_that_is_nowhere_is_an_error(scenario: Callable[..., Path]) -> None:
@@ -127,7 +129,7 @@ def test_a_scenario_without_the_policies_is_an_error(scenario: Callable[..., Pat
     ],
 )
 def test_an_error_of_a_policy_names_file_and_policy(
-    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, error: Exception, reported: str
 ) -> None:
     def fails(*_: Any) -> None:
         raise error
@@ -136,7 +138,7 @@ def test_an_error_of_a_policy_names_file_and_policy(
     path = scenario()
     with pytest.raises(SimulationError) as caught:
         simulate_all(plan([path], 0), 1, quiet)
-    assert str(caught.value) == told.format(path=path)
+    assert str(caught.value) == reported.format(path=path)
     assert caught.value.__cause__ is error
 
 
@@ -171,7 +173,7 @@ def test_ctrl_c_ends_the_workers(scenario: Callable[..., Path]) -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_a_worker_that_is_killed_is_told_in_one_line(scenario: Callable[..., Path]) -> None:
+def test_a_worker_that_is_killed_is_reported_in_one_line(scenario: Callable[..., Path]) -> None:
     def kill(done: float, total: float) -> None:
         for child in multiprocessing.active_children():
             child.kill()
@@ -213,16 +215,18 @@ class Started:
         pass
 
 
-def test_a_worker_tells_how_far_it_is(scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_reports_how_far_it_is(
+    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     seconds = [0.0, 0.0]
     monkeypatch.setattr(parallel, "_seconds", seconds)
     parallel._loaded.cache_clear()
     path = scenario()
-    done = parallel._work(1, parallel.Task(path, 0, 1))
+    done = parallel._work(1, parallel.Task(0, path, 0, 1))
     assert (done.name, seconds) == ("small", [0.0, 600.0])
     path.write_text("name: [")
     with pytest.raises(SimulationError, match=r"small\.yaml"):
-        parallel._work(0, parallel.Task(path, 1, 0))
+        parallel._work(0, parallel.Task(0, path, 1, 0))
     with pytest.raises(ScenarioError):
         plan([path], 0)
     parallel._loaded.cache_clear()

@@ -1,4 +1,4 @@
-"""Rises of a load, and the phases of the answer to each."""
+"""Rises of a load, and the phases of the reaction to each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.simulate.reactions import Answers, Rise, find_rises
+from hvpa.simulate.reactions import Reactions, Rise, find_rises
 
 
 def rises(*values: float, step: float = 10.0) -> list[Rise]:
@@ -66,19 +66,19 @@ def test_rises_are_in_order_and_go_up(values: list[float]) -> None:
         assert one.end < other.start
 
 
-def test_phases_of_an_answer_add_up_to_the_total() -> None:
-    answers = Answers([Rise(10, 30), Rise(100, 120)], 0.1)
+def test_phases_of_a_reaction_add_up_to_the_total() -> None:
+    reactions = Reactions([Rise(10, 30), Rise(100, 120)], 0.1)
     for now in range(0, 200, 5):
-        answers.step(float(now), 5.0, 15 <= now < 40)
+        reactions.step(float(now), 5.0, 15 <= now < 40)
         if now == 20 or now == 25:
-            answers.used(float(now), 130.0, 100.0)
+            reactions.used(float(now), 130.0, 100.0)
         if now == 30:
-            answers.hpa_looked(30.0, 25.0, wants_out=True)
-            answers.grew(35.0)
+            reactions.hpa_synced(30.0, 25.0, wants_out=True)
+            reactions.grew(35.0)
         if now == 60:
-            answers.settled(60.0)
-    answers.finish()
-    first, second = answers.found
+            reactions.settled(60.0)
+    reactions.finish()
+    first, second = reactions.found
     assert (first.start, first.end) == (10, 30)
     assert (first.tolerance, first.metric_age, first.hpa_period, first.gates) == (10, 5, 5, 5)
     assert first.start_up == 25
@@ -87,52 +87,52 @@ def test_phases_of_an_answer_add_up_to_the_total() -> None:
     assert (second.total, second.tolerance, second.unmet_seconds) == (None, None, 0)
 
 
-def answered(*unmet: bool, rises: tuple[Rise, ...] = (Rise(0, 10),)) -> list[tuple[float, bool]]:
+def covered(*unmet: bool, rises: tuple[Rise, ...] = (Rise(0, 10),)) -> list[tuple[float, bool]]:
     """Until demand was covered in each rise, and whether it was; a step takes 10 s."""
-    answers = Answers(list(rises), 0.1)
+    reactions = Reactions(list(rises), 0.1)
     for at, one in enumerate(unmet):
-        answers.step(10.0 * at, 10.0, one)
-    answers.finish()
-    return [(one.cover_seconds, one.covered) for one in answers.found]
+        reactions.step(10.0 * at, 10.0, one)
+    reactions.finish()
+    return [(one.cover_seconds, one.covered) for one in reactions.found]
 
 
 def test_demand_that_never_outgrows_the_pods_is_covered_at_once() -> None:
-    assert answered(False, False) == [(0.0, True)]
+    assert covered(False, False) == [(0.0, True)]
 
 
 def test_demand_is_covered_when_the_longest_time_without_a_break_ends() -> None:
-    assert answered(False, True, True, True, False, True, False) == [(30.0, True)]
-    assert answered(True, False, True, True, False) == [(20.0, True)], (
+    assert covered(False, True, True, True, False, True, False) == [(30.0, True)]
+    assert covered(True, False, True, True, False) == [(20.0, True)], (
         "a slow wave: its parts are not added up"
     )
 
 
 def test_what_was_not_covered_in_the_end_is_reported_as_that() -> None:
-    assert answered(False, True, True) == [(20.0, False)]
-    assert answered(True, True, False, True) == [(20.0, True)], "the longest had ended"
+    assert covered(False, True, True) == [(20.0, False)]
+    assert covered(True, True, False, True) == [(20.0, True)], "the longest had ended"
 
 
 def test_each_rise_is_covered_for_itself() -> None:
     rises = (Rise(0, 10), Rise(30, 40))
-    assert answered(True, True, True, True, False, rises=rises) == [(30.0, False), (10.0, True)]
+    assert covered(True, True, True, True, False, rises=rises) == [(30.0, False), (10.0, True)]
 
 
 def test_usage_at_the_tolerance_is_not_beyond_it() -> None:
-    answers = Answers([Rise(0, 10)], 0.1)
-    answers.step(0.0, 1.0, False)
-    answers.used(1.0, 110.0, 100.0)
-    answers.hpa_looked(3.0, 2.0, wants_out=True)
-    answers.finish()
-    assert answers.found[0].tolerance is None
-    assert answers.found[0].hpa_period == 1
+    reactions = Reactions([Rise(0, 10)], 0.1)
+    reactions.step(0.0, 1.0, False)
+    reactions.used(1.0, 110.0, 100.0)
+    reactions.hpa_synced(3.0, 2.0, wants_out=True)
+    reactions.finish()
+    assert reactions.found[0].tolerance is None
+    assert reactions.found[0].hpa_period == 1
 
 
 def test_a_look_that_asks_for_no_more_ends_no_phase() -> None:
-    answers = Answers([Rise(0, 10)], 0.1)
-    answers.step(0.0, 1.0, False)
-    answers.hpa_looked(3.0, 2.0, wants_out=False)
-    answers.grew(5.0)
-    answers.hpa_looked(6.0, 2.0, wants_out=True)
-    answers.finish()
-    assert answers.found[0].hpa_period is None
-    assert answers.found[0].total == 5
+    reactions = Reactions([Rise(0, 10)], 0.1)
+    reactions.step(0.0, 1.0, False)
+    reactions.hpa_synced(3.0, 2.0, wants_out=False)
+    reactions.grew(5.0)
+    reactions.hpa_synced(6.0, 2.0, wants_out=True)
+    reactions.finish()
+    assert reactions.found[0].hpa_period is None
+    assert reactions.found[0].total == 5

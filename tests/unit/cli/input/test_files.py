@@ -1,4 +1,4 @@
-"""Reading YAML: as kubectl does, Lists taken apart, and every fault told in one line that names the place."""
+"""Reading YAML: as kubectl does, Lists taken apart, and every fault reported in one line that names the place."""
 
 from __future__ import annotations
 
@@ -153,14 +153,14 @@ BOMB = "kind: A\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a billion aliases", BOMB, ":1: too large once its aliases are followed"),
     ],
 )
-def test_a_fault_is_told_with_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str | bytes, told: str
+def test_a_fault_is_reported_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str | bytes, reported: str
 ) -> None:
     monkeypatch.setattr(files, "MAX_NODES", 100_000)  # as many as there may be take seconds
     with pytest.raises(CommandError) as caught:
         read(tmp_path, text)
     assert str(caught.value).startswith(str(tmp_path / "case.yaml"))
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

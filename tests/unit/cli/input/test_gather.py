@@ -197,9 +197,9 @@ def test_a_status_that_no_controller_wrote_is_completed(
     shell: Shell, gardener: list[Doc], status: Doc | None, complete: bool
 ) -> None:
     documents = changed(gardener, Deployment__status=status)
-    told = "complete" if complete else "not complete"
+    reported = "complete" if complete else "not complete"
     assert gathered(shell, documents).notes == (
-        f"the status of Deployment resource-consumer is not its controller's: its rollout counts as {told}",
+        f"the status of Deployment resource-consumer is not its controller's: its rollout counts as {reported}",
     )
     assert (shell.explain(documents)["blocked"] == []) is complete
 

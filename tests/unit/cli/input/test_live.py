@@ -99,7 +99,7 @@ def test_a_cluster_without_vpas_is_a_condition(
     assert (ran.code, ran.json["conditions"][2]["reason"]) == (0, "VpaNotServed")
 
 
-def test_an_invalid_hvpa_is_told_with_the_field(
+def test_an_invalid_hvpa_is_reported_with_the_field(
     shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
 ) -> None:
     api.put(changed(gardener, Hvpa__spec__mode="Sometimes"))
@@ -112,11 +112,11 @@ def test_an_invalid_hvpa_is_told_with_the_field(
     ("plural", "answer", "code", "told"),
     [
         ("hvpas", 404, 1, "the cluster does not know Hvpas: the CRD is not installed"),
-        ("hvpas", 401, 3, "answers 401: no hvpas for you"),
-        ("hvpas", 403, 1, "answers 403: no hvpas for you"),
-        ("deployments", 403, 1, "answers 403: no deployments for you"),
-        ("pods", 500, 3, "answers 500: no pods for you"),
-        ("horizontalpodautoscalers", 503, 3, "answers 503: "),
+        ("hvpas", 401, 3, "responds 401: no hvpas for you"),
+        ("hvpas", 403, 1, "responds 403: no hvpas for you"),
+        ("deployments", 403, 1, "responds 403: no deployments for you"),
+        ("pods", 500, 3, "responds 500: no pods for you"),
+        ("horizontalpodautoscalers", 503, 3, "responds 503: "),
         ("pods", b"<html>", 3, "/pods can't be read: "),
         (
             "pods",
@@ -127,7 +127,7 @@ def test_an_invalid_hvpa_is_told_with_the_field(
         ("pods", b'{"items": [3]}', 1, "Pod default/? can't be read: "),
     ],
 )
-def test_what_a_cluster_refuses_is_told_in_one_line(
+def test_what_a_cluster_refuses_is_reported_in_one_line(
     shell: Shell,
     api: Api,
     kubeconfig: str,
@@ -135,7 +135,7 @@ def test_what_a_cluster_refuses_is_told_in_one_line(
     plural: str,
     answer: int | bytes,
     code: int,
-    told: str,
+    reported: str,
 ) -> None:
     api.put(owned(gardener))
     if isinstance(answer, int):
@@ -144,7 +144,7 @@ def test_what_a_cluster_refuses_is_told_in_one_line(
         api.raw[plural] = answer
     ran = explain(shell, kubeconfig)
     assert (ran.code, ran.out) == (code, "")
-    assert told in ran.err
+    assert reported in ran.err
     assert len(ran.err.splitlines()) == 1
 
 
@@ -166,7 +166,7 @@ def test_a_cluster_that_does_not_answer_can_not_be_reached(shell: Shell) -> None
         (yaml.safe_dump(config("http://127.0.0.1:1")), ("--context", "unknown")),
     ],
 )
-def test_a_kubeconfig_that_can_not_be_used_is_told(
+def test_a_kubeconfig_that_can_not_be_used_is_reported(
     shell: Shell, content: str | None, flags: tuple[str, ...]
 ) -> None:
     path = str(shell.folder / "missing") if content is None else shell.file(content, "broken")

@@ -77,7 +77,7 @@ def test_other_answers_are_reported(
     api.fail = {"pods": code}
     ran = report(shell, kubeconfig)
     assert ran.code == exit_code
-    assert f"answers {code}: no pods for you" in ran.err
+    assert f"responds {code}: no pods for you" in ran.err
 
 
 def test_discovery_that_fails_is_reported(shell: Shell, api: Api, kubeconfig: str) -> None:

@@ -49,7 +49,7 @@ def test_standard_input_is_a_file_too(shell: Shell) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "1 Hvpa in 1 file: valid\n", "")
 
 
-def test_all_faults_of_all_files_are_told_with_their_lines(shell: Shell) -> None:
+def test_all_faults_of_all_files_are_reported_with_their_lines(shell: Shell) -> None:
     broken = changed({"metadata.name": "b", "metadata.namespace": "shop", "spec.mode": "Stop"})
     first = shell.file([changed({"metadata": {}}), broken], "first.yaml")
     second = shell.file("kind: [\n", "second.yaml")
@@ -98,10 +98,10 @@ def test_what_the_api_server_can_not_check_is_checked(shell: Shell) -> None:
         ({"spec.hpa.scaleUp.updatePolicy.updateMode": False}, "or 'MaintenanceWindow'; write it in quotes"),
     ],
 )
-def test_an_error_says_what_may_have_been_meant(shell: Shell, changes: Doc, told: str) -> None:
+def test_an_error_says_what_may_have_been_meant(shell: Shell, changes: Doc, reported: str) -> None:
     ran = shell.run("validate", "-f", shell.file(changed(changes)))
     assert ran.code == 1
-    assert told in ran.err
+    assert reported in ran.err
 
 
 HOLE = [{"vpaWeight": 20, "startReplicaCount": 1, "lastReplicaCount": 6}]
@@ -126,9 +126,9 @@ def test_a_warning_fails_only_where_it_is_to(shell: Shell) -> None:
 
 def test_json_is_for_programs(shell: Shell) -> None:
     path = shell.file(changed({**QUIET, "spec.weightBasedScalingIntervals": HOLE}))
-    told = shell.run("validate", "-o", "json", "-f", path).json
-    assert (told["files"], told["hvpas"], told["errors"], told["warnings"]) == (1, 1, 0, 1)
-    (finding,) = told["findings"]
+    reported = shell.run("validate", "-o", "json", "-f", path).json
+    assert (reported["files"], reported["hvpas"], reported["errors"], reported["warnings"]) == (1, 1, 0, 1)
+    (finding,) = reported["findings"]
     assert (
         finding["line"]
         == (shell.folder / "case.yaml").read_text().splitlines().index("  weightBasedScalingIntervals:") + 1

@@ -86,10 +86,10 @@ def test_the_local_files_of_kustomizations_are_followed(shell: Shell) -> None:
         ("resources: 1", "no Hvpa in it"),
     ],
 )
-def test_a_wrong_kustomization_is_an_error(shell: Shell, text: str, told: str) -> None:
+def test_a_wrong_kustomization_is_an_error(shell: Shell, text: str, reported: str) -> None:
     ran = shell.run("validate", "-k", put(shell.folder / "k", kustomization_yaml=text + "\n"))
     assert ran.code == 1
-    assert told in ran.err
+    assert reported in ran.err
 
 
 def test_a_folder_without_a_kustomization_is_an_error(shell: Shell) -> None:
@@ -163,10 +163,10 @@ def test_a_container_that_is_not_there_is_named(shell: Shell) -> None:
         spec__vpa__template__spec__resourcePolicy__containerPolicies=policies,
         spec__hpa__template__spec__metrics=metrics,
     )
-    told = warnings(shell, hvpa, workload({"name": "app"}, {"name": 3}, "x"))
-    assert "containerPolicies[0].containerName: Deployment default/app (" in told[1] + told[0]
-    assert any("has no container ap; did you mean app?" in one for one in told)
-    assert any("has no container xyz; it has app" in one for one in told)
+    reported = warnings(shell, hvpa, workload({"name": "app"}, {"name": 3}, "x"))
+    assert "containerPolicies[0].containerName: Deployment default/app (" in reported[1] + reported[0]
+    assert any("has no container ap; did you mean app?" in one for one in reported)
+    assert any("has no container xyz; it has app" in one for one in reported)
     assert warnings(shell, hvpa, workload()) == []
     bare = manifests.changed(hvpa, {}, ["spec.vpa.template.spec", "spec.hpa"])
     bare = manifests.changed(
@@ -194,8 +194,8 @@ def test_a_container_that_is_not_there_is_named(shell: Shell) -> None:
     ],
 )
 def test_what_scales_the_workload_itself_is_named(shell: Shell, other: Doc, path: str) -> None:
-    (told,) = warnings(shell, quiet(), other)
-    assert told.startswith(f"Hvpa default/case: {path}: {other['kind']} default/old (")
+    (reported,) = warnings(shell, quiet(), other)
+    assert reported.startswith(f"Hvpa default/case: {path}: {other['kind']} default/old (")
     assert warnings(shell, quiet(spec__mode="Recommend"), other) == []
     assert warnings(shell, quiet(spec__targetRef__name="other"), other) == []
 
@@ -219,9 +219,9 @@ def test_named_recommenders_that_act_are_named(shell: Shell) -> None:
     hvpa = quiet(spec__hpa={"name": "old", "scaleDown": windows}, spec__vpa={"name": "old"})
     hpa = recommender("HorizontalPodAutoscaler", {"scaleTargetRef": TARGET})
     vpa = recommender("VerticalPodAutoscaler", {"targetRef": TARGET})
-    told = sorted(one.partition(": ")[2] for one in warnings(shell, hvpa, hpa, vpa))
-    assert told[0].startswith("spec.hpa.name: HorizontalPodAutoscaler default/old (")
-    assert told[1].startswith("spec.vpa.name: VerticalPodAutoscaler default/old (")
+    reported = sorted(one.partition(": ")[2] for one in warnings(shell, hvpa, hpa, vpa))
+    assert reported[0].startswith("spec.hpa.name: HorizontalPodAutoscaler default/old (")
+    assert reported[1].startswith("spec.vpa.name: VerticalPodAutoscaler default/old (")
     ours = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "case"}
     assert warnings(shell, hvpa, recommender("HorizontalPodAutoscaler", {"scaleTargetRef": ours})) == []
 
@@ -245,14 +245,17 @@ def bounded(**policy: object) -> Doc:
 
 
 def test_requests_that_can_not_be_raised_are_named(shell: Shell) -> None:
-    (told,) = warnings(shell, bounded(maxAllowed={"cpu": 2}), workload(sized("2500m"), LOG))
-    assert "containerPolicies[1].maxAllowed[cpu]: Deployment default/app (" in told
+    (reported,) = warnings(shell, bounded(maxAllowed={"cpu": 2}), workload(sized("2500m"), LOG))
+    assert "containerPolicies[1].maxAllowed[cpu]: Deployment default/app (" in reported
     assert (
-        "requests 2500m of cpu for container app, which is more: the request is lowered to maxAllowed" in told
+        "requests 2500m of cpu for container app, which is more: the request is lowered to maxAllowed"
+        in reported
     )
-    (told,) = warnings(shell, bounded(controlledValues="RequestsOnly"), workload(sized(1, "1000m"), LOG))
-    assert "containerPolicies[1].controlledValues: Deployment default/app (" in told
-    assert "which is its limit: with RequestsOnly the limit stays, and the request is never raised" in told
+    (reported,) = warnings(shell, bounded(controlledValues="RequestsOnly"), workload(sized(1, "1000m"), LOG))
+    assert "containerPolicies[1].controlledValues: Deployment default/app (" in reported
+    assert (
+        "which is its limit: with RequestsOnly the limit stays, and the request is never raised" in reported
+    )
 
 
 @pytest.mark.parametrize(

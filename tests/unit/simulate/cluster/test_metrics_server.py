@@ -9,7 +9,6 @@ import pytest
 from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa.recommend.hpa.controller import MetricsError
 from hvpa.simulate.cluster.metrics_server import MetricsServer
-from hvpa.simulate.cluster.objects import Instants
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import MetricsModel, NodeModel
 from tests.unit.simulate import build
@@ -17,11 +16,11 @@ from tests.unit.simulate import build
 MIB = build.MIB
 
 
-class World:
+class Fixture:
     def __init__(self, model: MetricsModel, *containers: str) -> None:
         parts = [build.container(name=name) for name in containers or ("app",)]
         self.state = Workload(build.workload(*parts, replicas=2), NodeModel())
-        self.server = MetricsServer(model, self.state, Instants(build.START))
+        self.server = MetricsServer(model, self.state, build.START)
 
     def run(self, until: float, load: float = 100.0, start: float = 0.0) -> list[float]:
         """Second by second; the times at which something was published."""
@@ -37,88 +36,87 @@ class World:
 
 
 def test_it_publishes_every_period_from_its_offset_on() -> None:
-    assert World(MetricsModel(resolution=15, offset=4)).run(50) == [4, 19, 34, 49]
+    assert Fixture(MetricsModel(resolution=15, offset=4)).run(50) == [4, 19, 34, 49]
 
 
 def test_what_is_published_is_as_old_as_the_delay() -> None:
-    world = World(MetricsModel(resolution=15, delay=5))
-    assert world.run(36) == [5, 20, 35]
-    published = world.server.published
+    fixture = Fixture(MetricsModel(resolution=15, delay=5))
+    assert fixture.run(36) == [5, 20, 35]
+    published = fixture.server.published
     assert published is not None
     assert (published.at, published.measured_at) == (35, 30)
 
 
 def test_cpu_is_the_mean_since_the_last_note_and_memory_the_present_one() -> None:
-    world = World(MetricsModel(resolution=10))
-    world.run(5, load=0.0)
-    world.run(11, load=100.0, start=5)
-    readings = world.server.resource("cpu", "")
-    assert world.server.resource("cpu", "") is readings, "until the next measurement"
+    fixture = Fixture(MetricsModel(resolution=10))
+    fixture.run(5, load=0.0)
+    fixture.run(11, load=100.0, start=5)
+    readings = fixture.server.resource("cpu", "")
     assert [one.value for one in readings.values()] == [270, 270], "half of the time 20m, half of it 520m"
     assert {one.timestamp for one in readings.values()} == {build.START + dt.timedelta(seconds=10)}
     assert {one.window for one in readings.values()} == {dt.timedelta(seconds=10)}
-    memory = world.server.resource("memory", "")
+    memory = fixture.server.resource("memory", "")
     assert [one.value for one in memory.values()] == [150 * MIB * 1000] * 2
 
 
 def test_before_the_second_note_there_is_nothing() -> None:
-    world = World(MetricsModel(resolution=10))
+    fixture = Fixture(MetricsModel(resolution=10))
     with pytest.raises(MetricsError, match="no metrics"):
-        world.server.resource("cpu", "")
-    world.run(5)
+        fixture.server.resource("cpu", "")
+    fixture.run(5)
     with pytest.raises(MetricsError, match="no metrics"):
-        world.server.resource("cpu", "")
+        fixture.server.resource("cpu", "")
 
 
 def test_a_pod_that_has_just_started_is_left_out() -> None:
-    world = World(MetricsModel(resolution=10))
-    world.run(15)
-    world.state.scale(3, 15.0)
-    world.run(21, start=15)
-    assert len(world.server.resource("cpu", "")) == 2
-    world.run(31, start=21)
-    assert len(world.server.resource("cpu", "")) == 3
+    fixture = Fixture(MetricsModel(resolution=10))
+    fixture.run(15)
+    fixture.state.scale(3, 15.0)
+    fixture.run(21, start=15)
+    assert len(fixture.server.resource("cpu", "")) == 2
+    fixture.run(31, start=21)
+    assert len(fixture.server.resource("cpu", "")) == 3
 
 
 def test_a_container_that_started_ten_seconds_before_is_fresh_enough() -> None:
-    world = World(MetricsModel(resolution=30))
-    world.run(49)
-    world.state.scale(3, 49.0)
-    world.run(61, start=49)
-    readings = world.server.resource("cpu", "")
+    fixture = Fixture(MetricsModel(resolution=30))
+    fixture.run(49)
+    fixture.state.scale(3, 49.0)
+    fixture.run(61, start=49)
+    readings = fixture.server.resource("cpu", "")
     assert readings["web-3"].value == 20, "it was not ready, and used its base since it began"
 
 
 def test_a_pod_is_left_out_while_one_of_its_containers_has_no_usage() -> None:
-    world = World(MetricsModel(resolution=10), "app", "sidecar")
-    world.run(25)
-    pod = world.state.pods[0]
+    fixture = Fixture(MetricsModel(resolution=10), "app", "sidecar")
+    fixture.run(25)
+    pod = fixture.state.pods[0]
     pod.kill(pod.containers[1], 25.0)
-    world.state.changes += 1
-    world.run(31, start=25)
-    first = world.server.resource("cpu", "")["web-1"]
+    fixture.state.changes += 1
+    fixture.run(31, start=25)
+    first = fixture.server.resource("cpu", "")["web-1"]
     assert 0 < first.value < 1040, "the one that runs is enough"
     pod.containers[1].start(35.0)
-    world.state.changes += 1
-    world.run(41, start=31)
-    assert list(world.server.resource("cpu", "")) == ["web-2"]
-    world.run(51, start=41)
-    assert list(world.server.resource("cpu", "")) == ["web-1", "web-2"]
+    fixture.state.changes += 1
+    fixture.run(41, start=31)
+    assert list(fixture.server.resource("cpu", "")) == ["web-2"]
+    fixture.run(51, start=41)
+    assert list(fixture.server.resource("cpu", "")) == ["web-1", "web-2"]
 
 
 def test_containers_are_added_up_or_taken_alone() -> None:
-    world = World(MetricsModel(resolution=10), "app", "sidecar")
-    world.run(11)
-    assert [one.value for one in world.server.resource("cpu", "").values()] == [1040, 1040]
-    assert [one.value for one in world.server.resource("cpu", "app").values()] == [520, 520]
+    fixture = Fixture(MetricsModel(resolution=10), "app", "sidecar")
+    fixture.run(11)
+    assert [one.value for one in fixture.server.resource("cpu", "").values()] == [1040, 1040]
+    assert [one.value for one in fixture.server.resource("cpu", "app").values()] == [520, 520]
     with pytest.raises(MetricsError):
-        world.server.resource("cpu", "nobody")
+        fixture.server.resource("cpu", "nobody")
 
 
 def test_the_load_is_the_one_custom_metric() -> None:
-    world = World(MetricsModel(resolution=10))
-    world.run(11, load=31.0)
-    server, load = world.server, MetricName(name="load")
+    fixture = Fixture(MetricsModel(resolution=10))
+    fixture.run(11, load=31.0)
+    server, load = fixture.server, MetricName(name="load")
     assert [one.value for one in server.pods(load).values()] == [15500, 15500]
     assert server.object(load, ObjectReference()) == 31000
     assert server.external(load) == [31000]
@@ -130,17 +128,17 @@ def test_the_load_is_the_one_custom_metric() -> None:
 
 
 def test_without_a_ready_pod_no_pod_has_a_metric() -> None:
-    world = World(MetricsModel(resolution=10))
-    world.run(11)
-    world.state.scale(0, 11.0)
+    fixture = Fixture(MetricsModel(resolution=10))
+    fixture.run(11)
+    fixture.state.scale(0, 11.0)
     with pytest.raises(MetricsError, match="no metrics"):
-        world.server.pods(MetricName(name="load"))
+        fixture.server.pods(MetricName(name="load"))
 
 
 def test_a_step_longer_than_the_period_publishes_once() -> None:
-    world = World(MetricsModel(resolution=10))
+    fixture = Fixture(MetricsModel(resolution=10))
     published = []
     for now in (0.0, 35.0, 39.0, 40.0):
-        world.server.advance(now)
-        published.append(world.server.published)
+        fixture.server.advance(now)
+        published.append(fixture.server.published)
     assert [one.at for one in published if one is not None] == [0.0, 35.0, 35.0, 40.0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvpa.core.model import ContainerResources
-from hvpa.simulate.cluster.pods import SimPod
+from hvpa.simulate.cluster.state import SimPod
 from tests.unit.simulate.cluster.build import bounds, container, names, rolled_out, workload
 
 

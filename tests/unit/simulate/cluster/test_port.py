@@ -19,7 +19,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.core.model import ContainerResources, Event, Involved, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import WriteError
-from hvpa.simulate.cluster.objects import Instants, PodObjects
+from hvpa.simulate.cluster.objects import PodObjects
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa.simulate.model import NodeModel
@@ -27,7 +27,7 @@ from hvpa.simulate.policy.hvpa import run_to_end
 from tests.unit.simulate import build
 
 
-class World:
+class Fixture:
     def __init__(self) -> None:
         document: Any = build.hvpa()["spec"]
         spec, problems = parse_spec(document)
@@ -35,7 +35,7 @@ class World:
         self.state = Workload(build.workload(), NodeModel())
         self.events: list[Event] = []
         meta = Meta(name="web", namespace="default")
-        self.cluster = SimulatedCluster(spec, meta, self.state, Instants(build.START), self.events.append)
+        self.cluster = SimulatedCluster(spec, meta, self.state, build.START, self.events.append)
 
     def do(self, coroutine: Any) -> None:
         run_to_end(coroutine)
@@ -63,26 +63,26 @@ def patch(**spec: object) -> WorkloadPatch:
 
 
 def test_the_same_objects_are_read_until_something_changes() -> None:
-    world = World()
-    first, second = world.looked(), world.looked()
+    fixture = Fixture()
+    first, second = fixture.looked(), fixture.looked()
     assert first.workload is second.workload
     assert first.pods is second.pods
     assert first.hvpa is second.hvpa
-    world.state.scale(4, 0.0)
-    third = world.looked()
+    fixture.state.scale(4, 0.0)
+    third = fixture.looked()
     assert len(third.pods) == 4
     assert third.workload.spec.replicas == 4
 
 
 def test_a_patch_of_the_workload_is_seen_at_once() -> None:
-    world = World()
-    before = world.looked().workload
+    fixture = Fixture()
+    before = fixture.looked().workload
     resources = {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}}
     template = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
-    assert not world.cluster.changed()
-    world.do(world.cluster.patch_workload(Meta(), patch(replicas=5, template=template)))
-    assert world.woken()
-    after = world.looked().workload
+    assert not fixture.cluster.changed()
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch(replicas=5, template=template)))
+    assert fixture.woken()
+    after = fixture.looked().workload
     assert after.spec.replicas == 5
     own = after.spec.template.spec.containers[0].resources
     assert own.requests == {"cpu": "1", "memory": "512Mi"}, "what the patch leaves out stays"
@@ -90,33 +90,33 @@ def test_a_patch_of_the_workload_is_seen_at_once() -> None:
     assert after.metadata.annotations == {"said": "so"}
     assert after.metadata.generation > before.metadata.generation
     assert after.metadata.resource_version != before.metadata.resource_version
-    assert world.state.template["app"] == ContainerResources(
+    assert fixture.state.template["app"] == ContainerResources(
         {"cpu": 1000, "memory": 512 * build.MIB}, {"memory": 2048 * build.MIB}
     )
 
 
 def test_a_status_and_a_mailbox_that_are_written_are_read_back() -> None:
-    world = World()
-    first = world.looked().hvpa
-    world.do(world.cluster.patch_status(first.metadata, {}, HvpaStatus(replicas=3)))
-    assert not world.woken(), "its own status wakes nobody"
-    second = world.looked().hvpa
+    fixture = Fixture()
+    first = fixture.looked().hvpa
+    fixture.do(fixture.cluster.patch_status(first.metadata, {}, HvpaStatus(replicas=3)))
+    assert not fixture.woken(), "its own status wakes nobody"
+    second = fixture.looked().hvpa
     assert second.status.replicas == 3
     assert second.metadata.resource_version != first.metadata.resource_version
-    world.do(world.cluster.write_mailbox(second.metadata, 7))
-    assert world.woken()
-    third = world.looked().hvpa
+    fixture.do(fixture.cluster.write_mailbox(second.metadata, 7))
+    assert fixture.woken()
+    third = fixture.looked().hvpa
     assert third.spec.replicas == 7
     assert third.metadata.generation == second.metadata.generation + 1
-    world.cluster.scale_hvpa(7)
-    assert not world.woken(), "the same count again is no change"
+    fixture.cluster.scale_hvpa(7)
+    assert not fixture.woken(), "the same count again is no change"
 
 
 def test_owned_objects_are_stored_with_what_the_api_server_adds() -> None:
-    world = World()
-    world.apply("HorizontalPodAutoscaler")
-    world.apply("VerticalPodAutoscaler")
-    seen = world.looked()
+    fixture = Fixture()
+    fixture.apply("HorizontalPodAutoscaler")
+    fixture.apply("VerticalPodAutoscaler")
+    seen = fixture.looked()
     (hpa,), (vpa,) = seen.hpas, seen.vpas
     assert hpa.spec.max_replicas == 5
     assert hpa.metadata.labels == vpa.metadata.labels == {"a": "b"}
@@ -126,25 +126,25 @@ def test_owned_objects_are_stored_with_what_the_api_server_adds() -> None:
 
 @pytest.mark.parametrize("action", ["delete", "release"])
 def test_owned_objects_are_never_taken_away_in_a_simulation(action: Any) -> None:
-    world = World()
+    fixture = Fixture()
     change = OwnedChange(action, "HorizontalPodAutoscaler", "web")
     with pytest.raises(WriteError, match=f"{action} of HorizontalPodAutoscaler web"):
-        world.do(world.cluster.change_owned(Meta(), change))
+        fixture.do(fixture.cluster.change_owned(Meta(), change))
 
 
 def test_the_recommenders_statuses_wake_the_operator_where_it_reads_them() -> None:
-    world = World()
-    world.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
-    world.cluster.set_vpa_status(VpaStatusRead())
-    assert world.looked().hpas == (), "there is nothing to write to yet"
-    world.apply("HorizontalPodAutoscaler")
-    world.apply("VerticalPodAutoscaler")
-    world.looked()
-    world.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
-    assert world.woken()
-    world.looked()
-    world.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
-    assert not world.woken()
+    fixture = Fixture()
+    fixture.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
+    fixture.cluster.set_vpa_status(VpaStatusRead())
+    assert fixture.looked().hpas == (), "there is nothing to write to yet"
+    fixture.apply("HorizontalPodAutoscaler")
+    fixture.apply("VerticalPodAutoscaler")
+    fixture.looked()
+    fixture.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
+    assert fixture.woken()
+    fixture.looked()
+    fixture.cluster.set_hpa_status(HpaStatusRead(desired_replicas=4))
+    assert not fixture.woken()
 
 
 def recommended(cpu: str, upper: str) -> VpaStatusRead:
@@ -155,28 +155,28 @@ def recommended(cpu: str, upper: str) -> VpaStatusRead:
 
 
 def test_bounds_of_a_recommendation_that_move_wake_nobody() -> None:
-    world = World()
-    world.apply("VerticalPodAutoscaler")
-    world.cluster.set_vpa_status(recommended("100m", "1"))
-    assert world.woken()
-    world.looked()
+    fixture = Fixture()
+    fixture.apply("VerticalPodAutoscaler")
+    fixture.cluster.set_vpa_status(recommended("100m", "1"))
+    assert fixture.woken()
+    fixture.looked()
     moved = recommended("100m", "900m")
-    world.cluster.set_vpa_status(moved)
-    assert not world.woken()
-    assert world.looked().vpas[0].status is moved
-    world.cluster.set_vpa_status(moved)
-    assert not world.woken()
-    world.cluster.set_vpa_status(msgspec.structs.replace(moved, conditions=[]))
-    assert world.woken()
+    fixture.cluster.set_vpa_status(moved)
+    assert not fixture.woken()
+    assert fixture.looked().vpas[0].status is moved
+    fixture.cluster.set_vpa_status(moved)
+    assert not fixture.woken()
+    fixture.cluster.set_vpa_status(msgspec.structs.replace(moved, conditions=[]))
+    assert fixture.woken()
 
 
 def test_events_are_handed_on() -> None:
-    world = World()
+    fixture = Fixture()
     event = Event("Normal", "ScaledOut", "replicas 2 to 3")
     on_workload = msgspec.structs.replace(event, involved=Involved("apps/v1", "Deployment", "w", "w", "1"))
     for one in (event, on_workload):
-        world.do(world.cluster.record_event(Meta(), one))
-    assert world.events == [event], "the workload's repeats the Hvpa's"
+        fixture.do(fixture.cluster.record_event(Meta(), one))
+    assert fixture.events == [event], "the workload's repeats the Hvpa's"
 
 
 def test_a_virtual_clock_stands_still_until_it_is_set() -> None:
@@ -186,7 +186,7 @@ def test_a_virtual_clock_stands_still_until_it_is_set() -> None:
 
 def test_a_pods_spec_says_what_a_resize_that_waits_asks_for() -> None:
     state = Workload(build.workload(replicas=2, resize="InPlace"), NodeModel(cpu=1000))
-    pods = PodObjects(state, Instants(build.START))
+    pods = PodObjects(state, build.START)
     assert cpus(pods) == ["500m", "500m"]
     grown = ContainerResources({"cpu": 600, "memory": 512 * build.MIB}, {})
     state.resize(state.pods[0], {"app": grown}, 0.0)

@@ -96,7 +96,9 @@ def act(state: Workload, action: Action, now: float) -> None:
         state.evict(state.pods[number], now)
 
 
-def play(model: WorkloadModel, nodes: NodeModel, script: Script, step: float) -> tuple[Workload, list[Tick]]:
+def simulated(
+    model: WorkloadModel, nodes: NodeModel, script: Script, step: float
+) -> tuple[Workload, list[Tick]]:
     """Everything that was done, by a script of 15 s each, in steps of this length."""
     state = Workload(model, nodes)
     ticks = []
@@ -113,7 +115,7 @@ def test_what_is_used_and_what_is_unmet_are_the_demand(
     model: WorkloadModel, nodes: NodeModel, script: Script
 ) -> None:
     base = sum(one.cpu_base for one in model.containers)
-    state, ticks = play(model, nodes, script, 15.0)
+    state, ticks = simulated(model, nodes, script, 15.0)
     for tick in ticks:
         assert tick.used_cpu + tick.unmet == pytest.approx(tick.demand, rel=1e-9, abs=1e-9)
         assert min(tick.used_cpu, tick.unmet) >= 0.0
@@ -156,8 +158,8 @@ def test_usage_keeps_to_its_bounds(model: WorkloadModel, nodes: NodeModel, scrip
 @QUIET
 @given(workloads(), node_models, actions)
 def test_the_length_of_a_step_does_not_matter(model: WorkloadModel, nodes: NodeModel, script: Script) -> None:
-    coarse, long = play(model, nodes, script, 15.0)
-    fine, short = play(model, nodes, script, 1.0)
+    coarse, long = simulated(model, nodes, script, 15.0)
+    fine, short = simulated(model, nodes, script, 1.0)
     for index in range(4):
         assert 15.0 * sum(tick[index] for tick in long) == pytest.approx(
             sum(tick[index] for tick in short), rel=1e-6, abs=1e-3
@@ -179,8 +181,8 @@ def test_the_length_of_a_step_does_not_matter(model: WorkloadModel, nodes: NodeM
 def test_the_same_again_gives_the_same_to_the_bit(
     model: WorkloadModel, nodes: NodeModel, script: Script
 ) -> None:
-    first, once = play(model, nodes, script, 15.0)
-    second, again = play(model, nodes, script, 15.0)
+    first, once = simulated(model, nodes, script, 15.0)
+    second, again = simulated(model, nodes, script, 15.0)
     assert once == again
     assert first.events == second.events
 
@@ -229,7 +231,7 @@ def test_in_place_every_pod_is_of_the_present_template_and_waits_no_longer_than_
         state.advance(index * 15.0, 15.0, float(load))
         assert state.updated_replicas == len(state.pods)
         for pod in state.pods:
-            assert pod.asked_resources == state.pod_resources
+            assert pod.desired_resources == state.pod_resources
             assert pod.resize is None or pod.node is not None
     if all(pod.ready for pod in state.pods) and len(state.pods) >= state.replicas:
         waiting = {pod.resize.state for pod in state.pods if pod.resize is not None}

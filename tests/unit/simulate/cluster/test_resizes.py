@@ -88,7 +88,7 @@ def test_without_room_a_resize_waits_until_a_pod_leaves() -> None:
     state = in_place(2, SMALL, nodes=NodeModel(cpu=1000, count=1))
     state.set_template(template(cpu=600), 0.0)
     assert (cpus(state), states(state)) == ([600, 400], [None, "Deferred"])
-    assert [pod.asked_resources for pod in state.pods] == [template(cpu=600)] * 2
+    assert [pod.desired_resources for pod in state.pods] == [template(cpu=600)] * 2
     assert state.updated_replicas == 2
     assert reasons(state) == [(0.0, "ResizeDeferred")]
     assert state.advance(0.0, 15.0, 0.0).requested_cpu == 1000
@@ -178,8 +178,8 @@ def test_another_wish_does_not_begin_the_five_minutes_anew() -> None:
     state.set_template(template(cpu=650), 200.0)
     run(state, 200.0, 310.0, step=10.0)
     assert [(pod.name, pod.cpu_request) for pod in state.pods] == [("app-1", 650), ("app-3", 650)]
-    told = [event.message for event in state.events if event.reason == "ResizeDeferred"]
-    assert [text.split()[0] for text in told] == ["app-2", "app-1"], "app-2 is told once"
+    reported = [event.message for event in state.events if event.reason == "ResizeDeferred"]
+    assert [text.split()[0] for text in reported] == ["app-2", "app-1"], "app-2 is reported once"
 
 
 def test_what_is_larger_than_a_node_is_infeasible_and_one_pod_at_a_time_is_replaced_in_vain() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ContainerResources
-from hvpa.simulate.cluster.nodes import Fleet
+from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.resizes import Resizes, is_refused, qos_class
 from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.model import NodeModel, SimulationEvent
@@ -67,9 +67,9 @@ def made(serial: int, size: tuple[int, int]) -> SimPod:
     return SimPod(f"p{serial}", serial, {}, template(size[0], size[1]), 0.0)
 
 
-def check(fleet: Fleet, pods: list[SimPod]) -> None:
+def check(nodes: Nodes, pods: list[SimPod]) -> None:
     """Every node's books agree with its pods, and none holds more than it has."""
-    for node in fleet.nodes:
+    for node in nodes.nodes:
         own = [pod for pod in pods if pod.node == node.number]
         assert len(own) == node.pods
         waiting = [pod.resize for pod in own if pod.resize is not None]
@@ -94,16 +94,16 @@ def check(fleet: Fleet, pods: list[SimPod]) -> None:
 @given(steps)
 def test_nodes_and_pods_agree_whatever_is_asked_for(script: list[tuple[str, int, tuple[int, int]]]) -> None:
     events: list[SimulationEvent] = []
-    fleet = Fleet(NodeModel(cpu=CPU, memory=MEMORY))
-    resizes, pods = Resizes(fleet, events), list[SimPod]()
+    nodes = Nodes(NodeModel(cpu=CPU, memory=MEMORY))
+    resizes, pods = Resizes(nodes, events), list[SimPod]()
     for at, (what, which, size) in enumerate(script):
         now = float(at)
         if what == "add":
             pods.append(made(at, (1 + min(size[0], CPU - 1), 1 + min(size[1], MEMORY - 1))))
         elif what == "remove" and which < len(pods):
-            fleet.release(pods.pop(which), now)
+            nodes.release(pods.pop(which), now)
         elif what == "ask" and which < len(pods):
-            resizes.ask(pods[which], template(1 + size[0], 1 + size[1]), now, replace=False)
+            resizes.request(pods[which], template(1 + size[0], 1 + size[1]), now, replace=False)
         resizes.settle(pods, now)
-        fleet.schedule([pod for pod in pods if pod.node is None], now)
-        check(fleet, pods)
+        nodes.schedule([pod for pod in pods if pod.node is None], now)
+        check(nodes, pods)

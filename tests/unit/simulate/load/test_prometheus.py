@@ -1,4 +1,4 @@
-"""Answers of Prometheus as loads: what is read, and what is refused with its line and field."""
+"""Responses of Prometheus as loads: what is read, and what is refused with its line and field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A = {"metric": {"zone": "a", "job": "web"}, "values": [[0, "1"], [60, "2"], [120
 B = {"metric": {"zone": "b", "job": "web"}, "values": [[60, "10"], [120.0, "20.5"]]}
 
 
-def answer(*series: object, **other: object) -> dict[str, Any]:
+def response(*series: object, **other: object) -> dict[str, Any]:
     return {"status": "success", "data": {"resultType": "matrix", "result": list(series)}} | other
 
 
@@ -27,36 +27,36 @@ def read(content: object, series: Any = None, total: bool = False) -> list[tuple
 
 
 def test_the_only_series_needs_no_choice() -> None:
-    assert read(answer(A)) == [(0, 1), (60, 2), (120, 3)]
-    assert read(answer(A), total=True) == [(0, 1), (60, 2), (120, 3)]
+    assert read(response(A)) == [(0, 1), (60, 2), (120, 3)]
+    assert read(response(A), total=True) == [(0, 1), (60, 2), (120, 3)]
 
 
 def test_a_series_is_chosen_by_its_number_or_its_labels() -> None:
     second = [(60, 10), (120, 20.5)]
-    assert read(answer(A, B), series=1) == second
-    assert read(answer(A, B), series={"zone": "b"}) == second
-    assert read(answer(A, B), series={"zone": "b", "job": "web"}) == second
+    assert read(response(A, B), series=1) == second
+    assert read(response(A, B), series={"zone": "b"}) == second
+    assert read(response(A, B), series={"zone": "b", "job": "web"}) == second
 
 
 def test_a_sum_is_of_the_series_that_have_a_value_at_the_time() -> None:
     once = {"metric": {}, "values": [[180, "7"]]}
-    assert read(answer(A, B, once), total=True) == [(0, 1), (60, 12), (120, 23.5), (180, 7)]
+    assert read(response(A, B, once), total=True) == [(0, 1), (60, 12), (120, 23.5), (180, 7)]
 
 
-def test_gaps_are_told_with_the_line_of_the_value_before() -> None:
+def test_gaps_are_reported_with_the_line_of_the_value_before() -> None:
     series = {"metric": {}, "values": [[0, "1"], [60, "2"], [120, "3"], [600, "4"], [660, "5"]]}
-    text = json.dumps(answer(series), indent=1)
+    text = json.dumps(response(series), indent=1)
     line = next(number for number, one in enumerate(text.splitlines(), 1) if "120" in one)
     (note,) = gaps(read_range("range.json", text, None, False))
     # The pair opens one line above its time.
     assert note == f"range.json:{line - 1}: no values for 8m from 1970-01-01T00:02:00Z; held at 3"
-    (note,) = gaps(read_range("range.json", json.dumps(answer(A, series)), None, True))
+    (note,) = gaps(read_range("range.json", json.dumps(response(A, series)), None, True))
     assert note.startswith("range.json:1: no values for 8m")
 
 
 def broken(*path: str | int, value: object) -> dict[str, Any]:
-    """An answer with another value at this path below data.result."""
-    content = json.loads(json.dumps(answer(A)))
+    """A response with another value at this path below data.result."""
+    content = json.loads(json.dumps(response(A)))
     place = content["data"]["result"]
     for part in path[:-1]:
         place = place[part]
@@ -67,14 +67,14 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (3, "is no answer of Prometheus"),
-        ([], "is no answer of Prometheus"),
-        ({}, "is no answer of Prometheus"),
+        (3, "is no response of Prometheus"),
+        ([], "is no response of Prometheus"),
+        ({}, "is no response of Prometheus"),
         (
             {"status": "error", "error": "parse\nerror \ud800"},
-            "status: Prometheus answered with an error: parse error",
+            "status: Prometheus responded with an error: parse error",
         ),
-        ({"status": "error"}, "status: Prometheus answered with an error: unknown"),
+        ({"status": "error"}, "status: Prometheus responded with an error: unknown"),
         ({"status": "success"}, "data.resultType: must be matrix"),
         ({"status": "success", "data": []}, "data.resultType: must be matrix"),
         (
@@ -82,11 +82,11 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
             "data.resultType: must be matrix",
         ),
         ({"status": "success", "data": {"resultType": "matrix"}}, "data.result: holds no series"),
-        (answer(), "data.result: holds no series"),
-        (answer(3), "data.result[0].values: must be a list"),
-        (answer({"histograms": []}), "data.result[0].values: must be a list"),
-        (answer({"values": []}), "data.result[0].values: there are no values"),
-        (answer({"values": [[0, "1"]]}), "data.result[0].values: there is only one value"),
+        (response(), "data.result: holds no series"),
+        (response(3), "data.result[0].values: must be a list"),
+        (response({"histograms": []}), "data.result[0].values: must be a list"),
+        (response({"values": []}), "data.result[0].values: there are no values"),
+        (response({"values": [[0, "1"]]}), "data.result[0].values: there is only one value"),
         (broken(0, "values", 1, value=[60]), "data.result[0].values[1]: must be a pair"),
         (broken(0, "values", 1, value="60"), "data.result[0].values[1]: must be a pair"),
         (broken(0, "values", 1, 0, value="60"), "data.result[0].values[1][0]: must be a time"),
@@ -105,10 +105,10 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
             "data.result[0].values: 1970-01-01T00:02:00Z stands there twice",
         ),
         (broken(0, "values", 1, 0, value=130), "data.result[0].values: 1970-01-01T00:02:00Z comes after"),
-        (answer(A, B), "data.result: holds 2 series: choose one with series, or sum: true"),
+        (response(A, B), "data.result: holds 2 series: choose one with series, or sum: true"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_field(content: object, said: str) -> None:
+def test_what_is_wrong_is_reported_with_its_field(content: object, said: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(content)
     assert str(caught.value).startswith("range.json:1: ")
@@ -126,12 +126,12 @@ def test_what_is_wrong_is_told_with_its_field(content: object, said: str) -> Non
 )
 def test_a_choice_that_is_none_is_refused(series: object, said: str) -> None:
     with pytest.raises(ScenarioError) as caught:
-        read(answer(A, B), series=series)
+        read(response(A, B), series=series)
     assert said in str(caught.value)
 
 
 def test_labels_are_looked_for_in_what_is_a_series_only() -> None:
-    assert read(answer(3, {"metric": 3}, B), series={"zone": "b"})[0] == (60, 10)
+    assert read(response(3, {"metric": 3}, B), series={"zone": "b"})[0] == (60, 10)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_is_no_json_is_refused_with_its_line(text: str, said: str) -> None:
 
 
 def test_the_line_is_that_of_the_value_that_is_wrong() -> None:
-    content = answer({"metric": {'a,]"b': "}:"}, "values": [[0, "1"], [60, "-1"]]})
+    content = response({"metric": {'a,]"b': "}:"}, "values": [[0, "1"], [60, "-1"]]})
     text = json.dumps(content, indent=1)
     line = next(number for number, one in enumerate(text.splitlines(), 1) if '"-1"' in one)
     with pytest.raises(ScenarioError, match=rf"^range.json:{line}: data.result\[0\].values\[1\]\[1\]: -1 is"):
@@ -185,9 +185,9 @@ def _outcome(text: str, series: Any, total: bool) -> Record | str:
 def test_any_json_is_a_record_or_refused(content: Any, series: Any, total: bool, indent: int | None) -> None:
     for whole in (
         content,
-        answer(content),
-        answer({"values": content}),
-        answer({"values": [[0, "1"], content]}),
+        response(content),
+        response({"values": content}),
+        response({"values": [[0, "1"], content]}),
     ):
         found = _outcome(json.dumps(whole, indent=indent), series, total)
         if isinstance(found, str):
@@ -207,6 +207,6 @@ def test_any_text_is_a_record_or_refused(text: str) -> None:
 def test_values_come_back_as_written(series: dict[int, float], indent: int | None) -> None:
     wanted = sorted(series.items())
     values = [[time, repr(value)] for time, value in wanted]
-    text = json.dumps(answer({"metric": {}, "values": values}), indent=indent)
+    text = json.dumps(response({"metric": {}, "values": values}), indent=indent)
     record = read_range("range.json", text, None, False)
     assert list(zip(record.times, record.values, strict=True)) == wanted

@@ -156,20 +156,20 @@ def test_a_series_without_gaps_has_no_notes() -> None:
     assert gaps(record((0, 1), (10, 1), (20, 1), (35, 1))) == ()
 
 
-def test_a_gap_is_told_with_its_line_length_time_and_what_is_held() -> None:
+def test_a_gap_is_reported_with_its_line_length_time_and_what_is_held() -> None:
     series = record((0, 1), (300, 31.5), (300 + 7500, 2), (8100, 2), (8400, 2))
     assert gaps(series) == ("load.csv:3: no values for 2h5m from 2026-01-05T00:05:00Z; held at 31.5",)
 
 
-def test_of_many_gaps_five_are_told_and_the_others_counted() -> None:
+def test_of_many_gaps_five_are_reported_and_the_others_counted() -> None:
     pairs, now = [], 0.0
     for index in range(40):
         pairs.append((now, float(index)))
         now += 60 if index % 5 == 0 else 15
-    told = gaps(record(*pairs))
-    assert len(told) == 6
-    assert told[4].startswith("load.csv:22: no values for 1m from ")
-    assert told[5] == "load.csv: 3 more gaps, held at the last value before each"
+    reported = gaps(record(*pairs))
+    assert len(reported) == 6
+    assert reported[4].startswith("load.csv:22: no values for 1m from ")
+    assert reported[5] == "load.csv: 3 more gaps, held at the last value before each"
 
 
 # --- scale and noise ------------------------------------------------------------------------------------------------

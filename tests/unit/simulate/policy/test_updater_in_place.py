@@ -3,34 +3,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import pytest
 
 from hvpa.api.objects.read_models import VpaStatusRead
-from hvpa.simulate.cluster.state import ResizeState
+from hvpa.simulate.cluster.state import Resize, ResizeState, SimPod
 from hvpa.simulate.policy.updater import UpdaterSettings
 from hvpa.simulate.policy.updater_in_place import InPlaceUpdater
-from tests.unit.simulate.policy.test_updater import NOW, FakePod, requesting, vpa
+from tests.unit.simulate.policy.test_updater import NOW, vpa
+from tests.unit.simulate.policy.test_updater import pod as updater_pod
 
 
-@dataclass
-class FakeResize:
-    state: ResizeState
+def pod(name: str, cpu: str = "1", resize: ResizeState | None = None, **more: Any) -> SimPod:
+    if resize is not None:
+        more["resize"] = Resize({}, 0.0, replace=False)
+        more["resize"].state = resize
+    return updater_pod(name, cpu, **more)
 
 
-@dataclass
-class Pod(FakePod):
-    resize: FakeResize | None = None
-
-
-def pod(name: str, cpu: str = "1", resize: ResizeState | None = None, **more: Any) -> Pod:
-    return Pod(name, requesting(cpu=cpu), resize=None if resize is None else FakeResize(resize), **more)
-
-
-def pods(number: int) -> list[Pod]:
+def pods(number: int) -> list[SimPod]:
     return [pod(f"pod-{n}") for n in range(number)]
 
 
@@ -42,7 +35,7 @@ class Updater:
         self._one = InPlaceUpdater(UpdaterSettings(**settings)) if settings else InPlaceUpdater()
 
     def loop(
-        self, seen: list[Pod], replicas: int = 4, now: float = NOW, refused: frozenset[str] = frozenset()
+        self, seen: list[SimPod], replicas: int = 4, now: float = NOW, refused: frozenset[str] = frozenset()
     ) -> tuple[list[str], list[str]]:
         updates = self._one.loop(seen, WANTED, replicas, now, lambda one: one.name in refused)
         return [one.name for one in updates.resize], [one.name for one in updates.evict]
@@ -70,11 +63,6 @@ def test_as_many_are_resized_as_might_be_evicted(
 def test_in_the_order_of_their_priority() -> None:
     seen = [pod("shrinks", "1000"), pod("grows", "8"), pod("grows-more", "2"), pod("fits", "10")]
     assert Updater(eviction_tolerance=1.0).loop(seen) == (["grows-more", "grows", "shrinks"], [])
-
-
-def test_pending_pods_are_left_alone() -> None:
-    seen = [pod("pending", phase="Pending"), *pods(3)]
-    assert Updater().loop(seen) == (["pod-0"], [])
 
 
 def test_without_a_recommendation_nothing_happens() -> None:

@@ -20,7 +20,7 @@ from tests.unit.simulate.report.results import REACTION, compared, policy, resul
 SCHEMA_FILE = Path(__file__).parents[4] / "docs" / "simulate.schema.json"
 
 
-def told(*policies: Any, with_series: bool = False, **changes: Any) -> Any:
+def reported(*policies: Any, with_series: bool = False, **changes: Any) -> Any:
     """The report, which follows the schema."""
     report = json.loads(wire.to_json([compared(*policies, **changes)], series=with_series))
     schema = wire.schema()
@@ -33,9 +33,9 @@ def test_the_schema_in_the_documents_is_the_one_of_the_types(capsys: pytest.Capt
     assert SCHEMA_FILE.read_text(encoding="utf-8") == capsys.readouterr().out, "run: make generate"
 
 
-def test_a_result_is_told_field_by_field() -> None:
+def test_a_result_is_reported_field_by_field() -> None:
     reaction = replace(REACTION, gates=None, total=None)
-    report = told(policy(reactions=(reaction,), dropped_events=4), warm_up=30.0, notes=("a gap",))
+    report = reported(policy(reactions=(reaction,), dropped_events=4), warm_up=30.0, notes=("a gap",))
     (one,) = report.pop("policies")
     assert report == {
         "name": "day and night",
@@ -109,13 +109,13 @@ def test_a_result_is_told_field_by_field() -> None:
     }
 
 
-def test_series_are_told_where_they_are_asked_for() -> None:
+def test_series_are_reported_where_they_are_asked_for() -> None:
     one = series()
     requests = {**one.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
     endless = array("d", [1500.0, float("inf"), 1500.0, 1500.0])
-    told_series = told(policy(series=replace(one, requests=requests, capacity=endless)), with_series=True)[
-        "policies"
-    ][0]["series"]
+    told_series = reported(
+        policy(series=replace(one, requests=requests, capacity=endless)), with_series=True
+    )["policies"][0]["series"]
     assert told_series["replicas"] == {"seconds": [0.0, 15.0, 30.0, 45.0], "values": [2.0, 2.0, 4.0, 4.0]}
     assert told_series["capacity"]["values"] == [1.5, None, 1.5, 1.5]
     assert told_series["requests"] == {
@@ -134,7 +134,7 @@ def test_the_same_result_gives_the_same_bytes() -> None:
 
 
 def test_what_beats_a_policy_and_what_it_is_compared_with_are_named() -> None:
-    report = told(policy("cheap"), policy("hpa", "HPA", core_hours_requested=2469.0))
+    report = reported(policy("cheap"), policy("hpa", "HPA", core_hours_requested=2469.0))
     assert (report["baseline"], report["unbeaten"]) == ("hpa", ["cheap"])
     cheap, hpa = report["policies"]
     assert (cheap["beatenBy"], hpa["beatenBy"]) == ([], ["cheap"])
@@ -143,13 +143,13 @@ def test_what_beats_a_policy_and_what_it_is_compared_with_are_named() -> None:
 
 
 def test_what_was_not_reached_is_null() -> None:
-    figures = told(policy(reaction_median=None, reaction_max=None))["policies"][0]["figures"]
+    figures = reported(policy(reaction_median=None, reaction_max=None))["policies"][0]["figures"]
     assert figures["reactionMedianSeconds"] is figures["reactionMaxSeconds"] is None
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=20))
-def test_any_text_can_be_told(text: str) -> None:
-    report = told(policy(text, events=(SimulationEvent(0.0, "Event", text, text),)), name=text)
+def test_any_text_can_be_reported(text: str) -> None:
+    report = reported(policy(text, events=(SimulationEvent(0.0, "Event", text, text),)), name=text)
     wanted = text.encode("utf-8", "backslashreplace").decode()
     assert (report["name"], report["policies"][0]["events"][0]["message"]) == (wanted, wanted)
 

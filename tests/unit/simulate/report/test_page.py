@@ -129,9 +129,9 @@ def test_the_same_result_gives_the_same_bytes() -> None:
     assert to_html([compared()]) == to_html([compared()])
 
 
-def test_what_was_simulated_and_what_came_out_is_told() -> None:
+def test_what_was_simulated_and_what_came_out_is_reported() -> None:
     words = Read(to_html([compared(warm_up=30.0, notes=("the load has a gap",))])).words
-    for told in (
+    for reported in (
         "day and night",
         "A web shop's week",
         "1m from 2026-11-16T00:00:00Z in steps of 15s; the first 30s not counted; seed 7",
@@ -141,7 +141,7 @@ def test_what_was_simulated_and_what_came_out_is_told() -> None:
         "app of web-1 used 1.1Gi of 1Gi",
         "10s / 10s",
     ):
-        assert told in words
+        assert reported in words
 
 
 def test_what_nothing_beats_is_marked_and_nothing_else_is_praised() -> None:
@@ -177,7 +177,7 @@ def test_scenarios_have_sections_and_contents() -> None:
 def test_what_there_is_none_of_is_left_out() -> None:
     bare = compared(policy(events=(), reactions=()), description="")
     read = Read(to_html([bare]))
-    assert "answer to a rise" not in read.words
+    assert "reaction to a rise" not in read.words
     assert not read.all("form")
     assert "None." in read.words
     assert "class=note>" not in to_html([bare]).replace("<p class=note>", "")

@@ -130,8 +130,8 @@ def test_policies_beyond_the_colours_have_another_kind_of_line() -> None:
     ("value", "told"),
     [(1500.0, 1.5), (1234567.8, 1234.57), (-0.0, 0.0), (float("inf"), None), (float("nan"), None)],
 )
-def test_values_are_told_in_larger_units(value: float, told: float | None) -> None:
-    assert repr(scaled(value, 1000.0)) == repr(told)
+def test_values_are_reported_in_larger_units(value: float, reported: float | None) -> None:
+    assert repr(scaled(value, 1000.0)) == repr(reported)
     assert scaled(GIB, GIB) == 1.0
 
 

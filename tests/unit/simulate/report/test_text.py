@@ -1,4 +1,4 @@
-"""How names, amounts and lengths of time are told."""
+"""How names, amounts and lengths of time are reported."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hvpa.simulate.report.text import (
 
 @given(st.text(st.characters(exclude_categories=()), max_size=30))
 def test_what_is_printed_steers_no_terminal_and_can_be_written(text: str) -> None:
-    told = plain(text)
-    assert not {unicodedata.category(one) for one in told} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    told.encode()
-    assert plain(told) == told
+    reported = plain(text)
+    assert not {unicodedata.category(one) for one in reported} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    reported.encode()
+    assert plain(reported) == reported
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_what_is_printed_steers_no_terminal_and_can_be_written(text: str) -> Non
         ("\U000e0001", "\\U000e0001"),
     ],
 )
-def test_hidden_characters_are_told_as_escapes(text: str, told: str) -> None:
-    assert plain(text) == told
+def test_hidden_characters_are_reported_as_escapes(text: str, reported: str) -> None:
+    assert plain(text) == reported
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_hidden_characters_are_told_as_escapes(text: str, told: str) -> None:
         (30 * 86400 + 7200, "30d2h"),
     ],
 )
-def test_a_length_of_time_is_told_in_its_two_largest_units(length: float | None, told: str) -> None:
-    assert seconds(length) == told
+def test_a_length_of_time_is_reported_in_its_two_largest_units(length: float | None, reported: str) -> None:
+    assert seconds(length) == reported
 
 
 def test_amounts_of_a_column_have_the_decimals_of_the_largest() -> None:
@@ -75,7 +75,7 @@ def test_amounts_of_a_column_have_the_decimals_of_the_largest() -> None:
     assert amounts([None]) == [NONE]
 
 
-def test_little_is_never_told_as_nothing() -> None:
+def test_little_is_never_reported_as_nothing() -> None:
     assert amounts([0.01, 2000.0, 0.0]) == ["<1", "2,000", "0"]
     assert amount(0.004, 2) == "<0.01"
     assert amount(-0.0, 1) == "0"

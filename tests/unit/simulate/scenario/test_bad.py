@@ -12,10 +12,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.model import Scenario
 from hvpa.simulate.scenario import files
 from hvpa.simulate.scenario import read as reading
-from hvpa.simulate.scenario.read import ScenarioError, load_scenario
+from hvpa.simulate.scenario.read import load_scenario
 
 GOOD = """\
 name: Web
@@ -90,13 +91,13 @@ def _id(case: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("case", TABLE["scenarios"], ids=_id)
-def test_a_wrong_field_is_told_with_its_line(folder: Path, case: dict[str, str]) -> None:
+def test_a_wrong_field_is_reported_with_its_line(folder: Path, case: dict[str, str]) -> None:
     assert case["replace"] in GOOD
     assert refused(folder, GOOD.replace(case["replace"], case["by"], 1)) == case["said"]
 
 
 @pytest.mark.parametrize("case", TABLE["manifests"], ids=_id)
-def test_a_wrong_manifest_is_told_with_its_own_line(folder: Path, case: dict[str, str]) -> None:
+def test_a_wrong_manifest_is_reported_with_its_own_line(folder: Path, case: dict[str, str]) -> None:
     assert HVPA.count(case["replace"]) == 1
     (folder / "hvpa.yaml").write_text(HVPA.replace(case["replace"], case["by"]))
     assert refused(folder, GOOD) == case["said"]
@@ -133,11 +134,13 @@ NO_YAML = [
 
 
 @pytest.mark.parametrize(("text", "said"), NO_YAML, ids=lambda text: str(text[:30]))
-def test_what_is_no_scenario_at_all_is_told_with_its_line(folder: Path, text: str | bytes, said: str) -> None:
+def test_what_is_no_scenario_at_all_is_reported_with_its_line(
+    folder: Path, text: str | bytes, said: str
+) -> None:
     assert refused(folder, text).startswith(f"scenario.yaml:{said}")
 
 
-def test_a_wrong_manifest_within_the_scenario_is_told_with_the_scenarios_line(folder: Path) -> None:
+def test_a_wrong_manifest_within_the_scenario_is_reported_with_the_scenarios_line(folder: Path) -> None:
     inline = "    hvpa:\n" + "".join(
         f"      {line}\n" for line in HVPA.replace("name: web", "name: shop").splitlines()
     )
@@ -145,7 +148,7 @@ def test_a_wrong_manifest_within_the_scenario_is_told_with_the_scenarios_line(fo
     assert message.startswith("scenario.yaml:19: policies[0].hvpa.spec.targetRef: must be the workload")
 
 
-def test_a_wrong_load_is_told_with_its_own_line(folder: Path) -> None:
+def test_a_wrong_load_is_reported_with_its_own_line(folder: Path) -> None:
     (folder / "load.csv").write_text(CSV.replace("60,2", "60,-2"))
     text = GOOD.replace(FORMULA, "csv: {file: load.csv}")
     assert refused(folder, text) == "load.csv:3: value: -2 is negative"

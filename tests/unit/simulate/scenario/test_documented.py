@@ -60,7 +60,7 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
     assert others <= used
 
 
-def test_the_gap_of_the_example_is_told() -> None:
+def test_the_gap_of_the_example_is_reported() -> None:
     (note,) = load_scenario(EXAMPLES / "growth" / "scenario.yaml", seed=0).notes
     assert "load.csv:203: no values for 6h from 2026-01-13T09:00:00Z; held at" in note
 

@@ -37,7 +37,7 @@ def test_an_hpa_answers_eleven_seconds_of_load_in_three_steps() -> None:
     assert counts(result)[-1][1] == 2
 
 
-def test_the_delay_of_that_hpa_is_told_phase_by_phase() -> None:
+def test_the_delay_of_that_hpa_is_reported_phase_by_phase() -> None:
     (rise,) = run("hpa-delay/scenario.yaml", "HPA alone").reactions
     assert (rise.start, rise.tolerance, rise.metric_age, rise.hpa_period, rise.gates) == (300, 0, 25, 1, 0)
     assert (rise.start_up, rise.total) == (2, 26)

@@ -87,7 +87,7 @@ def test_a_fixed_size_replaces_what_it_names(tmp_path: Path) -> None:
     assert unlimited.resources == {"app": ContainerResources({"memory": 1}, {})}
 
 
-def test_what_a_recommender_asks_of_the_workload_in_vain_is_told(tmp_path: Path) -> None:
+def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: Path) -> None:
     text = """
 - name: H
   hpa:
@@ -111,7 +111,7 @@ def test_what_a_recommender_asks_of_the_workload_in_vain_is_told(tmp_path: Path)
 """
     containers = "[{name: app, requests: {memory: 1Gi}}, {name: side, limits: {cpu: 1}}]"
     found = scenario(tmp_path, with_policies(text).replace("[{name: app}]", containers))
-    lacking = "as long as it has none, the HPA can't tell the utilization"
+    lacking = "as long as it has none, the HPA has no utilization"
     unknown = "the workload has no container ap, only app, side"
     policy = "resourcePolicy.containerPolicies"
     assert [note.removeprefix(f"{tmp_path}/scenario.yaml:") for note in found.notes] == [

@@ -159,7 +159,7 @@ _TIMES = zip(("00:00", "00:30", "02:00", "02:30"), (1, 2, 3, 4), strict=True)
 CSV = "timestamp,value\n" + "".join(f"2026-02-01T00:{time}Z,{value}\n" for time, value in _TIMES)
 
 
-def test_a_recorded_load_gives_start_and_duration_and_tells_its_gaps(tmp_path: Path) -> None:
+def test_a_recorded_load_gives_start_and_duration_and_reports_its_gaps(tmp_path: Path) -> None:
     (tmp_path / "load.csv").write_text(CSV)
     text = SMALL.replace('formula: "5"', "csv: {file: load.csv}").replace("duration: 1m\n", "")
     found = scenario(tmp_path, text)
