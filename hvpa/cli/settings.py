@@ -93,13 +93,6 @@ def _add_work(add: Add) -> None:
         metavar="N",
         help=f"writes to the API server at once, the leases aside (default {MAX_IN_FLIGHT})",
     )
-    add(
-        "--qps",
-        type=_rate,
-        default=0.0,
-        metavar="N",
-        help="writes per second, the leases aside (default 0: no limit but the API server's own)",
-    )
 
 
 def _add_leases(add: Add) -> None:
@@ -158,7 +151,6 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
         scopes=tuple(dict.fromkeys(args.namespace)) or (ALL_NAMESPACES,),
         workers=min(args.workers or args.max_in_flight, args.max_in_flight),
         max_in_flight=args.max_in_flight,
-        qps=args.qps,
         leader_elect=args.leader_elect or args.shards > 1,
         shards=args.shards,
         candidate=Candidate(

@@ -83,7 +83,7 @@ class Operator:
             settings.decisions.vpa_period,
         )
         self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics, clock)
-        limiter = Limiter(settings.max_in_flight, settings.qps, self.metrics)
+        limiter = Limiter(settings.max_in_flight, self.metrics)
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
         self._reconciler = Reconciler(cluster, clock, settings.decisions, self.metrics)

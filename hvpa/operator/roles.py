@@ -4,6 +4,7 @@ happens to the work queue when that changes."""
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from typing import Protocol
 
 from hvpa.core.values.memo import forget
@@ -12,7 +13,6 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import shard_of
 from hvpa.kube.leases.election import Candidate, LeaderElector
 from hvpa.kube.leases.lease import awake_or_not
-from hvpa.kube.leases.recent import Recent
 from hvpa.kube.leases.shard_manager import Desk, ShardKeeper
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Clock, Key
@@ -28,6 +28,8 @@ AFTERMATH = 15.0
 controller tells of the rollout within milliseconds, and the HPA speaks every 15 seconds."""
 REMEMBERED = 2.0
 """Lease durations for which one who doesn't work on an Hvpa remembers that it changed."""
+MOST_REMEMBERED = 1000
+"""Hvpas that are remembered; of more, those that changed last."""
 
 
 class Role(Protocol):
@@ -131,7 +133,9 @@ class Share:
         self._role = role
         self._shards = shards
         self._telemetry = telemetry
-        self._recent = Recent(REMEMBERED * duration, awake_or_not)
+        self._remembers = REMEMBERED * duration
+        self._recent: OrderedDict[Key, float] = OrderedDict()
+        """When Hvpas changed that are not ours, the last one at the end: who had them may not have come to it."""
         self._work: WorkLoop | None = None
         self._local: LocalCluster
 
@@ -151,25 +155,29 @@ class Share:
     def changed(self, key: Key) -> None:
         """An Hvpa, or something that it depends on, has changed: work for us, or to be remembered in case it becomes
         ours."""
-        if self._work is not None and self.serves(key):
-            self._work.enqueue_in(key, SETTLE)
-        else:
-            self._recent.note(key)
+        self._note(key, SETTLE)
 
     def changed_by_us(self, key: Key) -> None:
         """We have written to an Hvpa's workload: what follows wakes us, and time does where nothing follows."""
+        self._note(key, AFTERMATH)
+
+    def _note(self, key: Key, seconds: float) -> None:
         if self._work is not None and self.serves(key):
-            self._work.enqueue_in(key, AFTERMATH)
-        else:
-            self._recent.note(key)
+            self._work.enqueue_in(key, seconds)
+            return
+        self._recent[key] = awake_or_not()
+        self._recent.move_to_end(key)
+        if len(self._recent) > MOST_REMEMBERED:
+            self._recent.popitem(last=False)
 
     def gained(self, shards: frozenset[int]) -> None:
         """See `Desk`. What changed lately comes first: whoever had it before may not have come to it."""
         assert self._work is not None
-        for key in self._recent.latest():
-            if shard_of(key, self._shards) in shards and self._local.hvpas.get(key) is not None:
+        oldest = awake_or_not() - self._remembers
+        ours = dict.fromkeys(key for key in self._local.hvpas if shard_of(key, self._shards) in shards)
+        for key, changed_at in self._recent.items():
+            if changed_at >= oldest and key in ours:
                 self._work.enqueue(key)
-        ours = [key for key in self._local.hvpas if shard_of(key, self._shards) in shards]
         for key in self._local.changed_last(ours):
             self._work.enqueue(key, urgent=False)
 

@@ -18,7 +18,6 @@ class RunSettings:
     scopes: tuple[str, ...]
     workers: int
     max_in_flight: int
-    qps: float
     leader_elect: bool
     shards: int
     candidate: Candidate

@@ -14,7 +14,6 @@ from hvpa.kube.cache.store import Store, version
 from hvpa.kube.cache.targeting import Place, Targeting, place_of
 from hvpa.kube.objects.references import HVPA_KIND, RefToken, Target, reference_of, tokens_of
 from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
-from hvpa.kube.objects.slim import carry_over
 from hvpa.kube.objects.stored_hvpa import NO_LINKS, NamedRecommender, StoredHvpa
 from hvpa.reconcile.ports import Key
 
@@ -244,13 +243,11 @@ class LocalCluster:
             self._wake(target.namespace, names, self._enqueue_later if own else self._enqueue)
 
     def _hpa_changed(self, old: Hpa | None, new: Hpa | None, own: bool) -> None:
-        carry_over(old, new)
         if old is not None and new is not None and not changes.hpa_changed(old, new):
             return
         self._recommender_changed(HPAS.kind, self._hpa_refs, old, new)
 
     def _vpa_changed(self, old: Vpa | None, new: Vpa | None, own: bool) -> None:
-        carry_over(old, new)
         if old is not None and new is not None and not changes.vpa_changed(old, new, self._vpa_period):
             return
         self._recommender_changed(VPAS.kind, self._vpa_refs, old, new)

@@ -23,33 +23,20 @@ GENERATED_LABELS = frozenset(
 """Labels that workload controllers put on pods: they differ where the user's labels don't."""
 
 
-FEW = 8
-"""Names of a token that are kept as a tuple, which is smallest; more are kept as a mapping."""
-
-
 class Index(Generic[Token]):
-    """Names by token. Few names per token are expected; many must do no harm."""
+    """Names by token, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._names: dict[Token, tuple[str, ...] | dict[str, None]] = {}
+        self._names: dict[Token, dict[str, None]] = {}
 
     def add(self, token: Token, name: str) -> None:
         """Put `name` under `token`."""
-        names = self._names.get(token, ())
-        if isinstance(names, dict):
-            names[name] = None
-        elif name not in names:
-            names = (*names, name)
-            self._names[token] = names if len(names) <= FEW else dict.fromkeys(names)
+        self._names.setdefault(token, {})[name] = None
 
     def remove(self, token: Token, name: str) -> None:
         """Take `name` away from `token`."""
-        names = self._names.get(token, ())
-        if isinstance(names, dict):
-            names.pop(name, None)
-        else:
-            names = tuple(other for other in names if other != name)
-            self._names[token] = names
+        names = self._names.get(token, {})
+        names.pop(name, None)
         if not names:
             self._names.pop(token, None)
 

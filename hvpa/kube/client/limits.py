@@ -1,5 +1,4 @@
-"""How much the operator asks of the API server: how many Hvpas have writes under way, how many writes a second, and
-what becomes of both when the server asks to wait.
+"""How many Hvpas have writes under way, and what becomes of them when the API server asks to wait.
 
 **A decision never waits.** What has to wait waits in the work queue, where each Hvpa stands once, and is decided when
 it is taken out: so whatever the overload, what is written was decided on the newest observation. Therefore a turn is
@@ -36,8 +35,6 @@ SPREAD = 1.5
 """A pause is between what the server asked for and this many times it, so that replicas don't come back together."""
 WIDESPREAD = 3
 """Hvpas that are asked to wait one after the other, with no other answer in between: it is not about them."""
-ROUNDING = 1e-6
-"""Of a write."""
 
 
 class Priority(IntEnum):
@@ -70,9 +67,9 @@ class Unwatched:
 
 
 class Limiter:
-    """At most `max_in_flight` turns at once and `qps` writes a second (0: any number; a second's worth may come at
-    once). When the API server asks to wait, nothing new begins for that long, and turns are cut to half of them; they
-    grow again by one per GROW_AFTER answers (additive increase, multiplicative decrease, as in TCP).
+    """At most `max_in_flight` permits at once. When the API server asks to wait, nothing new begins for that long, and
+    permits are cut to half of them; they grow again by one per GROW_AFTER responses (additive increase, multiplicative
+    decrease, as in TCP).
 
     All in one event loop, whose time is used. Each step is O(1).
     """
@@ -80,25 +77,20 @@ class Limiter:
     def __init__(
         self,
         max_in_flight: int = MAX_IN_FLIGHT,
-        qps: float = 0.0,
         telemetry: LimitTelemetry | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self._max = max_in_flight
         self._limit = max_in_flight
-        self._qps = qps
         self._telemetry = telemetry or Unwatched()
         self._rng = rng or random.Random()
         self._turns = 0
-        self._promised = 0
-        """Turns that were given to somebody who has not come to use it yet: at least a write each."""
         self._requests = 0
         self._waiting: tuple[deque[asyncio.Future[None]], ...] = tuple(deque() for _ in Priority)
         self._paused_until = 0.0
         self._answers = 0
         self._refused_keys: set[Key | None] = set()
         """Hvpas that were asked to wait since the last answer of another kind."""
-        self._tokens, self._tokens_at = max(1.0, qps), 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -121,7 +113,6 @@ class Limiter:
         when the server has asked to wait."""
         if self._paused_until and (left := self._paused_until - _now()) > 0.0:
             raise Overloaded("the API server has asked to wait", dt.timedelta(seconds=left))
-        self._spend()
         self._requests += 1
         try:
             yield
@@ -163,12 +154,10 @@ class Limiter:
             await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():  # it was given to us in the very moment
-                self._promised -= 1
                 self.leave()
             else:
                 waiter.cancel()
             raise
-        self._promised -= 1
         self._telemetry.turn_waited(_now() - began)
 
     def leave(self) -> None:
@@ -186,7 +175,6 @@ class Limiter:
                 waiter = waiting.popleft()
                 if not waiter.done():
                     self._turns += 1
-                    self._promised += 1
                     waiter.set_result(None)
             if waiting:
                 return
@@ -195,18 +183,10 @@ class Limiter:
         """Whether a turn may be given out now; where only time is in the way, sees to it that it is tried again."""
         if self._turns >= self._limit:
             return False
-        if not self._paused_until and not self._qps:
-            return True
-        now = _now()
-        if now < self._paused_until:
+        if self._paused_until and _now() < self._paused_until:
             self._arm(self._paused_until)
             return False
         self._paused_until = 0.0
-        self._refill(now)
-        missing = 1.0 + self._promised - self._tokens
-        if self._qps and missing > ROUNDING:
-            self._arm(now + missing / self._qps)
-            return False
         return True
 
     def _arm(self, due: float) -> None:
@@ -237,17 +217,6 @@ class Limiter:
             self._answers = 0
             self._limit += 1
             self._give(Priority.EVENT)
-
-    # --- writes per second --------------------------------------------------------------------------------------------
-    def _refill(self, now: float) -> None:
-        gained = (now - self._tokens_at) * self._qps
-        self._tokens, self._tokens_at = min(max(1.0, self._qps), self._tokens + gained), now
-
-    def _spend(self) -> None:
-        """A write that was begun with a turn goes on, if need be on credit: the next turn is given out later."""
-        if self._qps:
-            self._refill(_now())
-            self._tokens -= 1.0
 
 
 class Turn:

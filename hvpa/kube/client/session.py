@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -65,13 +64,7 @@ class Call:
     @property
     def target(self) -> str:
         """Path and query, percent-encoded."""
-        return f"{self.path}?{_encoded(tuple(self.query.items()))}" if self.query else self.path
-
-
-@lru_cache
-def _encoded(query: tuple[tuple[str, str], ...]) -> str:
-    """Kept for the few that most requests have."""
-    return urlencode(query)
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
 class Response(NamedTuple):
@@ -154,7 +147,8 @@ class Session:
 
     async def request(self, call: Call, authorization: str | None) -> Response:
         """The whole response, whatever its status. Raises what is in BROKEN, and TooLarge."""
-        return await _whole(await self._send(call, authorization, _limits(call.timeout)), call.most)
+        limits = aiohttp.ClientTimeout(total=call.timeout, sock_connect=CONNECT_TIMEOUT)
+        return await _whole(await self._send(call, authorization, limits), call.most)
 
     async def stream(self, call: Call, authorization: str | None) -> aiohttp.ClientResponse | Response:
         """A success whose body is still to come, or the whole of another response. Raises as `request`."""
@@ -198,11 +192,6 @@ async def _whole(response: aiohttp.ClientResponse, most: int) -> Response:
         return Response(response.status, body, response.headers.get("Retry-After"))
     finally:
         response.release()  # closes the connection where something of the body is still to come
-
-
-@lru_cache
-def _limits(timeout: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
 
 
 def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:

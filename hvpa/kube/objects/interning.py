@@ -1,11 +1,10 @@
 """Equal values, held once. A cluster's objects are alike: most labels, pod templates, policies and texts come again and
-again, and thousands of objects fit into the memory of few when each of these is held once."""
+again. Measured in one process on 1,500 workloads of `benchmarks.scale.objects`, each with its Hvpa, HPA, VPA and two
+pods, a workload takes 32 KB instead of 65 KB: 10,000 of them 320 MB instead of 650 MB."""
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
-from collections import OrderedDict
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
@@ -15,17 +14,12 @@ from pydantic import BaseModel
 K = TypeVar("K")
 V = TypeVar("V")
 
-MARKS: Final = 1024
-"""How many values are remembered to have come once; of more, it starts afresh. What is alike comes again soon: with
-32,768 of them, each of 4,000 Hvpas took 41.7 KB with all that belongs to it instead of 41.0."""
 SMALL: Final = 1024
 """A table of up to so many values is not worth cleaning."""
 LARGEST: Final = 4096
 """Bytes of a value that is shared: what is larger is not kept longer than its object."""
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 """What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
-RECENT: Final = 64
-"""How many values of models are at hand until they come again: the parts of one document are often alike."""
 _LONG: Final = 256
 """Characters; a longer text is not looked for."""
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -39,7 +33,7 @@ _ALONE: Final = sys.getrefcount(_alone[0])
 class Table(Generic[K, V]):
     """Values that may be shared, by key. What fewer than two objects still use (texts: none) is dropped whenever the
     table has doubled: so it grows with the cluster, and not with the time for which the operator runs. (Weak references
-    would do the same, but lists, dicts and times can't have any.)"""
+    would do the same, but lists and dicts can't have any.)"""
 
     def __init__(self) -> None:
         self._values: dict[K, V] = {}
@@ -54,7 +48,7 @@ class Table(Generic[K, V]):
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> V:
-        """Have `value` found by `key` from now on."""
+        """`value`, which `key` finds from now on."""
         if len(self._values) >= max(SMALL, 2 * self._left):
             self._clean()
         self._values[key] = value
@@ -69,69 +63,38 @@ class Table(Generic[K, V]):
         self._left = len(values)
 
 
-class Interner(Generic[V]):
-    """Shares equal values, keyed by their type and bytes: without what is by default, different things look alike. A
-    value is kept when it comes for the second time, so what is unique takes no place here."""
-
-    def __init__(self) -> None:
-        self._once: set[int] = set()
-        self._known: Table[tuple[object, bytes], V] = Table()
-
-    def share(self, value: V, of: object = None) -> V:
-        """A value seen before that equals this one, or this one. Lists of different things need to be told apart by
-        what they are a list `of`."""
-        raw = msgspec.json.encode(value)
-        if len(raw) > LARGEST:
-            return value
-        key = (of or type(value), raw)
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        return self._known.put(key, value) if _came_before(self._once, hash(key)) else value
-
-
-def _came_before(once: set[int], mark: int) -> bool:
-    """Whether a value came before, as far as that is remembered."""
-    if mark in once:
-        return True
-    if len(once) >= MARKS:
-        once.clear()
-    once.add(mark)
-    return False
-
-
 _texts: Table[str, str] = Table()
+_parts: Table[tuple[object, bytes], Any] = Table()
 
 
 def text(value: str) -> str:
-    """The one text that equals this one; a long one is not looked for. (`sys.intern` keeps each text for ever on Python
-    3.12.)"""
+    """The one text that equals this one, which saves 3 KB per workload; a long text is not looked for. (`sys.intern`
+    keeps each text for ever on Python 3.12.)"""
     if len(value) > _LONG:
         return value
     return _texts.get(value) or _texts.put(value, value)
 
 
-_instants: Table[tuple[dt.datetime], dt.datetime] = Table()
-
-
-def instant(value: dt.datetime | None) -> dt.datetime | None:
-    """The one time that equals this one: most are whole seconds, and many objects are changed in the same one."""
-    if value is None:
-        return None
-    return _instants.get((value,)) or _instants.put((value,), value)
+def share(value: V, of: object = None) -> V:
+    """The value seen before that equals this one, or this one; saves 7 KB per workload. Values are compared by type and
+    bytes; lists of different things by what they are a list `of`, since without what is by default they look alike."""
+    raw = msgspec.json.encode(value)
+    if len(raw) > LARGEST:
+        return value
+    key = (of or type(value), raw)
+    known: V | None = _parts.get(key)
+    return _parts.put(key, value) if known is None else known
 
 
 class ModelSharer:
-    """Shares equal parts of frozen models, told from others by the bytes that they were made of. A part is kept when it
-    comes for the second time, so what is unique takes no place here."""
+    """Shares equal parts of frozen models, told from others by the bytes that they were made of; saves 24 KB per
+    workload, of which 3.5 KB are the sets of names of given fields."""
 
     def __init__(self) -> None:
-        self._once: set[int] = set()
         self._known: Table[tuple[object, ...], Any] = Table()
-        self._recent: OrderedDict[tuple[object, ...], Any] = OrderedDict()
         self._given: dict[frozenset[str], set[str]] = {}
-        """Sets of names of fields that were given; there are few different ones, and a set per model would be more than
-        half of its memory. Nobody changes them: a copy of a model gets a set of its own."""
+        """Sets of names of fields that were given; there are few different ones. Nobody changes them: a copy of a model
+        gets a set of its own."""
 
     def share(self, model: BaseModel, raw: bytes | msgspec.Raw) -> None:
         """Replace the parts of `model`, which was read from `raw`, by those that equal them. It must be ours alone: it
@@ -157,19 +120,9 @@ class ModelSharer:
             place = (type(value),)  # which alone says how it is read, wherever it stands
         key = (*place, None if raw is None else bytes(raw))
         known = self._known.get(key)
-        if known is None:
-            known = self._recent.get(key)
         if known is not None:
             return known
-        if raw is not None:
-            value = self._inside(value, place, raw)
-        if raw is None or _came_before(self._once, hash(key)):
-            self._known.put(key, value)
-        else:
-            self._recent[key] = value
-            if len(self._recent) > RECENT:
-                self._recent.popitem(last=False)
-        return value
+        return self._known.put(key, value if raw is None else self._inside(value, place, raw))
 
     def _inside(self, value: Any, place: tuple[object, ...], raw: msgspec.Raw) -> Any:
         """A part that is not known, with its own parts shared."""

@@ -4,7 +4,7 @@ alone here, so it is changed in place although it is frozen for everybody else."
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -20,7 +20,6 @@ from hvpa.api.objects.read_models import (
     ObjectReference,
     OwnerReference,
     Pod,
-    PodSpec,
     PodStatus,
     ResourceList,
     StatusWrite,
@@ -34,7 +33,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.text import one_line
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE
 from hvpa.core.workload.stuck import LONGEST, is_starting
-from hvpa.kube.objects.interning import Interner, instant, text
+from hvpa.kube.objects.interning import share, text
 
 OWN_ANNOTATIONS: Final = "hvpa.autoscaling.k8s.io/"
 """Prefix of the annotations that are read from workloads; others are dropped."""
@@ -45,8 +44,6 @@ _set = msgspec.structs.force_setattr
 _NOTHING: Final[dict[str, str]] = {}
 _NO_AMOUNTS: Final[ResourceList] = {}
 _NOBODY: Final[list[OwnerReference]] = []
-_labels: Interner[dict[str, str]] = Interner()
-_parts: Interner[Any] = Interner()
 
 
 class StoredHpa(Hpa, frozen=True):
@@ -74,9 +71,8 @@ class StoredVpa(Vpa, frozen=True):
 def slim_meta(meta: Meta, keep_annotations: Callable[[str], bool]) -> None:
     """Share names and labels, and drop the annotations that nobody reads."""
     _share_texts(meta, "name", "namespace")
-    _set(meta, "creation_timestamp", instant(meta.creation_timestamp))
     labels = {text(key): text(value) for key, value in meta.labels.items()}
-    _set(meta, "labels", _labels.share(labels) if labels else _NOTHING)
+    _set(meta, "labels", share(labels) if labels else _NOTHING)
     kept = {text(key): value for key, value in meta.annotations.items() if keep_annotations(key)}
     _set(meta, "annotations", kept or _NOTHING)
     for owner in meta.owner_references:
@@ -91,27 +87,18 @@ def slim_workload(workload: Workload) -> Workload:
     entries = [one for one in workload.metadata.managed_fields if one.owns_replicas() or one.owns_resources()]
     for one in entries:
         _share_texts(one, "manager")
-        _set(one, "time", instant(one.time))
-        _set(one, "fields", _parts.share(one.fields))
-    _set(workload.metadata, "managed_fields", _parts.share(entries, "managed fields"))
+        _set(one, "fields", share(one.fields))
+    _set(workload.metadata, "managed_fields", share(entries, "managed fields"))
     spec = workload.spec
     if spec.selector.match_labels:
         labels = {text(key): text(value) for key, value in spec.selector.match_labels.items()}
-        _set(spec.selector, "match_labels", _labels.share(labels))
-    _set(spec, "selector", _parts.share(spec.selector))
-    _set(spec.template, "spec", slim_pod_spec(spec.template.spec))
+        _set(spec.selector, "match_labels", share(labels))
+    _set(spec, "selector", share(spec.selector))
+    _set(spec.template, "spec", share(spec.template.spec))
     kept = [found for found in workload.status.conditions if _is_read(found)]
-    for entry in kept:
-        _set(entry, "last_update_time", instant(entry.last_update_time))
     _set(workload.status, "conditions", kept)
     _slim_conditions(workload.status)
     return workload
-
-
-def slim_pod_spec(spec: PodSpec) -> PodSpec:
-    """The one pod spec that equals this one."""
-    shared: PodSpec = _parts.share(spec)
-    return shared
 
 
 def slim_pod(pod: Pod) -> Pod:
@@ -119,21 +106,20 @@ def slim_pod(pod: Pod) -> Pod:
     failed one all times count: they tell when it ended."""
     _set(pod.metadata, "owner_references", _NOBODY)
     slim_meta(pod.metadata, _is_none)
-    _set(pod, "spec", slim_pod_spec(pod.spec))
+    _set(pod, "spec", share(pod.spec))
     status = pod.status
     if status.phase != "Failed":
         kept = [one for one in status.conditions if one.type == "Ready" or _is_unscheduled(one)]
         _set(status, "conditions", kept)
     _slim_conditions(status)
     _share_texts(status, "phase")
-    _set(status, "start_time", instant(status.start_time))
     containers = [_slim_container(one) for one in status.container_statuses]
-    _set(status, "container_statuses", _parts.share(containers, "containers"))
+    _set(status, "container_statuses", share(containers, "containers"))
     first = [_slim_container(one) for one in status.init_container_statuses]
     _set(
         status,
         "init_container_statuses",
-        _parts.share([one for one in first if _is_telling(one)], "containers"),
+        share([one for one in first if _is_telling(one)], "containers"),
     )
     return pod
 
@@ -144,11 +130,11 @@ def slim_hpa(hpa: Hpa) -> StoredHpa:
     slim_meta(hpa.metadata, is_kept)
     spec = msgspec.structs.replace(hpa.spec)
     _set(spec, "scale_target_ref", slim_reference(spec.scale_target_ref))
-    _set(spec, "metrics", _parts.share(spec.metrics, "metrics"))
-    _set(spec, "behavior", _parts.share(spec.behavior))
+    _set(spec, "metrics", share(spec.metrics, "metrics"))
+    _set(spec, "behavior", share(spec.behavior))
     _slim_conditions(hpa.status)
     if hpa.status.current_metrics:
-        _set(hpa.status, "current_metrics", _parts.share(hpa.status.current_metrics, "metrics"))
+        _set(hpa.status, "current_metrics", share(hpa.status.current_metrics, "metrics"))
     return StoredHpa(hpa.metadata, hpa.raw_spec.copy(), hpa.status, spec)
 
 
@@ -160,8 +146,8 @@ def slim_vpa(vpa: Vpa) -> StoredVpa:
     _set(vpa.metadata, "managed_fields", [] if written is None else [StatusWrite("status", written)])
     spec = msgspec.structs.replace(vpa.spec)
     _set(spec, "target_ref", slim_reference(spec.target_ref))
-    _set(spec, "update_policy", _parts.share(spec.update_policy))
-    _set(spec, "resource_policy", _parts.share(spec.resource_policy))
+    _set(spec, "update_policy", share(spec.update_policy))
+    _set(spec, "resource_policy", share(spec.resource_policy))
     _slim_conditions(vpa.status)
     said = vpa.status.recommendation
     if said is not None and said.container_recommendations:
@@ -170,27 +156,12 @@ def slim_vpa(vpa: Vpa) -> StoredVpa:
     return StoredVpa(vpa.metadata, vpa.raw_spec.copy(), vpa.status, spec)
 
 
-def carry_over(old: Hpa | Vpa | None, new: Hpa | Vpa | None) -> None:
-    """Where the spec has not changed, keep it as it is: what was made of it can be used again."""
-    if old is None or new is None:
-        return
-    if bytes(old.raw_spec) == bytes(new.raw_spec):
-        _set(new, "raw_spec", old.raw_spec)
-        if isinstance(old, StoredHpa | StoredVpa) and type(old) is type(new):
-            _set(new, "kept", old.kept)
-    if old.metadata.annotations == new.metadata.annotations:
-        _set(new.metadata, "annotations", old.metadata.annotations)
-    if old.metadata.owner_references == new.metadata.owner_references:
-        _set(new.metadata, "owner_references", old.metadata.owner_references)
-
-
 def _slim_conditions(status: PodStatus | HpaStatusRead | VpaStatusRead | WorkloadStatus) -> None:
     if not status.conditions:
         return
     for one in status.conditions:
         _share_texts(one, "type", "status", "reason", "message")
-        _set(one, "last_transition_time", instant(one.last_transition_time))
-    _set(status, "conditions", _parts.share(status.conditions, "conditions"))
+    _set(status, "conditions", share(status.conditions, "conditions"))
 
 
 def slim_reference(reference: ObjectReference) -> ObjectReference:
@@ -228,8 +199,7 @@ def _slim_container(one: ContainerStatus) -> ContainerStatus:
         _set(one, "state", ContainerState(kept, one.state.terminated))
     if one.state.terminated is not None or one.last_state.terminated is not None:
         return one
-    shared: ContainerStatus = _parts.share(one)
-    return shared
+    return share(one)
 
 
 def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendation:

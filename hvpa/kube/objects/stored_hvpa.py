@@ -35,9 +35,7 @@ class Links(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 NO_LINKS = Links()
-_UNNAMED = {deploy: NamedRecommender(deploy=deploy) for deploy in (False, True)}
 _decode_links = msgspec.json.Decoder(Links).decode
-_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class _Parsed(NamedTuple):
@@ -45,8 +43,6 @@ class _Parsed(NamedTuple):
 
     hvpa: HvpaObject
     spec: int
-    rest: int | None
-    """Of the spec without `replicas`, which changes all the time; None where that can't be told."""
     status: int
 
 
@@ -71,24 +67,21 @@ class StoredHvpa(RawHvpa, frozen=True):
         known = self.parsed
         if known is not None and known.hvpa.metadata is self.metadata:
             return known.hvpa
-        spec, problems, rest = self._spec(known)
+        spec, problems = self._spec(known)
         status, unreadable = self._status(known)
         found = HvpaObject(self.metadata, spec, problems, status, unreadable)
-        _set(self, "parsed", _Parsed(found, self.spec_hash, rest, self.status_hash))
+        _set(self, "parsed", _Parsed(found, self.spec_hash, self.status_hash))
         _set(self, "spec", _NOTHING)
         _set(self, "status", _NOTHING)
         return found
 
-    def _spec(self, known: _Parsed | None) -> tuple[HvpaSpec | None, tuple[FieldError, ...], int | None]:
+    def _spec(self, known: _Parsed | None) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
         if known is not None and known.spec == self.spec_hash:
-            return known.hvpa.spec, known.hvpa.problems, known.rest
-        replicas, rest = _without_replicas(self.spec)
-        if known is not None and rest is not None and rest == known.rest and known.hvpa.spec is not None:
-            return known.hvpa.spec.model_copy(update={"replicas": replicas}), known.hvpa.problems, rest
+            return known.hvpa.spec, known.hvpa.problems
         spec, problems = read_spec(bytes(self.spec))
         if spec is not None:
             _sharer.share(spec, self.spec)
-        return spec, problems, rest
+        return spec, problems
 
     def _status(self, known: _Parsed | None) -> tuple[HvpaStatus, tuple[str, ...]]:
         if known is not None and known.status == self.status_hash:
@@ -118,21 +111,4 @@ def _links(spec: msgspec.Raw) -> Links:
         found = _decode_links(spec)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return NO_LINKS
-    hpa, vpa = _slim_named(found.hpa), _slim_named(found.vpa)
-    return Links(slim_reference(found.target_ref), hpa, vpa, text(found.mode))
-
-
-def _slim_named(named: NamedRecommender | None) -> NamedRecommender | None:
-    return _UNNAMED[named.deploy] if named is not None and named.name is None else named
-
-
-def _without_replicas(spec: msgspec.Raw) -> tuple[int, int | None]:
-    """`replicas`, and the hash of everything else; None for one whose `replicas` is not a plain count."""
-    try:
-        fields = _decode_fields(spec)
-        replicas = msgspec.json.decode(fields.pop("replicas"), type=int)
-    except (msgspec.MsgspecError, ValueError, RecursionError, KeyError):
-        return 0, None
-    if not 0 <= replicas < 2**31:
-        return 0, None
-    return replicas, hash(tuple([(name, bytes(value)) for name, value in fields.items()]))
+    return Links(slim_reference(found.target_ref), found.hpa, found.vpa, text(found.mode))

@@ -30,7 +30,7 @@ def parsed(*flags: str) -> RunSettings:
 def test_the_defaults_are_those_of_the_design() -> None:
     settings = parsed()
     assert settings.scopes == ("",)
-    assert (settings.workers, settings.max_in_flight, settings.qps) == (16, 16, 0.0)
+    assert (settings.workers, settings.max_in_flight) == (16, 16)
     assert settings.decisions.hpa_tolerance_ppm == 100_000
     assert (settings.metrics_address, settings.health_address) == (":9569", ":8081")
     assert (settings.log_format, settings.log_level) == ("json", "info")
@@ -45,8 +45,8 @@ def test_flags() -> None:
     assert settings.decisions.hpa_tolerance_ppm == 50_000
     assert settings.decisions.vpa_period == dt.timedelta(minutes=1)
     assert parsed("--vpa-recommender-interval", "5m").decisions.vpa_period == dt.timedelta(minutes=5)
-    limited = parsed("--max-in-flight", "4", "--qps", "2.5")
-    assert (limited.workers, limited.max_in_flight, limited.qps) == (4, 4, 2.5)
+    limited = parsed("--max-in-flight", "4")
+    assert (limited.workers, limited.max_in_flight) == (4, 4)
     assert parsed("--workers", "2").workers == 2
 
 
@@ -63,8 +63,6 @@ def test_sharing_the_work_takes_leases() -> None:
         ["--workers", "0"],
         ["--workers", "x"],
         ["--max-in-flight", "0"],
-        ["--qps", "-1"],
-        ["--qps", "nan"],
         ["--hpa-tolerance", "1"],
         ["--hpa-tolerance", "NaN"],
         ["--vpa-recommender-interval", "soon"],

@@ -107,9 +107,9 @@ class Shop:
 
 
 def blocks_left_behind() -> int:
-    """Memory blocks that CHANGES leave behind, once all tables are full. For a process of its own: nothing is undone."""
+    """Memory blocks that CHANGES leave behind, once all tables are full. For a process of its own."""
     monkeypatch = pytest.MonkeyPatch()
-    for where, name in ((sharing, "MARKS"), (sharing, "SMALL"), (memo, "REMEMBERED")):
+    for where, name in ((sharing, "SMALL"), (memo, "REMEMBERED")):
         monkeypatch.setattr(where, name, SMALL)
     shop = Shop()
     for number in range(FIRST):

@@ -109,6 +109,22 @@ async def test_what_changed_while_it_stood_by_comes_first() -> None:
     assert sorted(worked) == MINE
 
 
+@pytest.mark.parametrize(("most", "first"), [(1000, [MINE[3], MINE[1]]), (1, [MINE[1]])])
+async def test_of_what_changed_while_it_stood_by_only_the_latest_comes_first(
+    most: int, first: list[Key], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(roles, "awake_or_not", lambda: now)
+    monkeypatch.setattr(roles, "MOST_REMEMBERED", most)
+    world = World()
+    world.share.open(world.work, world.local)
+    for key in (MINE[2], MINE[3], MINE[1]):
+        world.share.changed(key)
+        now += 11.0
+    world.gain(0)  # two lease durations are 30 s
+    assert await world.works() == first + [key for key in MINE if key not in first]
+
+
 async def test_what_changed_before_it_started_comes_first_too() -> None:
     world = World()
     world.share.open(world.work, world.local)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from typing import Any
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from hvpa.api.hvpa.resource import HvpaSpec, read_spec
 from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
 from hvpa.kube.objects import interning as sharing
-from hvpa.kube.objects.interning import Interner, ModelSharer, Table, instant, text
+from hvpa.kube.objects.interning import ModelSharer, Table, share, text
 
 
 def spec_of(name: str, percent: int = 50) -> dict[str, Any]:
@@ -38,68 +37,36 @@ def shared_spec(sharer: ModelSharer, document: dict[str, Any]) -> HvpaSpec:
     return fresh
 
 
-def test_from_the_second_time_on_equal_values_are_one() -> None:
-    interner: Interner[dict[str, str]] = Interner()
-    interner.share({"app": "web"})
-    assert not interner._known  # what is unique takes no place
-    second = {"app": "web"}
-    assert interner.share(second) is second
-    assert interner.share({"app": "web"}) is second
-    assert interner.share({"app": "other"}) is not second
+@pytest.fixture(autouse=True)
+def tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty ones."""
+    for name in ("_texts", "_parts"):
+        monkeypatch.setattr(sharing, name, Table())
 
 
-def test_lists_of_different_things_are_told_apart() -> None:
-    interner: Interner[list[str]] = Interner()
-    ones, others = [[interner.share(["a"], of) for _ in range(3)] for of in ("names", "texts")]
-    assert ones[1] is ones[2]
-    assert others[1] is others[2]
-    assert ones[2] is not others[2]
-
-
-def test_equal_times_are_one() -> None:
-    one = instant(dt.datetime(2026, 11, 21, tzinfo=dt.UTC))
-    assert instant(dt.datetime(2026, 11, 21, tzinfo=dt.UTC)) is one
-    assert instant(dt.datetime(2026, 11, 22, tzinfo=dt.UTC)) is not one
-    assert instant(None) is None
+def test_equal_values_are_one_and_lists_of_different_things_are_not() -> None:
+    first = {"app": "web"}
+    assert share(first) is first
+    assert share({"app": "web"}) is first
+    assert share({"app": "other"}) is not first
+    names = share(["a"], "names")
+    assert share(["a"], "names") is names
+    assert share(["a"], "texts") is not names
 
 
 def test_what_no_object_uses_any_more_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "SMALL", 4)
-    interner: Interner[list[str]] = Interner()
-    used = [[interner.share(["used", str(number)]) for _ in range(3)] for number in range(10)]
+    used = [[share(["used", str(number)]) for _ in range(2)] for number in range(10)]
     for number in range(100):
-        for _ in range(3):
-            assert interner.share([str(number)]) == [str(number)]
-    assert 10 <= len(interner._known) <= 2 * 10
-    for number, (_, second, third) in enumerate(used):
-        assert second is third
-        assert interner.share(["used", str(number)]) is third
-
-
-def test_values_that_came_once_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "MARKS", 3)
-    interner: Interner[str] = Interner()
-    for number in range(10):
-        interner.share(str(number))
-        assert len(interner._once) <= 3
-
-
-def test_times_of_objects_that_are_gone_are_let_go_of() -> None:
-    start = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
-    kept = [instant(start + dt.timedelta(seconds=number)) for number in range(10)]
-    for number in range(10_000):
-        instant(start + dt.timedelta(minutes=number))
-    assert len(sharing._instants) <= sharing.SMALL
-    for number, time in enumerate(kept):
-        assert instant(start + dt.timedelta(seconds=number)) is time
+        assert share([str(number)]) == [str(number)]
+    assert 10 <= len(sharing._parts) <= 2 * 10
+    for number, (first, second) in enumerate(used):
+        assert share(["used", str(number)]) is first is second
 
 
 def test_large_values_are_not_kept() -> None:
-    interner: Interner[str] = Interner()
-    large = "x" * sharing.LARGEST
-    for _ in range(3):
-        assert interner.share(large) is large
-    assert not interner._known
+    assert share("x" * sharing.LARGEST) == "x" * sharing.LARGEST
+    assert not len(sharing._parts)
 
 
 def test_short_texts_are_one() -> None:
@@ -108,10 +75,7 @@ def test_short_texts_are_one() -> None:
     assert text(long) is long
 
 
-def test_texts_that_are_used_stay_one_and_the_table_does_not_grow_with_texts_that_are_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sharing, "_texts", Table())
+def test_texts_that_are_used_stay_one_and_the_table_does_not_grow_with_texts_that_are_not() -> None:
     used = text("".join(["us", "ed"]))
     for number in range(100 * sharing.SMALL):
         text(f"name-{number}")
@@ -122,18 +86,18 @@ def test_texts_that_are_used_stay_one_and_the_table_does_not_grow_with_texts_tha
 def test_parts_that_come_again_are_held_once_and_what_differs_is_not() -> None:
     sharer = ModelSharer()
     specs = [shared_spec(sharer, spec_of(f"web-{number}")) for number in range(4)]
-    one, other = specs[2], specs[3]
+    one, other = specs[0], specs[1]
     assert one.vpa is other.vpa
     assert one.hpa.scale_up is other.hpa.scale_up  # a default
     assert one.weight_based_scaling_intervals is other.weight_based_scaling_intervals
-    assert one.target_ref.name == "web-2"
-    assert other.target_ref.name == "web-3"
+    assert one.target_ref.name == "web-0"
+    assert other.target_ref.name == "web-1"
     assert one.hpa.selector is not other.hpa.selector
     different = shared_spec(sharer, spec_of("web-4", 51))
     assert different.weight_based_scaling_intervals is not one.weight_based_scaling_intervals
 
 
-def test_parts_of_one_document_that_are_alike_are_held_once_the_first_time_already() -> None:
+def test_parts_of_one_document_that_are_alike_are_held_once() -> None:
     document = spec_of("web")
     document["vpa"]["selector"] = document["hpa"]["selector"]
     found = shared_spec(ModelSharer(), document)

@@ -77,15 +77,6 @@ def test_another_count_in_the_mailbox_leaves_the_parts_of_a_spec_as_they_are() -
     assert two == hvpa({**SPEC, "replicas": 2}).read().spec
 
 
-@pytest.mark.parametrize("replicas", [-1, 2**31, "1", 1.5, None, [1]])
-def test_a_count_that_is_none_is_refused_as_ever(replicas: Any) -> None:
-    first = hvpa({**SPEC, "replicas": 1})
-    first.read()
-    found = hvpa({**SPEC, "replicas": replicas}, before=first).read()
-    fresh = hvpa({**SPEC, "replicas": replicas}).read()
-    assert (found.spec, found.problems) == (fresh.spec, fresh.problems)
-
-
 @pytest.mark.parametrize("spec", [b"[]", b'{"targetRef": 1}', b'"x"'])
 def test_a_spec_that_can_not_be_read_has_no_links(spec: bytes) -> None:
     found = hvpa(spec)
