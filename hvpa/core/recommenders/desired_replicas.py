@@ -37,6 +37,9 @@ HPA_SILENT = dt.timedelta(minutes=5)
 """How long an HPA without metrics is waited for: new pods count for it after five minutes at the latest
 (`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
 _NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet")
+METRICS_AWAITED = dt.timedelta(minutes=1)
+"""How long an HPA's metrics are waited for before somebody has to act: new pods have none until they are scraped, and
+so most creations and rollouts leave the HPA without metrics for 4 to 15 seconds."""
 MOST_METRICS = 100
 """Metrics of an HPA that is read, as of one that is deployed."""
 
@@ -74,7 +77,7 @@ class Wish(Struct, frozen=True):
 def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) -> Wish:
     """The wish of an HPA that only recommends, given the mailbox's content and its last correction."""
     assert seen.spec is not None
-    problem = _unusable(hpa)
+    problem = _unusable(hpa, present)
     estimate = None if problem else estimate_replicas(seen, hpa)
     wish = _whole_wish(hpa, seen, bounds, problem, estimate, present)
     if wish.replicas is None or wish.unknown is not None or not seen.spec.joint:
@@ -95,7 +98,7 @@ def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present)
     the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
     `behavior` may hold back, nor `spec.replicas` of the Hvpa, to which no HPA writes."""
     assert seen.spec is not None and seen.workload is not None
-    corrected, problem = seen.horizontal.mailbox, _unusable(hpa)
+    corrected, problem = seen.horizontal.mailbox, _unusable(hpa, present)
     if hpa.spec.scale_target_ref.kind != seen.workload.kind:
         # Its `currentReplicas` are the count that it asks another Hvpa for, and no pods.
         hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
@@ -236,11 +239,17 @@ def _corrected(wish: Wish, said: int, estimate: int) -> Wish:
     )
 
 
-def _unusable(hpa: Hpa) -> Finding | None:
+def _unusable(hpa: Hpa, present: Present) -> Finding | None:
+    """Why the HPA's count is not used. Example: an HPA that gets no metrics since 10:00:00 is `NoMetrics`, a reason of
+    every start, and `FailedGetResourceMetric`, which is a warning, from 10:01:00 on."""
     if len(hpa.spec.metrics) > MOST_METRICS:
         return Finding("TooManyMetrics", f"the HPA has more than {MOST_METRICS} metrics")
     active = condition(hpa.status.conditions, "ScalingActive")
     if active is not None and active.status != "True":
         reason = text.reason(active.reason, "ScalingInactive")
-        return Finding(reason, active.message or "the HPA is not active")
+        why = active.message or "the HPA is not active"
+        gets_none = reason.startswith("FailedGet") and reason.endswith("Metric")
+        if gets_none and present.held_until(active.last_transition_time, METRICS_AWAITED) is not None:
+            return Finding("NoMetrics", f"for less than a minute, {reason}: {why}")
+        return Finding(reason, why)
     return None

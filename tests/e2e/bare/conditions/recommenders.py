@@ -21,8 +21,8 @@ def hpa_says(stage: Stage, *conditions: Json) -> None:
     stage.api.patch_status(HPA, stage.name, stage.namespace, status)
 
 
-def inactive(reason: str, message: str) -> Json:
-    return condition("ScalingActive", "False", reason) | {"message": message}
+def inactive(reason: str, message: str, since: str | None = None) -> Json:
+    return condition("ScalingActive", "False", reason, since) | {"message": message}
 
 
 def vpa_says(stage: Stage, kind: str, message: str) -> None:
@@ -100,6 +100,14 @@ ROWS = (
         others=(("HpaActive", "False", "FailedGetResourceMetric"),),
         text="no metrics known",
         to_act=("FailedGetResourceMetric",),
+    ),
+    Row(
+        "the HPA has no metrics for less than a minute",
+        lambda stage: hpa_says(stage, inactive("FailedGetResourceMetric", "no metrics known", ago())),
+        NO_HPA,
+        content,
+        others=(("HpaActive", "False", "NoMetrics"),),
+        text="for less than a minute, FailedGetResourceMetric: no metrics known",
     ),
     Row(
         "the HPA is inactive and gives no reason that can be passed on",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -281,6 +282,34 @@ def test_an_hpa_that_cannot_be_used_has_no_say(status: Mapping[str, Any], reason
     outside = decide(hpa, replicas=12)
     assert outside.replicas is not None
     assert outside.replicas.target == 10, "it still brings the count inside [min, max]"
+
+
+@pytest.mark.parametrize(
+    ("reason", "seconds", "reported"),
+    [
+        ("FailedGetResourceMetric", 59, "NoMetrics"),
+        ("FailedGetResourceMetric", 60, "FailedGetResourceMetric"),
+        ("FailedGetPodsMetric", 0, "NoMetrics"),
+        ("FailedGetScale", 0, "FailedGetScale"),
+        ("InvalidMetricSourceType", 0, "InvalidMetricSourceType"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["Apply", "Recommend"])
+def test_metrics_are_missing_for_a_minute_before_somebody_has_to_act(
+    mode: str, reason: str, seconds: int, reported: str
+) -> None:
+    since = {"lastTransitionTime": build.stamp(build.NOW - dt.timedelta(seconds=seconds))}
+    silent = {"conditions": [INACTIVE["conditions"][0] | since | {"reason": reason, "message": "no metrics"}]}
+    decision = decide(build.hpa(1, 10, change={"status": silent}), replicas=5, spec={"mode": mode})
+    active = next(one for one in decision.status.conditions if one.type == "HpaActive")
+    assert (active.status, active.reason) == ("False", reported)
+    warned = [event.reason for event in decision.events if event.type == "Warning"]
+    if reported == "NoMetrics":
+        assert active.message == f"for less than a minute, {reason}: no metrics"
+        assert warned == []
+        assert decision.recheck_after == dt.timedelta(seconds=60 - seconds), "then it is a warning"
+    else:
+        assert (active.message, warned) == ("no metrics", [reported])
 
 
 def test_an_hpa_with_too_many_metrics_has_no_say() -> None:

@@ -1,0 +1,108 @@
+"""docs/getting-started.md, "On your own machine": the page's own commands, as a new user types them, and what the page
+says comes true within the minutes that it says. The load begins at once here; for one that begins later, and for what
+takes longer, see tests/unit/closed_loop/test_getting_started.py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcluster.client.api import KubeApi, wait_for
+from localcluster.process import Process
+from tests.e2e.full import play
+
+pytestmark = pytest.mark.owned_cluster
+
+ROOT = Path(__file__).resolve().parents[3]
+MAKEFILE = (ROOT / "Makefile").read_text()
+PAGE = (
+    (ROOT / "docs/getting-started.md")
+    .read_text()
+    .partition("## On your own machine")[2]
+    .partition("\n## ")[0]
+)
+START, LOAD, LOOK, *_ = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+(RESULT,) = re.findall(r"Within (\w+) minutes there are (\d+) pods of (\d+)m", " ".join(PAGE.split()))
+SAID = (int(RESULT[1]), int(RESULT[2]))
+"""Replicas and millicores."""
+SECONDS = 60 * {"two": 2, "three": 3}[RESULT[0]]
+(ENVIRONMENT,) = re.findall(r"^eval .*\n", START, re.MULTILINE)
+
+
+def script(block: str) -> str:
+    """A block of the page for a shell. In place of `make` stands what its recipe runs, since `make` looks after the
+    virtual environment first, and the operator's endpoints are left out: tests beside this one have the same ports."""
+
+    def recipe(found: re.Match[str]) -> str:
+        target, load = found.groups()
+        (line,) = re.findall(rf"^{target}:.*\n\t@(.*)$", MAKEFILE, re.MULTILINE)
+        values = {"PY": shlex.quote(sys.executable), "LOAD": load or "", "LOAD_ARGS": ""}
+        return re.sub(r"\$\((\w+)\)", lambda name: values[name[1]], line)
+
+    block = re.sub(r"\bmake (?:-s )?([a-z-]+)(?: LOAD=(\w+))?", recipe, block)
+    return block.replace("hvpa run", "hvpa run --metrics-bind-address 0 --health-probe-bind-address 0")
+
+
+class Shell:
+    """A user's shells, which share the folder of their control plane."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = {**os.environ, "HVPA_CLUSTER_FOLDER": str(folder / "cluster")}
+
+    def start(self, name: str, block: str) -> Process:
+        """The process of a shell that runs a block and goes on."""
+        text = script(block).replace("operator.log", shlex.quote(str(self.folder / "operator.log")))
+        argv = ["/bin/bash", "-ec", text]
+        process = Process(name, argv, self.folder / f"{name}.log", env=self.env, cwd=ROOT)
+        process.start()
+        return process
+
+    def run(self, block: str) -> str:
+        """What a block prints that ends by itself."""
+        argv = ["/bin/bash", "-ec", script(block)]
+        done = subprocess.run(argv, env=self.env, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """Shells after the page's first block: a control plane runs, an operator, and the sample is applied."""
+    shell = Shell(tmp_path)
+    first = shell.start("start", START + "\necho all is applied\nwait")
+    try:
+        wait_for(lambda: "all is applied" in first.tail(3), 120, first.tail)
+        yield shell
+    finally:
+        first.kill()
+        shell.run("make cluster-down")
+
+
+def test_the_page_keeps_its_word(shell: Shell) -> None:
+    """The load is served by more pods in the time that the page says, and no pod is replaced by one of another size."""
+    (kubeconfig,) = re.findall(r"KUBECONFIG=(\S+)", shell.run("make -s cluster-env"))
+    api = KubeApi(Path(kubeconfig))
+
+    def pods() -> tuple[int, int]:
+        """How many are ready, and of how many millicores the template makes them."""
+        status = api.get("Deployment", "web", "default")["status"]
+        return int(status["readyReplicas"]), play.resources(api, "web", "default")[0]
+
+    load = shell.start("load", LOAD)
+    try:
+        wait_for(lambda: pods() == SAID, SECONDS, lambda: f"{SAID}; there are {pods()}", interval=0.5)
+        seen = shell.run(ENVIRONMENT + LOOK)
+    finally:
+        load.kill()
+    for kind in ("hvpa", "horizontalpodautoscaler", "verticalpodautoscaler", "deployment"):
+        assert re.search(rf"^{kind}\S*/web ", seen, re.MULTILINE), seen
+    assert "Conditions" in seen
+    assert len(api.list("ReplicaSet", "default", "app=web")) == 1
