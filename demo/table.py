@@ -29,6 +29,7 @@ _SHORT = {
     "UpdatePolicy": "mode Off",
     "MinChange": "too small",
     "Rollout": "rollout",
+    "PodReplacement": "larger pods first",
     "SustainedDemand": "5 min of demand",
     "OutOfMemory": "OOM lately",
     "RecentRaise": "raised lately",

@@ -91,7 +91,7 @@ def test_a_count_that_is_held_for_no_more_than_five_minutes_is_waited_for(
 def test_larger_and_fewer_pods_take_two_patches() -> None:
     first = decided(read_pods("6 × 500m"), 1500, Usually(3000, 3), PLAIN)
     second = decided(result(first), 1500, Usually(3000, 3), PLAIN)
-    assert [entry.reason for entry in first.blocked] == ["Rollout"]
+    assert [entry.reason for entry in first.blocked] == ["PodReplacement"]
     told = [pods(*result(one)[:2]) for one in (first, second)]
     assert f"from 6 × 500m with 3 cores needed, first {told[0]}, then {told[1]}." in ONE_LINE
     assert result(decided(result(second), 1500, Usually(3000, 3), PLAIN)) == result(second)

@@ -23,7 +23,7 @@ from hvpa.core.axes.replicas import (
 )
 from hvpa.core.axes.requests import VerticalScaling, params_of
 from hvpa.core.axes.steps import Step, VerticalOutcome
-from hvpa.core.gates.gates import MEASUREMENT, MIN_CHANGE, REFUSED, ROLLOUT, Hold, Moment, first_hold
+from hvpa.core.gates.gates import MEASUREMENT, MIN_CHANGE, POD_REPLACEMENT, REFUSED, Hold, Moment, first_hold
 from hvpa.core.model import Blocked, ContainerResources, JointView, Scene
 from hvpa.core.path.build import weight_intervals, weight_leaving
 from hvpa.core.path.path import SlotKey
@@ -252,7 +252,7 @@ class JointScaling:
         found = structs.replace(found, recommended=joint.wanted.replicas)
         if target == goal or found.blocked:
             return found
-        waits = Blocked("horizontal", "down", ROLLOUT, self.replicas, goal)
+        waits = Blocked("horizontal", "down", POD_REPLACEMENT, self.replicas, goal)
         note = f"replicas: {goal} once all pods have their new size"
         return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
 

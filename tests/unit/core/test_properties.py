@@ -173,7 +173,7 @@ def test_a_decision_that_is_applied_is_not_made_again(seen: Objects) -> None:
     wishes = [one.replicas.hpa for one in (first, third) if one.replicas is not None]
     if len(set(wishes)) > 1:
         return  # of fewer pods, the same measurement is another wish, until the HPA has measured again
-    waited = any(entry.reason == "Rollout" for entry in first.blocked)
+    waited = any(entry.reason in ("Rollout", "PodReplacement") for entry in first.blocked)
     if third.weight_ppm == first.weight_ppm and not waited:
         assert third.workload_patch is None
     else:  # the count has moved into another interval, and a target is spent at its weight; or the rollout is through

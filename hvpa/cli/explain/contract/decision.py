@@ -76,8 +76,8 @@ class BlockedChange(Part, frozen=True):
         str,
         Meta(
             description="The first gate that blocks: Paused, Contested, Weight, UpdatePolicy, Refused, "
-            "MinHistory, OutOfMemory, RecentRaise, StabilizationWindow, MaintenanceWindow, Rollout, SustainedDemand, "
-            "Measurement, MinChange or MaxStep."
+            "MinHistory, OutOfMemory, RecentRaise, StabilizationWindow, MaintenanceWindow, Rollout, PodReplacement, "
+            "SustainedDemand, Measurement, MinChange or MaxStep."
         ),
     ]
     container: Annotated[str | None, Meta(description="null on the horizontal axis.")]

@@ -61,6 +61,10 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes a defect of the operator",
         "tests/unit/core/report/test_status.py::test_a_failed_write_is_on_top_of_what_was_decided_and_reported_once",
     ),
+    "PodReplacement": Elsewhere(
+        "takes a Trajectory with pods of the old size that are replaced (tests/e2e/bare/scaling/test_joint.py has it)",
+        "tests/unit/core/trajectory/step/test_step.py::test_replicas_fall_only_when_the_larger_pods_are_there",
+    ),
     "SustainedDemand": Elsewhere(
         "takes a Trajectory that has run for minutes at maxReplicas",
         "tests/unit/core/trajectory/step/test_waits.py::test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes",

@@ -105,7 +105,7 @@ def test_requests_go_up_before_replicas_go_down(
     stage.under(load)
     stage.await_requests(cpu=cpu)
     stage.rollout(complete=False)
-    stage.await_blocked("Rollout", "horizontal", "down")
+    stage.await_blocked("PodReplacement", "horizontal", "down")
     for _ in range(3):
         stage.hpa_measures(load)
         stage.later(minutes=2)
@@ -132,7 +132,7 @@ def test_after_a_sigkill_the_same_decisions_follow_from_what_the_status_remember
     stage.under(5000)
     stage.await_requests(cpu="1667m")
     stage.rollout(complete=False)
-    stage.await_blocked("Rollout", "horizontal", "down")
+    stage.await_blocked("PodReplacement", "horizontal", "down")
     before = memory_of(stage)
     assert before["base"] == {"app": {"cpu": "1", "memory": "500M"}}
     assert before["usualDemand"][0]["mean"] == 5000

@@ -247,10 +247,10 @@ def test_what_somebody_sets_back_again_is_contested_and_there_are_more_pods_inst
 
 # --- nothing dips below the present demand on the way ----------------------------------------------------------------
 def test_replicas_fall_only_when_the_larger_pods_are_there() -> None:
-    def decided(template: str, pods: list[str], **rest: Any) -> Decision:
+    def decided(template: str, pods: list[str], mode: str = "Apply", **rest: Any) -> Decision:
         made = [build.pod(f"web-{index}", containers=[app(size)]) for index, size in enumerate(pods)]
         base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
-        spec = {"trajectory": EXACT}
+        spec = {"trajectory": EXACT, "mode": mode}
         readings = [value("cpu", "1", "1")]
         targets = {"app": {"cpu": "1"}}
         seen = scene(5, [app(template)], readings, targets, spec, pods=made, status=base, **rest)
@@ -258,12 +258,15 @@ def test_replicas_fall_only_when_the_larger_pods_are_there() -> None:
 
     first = decided("1", ["1"] * 5)
     assert outcome(first) == (5, 1667)  # larger pods first
-    assert held(first) == [("down", "replicas", "Rollout")]
+    assert held(first) == [("down", "replicas", "PodReplacement")]
     assert any(text == "replicas: 3 once all pods have their new size" for text in first.steps)
     assert recommended(first) == (3, {"cpu": "1667m"})
+    looking = decided("1", ["1"] * 5, mode="Recommend")
+    assert looking.workload_patch is None
+    assert held(looking) == [("down", "replicas", "PodReplacement")], "no rollout is under way"
     half = decided("1667m", ["1", "1", "1667m", "1667m", "1667m"], workload=BUSY)
     assert outcome(half) == (5, 1667)
-    assert held(half) == [("down", "replicas", "Rollout")]
+    assert held(half) == [("down", "replicas", "PodReplacement")]
     done = decided("1667m", ["1667m"] * 5)
     assert outcome(done) == (3, 1667)
     assert held(done) == []
