@@ -42,12 +42,7 @@ def _matching(pattern: str, what: str) -> Callable[[str], str]:
 _namespace = _matching(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "a namespace")
 _lease_name = _matching(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", "a Lease's name of at most 63 characters")
 """Also the value of a label, where the work is divided."""
-_number = _matching(r"[0-9]{1,9}(\.[0-9]{1,9})?", "a number of at least 0")
 _positive = count_from(1)
-
-
-def _rate(text: str) -> float:
-    return float(_number(text))
 
 
 def _shards(text: str) -> int:

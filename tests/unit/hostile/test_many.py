@@ -10,8 +10,7 @@ from hvpa.core.observing import MOST_CONTAINERS, MOST_SELECTOR
 from hvpa.core.recommenders.desired_replicas import MOST_METRICS
 from hvpa.core.values.memo import forget_all
 from hvpa.kube.objects.salvage import MOST_ENTRIES
-from hvpa.kube.objects.slim import _labels, _parts
-from tests.unit.hostile.documents import BLENDS, NAME, NAMESPACE, Json, documents
+from tests.unit.hostile.documents import BLENDS, NAME, Json, documents
 from tests.unit.hostile.reading import KEY, Watched, condition, reconciled
 
 MANY = 10_000
@@ -220,16 +219,3 @@ def test_windows_by_the_hundred_are_looked_up_once() -> None:
     writes = reconciled(docs)
     assert writes.status is not None
     assert {one.reason for one in writes.status.last_blocked_scaling} >= {"MaintenanceWindow"}
-
-
-def test_large_objects_that_come_and_go_leave_nothing_behind() -> None:
-    before = len(_parts._known), len(_labels._known)
-    watched = Watched()
-    pod = documents("Additive")[POD]
-    for number in range(50):
-        labels = {f"label-{number}-{index}": "x" * 40 for index in range(200)}
-        own = [merged(one, {"name": f"{number}-{one['name'][10:]}"}) for one in containers(60)]
-        metadata = {"name": f"p-{number}", "labels": labels}
-        watched.put(merged(pod, {"metadata": metadata, "spec": {"containers": own}}))
-        watched.delete("Pod", NAMESPACE, f"p-{number}")
-    assert (len(_parts._known), len(_labels._known)) == before

@@ -9,12 +9,12 @@ from builders.build import LONG_AGO, OWNER, merged
 from hvpa.core.model import MOST_RIVALS
 from hvpa.core.recommenders.ownership import AT_ONCE
 from hvpa.core.values.memo import forget_all
-from hvpa.kube.cache.indexes import FEW
 from hvpa.reconcile.ports import Key
 from tests.unit.hostile.documents import NAME, NAMESPACE, Json, documents
 from tests.unit.hostile.reading import KEY, Watched, condition
 
 MANY = 10_000
+FEW = 8
 SOME = 2_000
 """Of what takes longer to make than to look at."""
 HVPA, DEPLOYMENT, HPA, VPA, POD = range(5)
