@@ -140,7 +140,7 @@ def test_logs_that_can_t_be_written_stop_nothing(style: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "error", "told"),
+    ("message", "error", "reported"),
     [
         ("Fatal error on SSL protocol\nprotocol: <uvloop.loop.SSLProtocol>", CLOSED, False),
         ("Task exception was never retrieved", CLOSED, True),

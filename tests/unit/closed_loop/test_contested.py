@@ -10,7 +10,7 @@ import pytest
 from tests.unit.closed_loop import loads
 from tests.unit.closed_loop.cases import BLENDS, TARGETS, plain
 from tests.unit.closed_loop.loads import HOUR
-from tests.unit.closed_loop.loop import Loop, Told
+from tests.unit.closed_loop.loop import Decided, Loop
 from tests.unit.closed_loop.workload import Use
 
 pytestmark = pytest.mark.untraced
@@ -20,18 +20,18 @@ WAIT = 60.0
 """Seconds that more replicas wait when they were taken away for the second time."""
 
 
-def said(one: Told, kind: str) -> tuple[str, str]:
+def said(one: Decided, kind: str) -> tuple[str, str]:
     """A condition's status and reason."""
     found = next(entry for entry in one.decision.status.conditions if entry.type == kind)
     return found.status, found.reason
 
 
-def taken_away(loop: Loop, *, replaces: bool) -> list[Told]:
+def taken_away(loop: Loop, *, replaces: bool) -> list[Decided]:
     """What is decided in the minute after another client has set 2 replicas."""
-    before = len(loop.told)
-    loop.fleet.revert(2, loop.now, replaces=replaces)
+    before = len(loop.decisions)
+    loop.deployment.revert(2, loop.now, replaces=replaces)
     loop.run(loop.now + WAIT)
-    return loop.told[before:]
+    return loop.decisions[before:]
 
 
 @pytest.mark.parametrize("replaces", [False, True], ids=["pods stay", "pods are replaced"])
@@ -40,20 +40,20 @@ def taken_away(loop: Loop, *, replaces: bool) -> list[Told]:
 def test_a_contest_lasts_until_its_retry_time(blend: str, target: str, *, replaces: bool) -> None:
     case = dataclasses.replace(plain(Use(), blend=blend, weight=0, load=LOAD), target=target)
     loop = case.loop(loads.constant(LOAD)).run(HOUR)
-    count = loop.fleet.replicas
+    count = loop.deployment.replicas
     assert count == 8
     taken_away(loop, replaces=replaces)
-    assert loop.fleet.replicas == count, "the first time they are set again at once"
-    told = taken_away(loop, replaces=replaces)
-    assert len(told) >= 2
-    for one in told:
+    assert loop.deployment.replicas == count, "the first time they are set again at once"
+    decided = taken_away(loop, replaces=replaces)
+    assert len(decided) >= 2
+    for one in decided:
         assert said(one, "Contested") == ("True", "SetBack"), one.at
         assert said(one, "Ready") == ("False", "Contested"), one.at
         assert one.decision.replicas is not None
         assert one.decision.replicas.recommended == count
     loop.run(loop.now + 1.0)
-    assert loop.fleet.replicas == count, "and when the wait is over"
-    assert "ScalingUnblocked" not in [event.reason for one in told for event in one.decision.events]
+    assert loop.deployment.replicas == count, "and when the wait is over"
+    assert "ScalingUnblocked" not in [event.reason for one in decided for event in one.decision.events]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -61,8 +61,8 @@ def test_a_contest_lasts_until_its_retry_time(blend: str, target: str, *, replac
 def test_a_restart_of_all_pods_leaves_the_recommendation_as_it_is(blend: str, target: str) -> None:
     case = dataclasses.replace(plain(Use(), blend=blend, weight=0, load=LOAD), target=target)
     loop = case.loop(loads.constant(LOAD)).run(HOUR)
-    before = len(loop.told)
-    loop.fleet.revert(8, loop.now, replaces=True)
+    before = len(loop.decisions)
+    loop.deployment.revert(8, loop.now, replaces=True)
     loop.run(loop.now + 10 * WAIT)
-    views = [one.decision.replicas for one in loop.told[before:]]
+    views = [one.decision.replicas for one in loop.decisions[before:]]
     assert {(one.target, one.recommended) for one in views if one is not None} == {(8, 8)}

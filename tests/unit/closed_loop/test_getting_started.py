@@ -35,5 +35,5 @@ def test_the_sample_scales_as_the_page_says_whenever_the_load_begins(begin: int)
         (third + 6 * MINUTE, (2, 286)),
     ):
         loop.run(until)
-        assert (loop.fleet.replicas, loop.request("web")) == found, loop.writes
+        assert (loop.deployment.replicas, loop.request("web")) == found, loop.writes
     assert loop.vertical(until=second) == []

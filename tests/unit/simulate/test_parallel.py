@@ -119,7 +119,7 @@ def test_a_scenario_without_the_policies_is_an_error(scenario: Callable[..., Pat
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [
         (SimulationError("policy large: it can't be"), "{path}: policy large: it can't be"),
         (

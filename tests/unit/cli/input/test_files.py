@@ -106,7 +106,7 @@ BOMB = "kind: A\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "reported"),
     [
         ("a tab", "kind: A\n\tx: 1\n", ":2:1: not YAML: found "),
         ("an open bracket", "kind: [\n", ":2:1: not YAML: did not find expected node content"),

@@ -109,7 +109,7 @@ def test_an_invalid_hvpa_is_reported_with_the_field(
 
 
 @pytest.mark.parametrize(
-    ("plural", "answer", "code", "told"),
+    ("plural", "answer", "code", "reported"),
     [
         ("hvpas", 404, 1, "the cluster does not know Hvpas: the CRD is not installed"),
         ("hvpas", 401, 3, "responds 401: no hvpas for you"),

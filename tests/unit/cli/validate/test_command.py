@@ -82,7 +82,7 @@ def test_what_the_api_server_can_not_check_is_checked(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         (
             {"spec.maintenanceWindows": [{"schedule": "0 25 * * 1-5", "duration": "1h"}]},

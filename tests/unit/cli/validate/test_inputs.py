@@ -77,7 +77,7 @@ def test_the_local_files_of_kustomizations_are_followed(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("resources: [gone.yaml]", "kustomization.yaml:1: error: resources: gone.yaml does not exist"),
         ("resources: [", "kustomization.yaml:2:1: error: not YAML: "),

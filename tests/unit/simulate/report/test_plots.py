@@ -127,7 +127,7 @@ def test_policies_beyond_the_colours_have_another_kind_of_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [(1500.0, 1.5), (1234567.8, 1234.57), (-0.0, 0.0), (float("inf"), None), (float("nan"), None)],
 )
 def test_values_are_reported_in_larger_units(value: float, reported: float | None) -> None:

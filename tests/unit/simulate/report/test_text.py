@@ -31,7 +31,7 @@ def test_what_is_printed_steers_no_terminal_and_can_be_written(text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("web", "web"),
         ("größer", "größer"),
@@ -46,7 +46,7 @@ def test_hidden_characters_are_reported_as_escapes(text: str, reported: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("length", "told"),
+    ("length", "reported"),
     [
         (None, NONE),
         (0, "0s"),
