@@ -162,12 +162,12 @@ def judge(evidence: Evidence) -> Verdict:
             faults.append(f"the {name}'s status was also written by {user}: its recommendation is not real")
     summary = (
         *_summary(evidence, [state for _, state in course], steps),
-        *_meanwhile(evidence.rivals, course),
+        *_meanwhile(evidence.rivals, course, evidence.fall),
     )
     return Verdict(tuple(steps), tuple(faults), summary)
 
 
-def _meanwhile(rivals: Rivals | None, course: Course) -> Iterable[str]:
+def _meanwhile(rivals: Rivals | None, course: Course, fall: float) -> Iterable[str]:
     """The workload's course beside that of an HPA and a VPA."""
     if rivals is None:
         return
@@ -179,6 +179,23 @@ def _meanwhile(rivals: Rivals | None, course: Course) -> Iterable[str]:
         found = worth(one, rivals.used, rivals.until)
         amounts = f"{found.requested:>9.0f} core-s{found.short:>16.0f} core-s"
         yield f"{name:<13}{amounts}    {size(found.end)}"
+    yield from _compared(rivals, course, min(round(fall), rivals.until))
+
+
+def _compared(rivals: Rivals, course: Course, fall: int) -> Iterable[str]:
+    """How the two sums of requests differ, and what so short a time can't show."""
+
+    def requested(until: int) -> tuple[float, float]:
+        own, other = (worth(one, rivals.used, until).requested for one in (course, rivals.course))
+        return own, other
+
+    (own, other), (own_before, other_before) = requested(rivals.until), requested(fall)
+    difference, later = round(own - other), round(own - other - own_before + other_before)
+    percent = f" ({difference / other:+.0%})" if other else ""
+    yield f"Difference in CPU requested, this Hvpa less HPA and VPA: {difference:+} core-s{percent},"
+    yield f"of which {later:+} core-s came after the load began to fall. Pods that grew keep their size for 2 minutes"
+    yield "after a step (spec.vpa.scaleDown of demo/hvpa.yaml), which is much of a run of minutes and little of a day:"
+    yield 'this is no measure of cost. Cost over weeks: docs/joint-scaling.md, "What it costs, measured".'
 
 
 def size(state: State) -> str:

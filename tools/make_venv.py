@@ -24,6 +24,9 @@ VENV = ROOT / ".venv"
 REPLACED = ROOT / ".venv.replaced"
 STAMP = VENV / "made-from"
 LOCK = ROOT / "requirements-dev.lock"
+# Which warnings pip's build of the package leaves out: setuptools warns of every editable installation that folders of
+# the working directory can hide packages of the same name, which is what an editable installation is for.
+QUIET = {"PYTHONWARNINGS": "ignore:Editable installation"}
 # What the standard library's own `venv` makes environments with; the same as sys.executable outside of one.
 BASE = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]
 
@@ -92,7 +95,8 @@ def create() -> None:
     say(f"  installing what {LOCK.name} pins")
     subprocess.run([*pip, "--require-hashes", "--requirement", str(LOCK)], check=True)
     say("  installing hvpa itself")
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
+    editable = [*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+    subprocess.run(editable, check=True, env={**os.environ, **QUIET})
 
 
 def say(line: str) -> None:

@@ -237,6 +237,5 @@ def _usable_vpa(
     if since is not None and objects.workload is not None and objects.workload.spec.replicas > 0:
         name, when = found.object.metadata.name, readable_timestamp(since)
         why = f"the status of VerticalPodAutoscaler {name} was last updated at {when}"
-        text = f"{why}: is its recommender running, does it get metrics?"
-        return structs.replace(found, problem=Finding("RecommendationStale", text))
+        return structs.replace(found, problem=Finding("RecommendationStale", why))
     return found

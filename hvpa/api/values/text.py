@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Final
 
 MESSAGE_LENGTH: Final = 4096
@@ -48,6 +49,13 @@ def one_line(text: str, length: int = MESSAGE_LENGTH) -> str:
 def reason(text: str, otherwise: str) -> str:
     """A reason that another controller gave; `otherwise` where it is not one word of usual length."""
     return text if len(text) <= REASON_LENGTH and _REASON.fullmatch(text) else otherwise
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Sentences as one, with semicolons between them in place of the full stops that some have: `a.` and `b` are
+    `a; b`."""
+    whole = list(parts)
+    return "; ".join([*(one.rstrip(". ") for one in whole[:-1]), *whole[-1:]])
 
 
 def names(found: list[str]) -> str:

@@ -116,7 +116,10 @@ class VerticalScaling:
             young_until=None if up else self._young_until(),
         )
         relieved = self.starving and up and not starves
-        return Step(slot, wanted, ppm, change, RELIEVED if relieved else frozenset(), pending=pending)
+        passes = RELIEVED if relieved else frozenset[str]()
+        return Step(
+            slot, wanted, ppm, change, passes, pending=pending, moved_from=self._moved_from(slot, ppm)
+        )
 
     def _refused_until(self, slot: Slot, wanted: int) -> dt.datetime | None:
         return refused_until(self.seen.vertical.refused, self.now, slot.current, wanted, slot.key)
@@ -142,10 +145,15 @@ class VerticalScaling:
         blended from 1000m at weight 50, the target is 1400m now: 950m, and not 1075m (DESIGN 5.2). Blended anew, a
         target that drifts would pull the request all the way. A step at full weight has left nothing to be taken twice.
         """
+        before = self._moved_from(slot, ppm)
+        return slot.blended(ppm or FULL) if before is None else slot.moved(slot.target - before, ppm)
+
+    def _moved_from(self, slot: Slot, ppm: int) -> int | None:
+        """The target from which a request moves with its target; None where it is blended anew."""
         before = self._standing(slot)
         if before is None or ppm in (0, FULL) or before.weight != percent(ppm):
-            return slot.blended(ppm or FULL)
-        return slot.moved(slot.target - self._target_of(before, slot), ppm)
+            return None
+        return self._target_of(before, slot)
 
     def _standing(self, slot: Slot) -> AppliedTarget | None:
         """What the request was blended from; None where somebody has set another since, or nothing is known."""

@@ -25,6 +25,8 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     passes: frozenset[str] = frozenset()
     override: bool = False
     pending: Pending | None = None
+    moved_from: int | None = None
+    """The target that the present request was blended from, where the request moves with its target from there."""
 
     @property
     def direction(self) -> Direction:
@@ -63,13 +65,32 @@ def blocked(step: Step, hold: Hold) -> Blocked:
     )
 
 
+def bound(slot: Slot, request: int) -> str:
+    """Which bound a request is at, in words; nothing where it is inside."""
+    bounds = slot.bounds
+    for value, name in (
+        (bounds.fixed_limit, "the most that limits and the pod's own resources leave"),
+        (bounds.upper, "maxAllowed"),
+        (bounds.lower, "minAllowed"),
+    ):
+        if request == value:
+            return f", which is {name}"
+    return ""
+
+
 def note(step: Step, hold: Hold | None) -> str:
     """The step in words."""
     slot = step.slot
     now, wanted = readable_change(slot.resource, slot.current, step.request)
     target = readable_resource(slot.resource, slot.target)
-    shown = percent(step.weight_ppm)
-    text = f"{slot.container} {slot.resource}: {now} now, {target} recommended, {wanted} at weight {shown}"
+    text = f"{slot.container} {slot.resource}: {now} now, {target} recommended, {wanted}"
     if step.override:
         text += ", raised because it ran out of memory"
+    elif step.moved_from is None:
+        text += f" at weight {percent(step.weight_ppm)}"
+    else:
+        before, shown = readable_resource(slot.resource, step.moved_from), percent(step.weight_ppm)
+        text += f" at weight {shown}: {now} was set when {before} was recommended, so "
+        text += f"{now} + ({target} - {before}) × {shown} %"
+    text += bound(slot, step.request)
     return text if hold is None else f"{text}, held back by {hold.told()}"

@@ -61,7 +61,7 @@ def _with_warnings(seen: Scene, finding: Finding) -> Finding:
     """The finding with the warnings about the spec after it."""
     if seen.problem is not None or seen.spec is None or not seen.spec.warnings:
         return finding
-    return Finding(finding.reason, "; ".join((text.one_line(finding.message, _FIRST), *seen.spec.warnings)))
+    return Finding(finding.reason, text.joined((text.one_line(finding.message, _FIRST), *seen.spec.warnings)))
 
 
 def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
@@ -107,7 +107,7 @@ def _scaling_blocked(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
         return False, Finding("NotBlocked", "nothing is held back")
     told = [blocked_text(entry) for entry in judged.blocked]
     told += [refusal_text(axis, record) for axis, record in refusals(seen, judged)]
-    return True, Finding(judged.blocked[0].reason, "; ".join(told))
+    return True, Finding(judged.blocked[0].reason, text.joined(told))
 
 
 def _paused(seen: Scene) -> tuple[bool, Finding]:

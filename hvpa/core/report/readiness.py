@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hvpa.api.hvpa.status import Refusal
+from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED, REFUSED
@@ -49,7 +50,7 @@ def ready(
         *_inactive(seen, hpa, vpa),
     ]
     if problems:
-        return False, Finding(problems[0].reason, "; ".join(one.message for one in problems))
+        return False, Finding(problems[0].reason, text.joined(one.message for one in problems))
     if not applies:
         why = f"mode {seen.spec.mode}: nothing is changed; status.recommended has what mode Apply would set"
         return True, Finding(seen.spec.mode, why)
@@ -130,4 +131,4 @@ def refusal_text(axis: Axis, record: Refusal) -> str:
 def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], judged: Judgement) -> str:
     parts = [refusal_text(axis, record) for axis, record in refused]
     retries = [entry.until for entry in judged.blocked if entry.reason == REFUSED and entry.until is not None]
-    return "; ".join([*parts, *(f"retrying at {readable_timestamp(when)}" for when in sorted({*retries}))])
+    return text.joined([*parts, *(f"retrying at {readable_timestamp(when)}" for when in sorted({*retries}))])

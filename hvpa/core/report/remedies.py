@@ -79,6 +79,8 @@ _METRICS: Final = (
 FAMILIES: Final[Mapping[str, str]] = {"FailedGet": _METRICS, "FailedCompute": _METRICS}
 """For families of reasons that kube-controller-manager gives (`FailedGetResourceMetric`, …)."""
 _OTHERWISE: Final = "See `hvpa explain` and docs/troubleshooting.md"
+_ENDS: Final = ("?", "!", "…")
+"""Marks that end a sentence as a full stop does."""
 LENGTH: Final = 1024
 """Characters of a message with its remedy: the API server's limit for an Event's message."""
 
@@ -95,7 +97,14 @@ def advised(reason: str, message: str) -> str:
     what = remedy(reason)
     if what in message:
         return text.one_line(message, LENGTH)
-    return f"{text.one_line(message, LENGTH - len(what) - 3).rstrip('.')}. {what}."
+    return f"{ended(text.one_line(message, LENGTH - len(what) - 3))} {what}."
+
+
+def ended(message: str) -> str:
+    """A message as a sentence with one mark at its end: `no such host` and `no such host.` become `no such host.`;
+    `is it running?` stays."""
+    shown = message.rstrip(". ")
+    return shown if shown.endswith(_ENDS) else f"{shown}."
 
 
 def needs_action(one: StatusCondition) -> bool:

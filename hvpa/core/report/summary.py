@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -14,6 +15,9 @@ from hvpa.core.model import Axis, Blocked, ContainerResources, Direction, JointV
 from hvpa.core.recommenders.desired_replicas import Wish
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import Weight
+
+CORE: Final = 1000
+"""Millicores."""
 
 
 class Judgement(msgspec.Struct, frozen=True, gc=False):
@@ -72,13 +76,22 @@ def saturation(view: JointView) -> tuple[str, ...]:
         most = replicas * extent.reserve.work(size)
         needed = slot.present if (slot.present or 0) > most else slot.usual
         about, each, together = [
-            readable_resource(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
+            with_unit(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
         ]
         told.append(
             f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas ({most_of}) of {each} "
             f"(the largest size allowed) serve {together}"
         )
     return tuple(told)
+
+
+def with_unit(resource: Resource, amount: int) -> str:
+    """An amount in a sentence: whole cores with their unit (`1 core`, `13 cores`), all others as quantities, which have
+    theirs (`1500m`, `2Gi`)."""
+    shown = readable_resource(resource, amount)
+    if resource == "memory" or shown.endswith("m"):
+        return shown
+    return f"{shown} core" if amount == CORE else f"{shown} cores"
 
 
 def _rounded(value: int) -> int:

@@ -113,11 +113,15 @@ RESOURCES: Final[tuple[Figure, ...]] = (
 )
 """What their costs and restarts are made of."""
 
+HELD: Final = "held"
+HELD_MEANING: Final = "until replicas or requests went up: gates, maxStep, or they were still enough"
+"""The phase is no gate's alone: on a slow rise the HPA may ask for more long before it is needed."""
+
 PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] = (
     ("tolerance", "until usage left the tolerance", lambda r: r.tolerance),
     ("metric age", "until a metric showed it", lambda r: r.metric_age),
     ("HPA period", "until the HPA looked", lambda r: r.hpa_period),
-    ("gates", "until the change was made: stabilization, minChange, windows", lambda r: r.gates),
+    (HELD, HELD_MEANING, lambda r: r.gates),
     ("start-up", "until the new pods were ready", lambda r: r.start_up),
 )
 """Name, meaning and value of what a reaction consists of."""

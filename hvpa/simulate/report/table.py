@@ -12,7 +12,17 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa.simulate.model import SimulationResult
 from hvpa.simulate.report.compare import Comparison
 from hvpa.simulate.report.conclusion import conclusion
-from hvpa.simulate.report.figures import PHASES, RESOURCES, VERDICT, Figure, columns, medians, names
+from hvpa.simulate.report.figures import (
+    HELD,
+    HELD_MEANING,
+    PHASES,
+    RESOURCES,
+    VERDICT,
+    Figure,
+    columns,
+    medians,
+    names,
+)
 from hvpa.simulate.report.text import fitted, plain, seconds, width
 
 GAP: Final = "  "
@@ -99,7 +109,8 @@ def _reactions(result: SimulationResult) -> list[str]:
     cells = [["rises", "reactions", *(name for name, _, _ in PHASES)]]
     cells += [medians(policy) for policy in result.policies]
     grid = [*_first_columns(result), *(list(column) for column in zip(*cells, strict=True))]
-    return _aligned(grid, ["", "", *["the HPA's reaction to a rise, median by phase"] * len(cells[0])])
+    table = _aligned(grid, ["", "", *["the HPA's reaction to a rise, median by phase"] * len(cells[0])])
+    return [*table, *_wrapped(f"{HELD}: {HELD_MEANING}")]
 
 
 def _aligned(grid: list[list[str]], groups: list[str]) -> list[str]:

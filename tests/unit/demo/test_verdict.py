@@ -69,6 +69,8 @@ def test_what_an_hpa_and_a_vpa_would_have_had_stands_beside_it() -> None:
     for text in (
         "this Hvpa          170 core-s              28 core-s    2 × 200m, 192Mi",
         "HPA and VPA        112 core-s              38 core-s    3 × 250m, 128Mi",
+        "this Hvpa less HPA and VPA: +58 core-s (+52%),",
+        "of which -29 core-s came after the load began to fall.",
     ):
         assert text in summary
     assert "HPA and VPA" not in "\n".join(judge(GOOD).summary)

@@ -60,19 +60,22 @@ def measurement(seen: Observation, decision: Decision) -> Iterable[str]:
 
 def applied_from(seen: Observation) -> Iterable[str]:
     """What the last steps were made from: a recommendation that had its step has no second one."""
-    replicas = seen.horizontal.spent
+    replicas, is_path = seen.horizontal.spent, seen.spec is not None and seen.spec.joint
     if replicas is not None:
         rest = "" if replicas.goal is None else f", on the way to {replicas.goal}"
         yield (
-            f"replicas: {replicas.replicas} applied when the HPA asked for {replicas.wish}, at weight "
-            f"{replicas.weight:g}{_at(seen.horizontal.last_scale_time)}{rest}"
+            f"replicas: {replicas.replicas} applied when the HPA asked for {replicas.wish}"
+            f"{'' if is_path else f', at weight {replicas.weight:g}'}{_at(seen.horizontal.last_scale_time)}{rest}"
         )
     for one in seen.vertical.spent:
         small = "" if not one.small_steps else f", small step {one.small_steps} in a row"
         resource: Resource = "cpu" if one.resource == "cpu" else "memory"
         request, target = readable(resource, one.request), readable(resource, one.target)
         yield (
-            f"{one.container} {one.resource}: {request} applied from target {target} at weight {one.weight:g}{small}"
+            f"{one.container} {one.resource}: {request} applied, the size on the path{small}"
+            if is_path
+            else f"{one.container} {one.resource}: {request} applied from target {target} at weight "
+            f"{one.weight:g}{small}"
         )
 
 

@@ -109,7 +109,7 @@ def test_saturation_is_told(shell: Shell, shop: list[Doc]) -> None:
     )
     assert "because: cpu asks for 6 replicas, and there may be no more than 2" in told
     assert any(
-        "about 12 needed, and 2 replicas (maxReplicas) of 2 (the largest size allowed)" in line
+        "about 12 cores needed, and 2 replicas (maxReplicas) of 2 cores (the largest size allowed)" in line
         for line in told
     )
 

@@ -369,6 +369,10 @@ def test_a_target_that_has_moved_a_little_further_waits_for_the_timeout() -> Non
     assert (entry.reason, entry.wanted, entry.until) == ("MinChange", 1550, None), (
         "its movement, at weight 50"
     )
+    assert (
+        "app cpu: 1500m now, 2100m recommended, 1550m at weight 50: 1500m was set when 2 was recommended, so "
+        "1500m + (2100m - 2) × 50 %"
+    ) in decision.steps[-1]
 
 
 def test_a_target_counts_anew_at_another_weight() -> None:

@@ -48,7 +48,8 @@ def warned(decision: Decision) -> list[str]:
 def test_it_is_ready_and_names_what_is_needed_and_what_there_may_be() -> None:
     decision = build.decided(busy())
     message = (
-        "app cpu: about 43 needed, and 10 replicas (maxReplicas) of 1 (the largest size allowed) serve 10"
+        "app cpu: about 43 cores needed, and "
+        "10 replicas (maxReplicas) of 1 core (the largest size allowed) serve 10 cores"
     )
     assert ready(decision) == ("True", "Saturated", message)
     assert warned(decision) == [message]
@@ -89,14 +90,15 @@ def test_it_is_saturated_only_where_both_ends_are_reached(
 
 def test_base_usage_is_not_capacity() -> None:
     base = {"baseResourcesPerReplica": {"cpu": {"value": "500m"}}}
-    assert " (the largest size allowed) serve 5" in ready(build.decided(busy(trajectory=base)))[2]
+    assert " (the largest size allowed) serve 5 cores" in ready(build.decided(busy(trajectory=base)))[2]
 
 
 def test_without_an_hpa_the_usual_demand_counts() -> None:
     decision = build.decided(busy(hpa=None, weightBasedScalingIntervals=None))
     assert decision.joint is not None
     message = (
-        "app cpu: about 20 needed, and 10 replicas (maxReplicas) of 1 (the largest size allowed) serve 10"
+        "app cpu: about 20 cores needed, and "
+        "10 replicas (maxReplicas) of 1 core (the largest size allowed) serve 10 cores"
     )
     assert saturation(decision.joint) == (message,)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,15 @@ def test_a_message_ends_with_its_remedy_once_and_is_cut_for_it() -> None:
     assert advised("TargetNotFound", whole) == whole
     long = advised("Refused", "x" * 5000)
     assert len(long) <= LENGTH
-    assert long.endswith(f"x…. {REMEDIES['Refused']}.")
+    assert long.endswith(f"x… {REMEDIES['Refused']}.")
+
+
+@pytest.mark.parametrize("reason", sorted(REMEDIES))
+@pytest.mark.parametrize("message", ["no such host", "no such host.", "is it running?", "stop!", "gone…"])
+def test_no_message_and_remedy_are_joined_by_two_marks(reason: str, message: str) -> None:
+    whole = advised(reason, message)
+    assert whole.endswith(f" {REMEDIES[reason]}.")
+    assert not re.search(r"[.?!…;:] ?[.?!;]", whole)
 
 
 @pytest.mark.parametrize(

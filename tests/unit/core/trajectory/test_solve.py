@@ -275,7 +275,8 @@ def test_what_cannot_be_served_is_saturated_and_said() -> None:
     ready = decision.status.conditions[0]
     assert (ready.type, ready.status, ready.reason) == ("Ready", "True", "Saturated")
     assert ready.message == (
-        "app cpu: about 60 needed, and 10 replicas (maxReplicas) of 2 (the largest size allowed) serve 20"
+        "app cpu: about 60 cores needed, and "
+        "10 replicas (maxReplicas) of 2 cores (the largest size allowed) serve 20 cores"
     )
     assert [event.reason for event in decision.events] == ["Saturated"]
 
@@ -284,7 +285,8 @@ def test_an_end_that_only_usual_demand_goes_beyond_is_no_news_without_a_present_
     spec = {**policy(maxAllowed={"cpu": "2"}), "hpa": {"deploy": False}}
     decision = build.decided(scene(3, [app("2")], [], {"app": {"cpu": "3"}}, spec))
     assert decision.status.conditions[0].message.startswith(
-        "app cpu: about 9 needed, and 3 replicas (as many as there are) of 2 (the largest size allowed) serve 6"
+        "app cpu: about 9 cores needed, and "
+        "3 replicas (as many as there are) of 2 cores (the largest size allowed) serve 6 cores"
     )
 
 

@@ -37,10 +37,11 @@ cost: requests at 0.03 per core-hour and 0.004 per GiB-hour; compared with 2, hp
 1  hvpa        1,234  800.2        96.0  48.0        12         2     0  168.0
 2  hpa         1,500  800.2        96.0  48.0        12         2     0  168.0
 
-           ---------- the HPA's reaction to a rise, median by phase -----------
-#  policy  rises  reactions  tolerance  metric age  HPA period  gates  start-up
-1  hvpa        1          1        10s         15s        7.5s     0s       30s
-2  hpa         1          1        10s         15s        7.5s     0s       30s
+           ---------- the HPA's reaction to a rise, median by phase ----------
+#  policy  rises  reactions  tolerance  metric age  HPA period  held  start-up
+1  hvpa        1          1        10s         15s        7.5s    0s       30s
+2  hpa         1          1        10s         15s        7.5s    0s       30s
+held: until replicas or requests went up: gates, maxStep, or they were still enough
 
 Note: the load has a gap
 Note: hpa: 3 events are not kept
