@@ -553,7 +553,10 @@ def test_recommend_names_apart_what_is_recommended_and_what_apply_would_hold_bac
     assert best is not None
     assert best.containers[0].requests["cpu"] == "1112m"
     assert ready(decision) == ("True", "Recommend")
-    first = "mode Recommend: nothing is changed; status.recommended is what is recommended before gates; in mode Apply, "
+    before_gates = (
+        "mode Recommend: nothing is changed; status.recommended is what is recommended before gates"
+    )
+    first = f"{before_gates}; in mode Apply, "
     held = "app cpu 1 -> 1112m held by MinChange until "
     assert message(decision).startswith(f"{first}gates would now hold back {held}")
     just_right = decided(spec={"mode": "Recommend"})
