@@ -185,7 +185,7 @@ class RecommendedContainer(StatusModel):
 
 
 class Recommended(StatusModel):
-    """What would be applied if nothing were blocked."""
+    """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
 
     replicas: Whole | None = None
     """Number of replicas."""
@@ -223,7 +223,7 @@ class HvpaStatus(StatusModel):
     conditions: tuple[StatusCondition, ...] = ()
     """Conditions: Ready, HpaActive, VpaActive, ScalingBlocked, Paused, Contested."""
     recommended: Recommended | None = None
-    """What would be applied if nothing were blocked."""
+    """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
     axes: Axes | None = None
     """What the operator remembers; not meant for other readers."""
 

@@ -7,7 +7,7 @@ from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED
 from hvpa.core.model import Axis, Finding, Scene
-from hvpa.core.report.readiness import ready, refusal_text, refusals
+from hvpa.core.report.readiness import ready, refusal_text, refusals, unscaled
 from hvpa.core.report.summary import Judgement, blocked_text
 from hvpa.core.values.clock import Present
 from hvpa.core.workload.containers import recommendations
@@ -103,6 +103,8 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
 
 
 def _scaling_blocked(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
+    if (why := unscaled(seen)) is not None:
+        return True, Finding(why.reason, f"nothing is scaled: {why.message}")
     if not judged.blocked:
         return False, Finding("NotBlocked", "nothing is held back")
     told = [blocked_text(entry) for entry in judged.blocked]

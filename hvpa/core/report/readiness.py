@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from hvpa.api.hvpa.spec import Mode
 from hvpa.api.hvpa.status import Refusal
 from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
@@ -37,11 +38,9 @@ def ready(
     seen: Scene, present: Present, judged: Judgement, hpa: Told, vpa: Told, contested: Told
 ) -> tuple[bool, Finding]:
     """Whether the workload is what it should be, given the conditions `HpaActive`, `VpaActive` and `Contested`."""
-    if seen.problem is not None or seen.spec is None:
-        return False, seen.problem or Finding("InvalidSpec", "the spec can't be read")
-    if not seen.hpa.configured and not seen.vpa.configured:
-        why = "neither spec.hpa nor spec.vpa is to be deployed or names an object"
-        return False, Finding("NoRecommender", why)
+    if (why := unscaled(seen)) is not None:
+        return False, why
+    assert seen.spec is not None, "`unscaled` has looked at it"
     if judged.scaled_to_zero:
         return True, Finding("ScaledToZero", "the target has 0 replicas and is left alone")
     applies = seen.spec.mode == "Apply"
@@ -51,15 +50,32 @@ def ready(
     ]
     if problems:
         return False, Finding(problems[0].reason, text.joined(one.message for one in problems))
-    if not applies:
-        why = f"mode {seen.spec.mode}: nothing is changed; status.recommended has what mode Apply would set"
-        return True, Finding(seen.spec.mode, why)
     held = "; ".join(blocked_text(entry) for entry in judged.blocked)
+    if not applies:
+        return True, Finding(seen.spec.mode, _only_recommended(seen.spec.mode, held))
     if limits := _limits(seen, judged):
         return True, Finding(SATURATED, "; ".join((*limits, *([held] if held else ()))))
     if held:
         return True, Finding(HELD_BACK, held)
     return True, Finding(RECONCILED, "the workload follows its recommendations")
+
+
+def unscaled(seen: Scene) -> Finding | None:
+    """Why nothing of the target is scaled; None where it can be."""
+    if seen.problem is not None or seen.spec is None:
+        return seen.problem or Finding("InvalidSpec", "the spec can't be read")
+    if seen.hpa.configured or seen.vpa.configured:
+        return None
+    return Finding("NoRecommender", "neither spec.hpa nor spec.vpa is to be deployed or names an object")
+
+
+def _only_recommended(mode: Mode, held: str) -> str:
+    """The message of a mode that changes nothing: what status.recommended is, and which part of it gates would hold
+    back. (In mode Paused the mode itself is the gate.)"""
+    told = f"mode {mode}: nothing is changed; status.recommended is what is recommended before gates"
+    if mode == "Paused":
+        return told
+    return f"{told}; in mode Apply, gates would now hold back " + (held or "nothing of it")
 
 
 def _obstacles(seen: Scene, present: Present, judged: Judgement, contested: Told) -> Iterable[Finding]:

@@ -61,7 +61,7 @@ Containers = dict[str, Container]
 
 
 class Recommended(Part, frozen=True):
-    """What would be applied if nothing were blocked."""
+    """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
 
     replicas: Annotated[Count | None, Meta(description="null where nothing can be decided.")]
     containers: Containers

@@ -202,7 +202,7 @@ def _entry(
 
 def _change(what: str, old: str, new: str, recommended: str) -> str:
     text = f"{what}: {old} (no change)" if old == new else f"{what}: {old} -> {new}"
-    return text if recommended == new else f"{text}; recommended: {recommended}"
+    return text if recommended == new else f"{text}; recommended before gates: {recommended}"
 
 
 def _patch(decision: Decision) -> Sequence[str]:

@@ -17,10 +17,10 @@ class Row(NamedTuple):
     """One reason: how it comes about, what is reported, and how it goes.
 
     `ready` is the status and the reason of `Ready`, `others` are conditions (type, status, reason) that come with it,
-    `gate` is the reason of `ScalingBlocked`. `text` stands in the message of one of them, `columns` are what `kubectl
-    get` shows beside READY, REASON and BLOCKED. `to_act` has the reasons for which somebody must act: each is one
-    warning of the log and one of the Events, with its remedy, and one line of the log when it is over. `start` and
-    `changes` are of the Hvpa and its workload before the cause.
+    `gate` is the reason of `ScalingBlocked`: a gate, or why nothing is scaled. `text` stands in the message of one of
+    them, `columns` are what `kubectl get` shows beside READY, REASON and BLOCKED. `to_act` has the reasons for which
+    somebody must act: each is one warning of the log and one of the Events, with its remedy, and one line of the log
+    when it is over. `start` and `changes` are of the Hvpa and its workload before the cause.
     """
 
     name: str

@@ -24,6 +24,7 @@ from localcluster.workloads.bare_manifests import merged, weight
 from localcluster.workloads.stage import Stage, new_namespace
 from tests.e2e.bare.conditions.row import HEALTHY, Row, content_again
 from tests.e2e.bare.conditions.table import ROWS
+from tests.reasons import GATES
 
 PERIOD = ("--vpa-recommender-interval", "1s")
 """A recommendation is stale after three seconds."""
@@ -136,7 +137,7 @@ def reports(walk: Walk, stage: Stage, row: Row) -> None:
     for condition in row.conditions:
         stage.await_condition(*condition)
     expected = [("Warning", reason, remedy(reason)) for reason in row.to_act]
-    if row.gate not in ("NotBlocked", *PASSING):
+    if row.gate in GATES - PASSING:
         expected.append(("Normal", "ScalingBlocked", f"held by {row.gate}"))
     for _, reason, text in expected:
         stage.await_event(reason, text)

@@ -117,6 +117,7 @@ ROWS = (
         ("False", "TargetNotFound"),
         back,
         others=(("HpaActive", "False", "NotReady"), ("VpaActive", "False", "NotReady")),
+        gate="TargetNotFound",
         text="does not exist",
         columns={"CURRENT": "", "DESIRED": ""},
         to_act=("TargetNotFound",),

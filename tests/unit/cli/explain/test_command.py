@@ -431,7 +431,7 @@ def test_all_of_it_is_told_in_words(shell: Shell) -> None:
         "minChange none",
         "  replicas 3 -> 5: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m)",
         "  resource-consumer cpu 500m -> 1100m: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m)",
-        "  replicas: 3 (no change); recommended: 5",
+        "  replicas: 3 (no change); recommended before gates: 5",
         "  no change",
         "  at 2026-11-21T10:01:00Z (in 1m), or when something changes",
     ):

@@ -146,7 +146,7 @@ def test_paused_says_what_apply_would_hold_back(shell: Shell, gardener: list[Doc
     off = {"updatePolicy": {"updateMode": "Off"}}
     documents = changed(gardener, Hvpa__spec__mode="Paused", Hvpa__spec__hpa__scaleUp=off)
     lines = section(explained(shell, documents), "What mode Apply would do now")
-    assert lines[0] == "replicas: 3 (no change); recommended: 5"
+    assert lines[0] == "replicas: 3 (no change); recommended before gates: 5"
     assert lines[-1] == "held back: replicas 3 -> 5: UpdatePolicy"
 
 

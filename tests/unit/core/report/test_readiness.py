@@ -543,3 +543,21 @@ def test_a_target_without_replicas_gives_its_recommender_nothing_to_see() -> Non
     )
     active = next(one for one in build.decided(seen).status.conditions if one.type == "VpaActive")
     assert active.reason == "Recommending"
+
+
+def test_recommend_names_apart_what_is_recommended_and_what_apply_would_hold_back() -> None:
+    targets = {"app": {"cpu": "1112m", "memory": "1Gi"}}
+    off = {"weightBasedScalingIntervals": [{"vpaWeight": 100}]}
+    decision = decided(spec={"mode": "Recommend", **off}, targets=targets)
+    best = decision.status.recommended
+    assert best is not None
+    assert best.containers[0].requests["cpu"] == "1112m"
+    assert ready(decision) == ("True", "Recommend")
+    before_gates = (
+        "mode Recommend: nothing is changed; status.recommended is what is recommended before gates"
+    )
+    first = f"{before_gates}; in mode Apply, "
+    held = "app cpu 1 -> 1112m held by MinChange until "
+    assert message(decision).startswith(f"{first}gates would now hold back {held}")
+    just_right = decided(spec={"mode": "Recommend"})
+    assert message(just_right) == f"{first}gates would now hold back nothing of it"

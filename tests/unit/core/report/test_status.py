@@ -272,3 +272,7 @@ def test_of_what_is_not_scaled_nothing_old_is_left(
     assert (status.replicas, status.target_selector) == (replicas, selector)
     assert (status.recommended, status.hpa_weight, status.vpa_weight) == (None, None, None)
     assert status.axes == before.axes
+    known = {one.type: one for one in status.conditions}
+    blocked, ready = known["ScalingBlocked"], known["Ready"]
+    assert (blocked.status, blocked.reason) == ("True", ready.reason), "the column BLOCKED"
+    assert blocked.message == f"nothing is scaled: {ready.message}"
