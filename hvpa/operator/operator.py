@@ -43,7 +43,7 @@ DRAIN = 20.0
 
 
 class StartError(Exception):
-    """The operator can't start; `code` is the exit code, the text what to tell the user."""
+    """The operator can't start; `code` is the exit code, the text what the user reads."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -214,7 +214,7 @@ class Operator:
     async def _reconcile(self, key: Key) -> Result:
         if not self._share.serves(
             key
-        ):  # it was taken from the queue before it was given up, or waited for its turn
+        ):  # it was taken from the queue before it was given up, or waited for its permit
             return Result("done")
         return await self._reconciler.reconcile(key)
 

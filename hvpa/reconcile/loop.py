@@ -16,33 +16,33 @@ from hvpa.reconcile.reconciler import Result
 from hvpa.reconcile.telemetry import Telemetry
 
 OVERLOAD_SPREAD = 2.0
-"""Keys that were told to wait come back between the server's time and this many times it, so not all at once."""
+"""Keys that have to wait come back between the server's time and this many times it, so not all at once."""
 
 
 YIELD = 0.01
-"""Seconds after which a run of reconciles that had nothing to write lets the watches and the lease have their turn."""
+"""Seconds after which a run of reconciles that had nothing to write lets the watches and the lease run."""
 
 
-class Turns(Protocol):
+class Permits(Protocol):
     """Limits how many reconciles are under way at once; the real one is `hvpa.kube.client.limits.Limiter`."""
 
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Wait for a turn; it is given back at the end of the context."""
+    def permit(self) -> AbstractAsyncContextManager[None]:
+        """Wait for a permit; it is given back at the end of the context."""
         ...
 
 
 class Unlimited:
-    """Turns without a limit."""
+    """Permits without a limit."""
 
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """A turn, at once."""
+    def permit(self) -> AbstractAsyncContextManager[None]:
+        """A permit, at once."""
         return nullcontext()
 
 
 class WorkLoop:
     """`workers` tasks over one queue. Time is the event loop's (monotonic), so jumps of the wall clock don't matter.
 
-    A worker waits for its turn first and takes a key from the queue then: what waits, waits undecided, and only once.
+    A worker waits for its permit first and takes a key from the queue then: what waits, waits undecided, and only once.
     """
 
     def __init__(
@@ -51,15 +51,15 @@ class WorkLoop:
         reconcile: Callable[[Key], Awaitable[Result]],
         telemetry: Telemetry,
         workers: int,
-        turns: Turns | None = None,
+        permits: Permits | None = None,
     ) -> None:
         self._queue = queue
         self._reconcile = reconcile
         self._telemetry = telemetry
         self._workers = workers
-        self._turns = turns or Unlimited()
+        self._permits = permits or Unlimited()
         self._in_line: set[asyncio.Task[None]] = set()
-        """Workers that wait for a turn."""
+        """Workers that wait for a permit."""
         self._yielded = 0.0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -117,7 +117,7 @@ class WorkLoop:
         assert this is not None
         while await self._until_due():
             self._in_line.add(this)
-            async with self._turns.turn():
+            async with self._permits.permit():
                 self._in_line.discard(this)
                 key = None if self._stopping else self._queue.take(self._now())
                 if key is not None:
