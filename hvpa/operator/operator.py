@@ -87,7 +87,7 @@ class Operator:
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
         self._reconciler = Reconciler(cluster, clock, settings.decisions, self.metrics)
-        self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter)
+        self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter.permit)
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age)
         self.metrics.watch_shards(lambda: len(self._role.shards))
         self.metrics.watch_caches(self._watches.last_success)

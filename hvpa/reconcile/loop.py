@@ -7,7 +7,6 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Protocol
 
 from hvpa.reconcile.metered import Metered
 from hvpa.reconcile.ports import Key
@@ -23,22 +22,6 @@ YIELD = 0.01
 """Seconds after which a run of reconciles that had nothing to write lets the watches and the lease run."""
 
 
-class Permits(Protocol):
-    """Limits how many reconciles are under way at once; the real one is `hvpa.kube.client.limits.Limiter`."""
-
-    def permit(self) -> AbstractAsyncContextManager[None]:
-        """Wait for a permit; it is given back at the end of the context."""
-        ...
-
-
-class Unlimited:
-    """Permits without a limit."""
-
-    def permit(self) -> AbstractAsyncContextManager[None]:
-        """A permit, at once."""
-        return nullcontext()
-
-
 class WorkLoop:
     """`workers` tasks over one queue. Time is the event loop's (monotonic), so jumps of the wall clock don't matter.
 
@@ -51,13 +34,14 @@ class WorkLoop:
         reconcile: Callable[[Key], Awaitable[Result]],
         telemetry: Telemetry,
         workers: int,
-        permits: Permits | None = None,
+        permit: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
+        """`permit()` waits until one more key may be worked on (`hvpa.kube.client.limits`)."""
         self._queue = queue
         self._reconcile = reconcile
         self._telemetry = telemetry
         self._workers = workers
-        self._permits = permits or Unlimited()
+        self._permit = permit
         self._in_line: set[asyncio.Task[None]] = set()
         """Workers that wait for a permit."""
         self._yielded = 0.0
@@ -117,7 +101,7 @@ class WorkLoop:
         assert this is not None
         while await self._until_due():
             self._in_line.add(this)
-            async with self._permits.permit():
+            async with self._permit():
                 self._in_line.discard(this)
                 key = None if self._stopping else self._queue.take(self._now())
                 if key is not None:

@@ -56,16 +56,6 @@ class LimitTelemetry(Protocol):
         ...
 
 
-class Unwatched:
-    """Telemetry that goes nowhere."""
-
-    def throttled(self) -> None:
-        """Nothing."""
-
-    def permit_waited(self, seconds: float) -> None:
-        """Nothing."""
-
-
 class Limiter:
     """At most `max_in_flight` permits at once. When the API server asks to wait, nothing new begins for that long, and
     permits are cut to half of them; they grow again by one per GROW_AFTER responses (additive increase, multiplicative
@@ -82,7 +72,7 @@ class Limiter:
     ) -> None:
         self._max = max_in_flight
         self._limit = max_in_flight
-        self._telemetry = telemetry or Unwatched()
+        self._telemetry = telemetry
         self._rng = rng or random.Random()
         self._permits = 0
         self._requests = 0
@@ -128,7 +118,8 @@ class Limiter:
         """The API server wants nothing of us for so long. Cuts the permits, but once per pause: what else was under way
         then gets the same response."""
         now = _now()
-        self._telemetry.throttled()
+        if self._telemetry is not None:
+            self._telemetry.throttled()
         if now >= self._paused_until:
             self._limit = max(1, self._limit // 2)
         self._answers = 0
@@ -158,7 +149,8 @@ class Limiter:
             else:
                 waiter.cancel()
             raise
-        self._telemetry.permit_waited(_now() - began)
+        if self._telemetry is not None:
+            self._telemetry.permit_waited(_now() - began)
 
     def leave(self) -> None:
         """Give a permit back. Events get it only at the end of the event loop's round: a worker that comes straight
