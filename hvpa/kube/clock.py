@@ -9,5 +9,5 @@ class SystemClock:
     """`hvpa.reconcile.ports.Clock` of the running system."""
 
     def now(self) -> dt.datetime:
-        """The present instant, UTC."""
+        """The current time, UTC."""
         return dt.datetime.now(dt.UTC)

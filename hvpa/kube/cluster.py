@@ -1,4 +1,4 @@
-"""The cluster port: reads from the local copy, conditional writes to the API server, answers back into the copy."""
+"""The cluster port: reads from the local copy, conditional writes to the API server, responses back into the copy."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class KubeCluster:
         known = metadata if isinstance(metadata, Mapping) else {}
         body = {**patch.body, "metadata": {**known, "resourceVersion": patch.resource_version}}
         path = resource.path(hvpa.namespace, patch.name)
-        answer = await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH)
-        self._take(resource, answer, quiet=True)
+        response = await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH)
+        self._take(resource, response, quiet=True)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""
@@ -114,13 +114,13 @@ class KubeCluster:
         """See the port. Returns at once; the Event is written in the background."""
         self._recorder.record(hvpa, event)
 
-    def _take(self, resource: Resource[T], answer: bytes, quiet: bool = False) -> T | None:
-        """Put the answer to a write into the local copy: the object that it holds, None where it can't be read.
+    def _take(self, resource: Resource[T], response: bytes, quiet: bool = False) -> T | None:
+        """Put the response to a write into the local copy: the object that it holds, None where it can't be read.
         `quiet`: it is what we wanted, which is no news."""
         try:
-            obj = resource.decode(answer)
+            obj = resource.decode(response)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            log.warning("answer to a write can't be read", kind=resource.kind, error=str(error))
+            log.warning("response to a write can't be read", kind=resource.kind, error=str(error))
             return None
         self._local.store(resource).put_own(obj, quiet)
         return obj
@@ -133,14 +133,14 @@ class KubeCluster:
             "preconditions": {name: value for name, value in preconditions.items() if value},
         }
         try:
-            answer = await self._send(hvpa, "DELETE", path, {}, Body(msgspec.json.encode(body)))
+            response = await self._send(hvpa, "DELETE", path, {}, Body(msgspec.json.encode(body)))
         except WriteError as error:
             cause = error.__cause__
             if not (isinstance(cause, ApiError) and cause.status == 404):
                 raise
         else:
-            if _kind_of(answer) == resource.kind:  # it has finalizers, and is there until they are gone
-                self._take(resource, answer)
+            if _kind_of(response) == resource.kind:  # it has finalizers, and is there until they are gone
+                self._take(resource, response)
                 return
         key = Key(hvpa.namespace, change.name)
         known = self._local.store(resource).get(key)
@@ -166,7 +166,7 @@ class KubeCluster:
     async def _send(self, hvpa: Meta, method: str, path: str, query: Mapping[str, str], body: Body) -> bytes:
         """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.client.limits` explains.
 
-        Where no answer came, or the API server failed, it is sent once more. That is safe: a patch or deletion names
+        Where no response came, or the API server failed, it is sent once more. That is safe: a patch or deletion names
         the version that it is for, and an apply says the same again. If the first one was carried out after all, the
         second one is a conflict, and what is read then says that it was.
         """
@@ -190,9 +190,9 @@ class KubeCluster:
             raise write_error(error, patched=verb != "apply") from error
 
 
-def _kind_of(answer: bytes) -> str:
-    """The kind of an answer's object (`Status` for what is gone); empty when it can't be read."""
+def _kind_of(response: bytes) -> str:
+    """The kind of a response's object (`Status` for what is gone); empty when it can't be read."""
     try:
-        return _decode_kind(answer).kind
+        return _decode_kind(response).kind
     except msgspec.MsgspecError:
         return ""

@@ -15,7 +15,7 @@ from hvpa.api.objects.read_models import Meta
 from hvpa.api.values.text import one_line
 from hvpa.core.model import API_VERSION, Event, Involved
 from hvpa.kube.client.errors import ApiError, Unreachable
-from hvpa.kube.client.limits import Limiter, Priority, asks_all
+from hvpa.kube.client.limits import Limiter, Priority, concerns_all
 from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
 from hvpa.reconcile.ports import Clock, Overloaded
 
@@ -31,9 +31,9 @@ REFILL = dt.timedelta(seconds=30)
 BACKLOG = 10_000
 """Events that wait to be written, half a kilobyte each; further ones are dropped."""
 TRIES = 3
-"""Of an Event, when the API server asks to wait; in between it waits for its turn."""
+"""Of an Event, when the API server asks to wait; in between it waits for a permit."""
 AWAY = (0.25, 1.0, 4.0, 8.0)
-"""Seconds between further tries when no answer comes: a request may be lost, or the API server restart."""
+"""Seconds between further tries when no response comes: a request may be lost, or the API server restart."""
 MESSAGE_LENGTH = 1024
 """The API server's limit for `message`."""
 FLUSH = 2.0
@@ -79,7 +79,7 @@ class EventRecorder:
         while True:
             hvpa, event, time = await self._queue.get()
             try:
-                await self._write_in_turn(hvpa, event, time)
+                await self._write_with_permit(hvpa, event, time)
             except (ApiError, Unreachable, Overloaded) as error:
                 log.debug("event not written", namespace=hvpa.namespace, name=hvpa.name, error=str(error))
             finally:
@@ -93,13 +93,13 @@ class EventRecorder:
         except TimeoutError:
             log.debug("events lost at shutdown", count=self._queue.qsize())
 
-    async def _write_in_turn(self, hvpa: Meta, event: Event, time: dt.datetime) -> None:
-        # The same name for all tries: one whose answer is lost may have got through.
+    async def _write_with_permit(self, hvpa: Meta, event: Event, time: dt.datetime) -> None:
+        # The same name for all tries: one whose response is lost may have got through.
         unique = uuid.uuid4().hex[:16]
         pauses, left = iter(AWAY), TRIES
         while True:
             try:
-                async with self._limiter.turn(Priority.EVENT):
+                async with self._limiter.permit(Priority.EVENT):
                     with self._limiter.write():
                         await self._write(hvpa, event, time, unique)
                 return
@@ -109,7 +109,7 @@ class EventRecorder:
                 await asyncio.sleep(pause)
             except (ApiError, Overloaded) as error:
                 left -= 1
-                if not left or (isinstance(error, ApiError) and not asks_all(error)):
+                if not left or (isinstance(error, ApiError) and not concerns_all(error)):
                     raise
 
     async def _write(self, hvpa: Meta, event: Event, now: dt.datetime, unique: str) -> None:

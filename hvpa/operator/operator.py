@@ -43,7 +43,7 @@ DRAIN = 20.0
 
 
 class StartError(Exception):
-    """The operator can't start; `code` is the exit code, the text what to tell the user."""
+    """The operator can't start; `code` is the exit code, the text what the user reads."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -87,7 +87,7 @@ class Operator:
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
         self._reconciler = Reconciler(cluster, clock, settings.decisions, self.metrics)
-        self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter)
+        self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter.permit)
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age)
         self.metrics.watch_shards(lambda: len(self._role.shards))
         self.metrics.watch_caches(self._watches.last_success)
@@ -214,7 +214,7 @@ class Operator:
     async def _reconcile(self, key: Key) -> Result:
         if not self._share.serves(
             key
-        ):  # it was taken from the queue before it was given up, or waited for its turn
+        ):  # it was taken from the queue before it was given up, or waited for its permit
             return Result("done")
         return await self._reconciler.reconcile(key)
 

@@ -13,7 +13,7 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import shard_of
 from hvpa.kube.leases.election import Candidate, LeaderElector
 from hvpa.kube.leases.lease import awake_or_not
-from hvpa.kube.leases.shard_manager import Desk, ShardKeeper
+from hvpa.kube.leases.shard_manager import ShardKeeper, ShardListener
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Clock, Key
 from hvpa.reconcile.telemetry import Telemetry
@@ -25,7 +25,7 @@ SETTLE = 0.1
 one patch, so to one rollout."""
 AFTERMATH = 15.0
 """Seconds after a write to a workload until its Hvpa is looked at, if nothing else brings it back before: its
-controller tells of the rollout within milliseconds, and the HPA speaks every 15 seconds."""
+controller reports the rollout within milliseconds, and the HPA speaks every 15 seconds."""
 REMEMBERED = 2.0
 """Lease durations for which one who doesn't work on an Hvpa remembers that it changed."""
 MOST_REMEMBERED = 1000
@@ -45,10 +45,10 @@ class Role(Protocol):
         ...
 
     def may_write(self, shard: int) -> bool:
-        """Whether this shard's Hvpas may be written to at this very moment."""
+        """Whether this shard's Hvpas may be written to right now."""
         ...
 
-    async def run(self, desk: Desk) -> None:
+    async def run(self, listener: ShardListener) -> None:
         """Get a part of the work and keep it; returns when that is lost."""
         ...
 
@@ -74,9 +74,9 @@ class Alone:
         """Always."""
         return True
 
-    async def run(self, desk: Desk) -> None:
+    async def run(self, listener: ShardListener) -> None:
         """Nothing is ever lost."""
-        desk.gained(ALL)
+        listener.gained(ALL)
         await asyncio.Event().wait()
 
     def close(self) -> None:
@@ -101,11 +101,11 @@ class Leader:
         """See the protocol."""
         return self._elector.holds()
 
-    async def run(self, desk: Desk) -> None:
+    async def run(self, listener: ShardListener) -> None:
         """See the protocol."""
         await self._elector.acquire()
         self.shards = ALL
-        desk.gained(ALL)
+        listener.gained(ALL)
         await self._elector.keep()
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ def role_of(transport: Transport, clock: Clock, candidate: Candidate | None, sha
 
 
 class Share:
-    """The work that is this process's, told to its queue: `hvpa.kube.leases.shard_manager.Desk`."""
+    """The work that is this process's, for its queue: `hvpa.kube.leases.shard_manager.ShardListener`."""
 
     def __init__(self, role: Role, shards: int, duration: float, telemetry: Telemetry) -> None:
         """`shards`: how many there are; `duration`: of a lease, in seconds."""
@@ -149,7 +149,7 @@ class Share:
         return self._role.serves(shard_of(key, self._shards))
 
     def may_write(self, key: Key) -> bool:
-        """Whether this Hvpa and its objects may be written to at this very moment."""
+        """Whether this Hvpa and its objects may be written to right now."""
         return self._role.may_write(shard_of(key, self._shards))
 
     def changed(self, key: Key) -> None:
@@ -171,7 +171,7 @@ class Share:
             self._recent.popitem(last=False)
 
     def gained(self, shards: frozenset[int]) -> None:
-        """See `Desk`. What changed lately comes first: whoever had it before may not have come to it."""
+        """See `ShardListener`. What changed lately comes first: whoever had it before may not have come to it."""
         assert self._work is not None
         oldest = awake_or_not() - self._remembers
         ours = dict.fromkeys(key for key in self._local.hvpas if shard_of(key, self._shards) in shards)
@@ -182,7 +182,7 @@ class Share:
             self._work.enqueue(key, urgent=False)
 
     def given_up(self, shards: frozenset[int]) -> None:
-        """See `Desk`."""
+        """See `ShardListener`."""
         assert self._work is not None
         self._work.discard(lambda key: shard_of(key, self._shards) in shards)
         for key in self._local.hvpas:
@@ -191,6 +191,6 @@ class Share:
                 self._telemetry.forgotten(key)
 
     def is_busy(self, shard: int) -> bool:
-        """See `Desk`."""
+        """See `ShardListener`."""
         assert self._work is not None
         return self._work.working(lambda key: shard_of(key, self._shards) == shard)

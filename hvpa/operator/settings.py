@@ -10,7 +10,7 @@ from hvpa.kube.leases.election import Candidate
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """All that `hvpa run` was told. `scopes`: the namespaces that are watched, or ALL_NAMESPACES alone."""
+    """The flags of `hvpa run`. `scopes`: the namespaces that are watched, or ALL_NAMESPACES alone."""
 
     decisions: Settings
     kubeconfig: str | None

@@ -7,7 +7,6 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Protocol
 
 from hvpa.reconcile.metered import Metered
 from hvpa.reconcile.ports import Key
@@ -16,33 +15,17 @@ from hvpa.reconcile.reconciler import Result
 from hvpa.reconcile.telemetry import Telemetry
 
 OVERLOAD_SPREAD = 2.0
-"""Keys that were told to wait come back between the server's time and this many times it, so not all at once."""
+"""Keys that have to wait come back between the server's time and this many times it, so not all at once."""
 
 
 YIELD = 0.01
-"""Seconds after which a run of reconciles that had nothing to write lets the watches and the lease have their turn."""
-
-
-class Turns(Protocol):
-    """Limits how many reconciles are under way at once; the real one is `hvpa.kube.client.limits.Limiter`."""
-
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Wait for a turn; it is given back at the end of the context."""
-        ...
-
-
-class Unlimited:
-    """Turns without a limit."""
-
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """A turn, at once."""
-        return nullcontext()
+"""Seconds after which a run of reconciles that had nothing to write lets the watches and the lease run."""
 
 
 class WorkLoop:
     """`workers` tasks over one queue. Time is the event loop's (monotonic), so jumps of the wall clock don't matter.
 
-    A worker waits for its turn first and takes a key from the queue then: what waits, waits undecided, and only once.
+    A worker waits for its permit first and takes a key from the queue then: what waits, waits undecided, and only once.
     """
 
     def __init__(
@@ -51,15 +34,16 @@ class WorkLoop:
         reconcile: Callable[[Key], Awaitable[Result]],
         telemetry: Telemetry,
         workers: int,
-        turns: Turns | None = None,
+        permit: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
+        """`permit()` waits until one more key may be worked on (`hvpa.kube.client.limits`)."""
         self._queue = queue
         self._reconcile = reconcile
         self._telemetry = telemetry
         self._workers = workers
-        self._turns = turns or Unlimited()
+        self._permit = permit
         self._in_line: set[asyncio.Task[None]] = set()
-        """Workers that wait for a turn."""
+        """Workers that wait for a permit."""
         self._yielded = 0.0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -117,7 +101,7 @@ class WorkLoop:
         assert this is not None
         while await self._until_due():
             self._in_line.add(this)
-            async with self._turns.turn():
+            async with self._permit():
                 self._in_line.discard(this)
                 key = None if self._stopping else self._queue.take(self._now())
                 if key is not None:

@@ -23,7 +23,7 @@ class Key(NamedTuple):
 
 
 class WriteError(Exception):
-    """A write that the cluster refused or that did not get through; its text is told in the Hvpa's status."""
+    """A write that the cluster refused or that did not get through; its text is reported in the Hvpa's status."""
 
 
 class Conflict(WriteError):
@@ -36,7 +36,7 @@ class Refused(WriteError):
 
 
 class Unavailable(WriteError):
-    """No answer, or one that says that the API server itself has failed (HTTP 5xx). It may heal within moments."""
+    """No response, or one that says that the API server itself has failed (HTTP 5xx). It may heal within moments."""
 
 
 class Overloaded(WriteError):
@@ -48,10 +48,10 @@ class Overloaded(WriteError):
 
 
 class Clock(Protocol):
-    """The only source of the present time."""
+    """The only source of the current time."""
 
     def now(self) -> dt.datetime:
-        """The present instant, timezone-aware, UTC."""
+        """The current time, timezone-aware, UTC."""
         ...
 
 

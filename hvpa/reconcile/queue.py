@@ -1,6 +1,6 @@
 """The work queue: which Hvpa is due, who is being worked on, and who waits for how long.
 
-A plain state machine: every method is told the present `now` (seconds of any monotonic clock), nothing here waits.
+A plain state machine: every method takes the current time `now` (seconds of any monotonic clock), nothing here waits.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WorkQueue:
         self._fast: OrderedDict[Key, float] = OrderedDict()
         """Keys that are due, with the time they became so."""
         self._slow: OrderedDict[Key, float] = OrderedDict()
-        self._turns = 0
+        self._taken = 0
         self._working: dict[Key, float] = {}
         """Keys that are being worked on, with the seconds that they had waited."""
         self._dirty: dict[Key, float] = {}
@@ -120,13 +120,13 @@ class WorkQueue:
         self._discarded.update(key for key in self._working if condition(key))
 
     def take(self, now: float) -> Key | None:
-        """The key that has been due for longest in the lane whose turn it is, which now counts as being worked on; None
+        """The key that has been due for longest in the next lane, which now counts as being worked on; None
         when none is due."""
         self._promote(now)
         lane = self._fast
         if self._slow:
-            self._turns = (self._turns + 1) % SLOW_SHARE
-            if not self._fast or self._turns == 0:
+            self._taken = (self._taken + 1) % SLOW_SHARE
+            if not self._fast or self._taken == 0:
                 lane = self._slow
         if not lane:
             return None

@@ -35,7 +35,7 @@ MAX_DESCRIPTION = 1024
 
 
 REPORTED_AFTER = 3
-"""Failures in a row after which a write that gets no answer is reported: by then a second has passed, which is longer
+"""Failures in a row after which a write that gets no response is reported: by then a second has passed, which is longer
 than a connection or one of several API servers takes to be replaced."""
 CONFLICTS_REPORTED_AFTER = 5
 """Conflicts in a row after which they are reported: two seconds have passed by then (`hvpa.reconcile.pace`), in which
@@ -100,10 +100,10 @@ class Reconciler:
             and is_quiet(decision)
             and not objects.hvpa.unreadable_status
         ):
-            return Result("done", decision.recheck_after)  # at rest: nothing to write, nothing to tell
+            return Result("done", decision.recheck_after)  # at rest: nothing to write or report
         with bound_contextvars(namespace=key.namespace, name=key.name):
             decision = await self._change_workload(key, objects, seen, decision)
-            self._tell_blocked(key, objects.hvpa.status, decision)
+            self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
         return Result("done", decision.recheck_after)
 
@@ -141,7 +141,7 @@ class Reconciler:
             return error
         except WriteError as error:
             raise _Failed("PatchWorkload", error, decision) from error
-        self._tell_applied(key, objects.workload, decision)
+        self._report_applied(key, objects.workload, decision)
         return None
 
     async def _write(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
@@ -199,7 +199,7 @@ class Reconciler:
             return await self._after_failed_write(key, failure)
         log.exception("reconcile crashed")
         self._telemetry.write_failed(key, "Decide", "crashed")
-        await self._tell_error(key, "Decide", f"internal error: {type(failure).__name__}: {failure}")
+        await self._report_error(key, "Decide", f"internal error: {type(failure).__name__}: {failure}")
         return Result("crashed")
 
     async def _after_failed_write(self, key: Key, failed: _Failed) -> Result:
@@ -216,7 +216,7 @@ class Reconciler:
         self._telemetry.write_failed(key, operation, "failed")
         is_passing = isinstance(error, Unavailable) and self._counted(key) < REPORTED_AFTER
         if operation != "PatchStatus" and not is_passing:
-            await self._tell_error(key, operation, str(error), failed.decision)
+            await self._report_error(key, operation, str(error), failed.decision)
         return Result("failed")
 
     async def _after_conflict(self, key: Key, failed: _Failed) -> Result:
@@ -229,7 +229,7 @@ class Reconciler:
         why = f"conflicts repeat, since another client changes the object or the operator's cache is behind: {error}"
         if operation != "PatchStatus":
             if count >= CONFLICTS_REPORTED_AFTER:
-                await self._tell_error(key, operation, why, failed.decision)
+                await self._report_error(key, operation, why, failed.decision)
         elif count == CONFLICTS_REPORTED_AFTER and (objects := self._cluster.objects(key)) is not None:
             log.warning("write failed", operation=operation, error=why)
             event = Event("Warning", WRITE_FAILED, advised(WRITE_FAILED, f"{operation}: {why}"))
@@ -241,7 +241,7 @@ class Reconciler:
         self._failures[key] = self._failures.get(key, 0) + 1
         return self._failures[key]
 
-    async def _tell_error(
+    async def _report_error(
         self, key: Key, operation: Operation, description: str, decision: Decision | None = None
     ) -> None:
         """Write the error on top of the status that was decided on, which says how everything else is now; without a
@@ -262,11 +262,11 @@ class Reconciler:
                 event = Event("Warning", one.reason, advised(one.reason, one.message))
                 await self._cluster.record_event(objects.hvpa.metadata, event)
         except _Failed as again:
-            log.debug("error not told in the status", error=str(again))
+            log.debug("error not reported in the status", error=str(again))
         except Exception:
-            log.exception("error not told in the status")
+            log.exception("error not reported in the status")
 
-    def _tell_blocked(self, key: Key, old: HvpaStatus, decision: Decision) -> None:
+    def _report_blocked(self, key: Key, old: HvpaStatus, decision: Decision) -> None:
         if not decision.blocked:
             return
         known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in old.last_blocked_scaling}
@@ -277,7 +277,7 @@ class Reconciler:
                     "scaling blocked", axis=b.axis, direction=b.direction, reason=b.reason, until=b.until
                 )
 
-    def _tell_applied(self, key: Key, workload: Workload | None, decision: Decision) -> None:
+    def _report_applied(self, key: Key, workload: Workload | None, decision: Decision) -> None:
         for axis, direction in decision.applied:
             self._telemetry.applied(key, axis, direction)
         if workload is not None and decision.applied:

@@ -1,4 +1,4 @@
-"""What reconciling tells about itself: the protocol, and an implementation that keeps silent.
+"""What reconciling reports about itself: the protocol, and an implementation that keeps silent.
 
 The real one, with Prometheus metrics, is `hvpa.kube.server.metrics`.
 """
@@ -28,7 +28,7 @@ class Telemetry(Protocol):
         ...
 
     def blocked(self, key: Key, blocked: Blocked) -> None:
-        """A wanted change has begun to be held back (told once, not at every decision)."""
+        """A wanted change has begun to be held back (reported once, not at every decision)."""
         ...
 
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:

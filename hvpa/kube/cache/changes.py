@@ -27,7 +27,7 @@ def _meta(meta: Meta) -> tuple[object, ...]:
 
 
 def hvpa_spec_changed(old: StoredHvpa, new: StoredHvpa) -> bool:
-    """Whether anything but the status changed (the mailbox, `spec.replicas`, is part of the spec)."""
+    """Whether anything but the status changed (`spec.replicas` is part of the spec)."""
     return old.spec_hash != new.spec_hash or _meta(old.metadata) != _meta(new.metadata)
 
 

@@ -22,8 +22,8 @@ _VPA_PERIOD: Final = Settings().vpa_period
 
 
 class LocalCluster:
-    """Holds the stores. `enqueue` is told the key of each Hvpa that has to be looked at again; `enqueue_later` that of
-    one whose workload we have just changed ourselves: there is time until the rollout begins, which is told anyway."""
+    """Holds the stores. `enqueue` gets the key of each Hvpa that has to be looked at again; `enqueue_later` that of
+    one whose workload we have just changed ourselves: there is time until the rollout begins, which wakes it anyway."""
 
     def __init__(
         self,
@@ -79,13 +79,13 @@ class LocalCluster:
         that write."""
         self._status_writes[key] = False
 
-    def end_status_write(self, key: Key, answer: StoredHvpa | None) -> None:
-        """The write has ended; `answer` is the Hvpa as it left it, None where it failed. The Hvpa is looked at again if
-        the status that the watch brought meanwhile is another one."""
+    def end_status_write(self, key: Key, response: StoredHvpa | None) -> None:
+        """The write has ended; `response` is the Hvpa as it left it, None where it failed. The Hvpa is looked at
+        again if the status that the watch brought meanwhile is another one."""
         stored = self.hvpas.get(key)
         if not self._status_writes.pop(key, False) or stored is None:
             return
-        if answer is None or stored.status_hash != answer.status_hash:
+        if response is None or stored.status_hash != response.status_hash:
             self._enqueue(key)
 
     # --- reading -----------------------------------------------------------------------------------------------------

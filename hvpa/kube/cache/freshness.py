@@ -80,4 +80,4 @@ class Freshness:
 def _in_short(error: Exception) -> str:
     if isinstance(error, ApiError):
         return f"{error.status} {error.reason}".rstrip()
-    return "no answer that can be used"
+    return "no response that can be used"

@@ -147,7 +147,7 @@ class SelectorIndex(Generic[Token]):
                 return
             self.remove(token)
         pairs = [(namespace, key, value) for key, value in _anchors(selector)]
-        # The least used pair tells most: `app=web-17` rather than `team=shop`.
+        # The least used pair says most: `app=web-17` rather than `team=shop`.
         anchor = min(pairs, key=lambda pair: len(self._by_pair.get(pair, ())), default=None)
         self._selectors[token] = (namespace, selector, anchor)
         if anchor is None:

@@ -48,7 +48,7 @@ lists after each of them; an API server that restarts fails two or three."""
 PASSING = frozenset({401, 403, 408})
 """Statuses 4xx that say nothing against the request itself: it may succeed later as it is."""
 UNANSWERED = frozenset({429, 502, 503, 504})
-"""Statuses that say nothing about the position, as little as no answer does: the API server is busy, or not there."""
+"""Statuses that say nothing about the position, as little as no response does: the API server is busy, or not there."""
 HISTORY = 300.0
 """Seconds after which a resource version is too old to watch from: the API server compacts etcd every five minutes."""
 LONG_LIVED = 30.0
@@ -86,7 +86,7 @@ def _metadata(raw: msgspec.Raw) -> Meta | None:
 
 
 class ReflectorTelemetry(Protocol):
-    """Told what a reflector goes through."""
+    """Receives what a reflector goes through."""
 
     def watch_restarted(self, plural: str, reason: str) -> None:
         """A watch ended and is started again: reason "ended", "expired" or "error"."""
@@ -132,9 +132,9 @@ class Reflector(Generic[T]):
         self._fruitless = 0
         """Watches from this position, one after the other, that failed without any event."""
         self._not_found = 0
-        """Answers 404, one after the other."""
+        """Responses 404, one after the other."""
         self._last_step = time.monotonic()
-        self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._logged: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Objects that can't be read, and why, as far as that was logged."""
 
     def healthy(self) -> bool:
@@ -190,8 +190,8 @@ class Reflector(Generic[T]):
             return self._missing(failures)
         self._not_found = 0
         self._telemetry.watch_restarted(self.resource.plural, "error")
-        tell = log.warning if failures in (3, 10) or failures % 100 == 0 else log.debug
-        tell(
+        write = log.warning if failures in (3, 10) or failures % 100 == 0 else log.debug
+        write(
             "watch failed",
             resource=self.resource.plural,
             scope=self.scope or "all",
@@ -199,11 +199,11 @@ class Reflector(Generic[T]):
             tries=failures,
         )
         self._fail(error, failures)
-        asked = error.retry_after if isinstance(error, ApiError) else None
-        return RETRY.delay(failures, self._rng) + (asked or 0.0)
+        wait = error.retry_after if isinstance(error, ApiError) else None
+        return RETRY.delay(failures, self._rng) + (wait or 0.0)
 
     def _missing(self, failures: int) -> float:
-        """The answer was 404: the delay until the next request, in seconds. One such answer empties no store."""
+        """The response was 404: the delay until the next request, in seconds. One such response empties no store."""
         self._position = None
         self._not_found += 1
         if self._not_found == 1:
@@ -284,7 +284,7 @@ class Reflector(Generic[T]):
         except UNREADABLE as error:
             raise _Unreadable(f"watch of {self.resource.plural} can't be read: {error}") from error
         if meta is None:
-            return  # told by _refuse; the next event or bookmark moves the position on
+            return  # logged by _refuse; the next event or bookmark moves the position on
         if event.type == "DELETED":
             self._store.delete(Key(meta.namespace, meta.name), meta.resource_version)
         self._position = meta.resource_version
@@ -315,24 +315,24 @@ class Reflector(Generic[T]):
         if obj is None:
             self._refuse(raw, error)
         else:
-            self._tell("a time of an object can't be read", obj.metadata, error)
+            self._log_once("a time of an object can't be read", obj.metadata, error)
         return obj
 
     def _refuse(self, raw: msgspec.Raw, error: Exception) -> None:
         self._telemetry.bad_object(self.resource.plural)
         meta = _metadata(raw) or Meta()
         self._store.delete(Key(meta.namespace, meta.name))
-        self._tell("object can't be read", meta, error)
+        self._log_once("object can't be read", meta, error)
 
-    def _tell(self, event: str, meta: Meta, error: Exception) -> None:
+    def _log_once(self, event: str, meta: Meta, error: Exception) -> None:
         """Log what is wrong with an object: once, and again when something else is wrong with it; it may be written
         every second."""
         wrong = (meta.uid or meta.name, str(error))
-        known = wrong in self._told
-        self._told[wrong] = None
-        self._told.move_to_end(wrong)
-        while len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        known = wrong in self._logged
+        self._logged[wrong] = None
+        self._logged.move_to_end(wrong)
+        while len(self._logged) > REMEMBERED:
+            self._logged.popitem(last=False)
         (log.debug if known else log.warning)(
             event,
             kind=self.resource.kind,

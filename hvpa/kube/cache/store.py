@@ -1,4 +1,4 @@
-"""The local copy of one kind of object: fed by watches and by the answers to our own writes, whichever is newer."""
+"""The local copy of one kind of object: fed by watches and by the responses to our own writes, whichever is newer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hvpa.reconcile.ports import Key
 ALL_NAMESPACES = ""
 
 OnChange = Callable[[T | None, T | None, bool], None]
-"""Told of each change: the object before and after (None: absent), and whether it answers a write of our own."""
+"""Gets each change: the object before and after (None: absent), and whether it answers a write of our own."""
 
 
 def version(resource_version: str) -> int | None:
@@ -59,11 +59,11 @@ class Store(Generic[T]):
         return self._put(obj, own=False)
 
     def put_own(self, obj: T, quiet: bool) -> bool:
-        """A write of ours was answered with `obj`; whether it was news. `quiet`: it is what we wanted."""
+        """The response to a write of ours is `obj`; whether it was news. `quiet`: it is what we wanted."""
         meta = obj.metadata
         seen = self._seen.get(meta.namespace, self._seen.get(ALL_NAMESPACES, ""))
         if Key(meta.namespace, meta.name) not in self._objects and _older(meta.resource_version, seen):
-            return False  # deleted since, and the watch has told so already
+            return False  # deleted since, and the watch has shown that already
         return self._put(obj, own=quiet)
 
     def delete(self, key: Key, resource_version: str = "") -> bool:

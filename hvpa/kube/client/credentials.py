@@ -35,7 +35,7 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class Credentials:
-    """The present configuration; renewed lazily, by whoever sends the next request.
+    """The current configuration; renewed lazily, by whoever sends the next request.
 
     `generation` counts renewals that the TLS session depends on: when it changes, a new session is needed.
     """
@@ -90,7 +90,7 @@ class Credentials:
             return
         try:
             await self._renew()
-        except ConfigError as error:  # what we have is still good for a while; if it isn't, a 401 will tell
+        except ConfigError as error:  # what we have is still good for a while; if it isn't, a 401 shows it
             log.warning("credentials not renewed", error=str(error))
             self._renew_at = self._monotonic() + RENEW_RETRY
             self._renewals += 1
@@ -102,7 +102,7 @@ class Credentials:
             async with asyncio.timeout(PLUGIN_TIMEOUT):
                 loader = await self._load(configuration)
         except TimeoutError as error:
-            raise ConfigError(f"credential plugin gave no answer within {PLUGIN_TIMEOUT:.0f} s") from error
+            raise ConfigError(f"credential plugin gave no response within {PLUGIN_TIMEOUT:.0f} s") from error
         except ConfigError:
             raise
         except ConfigException as error:

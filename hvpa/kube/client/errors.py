@@ -24,7 +24,7 @@ class ConfigError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer: refused, reset, timed out, not TLS, or cut short."""
+    """No response: refused, reset, timed out, not TLS, or cut short."""
 
 
 class TooLarge(Unreachable):
@@ -36,7 +36,7 @@ class TooLarge(Unreachable):
 
 
 class ApiError(Exception):
-    """The API server's answer was not a success. `retry_after` in seconds, where it asked to wait."""
+    """The API server's response was not a success. `retry_after` in seconds, where it asked to wait."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(text.one_line(message or reason) or f"HTTP {status}")
@@ -60,17 +60,17 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 
 
 def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
-    """The error of an answer with HTTP `status` and `body` (a metav1.Status, or anything a proxy may send)."""
+    """The error of a response with HTTP `status` and `body` (a metav1.Status, or anything a proxy may send)."""
     try:
-        told = _decode_status(body)
-        reason, message = told.reason, told.message
+        found = _decode_status(body)
+        reason, message = found.reason, found.message
     except (ValueError, RecursionError):
         reason, message = "", body[:200].decode("utf-8", "replace").strip()
     return ApiError(status, reason, message, None if retry_after is None else _seconds(retry_after))
 
 
 def _seconds(retry_after: str) -> float:
-    """The seconds of a Retry-After header. Whatever it says, the answer is a time that can be waited for: a date (which
+    """The seconds of a Retry-After header. Whatever it says, the result is a time that can be waited for: a date (which
     no API server sends) counts as the default, as does what is no number."""
     try:
         wait = float(retry_after)
@@ -82,10 +82,10 @@ def _seconds(retry_after: str) -> float:
 def status_event_error(raw: bytes) -> ApiError:
     """The error that a watch event of type ERROR carries."""
     try:
-        told = _decode_status(raw)
+        found = _decode_status(raw)
     except (ValueError, RecursionError):
         return ApiError(500, "", "watch error that can't be read")
-    return ApiError(told.code, told.reason, told.message)
+    return ApiError(found.code, found.reason, found.message)
 
 
 def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:

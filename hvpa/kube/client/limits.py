@@ -1,13 +1,13 @@
 """How many Hvpas have writes under way, and what becomes of them when the API server asks to wait.
 
 **A decision never waits.** What has to wait waits in the work queue, where each Hvpa stands once, and is decided when
-it is taken out: so whatever the overload, what is written was decided on the newest observation. Therefore a turn is
+it is taken out: so whatever the overload, what is written was decided on the newest observation. Therefore a permit is
 taken for a whole reconcile, *before* it reads and decides, and kept until its last write; a write that finds that the
 server has asked to wait meanwhile is not kept back but refused (`Overloaded`), and its Hvpa is decided anew later.
-Writes of one reconcile come one after another, so turns that are out bound requests under way.
+Writes of one reconcile come one after another, so permits that are out bound requests under way.
 
-Turns are had in the order of asking; Events have theirs when nobody else wants one. Lists and watches have back-off of
-their own (`reflector`), and leases are not limited at all: losing one helps nobody.
+Permits are given in the order of requests; Events get theirs when nobody else wants one. Lists and watches have
+back-off of their own (`reflector`), and leases are not limited at all: losing one helps nobody.
 """
 
 from __future__ import annotations
@@ -28,42 +28,32 @@ from hvpa.reconcile.ports import Key, Overloaded
 MAX_IN_FLIGHT = 16
 """Default of `--max-in-flight`; docs/operations.md says why."""
 GROW_AFTER = 100
-"""Answers without a complaint after which one more turn is given out at once, after a cut: about a second's worth."""
+"""Responses without a complaint after which one more permit is given out, after a cut: about a second's worth."""
 SHORTEST_PAUSE = 0.1
 """Seconds, for a server that asks for less (or for 0, as some proxies do)."""
 SPREAD = 1.5
 """A pause is between what the server asked for and this many times it, so that replicas don't come back together."""
 WIDESPREAD = 3
-"""Hvpas that are asked to wait one after the other, with no other answer in between: it is not about them."""
+"""Hvpas that are asked to wait one after the other, with no other response in between: it is not about them."""
 
 
 class Priority(IntEnum):
-    """Who gets the next turn: the lowest number."""
+    """Who gets the next permit: the lowest number."""
 
     RECONCILE = 0
     EVENT = 1
 
 
 class LimitTelemetry(Protocol):
-    """Is told what the limits do. Implementations must not raise."""
+    """Receives what the limits do. Implementations must not raise."""
 
     def throttled(self) -> None:
         """The API server asked the operator to wait."""
         ...
 
-    def turn_waited(self, seconds: float) -> None:
-        """A turn could not be had at once, but after `seconds`."""
+    def permit_waited(self, seconds: float) -> None:
+        """A permit could not be had at once, but after `seconds`."""
         ...
-
-
-class Unwatched:
-    """Telemetry that goes nowhere."""
-
-    def throttled(self) -> None:
-        """Nothing."""
-
-    def turn_waited(self, seconds: float) -> None:
-        """Nothing."""
 
 
 class Limiter:
@@ -82,20 +72,20 @@ class Limiter:
     ) -> None:
         self._max = max_in_flight
         self._limit = max_in_flight
-        self._telemetry = telemetry or Unwatched()
+        self._telemetry = telemetry
         self._rng = rng or random.Random()
-        self._turns = 0
+        self._permits = 0
         self._requests = 0
         self._waiting: tuple[deque[asyncio.Future[None]], ...] = tuple(deque() for _ in Priority)
         self._paused_until = 0.0
         self._answers = 0
         self._refused_keys: set[Key | None] = set()
-        """Hvpas that were asked to wait since the last answer of another kind."""
+        """Hvpas that were asked to wait since the last response of another kind."""
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def limit(self) -> int:
-        """How many turns are given out at once at present."""
+        """How many permits are given out at once now."""
         return self._limit
 
     @property
@@ -103,13 +93,13 @@ class Limiter:
         """Writes that are under way."""
         return self._requests
 
-    def turn(self, priority: Priority = Priority.RECONCILE) -> Turn:
-        """`async with limiter.turn():` waits for a turn, and gives it back at the end."""
-        return Turn(self, priority)
+    def permit(self, priority: Priority = Priority.RECONCILE) -> Permit:
+        """`async with limiter.permit():` waits for a permit, and gives it back at the end."""
+        return Permit(self, priority)
 
     @contextmanager
     def write(self, key: Key | None = None) -> Iterator[None]:
-        """Around each write, within a turn; `key` is the Hvpa that it is for. Raises Overloaded, with nothing sent,
+        """Around each write, within a permit; `key` is the Hvpa that it is for. Raises Overloaded, with nothing sent,
         when the server has asked to wait."""
         if self._paused_until and (left := self._paused_until - _now()) > 0.0:
             raise Overloaded("the API server has asked to wait", dt.timedelta(seconds=left))
@@ -124,11 +114,12 @@ class Limiter:
         finally:
             self._requests -= 1
 
-    def asked_to_wait(self, seconds: float) -> None:
-        """The API server wants nothing of us for so long. Cuts the turns, but once per pause: what else was under way
-        then is told the same."""
+    def pause(self, seconds: float) -> None:
+        """The API server wants nothing of us for so long. Cuts the permits, but once per pause: what else was under way
+        then gets the same response."""
         now = _now()
-        self._telemetry.throttled()
+        if self._telemetry is not None:
+            self._telemetry.throttled()
         if now >= self._paused_until:
             self._limit = max(1, self._limit // 2)
         self._answers = 0
@@ -136,16 +127,16 @@ class Limiter:
         self._paused_until = max(self._paused_until, now + pause)
         self._arm(self._paused_until)
 
-    # --- turns --------------------------------------------------------------------------------------------------------
+    # --- permits ------------------------------------------------------------------------------------------------------
     def enter(self, priority: Priority) -> bool:
-        """Take a turn without waiting, if there is one; whoever waits already goes first."""
+        """Take a permit without waiting, if there is one; whoever waits already goes first."""
         if any(self._waiting[: priority + 1]) or not self._free():
             return False
-        self._turns += 1
+        self._permits += 1
         return True
 
     async def wait(self, priority: Priority) -> None:
-        """Wait for a turn."""
+        """Wait for a permit."""
         began = _now()
         waiter = asyncio.get_running_loop().create_future()
         self._waiting[priority].append(waiter)
@@ -153,35 +144,36 @@ class Limiter:
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():  # it was given to us in the very moment
+            if waiter.done() and not waiter.cancelled():  # it was given to us at that time
                 self.leave()
             else:
                 waiter.cancel()
             raise
-        self._telemetry.turn_waited(_now() - began)
+        if self._telemetry is not None:
+            self._telemetry.permit_waited(_now() - began)
 
     def leave(self) -> None:
-        """Give a turn back. Events get it only at the end of the event loop's round: a worker that comes straight back
-        for the next Hvpa goes first."""
-        self._turns -= 1
+        """Give a permit back. Events get it only at the end of the event loop's round: a worker that comes straight
+        back for the next Hvpa goes first."""
+        self._permits -= 1
         self._give(Priority.RECONCILE)
         if self._waiting[Priority.EVENT]:
             asyncio.get_running_loop().call_soon(self._give, Priority.EVENT)
 
     def _give(self, least: Priority) -> None:
-        """Give out what turns there are, to those who wait with a priority of `least` or better."""
+        """Give out what permits there are, to those who wait with a priority of `least` or better."""
         for waiting in self._waiting[: least + 1]:
             while waiting and (waiting[0].done() or self._free()):
                 waiter = waiting.popleft()
                 if not waiter.done():
-                    self._turns += 1
+                    self._permits += 1
                     waiter.set_result(None)
             if waiting:
                 return
 
     def _free(self) -> bool:
-        """Whether a turn may be given out now; where only time is in the way, sees to it that it is tried again."""
-        if self._turns >= self._limit:
+        """Whether a permit may be given out now; where only time is in the way, sees to it that it is tried again."""
+        if self._permits >= self._limit:
             return False
         if self._paused_until and _now() < self._paused_until:
             self._arm(self._paused_until)
@@ -205,8 +197,8 @@ class Limiter:
             self._answered()
             return
         self._refused_keys.add(key)
-        if asks_all(error) or len(self._refused_keys) >= WIDESPREAD:
-            self.asked_to_wait(DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after)
+        if concerns_all(error) or len(self._refused_keys) >= WIDESPREAD:
+            self.pause(DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after)
 
     def _answered(self) -> None:
         self._refused_keys.clear()
@@ -219,8 +211,8 @@ class Limiter:
             self._give(Priority.EVENT)
 
 
-class Turn:
-    """A turn of a Limiter, as `async with` wants it. Safe to cancel: what was given is given back."""
+class Permit:
+    """A permit of a Limiter, as `async with` wants it. Safe to cancel: what was given is given back."""
 
     __slots__ = ("_limiter", "_priority")
 
@@ -241,8 +233,8 @@ class Turn:
         self._limiter.leave()
 
 
-def asks_all(error: ApiError) -> bool:
-    """Whether an answer by itself asks all of the operator to wait. API Priority and Fairness, other limits of the API
+def concerns_all(error: ApiError) -> bool:
+    """Whether a response by itself asks all of the operator to wait. API Priority and Fairness, other limits of the API
     server and proxies answer in plain text. A metav1.Status may be about one object (an admission webhook's, say): were
     all to wait for it, one Hvpa could stop the others. So it counts when WIDESPREAD Hvpas get it in a row."""
     return error.overloaded and not error.reason

@@ -13,7 +13,7 @@ PAGE = 500
 """Objects per list request (client-go's default page size)."""
 PAGE_BYTES = 2**23
 """What a page may have, beyond which fewer objects are requested: 500 pods of 16 KiB. Six resources are listed at once,
-each with a page's bytes and, for a moment, their pieces: 96 MiB of the 512 MiB that `config/manager` allows."""
+each with a page's bytes and, for a short time, their pieces: 96 MiB of the 512 MiB that `config/manager` allows."""
 LIST_TIMEOUT = 60.0
 """Seconds for a page."""
 
@@ -45,10 +45,10 @@ async def read_list(
     are small, twice as many objects are requested each time, up to PAGE."""
     token, limit = "", PAGE
     while True:
-        asked = {**(query or {}), "limit": str(limit)} | ({"continue": token} if token else {})
+        parameters = {**(query or {}), "limit": str(limit)} | ({"continue": token} if token else {})
         most = PAGE_BYTES if limit > 1 else MOST_BYTES
         try:
-            body = await transport.page(path, asked, LIST_TIMEOUT, most)
+            body = await transport.page(path, parameters, LIST_TIMEOUT, most)
         except TooLarge:
             if limit == 1:
                 raise

@@ -37,7 +37,7 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 OnRequest = Callable[[str, str], None]
-"""Told verb and HTTP status code (or "error") of each request."""
+"""Receives verb and HTTP status code (or "error") of each request."""
 
 _Got = TypeVar("_Got", Response, aiohttp.ClientResponse | Response)
 _Choose = Callable[[Server], Session]
@@ -161,7 +161,7 @@ class Transport:
 
     # --- sessions -----------------------------------------------------------------------------------------------------
     async def _prepare(self, choose: _Choose) -> tuple[Session, str | None]:
-        """A session with the present TLS identity, and the Authorization header."""
+        """A session with the current TLS identity, and the Authorization header."""
         try:
             authorization = await self._credentials.authorization()
             if self._server is None or self._server.generation != self._credentials.generation:
@@ -245,5 +245,5 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 
 def _text(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return "no response in time"
     return " ".join(str(error).split()) or type(error).__name__

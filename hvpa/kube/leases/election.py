@@ -2,7 +2,7 @@
 
 Clocks of different machines are never compared: another holder's lease counts from when *we* last saw it change, and
 our own from when we *sent* the renewal that succeeded. A holder gives up after LeaseTimes.renew and others take over
-after LeaseTimes.duration at the earliest: what lies between is for writes that were sent in the last moment.
+after LeaseTimes.duration at the earliest: what lies between is for writes that were sent at the last.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 SHORTEST = 0.8
 """Looks come after this part of LeaseTimes.poll, or later: those of several candidates don't stay together."""
-HAIR = 0.001
+EPSILON = 0.001
 """Seconds after the end of a lease at which it is looked at."""
 
 
@@ -46,8 +46,8 @@ class LeaderElector:
         """The Lease as it was last seen or written."""
         self._seen_at = 0.0
         """When it was first seen like that."""
-        self._asked_at = 0.0
-        """When the request whose answer it was had been sent."""
+        self._requested_at = 0.0
+        """When the request whose response it was had been sent."""
         self._renewed_at: float | None = None
         """When the last renewal that succeeded was *sent*; None while we don't hold the lease."""
         self._tried = False
@@ -96,7 +96,9 @@ class LeaderElector:
             return
         await self._api.settled()
         try:
-            lease = await self._api.get(self._me.name)  # a renewal whose answer was lost may have got through
+            lease = await self._api.get(
+                self._me.name
+            )  # a renewal whose response was lost may have got through
             if lease is None or lease.holder != self._me.identity:
                 return
             if unless is not None and await unless():
@@ -135,7 +137,7 @@ class LeaderElector:
     async def _acquire_or_renew(self) -> bool:
         sent = self._monotonic()
         if self._renewed_at is not None and self._lease is not None and not self._me.shared:
-            try:  # without a look: a conflict will tell if it isn't ours any more
+            try:  # without a look: a conflict shows if it isn't ours any more
                 await self._take(self._lease, sent)
                 return True
             except ApiError as error:
@@ -144,7 +146,7 @@ class LeaderElector:
         for _ in range(2):  # the second time when somebody wrote to it between our look and our write
             lease = await self._api.get(self._me.name, self._look_limit())
             if self._renewed_by_another(lease):
-                self._renewed_at = max(self._renewed_at or 0.0, self._asked_at)
+                self._renewed_at = max(self._renewed_at or 0.0, self._requested_at)
                 if sent - self._renewed_at <= self._times.renew / 2:
                     self._observe(lease, sent)
                     return True  # else our last look was long ago, and what we know of that renewal is as old
@@ -168,7 +170,7 @@ class LeaderElector:
         return is_ours and lease.metadata.resource_version != self._lease.metadata.resource_version
 
     def _is_free(self, lease: Lease | None, sent: float) -> bool:
-        """Whether nobody else holds the lease, as far as we can tell. One that was there and is gone counts as if it
+        """Whether nobody else holds the lease, as far as is known. One that was there and is gone counts as if it
         still stood there: its holder may not have noticed."""
         if lease is not None and lease.holder in (None, self._me.identity):
             return True
@@ -185,10 +187,10 @@ class LeaderElector:
         return lease.metadata.resource_version != self._lease.metadata.resource_version
 
     def _observe(self, lease: Lease | None, sent: float) -> None:
-        """`lease` is what we were told by a request sent at `sent`."""
+        """`lease` is the response to a request sent at `sent`."""
         if self._has_changed(lease):
             self._lease, self._seen_at = lease, self._monotonic()
-        self._asked_at = sent
+        self._requested_at = sent
 
     def _held_by_other(self) -> bool:
         return self._lease is not None and self._lease.holder not in (None, self._me.identity)
@@ -201,7 +203,7 @@ class LeaderElector:
         else:
             self._lease = await self._api.update(lease, spec)
         self._seen_at = self._monotonic()
-        self._asked_at = self._renewed_at = sent
+        self._requested_at = self._renewed_at = sent
 
     # --- waiting ------------------------------------------------------------------------------------------------------
     def _duration(self, lease: Lease) -> float:
@@ -217,4 +219,4 @@ class LeaderElector:
         if self._lease is None or not self._held_by_other():
             return pause
         left = self._seen_at + self._duration(self._lease) - self._monotonic()
-        return min(pause, left + HAIR) if left > 0 else pause
+        return min(pause, left + EPSILON) if left > 0 else pause

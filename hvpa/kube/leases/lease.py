@@ -18,7 +18,7 @@ POLL = 1.0
 """Seconds at the most between two looks of one who waits for a lease."""
 
 Monotonic = Callable[[], float]
-"""Seconds since any fixed moment, that no setting of the clock moves."""
+"""Seconds since any fixed time, that no setting of the clock moves."""
 
 
 def awake_or_not() -> float:
@@ -105,10 +105,10 @@ _decode = msgspec.json.Decoder(Lease).decode
 _decode_list = msgspec.json.Decoder(_Leases).decode
 
 
-def _read(answer: bytes) -> Lease:
-    """Raises Unreachable for what is no Lease: the answer was cut off, or something else than the API server's."""
+def _read(response: bytes) -> Lease:
+    """Raises Unreachable for what is no Lease: the response was cut off, or something else than the API server's."""
     try:
-        lease = _decode(answer)
+        lease = _decode(response)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unreachable(f"Lease can't be read: {error}") from error
     if not lease.metadata.resource_version:  # a write would be without condition
@@ -116,10 +116,10 @@ def _read(answer: bytes) -> Lease:
     return lease
 
 
-def _read_list(answer: bytes) -> list[Lease]:
+def _read_list(response: bytes) -> list[Lease]:
     """Raises Unreachable for what is no list of Leases."""
     try:
-        return _decode_list(answer).items or []
+        return _decode_list(response).items or []
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unreachable(f"Leases can't be read: {error}") from error
 
@@ -136,7 +136,7 @@ class LeaseApi:
         self._namespace = namespace
         self._collection = f"/apis/{API_VERSION}/namespaces/{namespace}/leases"
         self._under_way: set[asyncio.Future[bytes]] = set()
-        """Writes that were sent and not answered yet."""
+        """Writes that were sent, with no response yet."""
 
     async def get(self, name: str, limit: float | None = None) -> Lease | None:
         """The Lease, or None where there is none."""
@@ -185,7 +185,7 @@ class LeaseApi:
                 raise
 
     def now(self) -> str:
-        """The present time as metav1.MicroTime: always six digits."""
+        """The current time as metav1.MicroTime: always six digits."""
         return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def taken(self, lease: Lease | None, identity: str, duration: float | None) -> LeaseSpec:

@@ -40,8 +40,8 @@ class Members:
         """Holders of shards without a Lease of their own, and since when."""
         self._at = 0.0
 
-    def look(self, leases: Iterable[Lease], asked: float, answered: float) -> None:
-        """These Leases, and no others, were there when asked at `asked`; the answer came at `answered`."""
+    def look(self, leases: Iterable[Lease], sent: float, received: float) -> None:
+        """These Leases, and no others, were there; the request was sent at `sent`, the response came at `received`."""
         before, self._seen = self._seen, {}
         members, holders = [], set()
         for lease in leases:
@@ -52,11 +52,11 @@ class Members:
         for lease in members:
             name, known = lease.metadata.name, before.get(lease.metadata.name)
             if known is None or known.lease.metadata.resource_version != lease.metadata.resource_version:
-                known = _Seen(lease, answered, lease.spec.lease_duration_seconds or self._duration)
+                known = _Seen(lease, received, lease.spec.lease_duration_seconds or self._duration)
             self._seen[name] = known
         present = {one.lease.holder for one in self._seen.values()}
-        self._missing = {one: self._missing.get(one, answered) for one in holders - present}
-        self._at = asked
+        self._missing = {one: self._missing.get(one, received) for one in holders - present}
+        self._at = sent
 
     def live(self) -> frozenset[str]:
         """Identities of the members, of our number of shards, that were alive at the last look."""

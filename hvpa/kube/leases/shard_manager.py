@@ -20,21 +20,21 @@ import structlog
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import LABEL_SHARDS, Names, Plan, Shares, plan
-from hvpa.kube.leases.election import HAIR, SHORTEST, LeaderElector
+from hvpa.kube.leases.election import EPSILON, SHORTEST, LeaderElector
 from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
 from hvpa.kube.leases.membership import Members
 from hvpa.reconcile.ports import Clock
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-PATIENCE = 5.0
+DRAIN_TIMEOUT = 5.0
 """Seconds in which reconciles of a shard that is given up may still begin to write."""
 LOOK = 0.01
 """Seconds between two looks whether the reconciles of a shard that is given up have ended."""
 _Trouble = (ApiError, Unreachable)
 
 
-class Desk(Protocol):
+class ShardListener(Protocol):
     """Where the work on the shards is done."""
 
     def gained(self, shards: frozenset[int]) -> None:
@@ -90,14 +90,14 @@ class ShardKeeper:
         return shard in self._held and shard not in self._leaving
 
     def may_write(self, shard: int) -> bool:
-        """Whether we may write to this shard's Hvpas at this very moment."""
+        """Whether we may write to this shard's Hvpas right now."""
         return shard in self._held and self._own.holds() and self._group.holds()
 
-    async def run(self, desk: Desk) -> None:
+    async def run(self, listener: ShardListener) -> None:
         """Take part; returns when we can't be sure any more that others count us as alive."""
         await self._own.acquire()
         # While we wait for the group's Lease, we look at the members already: to see who is dead takes its time.
-        parts = (self._own.keep(), self._keep_group(), self._share(desk))
+        parts = (self._own.keep(), self._keep_group(), self._share(listener))
         tasks = [asyncio.ensure_future(part) for part in parts]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -139,22 +139,22 @@ class ShardKeeper:
         await self._group.keep()
 
     # --- the rounds ---------------------------------------------------------------------------------------------------
-    async def _share(self, desk: Desk) -> None:
+    async def _share(self, listener: ShardListener) -> None:
         """Look who is there and take or give up shards, for ever."""
         while True:
-            asked, leaving = self._monotonic(), frozenset(self._leaving)
+            sent, leaving = self._monotonic(), frozenset(self._leaving)
             try:
                 leases = await self._api.list(self._names.selector)
             except _Trouble as error:
                 log.warning("members can't be listed", error=str(error))
             else:
-                self._members.look(leases, asked, self._monotonic())
-                await self._act(leases, leaving, desk)
+                self._members.look(leases, sent, self._monotonic())
+                await self._act(leases, leaving, listener)
                 await self._clean(leases)
             await asyncio.sleep(self._pause())
 
-    async def _act(self, leases: list[Lease], leaving: frozenset[int], desk: Desk) -> None:
-        """Do what follows from the Leases; `leaving`: the shards that were being given up when they were asked for."""
+    async def _act(self, leases: list[Lease], leaving: frozenset[int], listener: ShardListener) -> None:
+        """Do what follows from the Leases; `leaving`: the shards that were being given up when they were requested."""
         by_name = {lease.metadata.name: lease for lease in leases}
         settled = set(range(self._names.shards)) - leaving
         known = {shard: by_name.get(self._names.shard(shard)) for shard in settled}
@@ -166,14 +166,14 @@ class ShardKeeper:
             del self._held[shard]
         leases_of = {shard: lease for shard, lease in known.items() if lease is not None}
         for shard in step.leave:
-            self._leaving[shard] = asyncio.ensure_future(self._give_up(shard, leases_of[shard], desk))
+            self._leaving[shard] = asyncio.ensure_future(self._give_up(shard, leases_of[shard], listener))
         if gone := step.lost | step.leave:
-            desk.given_up(gone)
+            listener.given_up(gone)
         taken = await asyncio.gather(*(self._take(shard, known[shard]) for shard in sorted(step.take)))
         gained = frozenset(shard for shard in taken if shard is not None)
         if gained:
             log.info("shards taken", shards=sorted(gained), held=len(self.shards))
-            desk.gained(gained)
+            listener.gained(gained)
 
     def _holder(self, lease: Lease | None) -> str | None:
         if lease is None or lease.holder is None:
@@ -196,17 +196,17 @@ class ShardKeeper:
         self._held[shard] = taken
         return shard
 
-    async def _give_up(self, shard: int, lease: Lease, desk: Desk) -> None:
+    async def _give_up(self, shard: int, lease: Lease, listener: ShardListener) -> None:
         """End the work on a shard, then free its Lease."""
         try:
             try:
-                async with asyncio.timeout(PATIENCE):
-                    while desk.is_busy(shard):
+                async with asyncio.timeout(DRAIN_TIMEOUT):
+                    while listener.is_busy(shard):
                         await asyncio.sleep(LOOK)
             except TimeoutError:
                 log.warning("writes of a shard that moves take long", shard=shard)
             lease = self._held.pop(shard, lease)  # from here on its writes are refused
-            while desk.is_busy(shard):  # what has been sent ends by its own time limit
+            while listener.is_busy(shard):  # what has been sent ends by its own time limit
                 await asyncio.sleep(LOOK)
             await self._empty(shard, lease)
         finally:
@@ -240,12 +240,12 @@ class ShardKeeper:
 
     async def _others(self) -> bool:
         """Whether there are other members of this group that are alive."""
-        asked = self._monotonic()
-        self._members.look(await self._api.list(self._names.selector), asked, self._monotonic())
+        sent = self._monotonic()
+        self._members.look(await self._api.list(self._names.selector), sent, self._monotonic())
         return bool(self._members.live() - {self._me})
 
     def _pause(self) -> float:
         """Seconds to the next look: soon, or when somebody whom we count as alive would be dead."""
         pause = self._times.poll * random.uniform(SHORTEST, 1.0)
         end = self._members.next_end()
-        return pause if end is None else min(pause, max(0.0, end - self._monotonic()) + HAIR)
+        return pause if end is None else min(pause, max(0.0, end - self._monotonic()) + EPSILON)

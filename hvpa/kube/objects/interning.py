@@ -87,7 +87,7 @@ def share(value: V, of: object = None) -> V:
 
 
 class ModelSharer:
-    """Shares equal parts of frozen models, told from others by the bytes that they were made of; saves 24 KB per
+    """Shares equal parts of frozen models, known by the bytes that they were made of; saves 24 KB per
     workload, of which 3.5 KB are the sets of names of given fields."""
 
     def __init__(self) -> None:

@@ -103,7 +103,7 @@ def slim_workload(workload: Workload) -> Workload:
 
 def slim_pod(pod: Pod) -> Pod:
     """Of a pod, keep when it became ready, which containers ended or can't start, and why it can't be scheduled. Of a
-    failed one all times count: they tell when it ended."""
+    failed one all times count: they say when it ended."""
     _set(pod.metadata, "owner_references", _NOBODY)
     slim_meta(pod.metadata, _is_none)
     _set(pod, "spec", share(pod.spec))

@@ -47,7 +47,7 @@ class _Parsed(NamedTuple):
 
 
 class StoredHvpa(RawHvpa, frozen=True):
-    """An Hvpa of which `spec` and `status` are dropped once they were parsed. What they were is told by their hashes,
+    """An Hvpa of which `spec` and `status` are dropped once they were parsed. What they were is known by their hashes,
     which nobody can make collide: Python keys them anew in each process."""
 
     links: Links = NO_LINKS

@@ -1,7 +1,7 @@
 """Who may read the metrics: a bearer token that the API server's TokenReview accepts, for somebody whom its
 SubjectAccessReview allows the request's verb on its path (as controller-runtime and kube-rbac-proxy do it).
 
-When the API server does not answer, nobody may. Tokens are never kept and never logged: what was found out is
+When the API server does not response, nobody may. Tokens are never kept and never logged: what was found out is
 remembered for a short while under a keyed hash.
 """
 
@@ -34,10 +34,10 @@ ALLOWED_SECONDS = 60.0
 REFUSED_SECONDS = 10.0
 """How long a refused one is; shorter, since who was just given the right should not wait."""
 REMEMBERED = 256
-"""Answers of each of both kinds that are remembered; the oldest goes first. Refused tokens, which anybody can make up,
+"""Verdicts of each of both kinds that are remembered; the oldest goes first. Refused tokens, which anybody can make up,
 push no allowed one out."""
 REVIEWS_AT_ONCE = 4
-"""Requests that are under review at once; others wait for their turn."""
+"""Requests that are under review at once; others wait."""
 REVIEW_SECONDS = 5.0
 """How long a review may take (Prometheus gives up after ten seconds)."""
 
@@ -82,7 +82,7 @@ class _Verdict:
 class TokenGuard:
     """Lets requests pass whose token may. The refusals: 401 without a token that is accepted, 403 without the right,
     503 while the API server can't be asked, 500 when it refuses to be asked (the operator lacks the rights of
-    `config/secure-metrics`) or its answer makes no sense."""
+    `config/secure-metrics`) or its response makes no sense."""
 
     def __init__(self, transport: Transport, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._transport = transport
@@ -116,8 +116,8 @@ class TokenGuard:
 
     async def _judge(self, token: str, verb: str, path: str) -> _Verdict:
         """What the API server says. Raises ApiError, Unreachable and MsgspecError."""
-        told = "\0".join((verb, path, token)).encode("utf-8", "surrogateescape")
-        key = hashlib.blake2b(told, key=self._salt).digest()
+        parts = "\0".join((verb, path, token)).encode("utf-8", "surrogateescape")
+        key = hashlib.blake2b(parts, key=self._salt).digest()
         known = self._known(key)
         if known is not None:
             return known

@@ -1,7 +1,7 @@
 """The operator's own HTTP servers: /metrics on one address, /healthz and /readyz on another.
 
-They answer GET and HEAD of the paths that they were given and say nothing else: no path, no version, no traceback.
-What a client may cost is bounded: size of its request, time to send it and to take the answer, number of connections.
+They response GET and HEAD of the paths that they were given and say nothing else: no path, no version, no traceback.
+What a client may cost is bounded: size of its request, time to send it and to take the response, number of connections.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ MAX_HEADERS = 64
 MAX_CONNECTIONS = 100
 """Connections at once; further ones are closed at once. Some scrapers and probes need a handful."""
 IDLE = 30.0
-"""Seconds in which a request must arrive whole, counted from the connection's start or the answer before."""
-ANSWER = 30.0
-"""Seconds in which a request is answered and the client has taken the answer."""
+"""Seconds in which a request must arrive whole, counted from the connection's start or the response before."""
+RESPONSE = 30.0
+"""Seconds in which a request is answered and the client has taken the response."""
 HANDSHAKE = 10.0
 """Seconds that a TLS handshake may take."""
 PIECE = 2**16
-"""Bytes of an answer that are handed over at once, so that a client that is slow to take it costs no more memory than
-these: with series per Hvpa an answer may have megabytes, and there may be MAX_CONNECTIONS of them."""
+"""Bytes of a response that are handed over at once, so that a client that is slow to take it costs no more memory than
+these: with series per Hvpa a response may have megabytes, and there may be MAX_CONNECTIONS of them."""
 METHODS = ("GET", "HEAD")
 
 Check = Callable[[], str | None]
 """None when all is well, else what isn't."""
 Routes = Mapping[str, Callable[[], Awaitable[web.Response]]]
-"""Path to what answers it."""
+"""Path to what serves it."""
 Guard = Callable[[web.BaseRequest], Awaitable[web.Response | None]]
 """None for a request that may be answered, else the refusal."""
 
 
 class AddressError(ValueError):
-    """A bind address, or what else a server is told to listen with, that can't be read or used."""
+    """A bind address, or what else a server listens with, that can't be read or used."""
 
 
 def parse_address(text: str) -> tuple[str | None, int] | None:
@@ -68,7 +68,7 @@ async def serve(
     where = parse_address(address)
     if where is None:
         return None
-    listener = Listener(_Doorway(_Answering(routes, guard)))
+    listener = Listener(_Doorway(_Responder(routes, guard)))
     try:
         await listener.start(where[0], where[1], tls)
     except OSError as error:
@@ -79,10 +79,10 @@ async def serve(
 def metrics_routes(read: Callable[[], Awaitable[bytes]]) -> Routes:
     """`/metrics` in Prometheus' text format, as `read` gives it."""
 
-    async def answer() -> web.Response:
+    async def response() -> web.Response:
         return web.Response(body=await read(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    return {"/metrics": answer}
+    return {"/metrics": response}
 
 
 def health_routes(healthy: Check, ready: Check) -> Routes:
@@ -98,7 +98,7 @@ def health_routes(healthy: Check, ready: Check) -> Routes:
 
 
 def plain(status: int, text: str, **headers: str) -> web.Response:
-    """A short answer as text. Underscores in the names of `headers` stand for dashes."""
+    """A short response as text. Underscores in the names of `headers` stand for dashes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return web.Response(status=status, text=text + "\n", headers=named)
 
@@ -138,12 +138,12 @@ class _Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         if isinstance(exc, ConnectionError) or request.writer.output_size > 0:
-            raise ConnectionError("the client is gone, or has the beginning of another answer")
+            raise ConnectionError("the client is gone, or has the beginning of another response")
         if status >= 500:
             log.error("a request could not be answered", error=repr(exc))
-        answer = _named(plain(status, "bad request" if status < 500 else "internal error"))
-        answer.force_close()
-        return answer
+        response = _named(plain(status, "bad request" if status < 500 else "internal error"))
+        response.force_close()
+        return response
 
 
 class _Doorway(web.Server):
@@ -169,8 +169,8 @@ class _Doorway(web.Server):
             transport.abort()
 
 
-class _Answering:
-    """Answers requests by their path."""
+class _Responder:
+    """Serves requests by their path."""
 
     def __init__(self, routes: Routes, guard: Guard | None) -> None:
         self._routes = routes
@@ -178,15 +178,15 @@ class _Answering:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            async with asyncio.timeout(ANSWER):
-                answer = await _send(request, _named(await self._answer(request)))
+            async with asyncio.timeout(RESPONSE):
+                response = await _send(request, _named(await self._respond(request)))
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
             raise ConnectionResetError("the client was too slow") from None
-        return answer
+        return response
 
-    async def _answer(self, request: web.BaseRequest) -> web.Response:
+    async def _respond(self, request: web.BaseRequest) -> web.Response:
         route = self._routes.get(request.path)
         if route is None:
             return plain(404, "not found")
@@ -196,14 +196,14 @@ class _Answering:
         return await route() if refusal is None else refusal
 
 
-async def _send(request: web.BaseRequest, answer: web.Response) -> web.StreamResponse:
-    """Send the answer; waits for a client that is slow to take it."""
-    body = answer.body
+async def _send(request: web.BaseRequest, response: web.Response) -> web.StreamResponse:
+    """Send the response; waits for a client that is slow to take it."""
+    body = response.body
     if not isinstance(body, bytes) or len(body) <= PIECE or request.method == "HEAD":
-        await answer.prepare(request)
-        await answer.write_eof()
-        return answer
-    large = web.StreamResponse(status=answer.status, headers=answer.headers)
+        await response.prepare(request)
+        await response.write_eof()
+        return response
+    large = web.StreamResponse(status=response.status, headers=response.headers)
     large.content_length = len(body)
     await large.prepare(request)
     for start in range(0, len(body), PIECE):
@@ -212,10 +212,10 @@ async def _send(request: web.BaseRequest, answer: web.Response) -> web.StreamRes
     return large
 
 
-def _named(answer: web.Response) -> web.Response:
-    """The answer with a header that says no version (without it, aiohttp adds one that does)."""
-    answer.headers["Server"] = "hvpa"
-    return answer
+def _named(response: web.Response) -> web.Response:
+    """The response with a header that says no version (without it, aiohttp adds one that does)."""
+    response.headers["Server"] = "hvpa"
+    return response
 
 
 def _verdict(problem: str | None) -> web.Response:

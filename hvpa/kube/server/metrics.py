@@ -82,10 +82,12 @@ class Metrics:
             registry=registry,
         )
         self._throttled = Counter(
-            "hvpa_throttled", "Answers by which the API server asked the operator to wait.", registry=registry
+            "hvpa_throttled",
+            "Responses by which the API server asked the operator to wait.",
+            registry=registry,
         )
-        self._turn_wait = Histogram(
-            "hvpa_turn_wait_seconds",
+        self._permit_wait = Histogram(
+            "hvpa_permit_wait_seconds",
             "Time for which a worker, or the writer of Events, had to wait for leave to write, if it had to.",
             buckets=SECONDS + LONG,
             registry=registry,
@@ -146,9 +148,9 @@ class Metrics:
         """See `hvpa.kube.client.limits.LimitTelemetry`."""
         self._throttled.inc()
 
-    def turn_waited(self, seconds: float) -> None:
+    def permit_waited(self, seconds: float) -> None:
         """See `hvpa.kube.client.limits.LimitTelemetry`."""
-        self._turn_wait.observe(seconds)
+        self._permit_wait.observe(seconds)
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         """See the protocol."""
@@ -201,7 +203,7 @@ class _Caches(Collector):
 
 
 Row = tuple[str, float | None, float | None]
-"""Labels as text; the present value and the recommended one."""
+"""Labels as text; the current value and the recommended one."""
 
 
 class _PerObject:

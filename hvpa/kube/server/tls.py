@@ -73,7 +73,7 @@ class Certificate:
 
     def _load(self) -> ssl.SSLContext:
         for path in self._files:
-            path.open("rb").close()  # tells which one can't be read; OpenSSL doesn't
+            path.open("rb").close()  # names the one that can't be read; OpenSSL doesn't
         context = _context()
         context.load_cert_chain(*self._files)
         return context
@@ -87,7 +87,7 @@ def _context() -> ssl.SSLContext:
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
-    """What tells one version of a file from the next; None where there is none."""
+    """What differs between one version of a file and the next; None where there is none."""
     try:
         found = os.stat(path)
     except OSError:

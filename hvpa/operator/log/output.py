@@ -67,7 +67,7 @@ class LineOutput:
         if self._bytes + len(data) > self._limit and self._waiting:
             self._lost += 1
             return
-        for line in filter(None, (self._told_lost(), data)):
+        for line in filter(None, (self._lost_line(), data)):
             self._waiting.append(line)
             self._bytes += len(line)
         if self._writer is None:
@@ -85,13 +85,13 @@ class LineOutput:
                 data = self._waiting.popleft()
                 self._bytes -= len(data)
                 return data
-            if told := self._told_lost():
-                return told
+            if line := self._lost_line():
+                return line
             self._writer = None
             atexit.unregister(self.flush)
             return None
 
-    def _told_lost(self) -> bytes:
+    def _lost_line(self) -> bytes:
         """A line in place of those that were lost since the last one; empty where there were none."""
         lost, self._lost = self._lost, 0
         if not lost:

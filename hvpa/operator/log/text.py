@@ -19,9 +19,9 @@ MOST_TEXT: Final = 2048
 MOST_ENTRIES: Final = 50
 """Entries of one mapping or list, and values of one line."""
 MOST_TRACEBACK: Final = 16_384
-"""Characters of a traceback: of a longer one its end, which tells most."""
+"""Characters of a traceback: of a longer one its end, which says most."""
 DEEPEST: Final = 4
-"""Mappings and lists in one another; what is deeper is told as text."""
+"""Mappings and lists in one another; what is deeper is written as text."""
 _EXCEPTION: Final = "exception"
 _INDENT: Final = "    "
 
@@ -38,7 +38,7 @@ def bounded(logger: object, method: str, entry: Entry) -> Entry:
 
 
 def one_line(logger: object, method: str, entry: Entry) -> Entry:
-    """All text without what a terminal obeys, for people: a line break in it is told as `\\n`, and the lines of a
+    """All text without what a terminal obeys, for people: a line break in it is written as `\\n`, and the lines of a
     traceback are indented."""
     traceback = entry.pop(_EXCEPTION, None)
     result: Entry = {printable(str(key)): _plain(value) for key, value in entry.items()}

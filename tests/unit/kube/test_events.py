@@ -156,7 +156,7 @@ async def test_a_noisy_hvpa_is_cut_short_and_others_are_not(tmp_path: Path) -> N
 async def test_events_wait_for_whoever_writes_and_tell_when_they_happened(tmp_path: Path) -> None:
     world = World()
     async with world.running(tmp_path) as recorder:
-        async with world.limiter.turn():
+        async with world.limiter.permit():
             recorder.record(HVPA, SCALED)
             world.clock.time += dt.timedelta(minutes=1)
             await asyncio.sleep(0.05)

@@ -131,11 +131,11 @@ async def test_stopping_waits_for_what_is_under_way_and_starts_nothing_new() -> 
 
 
 @pytest.mark.asyncio
-async def test_what_waits_for_a_turn_is_not_decided_yet_and_waits_once() -> None:
+async def test_what_waits_for_a_permit_is_not_decided_yet_and_waits_once() -> None:
     work, limiter = Work(), Limiter(2, rng=random.Random(1))
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, turns=limiter)
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, permit=limiter.permit)
     running = asyncio.create_task(loop.run())
-    limiter.asked_to_wait(0.1)
+    limiter.pause(0.1)
     for key in (A, B, A, B, A):
         loop.enqueue(key)
     await asyncio.sleep(0.05)
@@ -150,9 +150,9 @@ async def test_what_waits_for_a_turn_is_not_decided_yet_and_waits_once() -> None
 @pytest.mark.asyncio
 async def test_stopping_does_not_wait_for_turns() -> None:
     work, limiter = Work(), Limiter(1)
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, turns=limiter)
+    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, permit=limiter.permit)
     running = asyncio.create_task(loop.run())
-    limiter.asked_to_wait(1000.0)
+    limiter.pause(1000.0)
     loop.enqueue(A)
     await asyncio.sleep(0.01)
     loop.stop()

@@ -83,18 +83,6 @@ def test_a_hold_outlasts_everything_that_is_added() -> None:
     assert queue.take(10.0) == A
 
 
-def test_a_hold_counts_for_a_key_that_changed_while_it_was_worked_on() -> None:
-    queue = WorkQueue()
-    queue.add(A, 0.0)
-    queue.take(0.0)
-    queue.add(A, 0.5)
-    queue.hold(A, 10.0, 1.0)
-    queue.add(A, 1.0)
-    queue.done(A, 1.0)
-    assert queue.take(9.9) is None
-    assert queue.take(10.0) == A
-
-
 def test_what_is_urgent_goes_first_and_the_rest_has_a_share_all_the_same() -> None:
     queue = WorkQueue()
     slow = [Key("slow", str(number)) for number in range(3)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import msgspec
@@ -116,41 +115,6 @@ def test_an_hvpa_s_own_objects_are_found() -> None:
     assert names(seen.vpas) == ["v"]
     assert names(seen.pods) == ["web-1"]
     assert world.local.objects(Key(NS, "nobody")) is None
-
-
-def test_an_hvpa_is_parsed_once_and_of_its_next_version_what_has_changed() -> None:
-    world = World()
-    world.hvpa("h", status={"replicas": 1})
-    first = world.seen("h").hvpa
-    assert world.seen("h").hvpa is first
-    world.hvpa("h", status={"replicas": 1}, metadata={"labels": {"a": "b"}})
-    labelled = world.seen("h").hvpa
-    assert labelled.metadata.labels == {"a": "b"}
-    assert labelled.spec is first.spec
-    assert labelled.status is first.status
-    world.hvpa("h", status={"replicas": 2, "hpaWeight": "?"}, metadata={"labels": {"a": "b"}})
-    told = world.seen("h").hvpa
-    assert (told.spec, told.status.replicas, told.unreadable_status) == (first.spec, 2, ("hpaWeight",))
-    assert told.spec is first.spec
-    world.hvpa("h", status={"replicas": 2}, spec={"replicas": 5})
-    assert world.seen("h").hvpa.spec != first.spec
-    assert world.seen("h").hvpa.status.replicas == 2
-    last = world.seen("h").hvpa
-    kept = sys.getrefcount(last)
-    world.delete(HVPAS, "h")
-    assert sys.getrefcount(last) == kept - 1, "what is gone is forgotten"
-
-
-def test_equal_sets_of_fields_are_kept_once_and_a_copy_has_its_own() -> None:
-    world = World()
-    condition = {"type": "Ready", "status": "True"}
-    world.hvpa("h", status={"replicas": 1, "conditions": [condition, {**condition, "type": "Paused"}]})
-    status = world.seen("h").hvpa.status
-    one, other = status.conditions
-    assert one.model_fields_set is other.model_fields_set
-    changed = one.model_copy(update={"reason": "Because"})
-    assert changed.model_fields_set == {"type", "status", "reason"}
-    assert other.model_fields_set == {"type", "status"}
 
 
 def test_the_same_pods_are_the_same_tuple() -> None:

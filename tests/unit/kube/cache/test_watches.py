@@ -81,5 +81,5 @@ async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
         watches.reflectors[-1].freshness.failed(Exception("10.0.0.1"))
         (problem,) = watches.problems()
         assert re.fullmatch(
-            r"pods: out of date since 2026-11-22T1\d:\d\d:\d\dZ: no answer that can be used", problem
+            r"pods: out of date since 2026-11-22T1\d:\d\d:\d\dZ: no response that can be used", problem
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from hvpa.kube.client.errors import DEFAULT_RETRY_AFTER, MAX_RETRY_AFTER, Unreachable, api_error, write_error
-from hvpa.reconcile.ports import Refused, Unavailable, WriteError
+from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 
 
 @pytest.mark.parametrize(
@@ -30,21 +32,35 @@ def test_any_retry_after_is_a_time_that_can_be_waited_for(header: str | None, ex
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"),
+    ("code", "patched", "kind"),
     [
-        (400, Refused),
-        (401, WriteError),
-        (410, WriteError),
-        (307, WriteError),
-        (413, Refused),
-        (451, Refused),
-        (504, Unavailable),
+        (409, True, Conflict),
+        (409, False, Conflict),
+        (404, True, Conflict),
+        (404, False, WriteError),
+        (500, True, Unavailable),
+        (503, True, Unavailable),
+        (504, True, Unavailable),
+        *[(code, True, Refused) for code in (400, 403, 405, 413, 422, 451)],
+        *[(code, True, WriteError) for code in (307, 401, 410)],
     ],
 )
-def test_a_code_says_what_becomes_of_a_write(code: int, kind: type[WriteError]) -> None:
-    """The usual ones are in `test_transport.py`."""
-    assert type(write_error(api_error(code, b""), patched=True)) is kind
+def test_a_code_says_what_becomes_of_a_write(code: int, patched: bool, kind: type[WriteError]) -> None:
+    error = write_error(api_error(code, b'{"message": "because"}'), patched)
+    assert (type(error), str(error)) == (kind, "because")
 
 
-def test_no_answer_may_be_one_the_next_time() -> None:
-    assert type(write_error(Unreachable("no answer in time"), patched=True)) is Unavailable
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_server_that_names_a_time_is_overloaded(code: int) -> None:
+    error = write_error(api_error(code, b"", "2"), patched=True)
+    assert isinstance(error, Overloaded)
+    assert error.retry_after == dt.timedelta(seconds=2)
+
+
+def test_a_request_without_a_response_may_get_one_the_next_time() -> None:
+    assert type(write_error(Unreachable("no response in time"), patched=True)) is Unavailable
+
+
+def test_a_body_that_is_no_status_is_reported_as_it_is() -> None:
+    assert str(api_error(502, b"<html>bad gateway</html>")) == "<html>bad gateway</html>"
+    assert str(api_error(500, b"")) == "HTTP 500"

@@ -1,4 +1,4 @@
-"""Turns and writes, in virtual time."""
+"""Permits and writes, in virtual time."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Told:
     def throttled(self) -> None:
         self.throttles += 1
 
-    def turn_waited(self, seconds: float) -> None:
+    def permit_waited(self, seconds: float) -> None:
         self.waits.append(seconds)
 
 
 class World:
-    """Workers that note when they had their turn."""
+    """Workers that note when they had their permit."""
 
     def __init__(self, limiter: Limiter) -> None:
         self.limiter = limiter
@@ -53,7 +53,7 @@ class World:
         self.most_at_once = 0
 
     async def work(self, name: str, seconds: float, priority: Priority = Priority.RECONCILE) -> None:
-        async with self.limiter.turn(priority):
+        async with self.limiter.permit(priority):
             self.begun.append((name, now()))
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -131,10 +131,10 @@ def test_a_server_that_asks_to_wait_is_left_alone_for_as_long_and_asked_by_half_
     play(test())
 
 
-def test_a_write_whose_turn_was_taken_before_the_server_asked_to_wait_is_not_sent() -> None:
+def test_a_write_whose_permit_was_taken_before_the_server_asked_to_wait_is_not_sent() -> None:
     async def test() -> None:
         limiter = Limiter(8, rng=Least())
-        async with limiter.turn():
+        async with limiter.permit():
             succeed(limiter, 1)
             refuse(limiter, ApiError(503, "", "shutting down", 7.0))
             await asyncio.sleep(2.0)
@@ -154,13 +154,13 @@ def test_pauses_are_spread_and_a_server_that_asks_for_none_gets_a_short_one() ->
         for _ in range(20):
             refuse(limiter)
             begin = now()
-            async with limiter.turn():
+            async with limiter.permit():
                 pauses.add(now() - begin)
         assert all(1.0 <= pause <= SPREAD + 1e-6 for pause in pauses)
         assert len(pauses) > 10
         refuse(limiter, ApiError(429, "", "", 0.0))
         begin = now()
-        async with limiter.turn():
+        async with limiter.permit():
             assert now() - begin >= SHORTEST_PAUSE - 1e-6
 
     play(test())
@@ -184,7 +184,7 @@ def test_the_cut_is_taken_back_step_by_step() -> None:
         refuse(limiter, ApiError(409, "Conflict", "changed"))  # an answer all the same
         assert limiter.limit == 2
         await asyncio.sleep(0)
-        assert world.order() == ["0", "1"], "the new turn is had at once"
+        assert world.order() == ["0", "1"], "the new permit is had at once"
         succeed(limiter, 3 * GROW_AFTER)
         assert limiter.limit == 4
         await asyncio.gather(*tasks)
@@ -205,13 +205,13 @@ def test_a_refusal_that_is_about_one_object_holds_up_nobody_else() -> None:
         succeed(limiter, 1)
         refuse(limiter, denied, C)
         begin = now()
-        async with limiter.turn():
+        async with limiter.permit():
             assert now() == begin
         assert (limiter.limit, told.throttles) == (8, 0)
         refuse(limiter, denied, A)
         refuse(limiter, denied, B)  # three of them, and nobody else was answered: it is not about one
         assert (limiter.limit, told.throttles) == (4, 1)
-        async with limiter.turn():
+        async with limiter.permit():
             assert now() >= begin + 30.0
 
     play(test())
@@ -241,7 +241,7 @@ STEPS = st.lists(
 
 @CALM
 @given(STEPS, st.integers(1, 4))
-def test_whoever_is_cancelled_no_turn_is_lost_and_none_given_twice(steps: list[Step], most: int) -> None:
+def test_whoever_is_cancelled_no_permit_is_lost_and_none_given_twice(steps: list[Step], most: int) -> None:
     async def test() -> None:
         limiter = Limiter(most)
         world = World(limiter)
@@ -255,7 +255,7 @@ def test_whoever_is_cancelled_no_turn_is_lost_and_none_given_twice(steps: list[S
         late = [world.start(f"late {number}", 1.0) for number in range(limit)]
         begin = now()
         await asyncio.gather(*late)
-        assert now() - begin == pytest.approx(1.0), "all turns are to be had again"
+        assert now() - begin == pytest.approx(1.0), "all permits are to be had again"
 
     play(test())
 
@@ -275,4 +275,4 @@ async def _do(
         case "sleep":
             await asyncio.sleep(seconds)
         case "refuse":
-            world.limiter.asked_to_wait(seconds)
+            world.limiter.pause(seconds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import json
 import ssl
 import stat
 from contextlib import aclosing
@@ -15,9 +14,8 @@ import pytest
 from aiohttp import web
 
 from hvpa.kube.client.credentials import Credentials
-from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable, api_error, write_error
+from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
-from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 from localcluster.client.pki import Authority, inline
 from tests.unit.kube.fake_server import LONG, FakeServer, kubeconfig, reserved_port, status, until
 
@@ -74,39 +72,6 @@ async def test_no_answer_in_time_and_no_server_are_unreachable(tmp_path: Path) -
             with pytest.raises(Unreachable):
                 await transport.request("GET", "/x")
     assert server.counted == [("get", "error"), ("get", "error")]
-
-
-@pytest.mark.parametrize(
-    ("code", "retry_after", "patched", "kind"),
-    [
-        (409, None, True, Conflict),
-        (409, None, False, Conflict),
-        (404, None, True, Conflict),
-        (404, None, False, WriteError),
-        (429, "2", True, Overloaded),
-        (503, "2", True, Overloaded),
-        (503, None, True, Unavailable),
-        (500, None, True, Unavailable),
-        (422, None, True, Refused),
-        (403, None, True, Refused),
-        (405, None, True, Refused),
-    ],
-)
-async def test_what_an_answer_means_to_a_writer(
-    code: int, retry_after: str | None, patched: bool, kind: type[WriteError]
-) -> None:
-    body = json.dumps({"message": "because"}).encode()
-    error = write_error(api_error(code, body, retry_after), patched)
-    assert type(error) is kind
-    assert str(error) == "because"
-    if isinstance(error, Overloaded):
-        assert error.retry_after == dt.timedelta(seconds=2)
-
-
-async def test_an_answer_that_is_no_status_is_still_told() -> None:
-    assert str(api_error(502, b"<html>bad gateway</html>")) == "<html>bad gateway</html>"
-    assert str(api_error(500, b"")) == "HTTP 500"
-    assert api_error(429, b"", "Wed, 21 Oct").retry_after == 1.0
 
 
 async def test_a_stream_hands_out_lines_of_any_length_and_drops_a_cut_one(tmp_path: Path) -> None:

@@ -32,16 +32,6 @@ class FakeClock:
         return dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 
 
-class Seconds:
-    """A monotonic clock that stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Leases:
     """The server's side: one Lease, with optimistic locking."""
 
@@ -133,57 +123,6 @@ async def test_the_first_gets_the_lease_and_gives_it_back(tmp_path: Path) -> Non
         await one.release()
         assert not one.holds()
         assert leases.holder() == ""
-
-
-async def test_the_second_waits_until_the_lease_was_not_renewed_for_its_duration(tmp_path: Path) -> None:
-    leases, seconds = Leases(), Seconds()
-    times = LeaseTimes(duration=300, renew=200, retry=0.02)
-    async with leases.running(tmp_path) as transport:
-        one, two = (
-            LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", name, times), seconds)
-            for name in ("one", "two")
-        )
-        await one.acquire()
-        keeping = asyncio.create_task(one.keep())
-        waiting = asyncio.create_task(two.acquire())
-
-        async def pass_by(more: float) -> None:
-            """Twice each: what was under way when the clock was moved, and what was sent after that."""
-            seconds.now += more
-            looks, version = leases.looks(), leases.version
-            await until(lambda: leases.looks() > looks + 1)
-            await until(lambda: leases.version > version + 1 or leases.deaf_to == "one")
-
-        for _ in range(5):
-            await pass_by(100)
-        assert not waiting.done()
-        assert one.holds()
-        leases.deaf_to = "one"
-        await pass_by(0)
-        await pass_by(299)
-        assert not waiting.done()
-        assert not one.holds()
-        seconds.now += 2
-        async with asyncio.timeout(LONG):
-            await waiting
-            await keeping
-        assert leases.holder() == "two"
-        assert leases.lease is not None
-        assert leases.lease["spec"]["leaseTransitions"] == 1
-
-
-async def test_a_lease_that_was_given_back_is_taken_at_once(tmp_path: Path) -> None:
-    leases = Leases()
-    async with leases.running(tmp_path) as transport:
-        one, two = elector(transport, "one"), elector(transport, "two")
-        await one.acquire()
-        looks = leases.looks()
-        waiting = asyncio.create_task(two.acquire())
-        await until(lambda: leases.looks() > looks + 1)
-        assert not waiting.done()
-        await one.release()
-        async with asyncio.timeout(LONG):
-            await waiting
 
 
 async def test_a_holder_that_cannot_renew_loses_the_lease(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def test_a_crash_costs_less_than_two_seconds_beyond_the_lease(seed: int, age: fl
         world.lines[0].cut = True
         await waiting
         assert not first.holds()
+        assert world.server.leases["hvpa"]["spec"]["leaseTransitions"] == 1
         return now() - crashed, len(world.server.requests) - asked
 
     took, asked = play(story())

@@ -154,7 +154,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: py
     async def guard(request: web.BaseRequest) -> None:
         asked.append(request.path)
 
-    monkeypatch.setattr(serving, "ANSWER", 0.3)
+    monkeypatch.setattr(serving, "RESPONSE", 0.3)
     async with serving_at(guard) as (port, listener):
         with capture_logs() as logs:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -166,7 +166,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: py
                     taken += len(chunk)
             assert taken < len(LARGE)
             writer.close()
-        monkeypatch.setattr(serving, "ANSWER", LONG)
+        monkeypatch.setattr(serving, "RESPONSE", LONG)
         assert (await exchange(port, request())).endswith(b"fine")
     assert logs == []
 
