@@ -7,7 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from hvpa.api.objects.read_models import WORKLOAD_API_VERSION
 from hvpa.api.values import text
 from hvpa.api.values.quantity import Resource, readable_change, readable_resource
-from hvpa.core.model import Axis, Decision, Direction, Event, Involved, Observation
+from hvpa.core.model import (
+    Axis,
+    Blocked,
+    Decision,
+    Direction,
+    Event,
+    Involved,
+    JointView,
+    Observation,
+    ReplicaView,
+)
 from hvpa.core.path.path import SlotKey
 from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric
 from hvpa.core.values.weight import Bounds, percent
@@ -90,7 +100,26 @@ def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Itera
         used = "" if decision.joint is not None else f", using {view.hpa}"
         yield f"HPA: {metric} at {value} % of its target{used}"
     if decision.joint is not None:
-        yield decision.joint.because
+        yield from _of_path(view, decision.joint, decision.blocked)
+
+
+def _of_path(view: ReplicaView, joint: JointView, blocked: Iterable[Blocked]) -> Iterable[str]:
+    """What decided the replicas of a joint step. Example: 6 larger pods would do, larger requests are held by MinChange,
+    so 9 pods serve the same: `cpu asks for 6 replicas; 9 of the size that pods have, as larger requests are held by
+    MinChange`."""
+    wanted = joint.wanted.replicas
+    yield joint.because
+    if view.target > wanted:
+        held = sorted({one.reason for one in blocked if (one.axis, one.direction) == ("vertical", "up")})
+        why = (
+            f"as larger requests are held by {text.names(held)}"
+            if held
+            else "until all pods have the new size"
+        )
+        yield f"{view.target} of the size that pods have, {why}"
+    elif view.target < wanted:
+        held = sorted({one.reason for one in blocked if one.axis == "horizontal"})
+        yield f"the rest is held by {text.names(held)}" if held else f"{wanted} are reached in several steps"
 
 
 def _of_requests(seen: Observation, decision: Decision) -> Iterable[str]:

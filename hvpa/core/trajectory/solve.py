@@ -301,6 +301,8 @@ class Joint:
         """What bound the count."""
         counts = self.path.counts
         if self.found is None:
+            if self.unknown is None and self.wanted.replicas > self.replicas:
+                return f"the usual demand takes {self.wanted.replicas} replicas; the HPA has no metrics now"
             if self.unknown is None:
                 return "the HPA has no metrics: nothing shrinks"
             until = readable_timestamp(self.unknown.until)
