@@ -147,7 +147,7 @@ class JointScaling:
         changes = [present.held_until(seen.horizontal.last_scale_time, SETTLING)]
         if len(lately) * _FEW > seen.pods.ready:
             changes.append(max(lately))
-        if (self.replicas - seen.pods.ready) * _FEW > self.replicas:
+        if not seen.pods.ready:
             changes.append(present.held_until(seen.pods.newest_unready, SETTLING))
         changes.append(was_lowered(seen, present))
         found = [until for until in changes if until is not None]

@@ -54,15 +54,3 @@ def test_a_contest_lasts_until_its_retry_time(blend: str, target: str, *, replac
     loop.run(loop.now + 1.0)
     assert loop.deployment.replicas == count, "and when the wait is over"
     assert "ScalingUnblocked" not in [event.reason for one in decided for event in one.decision.events]
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("blend", BLENDS)
-def test_a_restart_of_all_pods_leaves_the_recommendation_as_it_is(blend: str, target: str) -> None:
-    case = dataclasses.replace(plain(Use(), blend=blend, weight=0, load=LOAD), target=target)
-    loop = case.loop(loads.constant(LOAD)).run(HOUR)
-    before = len(loop.decisions)
-    loop.deployment.revert(8, loop.now, replaces=True)
-    loop.run(loop.now + 10 * WAIT)
-    views = [one.decision.replicas for one in loop.decisions[before:]]
-    assert {(one.target, one.recommended) for one in views if one is not None} == {(8, 8)}
