@@ -118,8 +118,7 @@ def _of_path(view: ReplicaView, joint: JointView, blocked: Iterable[Blocked]) ->
         )
         yield f"{view.target} of the size that pods have, {why}"
     elif view.target < wanted:
-        held = sorted({one.reason for one in blocked if one.axis == "horizontal"})
-        yield f"the rest is held by {text.names(held)}" if held else f"{wanted} are reached in several steps"
+        yield f"{wanted} are reached in several steps"
 
 
 def _of_requests(seen: Observation, decision: Decision) -> Iterable[str]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from builders import build
 from builders.build import at
 from hvpa.api.objects.read_models import Workload
+from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision, Objects
+from hvpa.core.report.summary import with_unit
 from tests.unit.core.trajectory import jointly
 
 TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}}
@@ -104,6 +108,58 @@ def test_a_joint_step_without_metrics_says_so() -> None:
         "replicas 12 -> 10; 12 is outside of minReplicas 1 and maxReplicas 10; "
         "the HPA has no metrics: nothing shrinks"
     )
+
+
+def test_more_pods_than_wanted_name_what_holds_larger_requests() -> None:
+    load = [jointly.utilization("cpu", 50, 90, "900m")]
+    off = {"vpa": {"deploy": True, "scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
+    seen = jointly.scene(2, [jointly.app("1")], load, {"app": {"cpu": "1500m"}}, off)
+    assert step(build.decided(seen)) == (
+        "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu asks for 3 replicas; "
+        "4 of the size that pods have, as larger requests are held by UpdatePolicy"
+    )
+
+
+def test_a_step_that_max_step_cut_names_where_it_leads() -> None:
+    steps = {"hpa": {"deploy": True, "scaleUp": {"maxStep": {"factor": 1.5, "minimum": 1}}}}
+    seen = jointly.scene(2, [jointly.app("1")], [jointly.utilization("cpu", 50, 90, "900m")], None, steps)
+    assert step(build.decided(seen)) == (
+        "replicas 2 -> 3; HPA: cpu at 180 % of its target; cpu asks for 4 replicas; 4 are reached in several steps"
+    )
+
+
+def test_more_pods_than_wanted_stay_until_all_have_the_new_size() -> None:
+    pods = [build.pod(f"web-{index}", containers=[jointly.app("1")]) for index in range(5)]
+    base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
+    seen = jointly.scene(
+        6,
+        [jointly.app("1")],
+        [jointly.value("cpu", "1", "1")],
+        {"app": {"cpu": "1"}},
+        {"trajectory": jointly.EXACT},
+        pods=pods,
+        status=base,
+    )
+    assert step(build.decided(seen)) == (
+        "replicas 6 -> 5, cpu 1 -> 2 of app; HPA: cpu at 100 % of its target; cpu asks for 3 replicas; "
+        "5 of the size that pods have, until all pods have the new size; usual demand of all pods: cpu 6 of app"
+    )
+
+
+def test_without_metrics_more_pods_are_for_the_usual_demand() -> None:
+    message = step(build.decided(jointly.scene(2, [jointly.app("1")], (), {"app": {"cpu": "4"}})))
+    assert message == (
+        "replicas 2 -> 3, cpu 1 -> 2667m of app; the usual demand takes 3 replicas; the HPA has no metrics now; "
+        "usual demand of all pods: cpu 8 of app"
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "shown"),
+    [("cpu", 1000, "1 core"), ("cpu", 1500, "1500m"), ("cpu", 13000, "13 cores"), ("memory", 2**30, "1Gi")],
+)
+def test_amounts_in_a_sentence_have_units(resource: Resource, amount: int, shown: str) -> None:
+    assert with_unit(resource, amount) == shown
 
 
 def test_two_amounts_that_read_alike_are_exact() -> None:
