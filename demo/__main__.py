@@ -9,10 +9,10 @@ import sys
 from types import FrameType
 
 from demo.background import HandOver, in_background
+from demo.demo_cluster import DemoError, demo_cluster
 from demo.options import HELP, OptionError, Options, options
 from demo.scenario import Scenario
 from demo.show import Screen, Show, conclude, go_on, introduce, tell_use
-from demo.stage import StageError, stage
 from localcluster.client.api import ApiError
 from localcluster.controlplane.keeper import KeeperError
 from localcluster.programs.toolchain import BuildError
@@ -22,7 +22,7 @@ _NOT_STARTED = 3
 # What building, starting and asking the control plane may end with; kubectl's refusals are AssertionErrors.
 _FAILURES = (
     BuildError,
-    StageError,
+    DemoError,
     KeeperError,
     ApiError,
     RuntimeError,
@@ -66,7 +66,7 @@ def _run(chosen: Options, hand_over: HandOver | None) -> int:
 
 
 def _play(chosen: Options, screen: Screen, hand_over: HandOver | None) -> int:
-    with stage(Scenario(seconds=chosen.seconds), chosen, screen.tell) as put_up:
+    with demo_cluster(Scenario(seconds=chosen.seconds), chosen, screen.tell) as put_up:
         introduce(put_up, screen)
         put_up.await_recommendations(screen.tell)
         verdict = Show(put_up, screen).run()

@@ -1,5 +1,5 @@
 """The demo as a viewer sees it: the table line by line, a sentence at each turn of the load and at each
-scaling, and the summary. What it stands on is `stage.py`, what it makes of it `verdict.py`."""
+scaling, and the summary. What it stands on is `cluster.py`, what it makes of it `verdict.py`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import shutil
 import time
 from typing import NoReturn, TextIO
 
+from demo.demo_cluster import NAME, NAMESPACE, DemoCluster
 from demo.scenario import Phase
 from demo.snapshot import Snapshot
-from demo.stage import NAME, NAMESPACE, Stage
 from demo.table import Moment, clock, cpu, header, line
 from demo.verdict import Step, Verdict, changes, judge, missing, state_of
 from localcluster.client.api import ApiError
@@ -61,10 +61,10 @@ class Screen:
 class Show:
     """One run of the load, watched until its outcome is certain."""
 
-    def __init__(self, stage: Stage, screen: Screen) -> None:
-        self._stage = stage
+    def __init__(self, demo_cluster: DemoCluster, screen: Screen) -> None:
+        self._stage = demo_cluster
         self._screen = screen
-        self._scenario = stage.scenario
+        self._scenario = demo_cluster.scenario
         self._phase: Phase | None = None
         self._seen: list[Snapshot] = []
         self._steps: list[Step] = []
@@ -117,9 +117,9 @@ class Show:
         self._screen.row(line(moment, seen), elapsed, changed=bool(steps))
 
 
-def introduce(stage: Stage, screen: Screen) -> None:
+def introduce(demo_cluster: DemoCluster, screen: Screen) -> None:
     """What is about to be seen, and how to read the table."""
-    scenario = stage.scenario
+    scenario = demo_cluster.scenario
     course = f"a load of {cpu(scenario.low_cpu)} rises to {cpu(scenario.high_cpu)} and falls back"
     for text in (
         "",
@@ -147,29 +147,29 @@ def conclude(verdict: Verdict, screen: Screen) -> None:
         screen.tell(f"FAILED: {fault}")
 
 
-def tell_use(stage: Stage, screen: Screen) -> None:
+def tell_use(demo_cluster: DemoCluster, screen: Screen) -> None:
     """How to use what is left running, and how to stop it."""
-    kubectl = f"{stage.plane.programs['kubectl']} -n {NAMESPACE}"
+    kubectl = f"{demo_cluster.plane.programs['kubectl']} -n {NAMESPACE}"
     for text in (
         "",
         "Left running (KEEP=1); the load goes on rising and falling. To look at it:",
-        f"  export KUBECONFIG={stage.plane.kubeconfig}",
+        f"  export KUBECONFIG={demo_cluster.plane.kubeconfig}",
         f"  {kubectl} get hvpa,hpa,vpa,deployment,pod",
         f"  {kubectl} describe hvpa {NAME}",
         f"  {kubectl} get events --watch",
-        f"  tail -f {stage.operator.log}",
-        f"All logs: {stage.plane.logs}",
+        f"  tail -f {demo_cluster.operator.log}",
+        f"All logs: {demo_cluster.plane.logs}",
         "To stop everything: make cluster-down",
     ):
         screen.tell(text)
 
 
-def go_on(stage: Stage) -> NoReturn:
+def go_on(demo_cluster: DemoCluster) -> NoReturn:
     """Let the load rise and fall again and again, until a signal ends it. What ends meanwhile (the operator,
     because somebody wants to see that) is left as it is."""
     while True:
-        if stage.elapsed >= stage.scenario.seconds:
-            stage.begin()
+        if demo_cluster.elapsed >= demo_cluster.scenario.seconds:
+            demo_cluster.begin()
         with contextlib.suppress(ApiError, OSError):
-            stage.see()
+            demo_cluster.see()
         time.sleep(_PERIOD_SECONDS)

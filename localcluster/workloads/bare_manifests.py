@@ -1,4 +1,4 @@
-"""Manifests, statuses and times for stages, as plain JSON."""
+"""Manifests, statuses and times for scenarios, as plain JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be seen of a stage, and waiting for it: the workload, the Hvpa, its status, conditions and Events."""
+"""What is to be seen of a scenario, and waiting for it: the workload, the Hvpa, its status, conditions and Events."""
 
 from __future__ import annotations
 

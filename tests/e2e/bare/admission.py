@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from localcluster.client.api import ApiError, Json, wait_for
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 
 GROUP = "admissionregistration.k8s.io/v1"
 KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
@@ -16,7 +16,7 @@ IN_FORCE = 60
 
 
 class Policy(NamedTuple):
-    """A rule for the object `kind` of a stage's name: `expression` must hold, else `message` is responded. `breach`
+    """A rule for the object `kind` of a scenario's name: `expression` must hold, else `message` is responded. `breach`
     makes a spec into one that breaks the rule."""
 
     expression: str
@@ -24,61 +24,61 @@ class Policy(NamedTuple):
     breach: Callable[[Json], object]
     kind: str = "Deployment"
 
-    def name(self, stage: Stage) -> str:
+    def name(self, scenario: Scenario) -> str:
         """The policy's name in the cluster."""
-        return f"{self.kind}.{stage.name}.{stage.namespace}".lower()
+        return f"{self.kind}.{scenario.name}.{scenario.namespace}".lower()
 
-    def impose(self, stage: Stage) -> None:
+    def impose(self, scenario: Scenario) -> None:
         """Create the policy and wait until it is in force."""
-        path = stage.api.path(self.kind, stage.namespace, stage.name)
+        path = scenario.api.path(self.kind, scenario.namespace, scenario.name)
         version, plural = path.split("/namespaces/")[0].removeprefix("/apis/"), path.split("/")[-2]
         rule = {
             "apiGroups": [version.split("/")[0]],
             "apiVersions": [version.split("/")[1]],
             "operations": ["UPDATE"],
             "resources": [plural],
-            "resourceNames": [stage.name],
+            "resourceNames": [scenario.name],
         }
         spec = {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [rule]},
             "validations": [{"expression": self.expression, "message": self.message}],
         }
-        selector = {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}
+        selector = {"matchLabels": {"kubernetes.io/metadata.name": scenario.namespace}}
         binding = {
-            "policyName": self.name(stage),
+            "policyName": self.name(scenario),
             "validationActions": ["Deny"],
             "matchResources": {"namespaceSelector": selector},
         }
         for kind, body in zip(KINDS, (spec, binding), strict=True):
-            metadata = {"name": self.name(stage)}
-            stage.api.create({"apiVersion": GROUP, "kind": kind, "metadata": metadata, "spec": body})
-        wait_for(lambda: self.message in self._refusal(stage), IN_FORCE, "the policy in force")
+            metadata = {"name": self.name(scenario)}
+            scenario.api.create({"apiVersion": GROUP, "kind": kind, "metadata": metadata, "spec": body})
+        wait_for(lambda: self.message in self._refusal(scenario), IN_FORCE, "the policy in force")
 
-    def lift(self, stage: Stage) -> None:
+    def lift(self, scenario: Scenario) -> None:
         """Delete the policy and wait until it is out of force."""
         for kind in reversed(KINDS):
-            stage.api.delete(f"{GROUP}/{kind}", self.name(stage))
-        wait_for(lambda: self._refusal(stage) == "", IN_FORCE, "the policy out of force")
+            scenario.api.delete(f"{GROUP}/{kind}", self.name(scenario))
+        wait_for(lambda: self._refusal(scenario) == "", IN_FORCE, "the policy out of force")
 
     @contextlib.contextmanager
-    def imposed(self, stage: Stage) -> Iterator[str]:
+    def imposed(self, scenario: Scenario) -> Iterator[str]:
         """The policy is in force in this block; gives its name."""
-        self.impose(stage)
+        self.impose(scenario)
         try:
-            yield self.name(stage)
+            yield self.name(scenario)
         finally:
-            self.lift(stage)
+            self.lift(scenario)
 
-    def _refusal(self, stage: Stage) -> str:
+    def _refusal(self, scenario: Scenario) -> str:
         """What the breach is refused with; empty where it would be taken. Nothing is stored."""
-        path = stage.api.path(self.kind, stage.namespace, stage.name)
-        found = stage.api.get(self.kind, stage.name, stage.namespace)
+        path = scenario.api.path(self.kind, scenario.namespace, scenario.name)
+        found = scenario.api.get(self.kind, scenario.name, scenario.namespace)
         self.breach(found["spec"])
         try:
-            stage.api.raw("PUT", f"{path}?dryRun=All", found)
+            scenario.api.raw("PUT", f"{path}?dryRun=All", found)
         except ApiError as error:
-            return self._refusal(stage) if error.status == 409 else error.message
+            return self._refusal(scenario) if error.status == 409 else error.message
         return ""
 
 

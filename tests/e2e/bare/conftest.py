@@ -1,5 +1,5 @@
 """Fixtures of the tests on etcd and kube-apiserver alone: the world with CRDs and the operator's rights, an operator
-per module, stages."""
+per module, scenarios."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from localcluster.operator.operator import (
     install_operator_rbac,
 )
 from localcluster.programs.build import BuildError, build
-from localcluster.workloads.stage import Stage, new_namespace
+from localcluster.workloads.scenario import Scenario, new_namespace
 
 USER = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
 """The operator as the audit log's filters name it."""
 
 Start = Callable[..., Operator]
-Play = Callable[..., Stage]
+NewScenario = Callable[..., Scenario]
 
 
 @pytest.fixture(scope="session")
@@ -89,15 +89,15 @@ def space(plane: ControlPlane) -> str:
 
 
 @pytest.fixture
-def play(plane: ControlPlane, space: str) -> Iterator[Play]:
-    """Make a stage in this test's namespace; its Hvpa is deleted at the end."""
-    made: list[Stage] = []
+def new_scenario(plane: ControlPlane, space: str) -> Iterator[NewScenario]:
+    """Make a scenario in this test's namespace; its Hvpa is deleted at the end."""
+    made: list[Scenario] = []
 
-    def begin(name: str | None = None, *, create: bool = True, **settings: object) -> Stage:
-        stage = Stage(plane.api, space, name, **settings)  # type: ignore[arg-type]
-        made.append(stage)
-        return stage.create() if create else stage
+    def begin(name: str | None = None, *, create: bool = True, **settings: object) -> Scenario:
+        scenario = Scenario(plane.api, space, name, **settings)  # type: ignore[arg-type]
+        made.append(scenario)
+        return scenario.create() if create else scenario
 
     yield begin
-    for stage in made:
-        stage.delete()
+    for scenario in made:
+        scenario.delete()

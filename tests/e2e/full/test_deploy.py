@@ -21,7 +21,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, REPOSITORY, Operator
 from localcluster.programs.build import build
 from localcluster.workloads import samples
-from tests.e2e.full import play
+from tests.e2e.full import objects
 
 SAMPLES = sorted(
     path for path in (REPOSITORY / "config/samples").glob("*.yaml") if path.name != "kustomization.yaml"
@@ -108,7 +108,7 @@ def test_a_sample_applies_and_is_understood(
     cluster.kubectl("apply", "-n", namespace, "-f", str(sample))
 
     def ready(name: str) -> tuple[str, str]:
-        return play.conditions(cluster.api, name, namespace)["Ready"]
+        return objects.conditions(cluster.api, name, namespace)["Ready"]
 
     for one in hvpas:
         name, target = one["metadata"]["name"], one["spec"]["targetRef"]

@@ -11,8 +11,8 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
 from localcluster.workloads.load import Load, await_pods
-from tests.e2e.full import play
-from tests.e2e.full.play import MEBI, OPERATOR
+from tests.e2e.full import objects
+from tests.e2e.full.objects import MEBI, OPERATOR
 from tests.manifests import good
 
 pytestmark = pytest.mark.owned_cluster
@@ -34,13 +34,17 @@ def test_the_first_example_scales_out_at_weight_0_and_up_at_weight_60(
     await_pods(api, namespace, NAME)
     with Load(api, namespace, f"app={NAME}", cpu=390, base_memory=100 * MEBI):
         wait_for(
-            lambda: play.replicas(api, NAME, namespace) == 4, 120, "at weight 0 the HPA's wish is set whole"
+            lambda: objects.replicas(api, NAME, namespace) == 4,
+            120,
+            "at weight 0 the HPA's wish is set whole",
         )
         # The VPA's target is minAllowed, 400Mi; 256Mi + 0.6 x (400Mi - 256Mi) is below that, and raised to it.
         wait_for(
-            lambda: play.resources(api, NAME, namespace)[1] == 400 * MEBI, 120, "at weight 60 memory follows"
+            lambda: objects.resources(api, NAME, namespace)[1] == 400 * MEBI,
+            120,
+            "at weight 60 memory follows",
         )
-    _, memory, _, limit = play.resources(api, NAME, namespace)
+    _, memory, _, limit = objects.resources(api, NAME, namespace)
     # The gap: the larger of 30 percent and 1G, rounded up to whole kilobytes.
     assert limit == parse_memory("1419431k") == -(-(memory + 10**9) // 1000) * 1000
     steps = [

@@ -16,7 +16,7 @@ import pytest
 
 from localcluster.client.api import KubeApi, wait_for
 from localcluster.process import Process
-from tests.e2e.full import play
+from tests.e2e.full import objects
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -94,7 +94,7 @@ def test_the_page_keeps_its_word(shell: Shell) -> None:
     def pods() -> tuple[int, int]:
         """How many are ready, and of how many millicores the template makes them."""
         status = api.get("Deployment", "web", "default")["status"]
-        return int(status["readyReplicas"]), play.resources(api, "web", "default")[0]
+        return int(status["readyReplicas"]), objects.resources(api, "web", "default")[0]
 
     load = shell.start("load", LOAD)
     try:

@@ -18,8 +18,8 @@ from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATIO
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
 from localcluster.workloads.load import Load, await_pods
-from tests.e2e.full import play
-from tests.e2e.full.play import HPA_CONTROLLER, MEBI, OPERATOR
+from tests.e2e.full import objects
+from tests.e2e.full.objects import HPA_CONTROLLER, MEBI, OPERATOR
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 180
@@ -44,12 +44,12 @@ def vertical(resource: str, **bounds: Json) -> Json:
         "metadata": {"labels": {"role": "vpa"}},
         "spec": {"resourcePolicy": {"containerPolicies": [policy]}},
     }
-    return play.vertical(template=template)
+    return objects.vertical(template=template)
 
 
 def horizontal() -> Json:
     """`spec.hpa` on the utilization of CPU. It has no memory, so that nothing damps."""
-    made = play.horizontal(most=20)
+    made = objects.horizontal(most=20)
     target = {"type": "Utilization", "averageUtilization": TARGET}
     spec = made["template"]["spec"]
     spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
@@ -59,7 +59,7 @@ def horizontal() -> Json:
 
 def active(api: KubeApi, name: str, namespace: str, *kinds: str) -> bool:
     """Whether these recommenders' recommendations count."""
-    return {play.conditions(api, name, namespace)[kind][0] for kind in kinds} == {"True"}
+    return {objects.conditions(api, name, namespace)[kind][0] for kind in kinds} == {"True"}
 
 
 def used(api: KubeApi, name: str, namespace: str) -> int:
@@ -91,13 +91,13 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
         "vpa": vertical("cpu", minAllowed={"cpu": "200m"}),
         "weightBasedScalingIntervals": [{"vpaWeight": 50}],
     }
-    api.create(play.hvpa(name, namespace, **spec))
+    api.create(objects.hvpa(name, namespace, **spec))
     await_pods(api, namespace, name)
     with Load(api, namespace, f"app={name}", cpu=LOAD, base_memory=100 * MEBI):
         wait_for(lambda: used(api, name, namespace) >= 350, PATIENCE, "the HPA has measured the load")
         wait_for(lambda: active(api, name, namespace, "HpaActive", "VpaActive"), PATIENCE, "both have spoken")
         api.patch("Hvpa", name, namespace, {"spec": {"mode": "Apply"}})
-        wait_for(lambda: play.replicas(api, name, namespace) > 2, PATIENCE, "the first step")
+        wait_for(lambda: objects.replicas(api, name, namespace) > 2, PATIENCE, "the first step")
 
         def changes(seconds: float) -> list[str]:
             """What is changed in this time about the workload, by anybody, and about the mailbox by the HPA."""
@@ -110,7 +110,7 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
 
         def allocated() -> int:
             """What all pods request together."""
-            return play.replicas(api, name, namespace) * play.resources(api, name, namespace)[0]
+            return objects.replicas(api, name, namespace) * objects.resources(api, name, namespace)[0]
 
         # Nothing shrinks for a minute after each step, until the HPA has measured the pods that there are then.
         wait_for(lambda: allocated() <= 1.4 * NEEDED and changes(10) == [], PATIENCE, "it has settled")
@@ -134,7 +134,7 @@ def test_one_oom_does_not_restart_every_replica_at_once(
     api.create(made)
     # What the VPA learns before the OOM may not lower memory, and what it learns from it may not raise it once more.
     bounds = vertical("memory", minAllowed={"memory": "128Mi"}, maxAllowed={"memory": "228Mi"})
-    api.create(play.hvpa(name, namespace, blend="Trajectory", vpa=bounds))
+    api.create(objects.hvpa(name, namespace, blend="Trajectory", vpa=bounds))
     wait_for(lambda: active(api, name, namespace, "VpaActive"), PATIENCE, "the VPA has spoken")
     wait_for(lambda: api.get("Deployment", name, namespace)["status"]["availableReplicas"] == 4, 20)
     before = writes(cluster, namespace, name)
@@ -150,7 +150,7 @@ def test_one_oom_does_not_restart_every_replica_at_once(
     wait_for(complete, PATIENCE, "the end of the rollout", interval=0.05)
     assert min(available) == 3
     assert len(writes(cluster, namespace, name)) == len(before) + 1
-    _, memory, _, _ = play.resources(api, name, namespace)
+    _, memory, _, _ = objects.resources(api, name, namespace)
     assert memory >= 228 * MEBI
     touched = cluster.audit.requests(user=OPERATOR, writes=True, namespace=namespace)
     assert {one.resource for one in touched} <= {"deployments", "hvpas", "verticalpodautoscalers", "events"}

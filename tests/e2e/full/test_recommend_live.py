@@ -11,8 +11,8 @@ from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATIO
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
 from localcluster.workloads.load import Load, await_pods
-from tests.e2e.full import play
-from tests.e2e.full.play import AIM, HPA_CONTROLLER, OPERATOR, OPERATOR_USER
+from tests.e2e.full import objects
+from tests.e2e.full.objects import AIM, HPA_CONTROLLER, OPERATOR, OPERATOR_USER
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 120
@@ -28,7 +28,7 @@ def theirs(namespace: str) -> list[Json]:
     usage = {CPU_ANNOTATION: AIM, MEMORY_ANNOTATION: "16Mi"}
     workload = samples.deployment(NAME, namespace, replicas=2, cpu=f"{REQUEST}m", annotations=usage)
     hpa = samples.hpa("theirs", namespace, samples.target_of(workload), most=4)
-    hpa["spec"]["metrics"] = play.horizontal()["template"]["spec"]["metrics"]
+    hpa["spec"]["metrics"] = objects.horizontal()["template"]["spec"]["metrics"]
     hpa["spec"]["behavior"] = {"scaleDown": {"stabilizationWindowSeconds": 300}}
     return [workload, hpa, samples.vpa("theirs", namespace, samples.target_of(workload))]
 
@@ -39,8 +39,8 @@ def test_an_hvpa_in_recommend_shows_what_it_would_do_while_another_hpa_scales(
     api = cluster.api
     for one in theirs(namespace):
         api.create(one)
-    spec = {"mode": "Recommend", "hpa": play.horizontal(), "vpa": play.vertical()}
-    api.create(play.hvpa(NAME, namespace, **spec, weightBasedScalingIntervals=[{"vpaWeight": 50}]))
+    spec = {"mode": "Recommend", "hpa": objects.horizontal(), "vpa": objects.vertical()}
+    api.create(objects.hvpa(NAME, namespace, **spec, weightBasedScalingIntervals=[{"vpaWeight": 50}]))
     await_pods(api, namespace, NAME)
 
     def recommended() -> tuple[int, str]:
@@ -56,12 +56,12 @@ def test_an_hvpa_in_recommend_shows_what_it_would_do_while_another_hpa_scales(
         return f"{(REQUEST + target[0] + 1) // 2}m" if target else "none yet"
 
     with Load(api, namespace, f"app={NAME}", cpu=780) as load:
-        wait_for(lambda: play.replicas(api, NAME, namespace) == 4, PATIENCE, "their HPA scales out")
+        wait_for(lambda: objects.replicas(api, NAME, namespace) == 4, PATIENCE, "their HPA scales out")
         load.cpu = 380  # 95m for each: their HPA waits for 5 minutes with 4, weight 50 leads halfway to 2
         wait_for(lambda: recommended()[0] == 3, PATIENCE, lambda: f"3 replicas, not {recommended()}")
         wait_for(lambda: recommended()[1] == halfway(), PATIENCE, lambda: f"{halfway()}, not {recommended()}")
-        assert play.replicas(api, NAME, namespace) == 4
-        found = play.conditions(api, NAME, namespace)
+        assert objects.replicas(api, NAME, namespace) == 4
+        found = objects.conditions(api, NAME, namespace)
 
     assert found["Ready"] == ("True", "Recommend")
     assert found["HpaActive"] == found["VpaActive"] == ("True", "ReadAsIs")

@@ -16,8 +16,8 @@ from localcluster.client.audit import Mark
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads.load import Load, await_pods
-from tests.e2e.full import play
-from tests.e2e.full.play import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
+from tests.e2e.full import objects
+from tests.e2e.full.objects import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 180
@@ -67,48 +67,52 @@ def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
     api, namespace = world.api, world.namespace
     # Horizontal alone: 2 replicas, 390m each against 200m wanted -> the HPA asks for 4. Without a VPA the vertical
     # weight of 50 counts as 0 for scaling out, so 4 are set; for scaling in it counts.
-    api.create(play.deployment("out", namespace))
+    api.create(objects.deployment("out", namespace))
     api.create(
-        play.hvpa("out", namespace, hpa=play.horizontal(), weightBasedScalingIntervals=[{"vpaWeight": 50}])
+        objects.hvpa(
+            "out", namespace, hpa=objects.horizontal(), weightBasedScalingIntervals=[{"vpaWeight": 50}]
+        )
     )
     # Vertical alone: requests and limits follow the VPA, the limit in proportion (2 to 1).
     limits = {"cpu": "400m", "memory": "256Mi"}
-    api.create(play.deployment("size", namespace, limits=limits))
-    api.create(play.hvpa("size", namespace, vpa=play.vertical()))
+    api.create(objects.deployment("size", namespace, limits=limits))
+    api.create(objects.hvpa("size", namespace, vpa=objects.vertical()))
     # Both at once, at weight 40. A VPA asks for next to nothing before it has measured: a rollout for that could be
     # under way, with old pods beside new ones, when the HPA measures. So this one may not ask for less.
-    api.create(play.deployment("both", namespace))
+    api.create(objects.deployment("both", namespace))
     api.create(
-        play.hvpa(
+        objects.hvpa(
             "both",
             namespace,
-            hpa=play.horizontal(),
-            vpa=play.vertical(template=vpa_template(minAllowed=FIXED)),
+            hpa=objects.horizontal(),
+            vpa=objects.vertical(template=vpa_template(minAllowed=FIXED)),
             weightBasedScalingIntervals=[{"vpaWeight": 40, "startReplicaCount": 1, "lastReplicaCount": 10}],
         )
     )
     # Nothing wants to change here: the HPA is content, the VPA may only recommend what is set.
-    api.create(play.deployment("rest", namespace))
+    api.create(objects.deployment("rest", namespace))
     template = vpa_template(minAllowed=FIXED, maxAllowed=FIXED)
-    api.create(play.hvpa("rest", namespace, hpa=play.horizontal(), vpa=play.vertical(template=template)))
+    api.create(
+        objects.hvpa("rest", namespace, hpa=objects.horizontal(), vpa=objects.vertical(template=template))
+    )
     with ExitStack() as stack:
         out = world.load(stack, "out", cpu=780)
         size = world.load(stack, "size", cpu=1000, memory=300 * MEBI, base_memory=50 * MEBI)
         both = world.load(stack, "both", cpu=780, memory=300 * MEBI)
         world.load(stack, "rest", cpu=400)
 
-        wait_for(lambda: play.replicas(api, "out", namespace) > 2, PATIENCE, "`out` is scaled out")
+        wait_for(lambda: objects.replicas(api, "out", namespace) > 2, PATIENCE, "`out` is scaled out")
         first_step_is_part_of_the_wish(world, "out", 1)
 
-        wait_for(lambda: play.resources(api, "size", namespace)[0] > 550, PATIENCE, "`size` gets larger")
-        cpu, memory, cpu_limit, memory_limit = play.resources(api, "size", namespace)
+        wait_for(lambda: objects.resources(api, "size", namespace)[0] > 550, PATIENCE, "`size` gets larger")
+        cpu, memory, cpu_limit, memory_limit = objects.resources(api, "size", namespace)
         assert 550 < cpu <= 640  # 500m and VPA's margin of 15 percent, up to the end of a bucket
         assert memory > 200 * MEBI
         assert (cpu_limit, abs(memory_limit - 2 * memory) <= 1000) == (2 * cpu, True)
-        assert play.replicas(api, "size", namespace) == 2
+        assert objects.replicas(api, "size", namespace) == 2
 
-        wait_for(lambda: play.replicas(api, "both", namespace) > 2, PATIENCE, "`both` is scaled out")
-        wait_for(lambda: play.resources(api, "both", namespace)[0] > 210, PATIENCE, "and gets larger")
+        wait_for(lambda: objects.replicas(api, "both", namespace) > 2, PATIENCE, "`both` is scaled out")
+        wait_for(lambda: objects.resources(api, "both", namespace)[0] > 210, PATIENCE, "and gets larger")
         first_step_is_part_of_the_wish(world, "both", 0.6)
         blended_by_weight(world, "both", 40)
 
@@ -116,10 +120,10 @@ def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
         resting = begin_to_rest(world, "rest")
         out.cpu = both.cpu = size.cpu = 100
         size.memory = 0
-        wait_for(lambda: play.replicas(api, "out", namespace) == 1, PATIENCE, "`out` is scaled in")
-        wait_for(lambda: play.replicas(api, "both", namespace) < 4, PATIENCE, "`both` is scaled in")
-        wait_for(lambda: play.resources(api, "size", namespace)[0] < 200, PATIENCE, "`size` gets smaller")
-        cpu, memory, cpu_limit, memory_limit = play.resources(api, "size", namespace)
+        wait_for(lambda: objects.replicas(api, "out", namespace) == 1, PATIENCE, "`out` is scaled in")
+        wait_for(lambda: objects.replicas(api, "both", namespace) < 4, PATIENCE, "`both` is scaled in")
+        wait_for(lambda: objects.resources(api, "size", namespace)[0] < 200, PATIENCE, "`size` gets smaller")
+        cpu, memory, cpu_limit, memory_limit = objects.resources(api, "size", namespace)
         assert abs(cpu_limit - 2 * cpu) <= 1
         only_the_operator_scales(world)
         at_rest_nothing_is_written(world, "rest", resting)
@@ -139,7 +143,7 @@ def vpa_template(**bounds: Json) -> Json:
 def blended_by_weight(world: World, name: str, weight: int) -> None:
     """Each request that the operator set stands between what was and what was recommended, at the weight."""
     spent = wait_for(
-        lambda: play.axes(world.api, name, world.namespace).get("vertical", {}).get("spent"),
+        lambda: objects.axes(world.api, name, world.namespace).get("vertical", {}).get("spent"),
         60,
         "a vertical step",
     )
@@ -181,7 +185,7 @@ def begin_to_rest(world: World, name: str) -> Rest:
     nothing is written about it."""
 
     def told() -> bool:
-        found = play.conditions(world.api, name, world.namespace)
+        found = objects.conditions(world.api, name, world.namespace)
         return {found[kind] for kind in ("HpaActive", "VpaActive")} == {("True", "Recommending")}
 
     def rests() -> Rest | None:
@@ -205,22 +209,22 @@ def at_rest_nothing_is_written(world: World, name: str, rest: Rest) -> None:
 
 def test_replicas_do_not_fall_when_metrics_are_gone_at_peak_load(world: World) -> None:
     api, namespace = world.api, world.namespace
-    api.create(play.deployment("peak", namespace))
-    api.create(play.hvpa("peak", namespace, hpa=play.horizontal(most=6)))
+    api.create(objects.deployment("peak", namespace))
+    api.create(objects.hvpa("peak", namespace, hpa=objects.horizontal(most=6)))
 
     def hpa_active() -> str:
-        return play.conditions(api, "peak", namespace)["HpaActive"][0]
+        return objects.conditions(api, "peak", namespace)["HpaActive"][0]
 
     with ExitStack() as stack:
         world.load(stack, "peak", cpu=1150)
-        wait_for(lambda: play.replicas(api, "peak", namespace) == 6, PATIENCE, "scaled out")
+        wait_for(lambda: objects.replicas(api, "peak", namespace) == 6, PATIENCE, "scaled out")
         with world.cluster.stopped("metrics-server"):
             wait_for(lambda: hpa_active() == "False", PATIENCE, "the Hvpa says that the HPA is blind")
             time.sleep(20)  # the HPA looks ten times
             assert hpa_active() == "False"
-            assert play.replicas(api, "peak", namespace) == 6
+            assert objects.replicas(api, "peak", namespace) == 6
         wait_for(lambda: hpa_active() == "True", PATIENCE, "it sees again")
-        assert play.replicas(api, "peak", namespace) == 6
+        assert objects.replicas(api, "peak", namespace) == 6
 
 
 def test_deleting_an_hvpa_removes_its_recommenders_and_leaves_the_workload(world: World) -> None:
@@ -230,8 +234,8 @@ def test_deleting_an_hvpa_removes_its_recommenders_and_leaves_the_workload(world
         kinds = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler")
         return [kind for kind in kinds if api.find(kind, "leave", namespace) is not None]
 
-    api.create(play.deployment("leave", namespace))
-    api.create(play.hvpa("leave", namespace, hpa=play.horizontal(), vpa=play.vertical()))
+    api.create(objects.deployment("leave", namespace))
+    api.create(objects.hvpa("leave", namespace, hpa=objects.horizontal(), vpa=objects.vertical()))
     wait_for(lambda: len(recommenders()) == 2, 60, "both recommenders")
     before = api.get("Deployment", "leave", namespace)["spec"]
     api.delete("Hvpa", "leave", namespace)

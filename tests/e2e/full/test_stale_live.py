@@ -13,8 +13,8 @@ from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator, operator_kubeconfig
 from localcluster.workloads.load import Load, await_pods
-from tests.e2e.full import play
-from tests.e2e.full.play import MEBI
+from tests.e2e.full import objects
+from tests.e2e.full.objects import MEBI
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 120
@@ -46,12 +46,12 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
     cluster: ControlPlane, quick: Operator, namespace: str
 ) -> None:
     api = cluster.api
-    api.create(play.deployment(NAME, namespace))
-    api.create(play.hvpa(NAME, namespace, vpa=play.vertical()))
+    api.create(objects.deployment(NAME, namespace))
+    api.create(objects.hvpa(NAME, namespace, vpa=objects.vertical()))
     await_pods(api, namespace, NAME)
 
     def active(expected: tuple[str, str]) -> bool:
-        return play.conditions(api, NAME, namespace).get("VpaActive") == expected
+        return objects.conditions(api, NAME, namespace).get("VpaActive") == expected
 
     def vpa() -> Json:
         return api.get("VerticalPodAutoscaler", NAME, namespace)
@@ -67,7 +67,7 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
         return any(one["upperBound"]["memory"].isdecimal() for one in found)
 
     def usable() -> bool:
-        return play.conditions(api, NAME, namespace).get("VpaActive", ("", ""))[0] == "True"
+        return objects.conditions(api, NAME, namespace).get("VpaActive", ("", ""))[0] == "True"
 
     with Load(api, namespace, f"app={NAME}", cpu=400, memory=200 * MEBI):
         wait_for(lambda: usable() and moves(), PATIENCE, "the VPA's recommendation is used, and moves")
@@ -84,7 +84,7 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
             assert parse_timestamp(told["lastTransitionTime"]) - last >= dt.timedelta(
                 seconds=PERIODS * INTERVAL
             )
-            assert play.conditions(api, NAME, namespace)["Ready"] == ("False", "VpaInactive")
+            assert objects.conditions(api, NAME, namespace)["Ready"] == ("False", "VpaInactive")
             assert written() == last
         wait_for(usable, PATIENCE, "it is used again")
     warned = [one for one in quick.log_lines() if one.get("reason") == "RecommendationStale"]

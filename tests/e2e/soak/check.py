@@ -21,10 +21,10 @@ from typing import Any
 from hvpa.api.values.quantity import parse_cpu
 from hvpa.api.values.timestamp import parse_timestamp
 from hvpa.core.model import LAST_APPLIED
-from tests.e2e.soak.cast import Class, Place, Role, place_of
+from tests.e2e.soak.audit_trail import Write
+from tests.e2e.soak.controllers import Controllers
+from tests.e2e.soak.objects import Class, Place, Role, place_of
 from tests.e2e.soak.plan import LEAST, MOST
-from tests.e2e.soak.play import Play
-from tests.e2e.soak.trail import Write
 from tests.e2e.soak.turns import Turns
 
 MEASURED_ANEW = 60.0
@@ -61,7 +61,7 @@ class _Suspect:
 class Checker:
     """Fed with every write, in order. `operators` are the credentials of operator processes, with their names."""
 
-    play: Play
+    controllers: Controllers
     roles: dict[Place, Role]
     operators: dict[str, str]
     turns: Turns = field(default_factory=Turns)
@@ -152,7 +152,7 @@ class Checker:
         decided = parse_timestamp(record["lastScaleTime"]).timestamp()
         if not LEAST <= count <= MOST:
             self.found.append(f"{write}: {count} replicas")
-        if self.play.said[place, "wish"].get(wish, write.answered) >= write.answered:
+        if self.controllers.said[place, "wish"].get(wish, write.answered) >= write.answered:
             self.found.append(f"{write}: the HPA never wanted {wish} replicas")
         if axes == "horizontal" and count != wish:
             self.found.append(f"{write}: {count} replicas, but the HPA wants {wish}")
@@ -162,7 +162,7 @@ class Checker:
 
     def _request(self, place: Place, write: Write, request: str, spent: dict[str, Any], axes: Class) -> None:
         target = parse_cpu(spent["target"])
-        if self.play.said[place, "target"].get(target, write.answered) >= write.answered:
+        if self.controllers.said[place, "target"].get(target, write.answered) >= write.answered:
             self.found.append(f"{write}: the VPA never recommended {target}m")
         if axes == "vertical" and parse_cpu(request) != target:
             self.found.append(f"{write}: {request}, but the VPA recommends {target}m")

@@ -16,14 +16,14 @@ from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import is_quiet
 from localcluster.client.api import Json, KubeApi
-from tests.e2e.soak.cast import CPU, REPLICAS, Place, Role
-from tests.e2e.soak.play import Play
+from tests.e2e.soak.controllers import Controllers
+from tests.e2e.soak.objects import CPU, REPLICAS, Place, Role
 
 SETTLED = frozenset({"Reconciled", "HeldBack", "HpaInactive", "VpaInactive"})
 """Reasons of `Ready` at the end: for some, neither HPA nor VPA was ever played."""
 
 
-def unsettled(api: KubeApi, play: Play, roles: list[Role]) -> dict[Role, str]:
+def unsettled(api: KubeApi, controllers: Controllers, roles: list[Role]) -> dict[Role, str]:
     """What is not yet as it must be in the end, and why. Raises ApiError and OSError."""
     local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
     workloads: dict[Place, Json] = {}
@@ -32,7 +32,7 @@ def unsettled(api: KubeApi, play: Play, roles: list[Role]) -> dict[Role, str]:
             local.store(resource).put(resource.decode(msgspec.json.encode(item)))
             if resource in (DEPLOYMENTS, STATEFULSETS):
                 workloads[item["metadata"]["namespace"], item["metadata"]["name"]] = item
-    problems = {role: _loud(local, role) or _elsewhere(workloads, play, role) for role in roles}
+    problems = {role: _loud(local, role) or _elsewhere(workloads, controllers, role) for role in roles}
     return {role: problem for role, problem in problems.items() if problem}
 
 
@@ -53,16 +53,16 @@ def _loud(local: LocalCluster, role: Role) -> str:
     )
 
 
-def _elsewhere(workloads: dict[Place, Json], play: Play, role: Role) -> str:
+def _elsewhere(workloads: dict[Place, Json], controllers: Controllers, role: Role) -> str:
     """What differs from where an undisturbed run ends; empty for nothing."""
     if role.axes == "both":
         return ""  # it depends on the way
     place = (role.namespace, role.name)
     workload = workloads[place]
     if role.axes == "horizontal":
-        wanted, found = play.wishes.get(place, REPLICAS), int(workload["spec"]["replicas"])
+        wanted, found = controllers.wishes.get(place, REPLICAS), int(workload["spec"]["replicas"])
     else:
-        wanted, found = play.targets.get(place, CPU), _cpu(workload)
+        wanted, found = controllers.targets.get(place, CPU), _cpu(workload)
     return "" if wanted == found else f"has {found}, should have {wanted}"
 
 

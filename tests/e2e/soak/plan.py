@@ -1,7 +1,7 @@
 """All that happens in a soak, drawn from its seed: recommendations, what users do, and faults, each with its time.
 
 The schedule is the same for the same seed, length, and numbers of Hvpas and of operators. (How the operators and the
-machine answer it is not: what they are doing when a fault strikes differs from run to run.)"""
+machine answer it is not: what they are doing when a fault happens differs from run to run.)"""
 
 from __future__ import annotations
 

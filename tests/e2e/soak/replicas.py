@@ -97,7 +97,7 @@ class Replica:
         """Whether its process runs and has listed everything."""
         return self.operator is not None and self.is_alive and self.operator.probe("readyz") == 200
 
-    def strike(self, name: str) -> None:
+    def inject(self, name: str) -> None:
         """Send it a signal."""
         if self.operator is None:
             return

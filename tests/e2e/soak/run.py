@@ -25,15 +25,15 @@ from localcluster.operator.operator import (
 )
 from localcluster.programs.build import build
 from localcluster.proxy.wire import Wire
-from tests.e2e.soak.cast import Role
+from tests.e2e.soak.audit_trail import AuditTrail
 from tests.e2e.soak.check import Checker
+from tests.e2e.soak.controllers import Controllers
 from tests.e2e.soak.ending import unsettled
 from tests.e2e.soak.growth import ROUNDS, Growth
+from tests.e2e.soak.injections import Injections
+from tests.e2e.soak.objects import Role
 from tests.e2e.soak.plan import Act, recommendations_of, replicas_of, schedule
-from tests.e2e.soak.play import Play
 from tests.e2e.soak.replicas import Replica
-from tests.e2e.soak.strike import Strikes
-from tests.e2e.soak.trail import Trail
 from tests.e2e.soak.turns import Turns
 
 USERS = frozenset({"wish", "target", "edit", "set", "workload", "hvpa"})
@@ -82,19 +82,19 @@ class Soak:
         self.replicas = replicas
         self.report = report
         self.roles = [Role(number) for number in range(report.hvpas)]
-        self.play = Play(plane.api, report.seed, self.roles)
-        self.trail = Trail(plane.logs / "audit.log")
+        self.controllers = Controllers(plane.api, report.seed, self.roles)
+        self.audit_trail = AuditTrail(plane.logs / "audit.log")
         places = {(one.namespace, one.name): one for one in self.roles}
-        self.checker = Checker(self.play, places, {}, Turns(report.shards))
-        self.strikes = Strikes(plane, replicas)
-        self.checker.thaws = self.strikes.thaws
+        self.checker = Checker(self.controllers, places, {}, Turns(report.shards))
+        self.injections = Injections(plane, replicas)
+        self.checker.thaws = self.injections.thaws
         self.growth = Growth()
         self._over = threading.Event()
         self._failure: Exception | None = None
 
     def run(self) -> None:
         """Set up, disturb, and wait for peace. What is wrong is in the report."""
-        self.play.create()
+        self.controllers.create()
         for one in self.replicas:
             one.start()
         self._await_peace("at the start", 60 + self.report.hvpas)
@@ -118,11 +118,11 @@ class Soak:
         try:
             while time.monotonic() < end and not self._failure:
                 for act in _due(faults, began):
-                    self.strikes.begin(act, self._struck(act))
+                    self.injections.begin(act, self._struck(act))
                 self._tick()
                 time.sleep(TICK)
         finally:
-            self.strikes.stop()
+            self.injections.stop()
             self._over.set()
             playing.join()
         if self._failure:
@@ -133,20 +133,20 @@ class Soak:
         try:
             while acts or not self._over.is_set():
                 for act in _due(acts, began):
-                    self.play.act(act)
-                self.play.round()
+                    self.controllers.act(act)
+                self.controllers.round()
                 time.sleep(ROUND)
         except Exception as error:
             self._failure = error
 
     def _tick(self) -> None:
-        self.strikes.tick()
+        self.injections.tick()
         for one in self.replicas:
             one.look_after()
             self.checker.operators.update(one.lives)
             if (size := one.size()) is not None:
                 self.growth.look(one.process, size)
-        for write in self.trail.news():
+        for write in self.audit_trail.news():
             self.checker.feed(write)
 
     def _struck(self, act: Act) -> Replica:
@@ -167,13 +167,13 @@ class Soak:
 
         def peaceful() -> bool:
             self._tick()
-            self.play.round()
+            self.controllers.round()
             asked = [role for role in self.roles if role in left or role.axes != "both"]
-            found = unsettled(self.plane.api, self.play, asked)
+            found = unsettled(self.plane.api, self.controllers, asked)
             left.clear()
             left.update(found)
             is_well = not self._unheld() and all(one.is_ready for one in self.replicas)
-            return not left and self.play.is_done and is_well
+            return not left and self.controllers.is_done and is_well
 
         try:
             wait_for(peaceful, seconds, interval=ROUND)
@@ -193,12 +193,12 @@ class Soak:
         seconds = self.report.minutes * 60 * SHARE_WITHOUT_FAULTS / ROUNDS
         for number in range(ROUNDS):
             for act in recommendations_of(number, self.report.hvpas):
-                self.play.act(act)
+                self.controllers.act(act)
             for one in self.replicas:
                 one.proxy.expire_watches()
             end = time.monotonic() + seconds
             while time.monotonic() < end:
-                self.play.round()
+                self.controllers.round()
                 self._tick()
                 time.sleep(ROUND)
             for one in self.replicas:
@@ -219,13 +219,13 @@ class Soak:
                 "files after each round": [size.files for size in sizes],
             }
             report.problems += [line for log in one.logs for line in _crashes(log)]
-        report.facts["faults"] = dict(self.strikes.done)
+        report.facts["faults"] = dict(self.injections.done)
         report.facts["Leases taken over"] = checker.turns.takeovers
         report.facts["writes"] = dict(sorted(checker.writes.items()))
         report.facts["Events sent after the Lease was lost"] = checker.late_events
         report.facts["writes sent late, after a SIGSTOP"] = checker.late_sends
-        report.facts["requests"] = self.trail.requests
-        report.last_faults = self.strikes.log[-LAST_FAULTS:]
+        report.facts["requests"] = self.audit_trail.requests
+        report.last_faults = self.injections.log[-LAST_FAULTS:]
 
 
 def _due(acts: deque[Act], began: float) -> Iterator[Act]:
@@ -263,14 +263,14 @@ def soak(seed: int, minutes: float, hvpas: int, shards: int = 1) -> Report:
             for number, line in enumerate(zip(proxies, wires, strict=True))
         ]
         running = Soak(plane, replicas, report)
-        stack.callback(running.play.close)
+        stack.callback(running.controllers.close)
         for one in replicas:
             stack.callback(one.end)
         try:
             running.run()
         except (ApiError, OSError, TimeoutError, RuntimeError) as error:
             report.problems.append(f"the soak itself failed: {type(error).__name__}: {error}")
-            report.last_faults = running.strikes.log[-LAST_FAULTS:]
+            report.last_faults = running.injections.log[-LAST_FAULTS:]
         if not report.is_good:
             _keep_logs(replicas, report)
     return report

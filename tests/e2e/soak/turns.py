@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from hvpa.kube.leases.assignment import Names, shard_of
 from hvpa.reconcile.ports import Key
-from tests.e2e.soak.cast import Place
-from tests.e2e.soak.trail import Write
+from tests.e2e.soak.audit_trail import Write
+from tests.e2e.soak.objects import Place
 
 LEASE_NAME = "hvpa"
 """The operator's default."""

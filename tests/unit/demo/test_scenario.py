@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from demo import stage
+from demo import demo_cluster
 from demo.options import OptionError, Options, options
 from demo.scenario import BASE_MEMORY, Scenario
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.api.values.quantity import parse_memory
 
-DEMO = Path(stage.__file__).parent
+DEMO = Path(demo_cluster.__file__).parent
 
 
 def load_yaml(name: str) -> dict[str, object]:
@@ -48,7 +48,7 @@ def test_nothing_runs_out_of_memory_even_if_nothing_is_scaled() -> None:
 
 @pytest.mark.parametrize("mode", ["Auto", "Off"])
 def test_the_hvpa_is_valid_in_both_modes(mode: str) -> None:
-    document = stage.with_mode(load_yaml("hvpa.yaml"), "Off" if mode == "Off" else "Auto")
+    document = demo_cluster.with_mode(load_yaml("hvpa.yaml"), "Off" if mode == "Off" else "Auto")
     assert validate_manifest(document) == []
     modes = [
         document["spec"][axis].get(direction, {}).get("updatePolicy")

@@ -11,10 +11,10 @@ import pytest
 
 from hvpa.core.model import LAST_APPLIED
 from localcluster.client.api import KubeApi
-from tests.e2e.soak.cast import Role
+from tests.e2e.soak.audit_trail import Write
 from tests.e2e.soak.check import Checker
-from tests.e2e.soak.play import Play
-from tests.e2e.soak.trail import Write
+from tests.e2e.soak.controllers import Controllers
+from tests.e2e.soak.objects import Role
 from tests.e2e.soak.turns import Turns
 
 START = 1000.0
@@ -32,15 +32,15 @@ class NoApi(KubeApi):
 
 
 def judge(turns: Turns) -> Checker:
-    play = Play(NoApi(), 1, ROLES)
-    play.close()
+    controllers = Controllers(NoApi(), 1, ROLES)
+    controllers.close()
     for role in ROLES:
         place = (role.namespace, role.name)
-        play.said[place, "wish"] |= {10: START, 12: START}
-        play.said[place, "target"] |= {700: START, 900: START}
+        controllers.said[place, "wish"] |= {10: START, 12: START}
+        controllers.said[place, "target"] |= {700: START, 900: START}
     places = {(one.namespace, one.name): one for one in ROLES}
     operators = {"a": "operator-a", "b": "operator-b", "c": "operator-c"}
-    return Checker(play, places, operators, turns)
+    return Checker(controllers, places, operators, turns)
 
 
 @pytest.fixture

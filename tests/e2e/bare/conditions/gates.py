@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from localcluster.client.api import Json
 from localcluster.workloads.bare_manifests import ago, closed_window, merged, weight
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.admission import FEW, Policy
 from tests.e2e.bare.conditions.row import GATED, Act, Row, both, change, content, wants
 from tests.e2e.bare.conditions.spec import most
@@ -31,40 +31,42 @@ def mode(name: str) -> Json:
 def stepped(wish: int, count: int) -> Act:
     """The HPA wants so many replicas, and the step to `count` is made and complete."""
 
-    def act(stage: Stage) -> None:
-        stage.hpa_wants(wish)
-        stage.await_replicas(count)
-        stage.rollout_completes()
+    def act(scenario: Scenario) -> None:
+        scenario.hpa_wants(wish)
+        scenario.await_replicas(count)
+        scenario.rollout_completes()
 
     return act
 
 
-def contested(stage: Stage) -> None:
+def contested(scenario: Scenario) -> None:
     """Somebody reverts the count twice. On the way down the operator waits for five minutes, which is long enough to
     look at it."""
-    stage.hpa_wants(1)
+    scenario.hpa_wants(1)
     for _ in range(2):
-        stage.await_replicas(1)
-        stage.rollout_completes()
-        stage.change_workload({"replicas": 2}, "gitops")
+        scenario.await_replicas(1)
+        scenario.rollout_completes()
+        scenario.change_workload({"replicas": 2}, "gitops")
 
 
-def out_of_memory_again(stage: Stage) -> None:
+def out_of_memory_again(scenario: Scenario) -> None:
     """A container ran out of memory, and again with what it was raised to."""
-    oom_killed(stage, "a")
-    stage.await_requests(memory=RAISED)
-    stage.rollout_completes()
-    stage.vpa_recommends(**stage.requests)
-    stage.soon(lambda: stage.status["overrideScaleUpStabilization"] is False, "the step known")
-    oom_killed(stage, "b", 2)  # with the new resources, after the step
-    stage.soon(lambda: stage.status["overrideScaleUpStabilization"] is True, "the container known to starve")
+    oom_killed(scenario, "a")
+    scenario.await_requests(memory=RAISED)
+    scenario.rollout_completes()
+    scenario.vpa_recommends(**scenario.requests)
+    scenario.soon(lambda: scenario.status["overrideScaleUpStabilization"] is False, "the step known")
+    oom_killed(scenario, "b", 2)  # with the new resources, after the step
+    scenario.soon(
+        lambda: scenario.status["overrideScaleUpStabilization"] is True, "the container known to starve"
+    )
 
 
-def out_of_memory(stage: Stage) -> None:
+def out_of_memory(scenario: Scenario) -> None:
     """The VPA recommends less memory, and a container runs out of all that it may have."""
-    stage.vpa_recommends(cpu="500m", memory="400M")
-    stage.change(most(memory="500M"))
-    oom_killed(stage, "a")
+    scenario.vpa_recommends(cpu="500m", memory="400M")
+    scenario.change(most(memory="500M"))
+    oom_killed(scenario, "a")
 
 
 ROWS = (
@@ -90,7 +92,7 @@ ROWS = (
     ),
     Row(
         "the VPA is young",
-        lambda stage: stage.vpa_recommends(cpu="250m", memory="500M", since=ago(minutes=30)),
+        lambda scenario: scenario.vpa_recommends(cpu="250m", memory="500M", since=ago(minutes=30)),
         GATED,
         content,
         others=(("VpaActive", "True", "YoungHistory"),),
@@ -135,8 +137,8 @@ ROWS = (
     Row(
         "a rollout is under way",
         both(
-            lambda stage: stage.rollout(complete=False),
-            lambda stage: stage.vpa_recommends(cpu="1500m", memory="500M"),
+            lambda scenario: scenario.rollout(complete=False),
+            lambda scenario: scenario.vpa_recommends(cpu="1500m", memory="500M"),
         ),
         GATED,
         content,
@@ -174,7 +176,7 @@ ROWS = (
         "somebody reverts replicas",
         contested,
         ("False", "Contested"),
-        both(lambda stage: stage.change_workload({"replicas": 1}, "gitops"), content),
+        both(lambda scenario: scenario.change_workload({"replicas": 1}, "gitops"), content),
         others=(("Contested", "True", "SetBack"),),
         gate="Contested",
         text="gitops keeps reverting replicas: remove spec.replicas from what it applies",

@@ -6,7 +6,7 @@ from hvpa.core.recommenders.desired_replicas import MAX_CORRECTIONS
 from localcluster.client.api import Json
 from localcluster.workloads import samples
 from localcluster.workloads.bare_manifests import ago, condition, entry
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conditions.row import GATED, HPA, VPA, Act, Row, both, change, content, content_again
 from tests.e2e.bare.scaling.test_owned import foreign_hpa, foreign_vpa
 
@@ -15,55 +15,57 @@ HEALTHY_READY = ("True", "Reconciled")
 NO_HPA, NO_VPA = ("False", "HpaInactive"), ("False", "VpaInactive")
 
 
-def hpa_says(stage: Stage, *conditions: Json) -> None:
+def hpa_says(scenario: Scenario, *conditions: Json) -> None:
     """The HPA controller has measured nothing, and says why."""
     status = {"conditions": list(conditions), "currentMetrics": None}
-    stage.api.patch_status(HPA, stage.name, stage.namespace, status)
+    scenario.api.patch_status(HPA, scenario.name, scenario.namespace, status)
 
 
 def inactive(reason: str, message: str, since: str | None = None) -> Json:
     return condition("ScalingActive", "False", reason, since) | {"message": message}
 
 
-def vpa_says(stage: Stage, kind: str, message: str) -> None:
+def vpa_says(scenario: Scenario, kind: str, message: str) -> None:
     """The recommender sets a condition beside its recommendation."""
     conditions = [condition("RecommendationProvided", "True", "", ago(hours=2)), condition(kind, "True", "")]
     conditions[1]["message"] = message
-    stage.api.patch_status(VPA, stage.name, stage.namespace, {"conditions": conditions})
+    scenario.api.patch_status(VPA, scenario.name, scenario.namespace, {"conditions": conditions})
 
 
-def vpa_has_none(stage: Stage) -> None:
+def vpa_has_none(scenario: Scenario) -> None:
     no = condition("RecommendationProvided", "False", "NoPodsMatched") | {"message": "no pods match"}
-    stage.api.patch_status(VPA, stage.name, stage.namespace, {"conditions": [no], "recommendation": None})
+    scenario.api.patch_status(
+        VPA, scenario.name, scenario.namespace, {"conditions": [no], "recommendation": None}
+    )
 
 
-def recommender_stops(stage: Stage) -> None:
+def recommender_stops(scenario: Scenario) -> None:
     """The recommender writes a last time; its upper bounds would move from now on."""
-    moving = entry("app", stage.requests)
+    moving = entry("app", scenario.requests)
     moving["upperBound"] = {"memory": str(2 * GB + 1)}
     provided = condition("RecommendationProvided", "True", "", ago(hours=2))
     status = {"conditions": [provided], "recommendation": {"containerRecommendations": [moving]}}
-    stage.api.patch_status(VPA, stage.name, stage.namespace, status)
+    scenario.api.patch_status(VPA, scenario.name, scenario.namespace, status)
 
 
-def theirs(stage: Stage) -> str:
+def theirs(scenario: Scenario) -> str:
     """The name of somebody else's HPA or VPA."""
-    return f"{stage.name}-theirs"
+    return f"{scenario.name}-theirs"
 
 
 def without(kind: str) -> Act:
     """Somebody deletes their HPA or VPA; the operator makes its own again."""
 
-    def act(stage: Stage) -> None:
-        stage.api.delete(kind, theirs(stage), stage.namespace)
-        content_again(stage)
+    def act(scenario: Scenario) -> None:
+        scenario.api.delete(kind, theirs(scenario), scenario.namespace)
+        content_again(scenario)
 
     return act
 
 
 def names(part: str) -> Act:
     """The user names somebody else's HPA or VPA instead of having one deployed."""
-    return lambda stage: stage.change({part: {"deploy": False, "name": theirs(stage)}})
+    return lambda scenario: scenario.change({part: {"deploy": False, "name": theirs(scenario)}})
 
 
 def deploys(part: str) -> Act:
@@ -71,30 +73,30 @@ def deploys(part: str) -> Act:
     return both(change({part: {"deploy": True, "name": None}}), content_again)
 
 
-def vpa_of_another(stage: Stage) -> None:
-    target = samples.target_of(stage.workload) | {"name": "another"}
-    stage.api.create(samples.vpa(theirs(stage), stage.namespace, target))
+def vpa_of_another(scenario: Scenario) -> None:
+    target = samples.target_of(scenario.workload) | {"name": "another"}
+    scenario.api.create(samples.vpa(theirs(scenario), scenario.namespace, target))
 
 
-def without_requests(stage: Stage) -> None:
+def without_requests(scenario: Scenario) -> None:
     container = {"name": "app", "resources": {"requests": None}}
-    stage.change_workload({"template": {"spec": {"containers": [container]}}})
-    stage.rollout_completes()
+    scenario.change_workload({"template": {"spec": {"containers": [container]}}})
+    scenario.rollout_completes()
 
 
-def insists(stage: Stage) -> None:
+def insists(scenario: Scenario) -> None:
     """The HPA wants 9 replicas again and again, though what it has measured calls for no more."""
-    measured = stage.hpa_status(2)["currentMetrics"]
+    measured = scenario.hpa_status(2)["currentMetrics"]
     for _ in range(MAX_CORRECTIONS):
-        stage.hpa_wants(9, currentMetrics=measured)
-        stage.soon(lambda: stage.hvpa["spec"]["replicas"] == 2, "the HPA's desired replicas corrected")
-    stage.hpa_wants(9, currentMetrics=measured)
+        scenario.hpa_wants(9, currentMetrics=measured)
+        scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 2, "the HPA's desired replicas corrected")
+    scenario.hpa_wants(9, currentMetrics=measured)
 
 
 ROWS = (
     Row(
         "the HPA has no metrics",
-        lambda stage: hpa_says(stage, inactive("FailedGetResourceMetric", "no metrics known")),
+        lambda scenario: hpa_says(scenario, inactive("FailedGetResourceMetric", "no metrics known")),
         NO_HPA,
         content,
         others=(("HpaActive", "False", "FailedGetResourceMetric"),),
@@ -103,7 +105,7 @@ ROWS = (
     ),
     Row(
         "the HPA has no metrics for less than a minute",
-        lambda stage: hpa_says(stage, inactive("FailedGetResourceMetric", "no metrics known", ago())),
+        lambda scenario: hpa_says(scenario, inactive("FailedGetResourceMetric", "no metrics known", ago())),
         NO_HPA,
         content,
         others=(("HpaActive", "False", "NoMetrics"),),
@@ -111,7 +113,7 @@ ROWS = (
     ),
     Row(
         "the HPA is inactive and gives no reason that can be passed on",
-        lambda stage: hpa_says(stage, inactive("no\nreason", "it does not scale")),
+        lambda scenario: hpa_says(scenario, inactive("no\nreason", "it does not scale")),
         NO_HPA,
         content,
         others=(("HpaActive", "False", "ScalingInactive"),),
@@ -137,7 +139,7 @@ ROWS = (
     ),
     Row(
         "somebody else's HPA scales the workload",
-        lambda stage: foreign_hpa(stage, theirs(stage)),
+        lambda scenario: foreign_hpa(scenario, theirs(scenario)),
         NO_HPA,
         without(HPA),
         others=(("HpaActive", "False", "ForeignHpa"),),
@@ -155,7 +157,7 @@ ROWS = (
     ),
     Row(
         "somebody else's VPA acts on the workload",
-        lambda stage: foreign_vpa(stage, theirs(stage), mode="Recreate"),
+        lambda scenario: foreign_vpa(scenario, theirs(scenario), mode="Recreate"),
         NO_VPA,
         without(VPA),
         others=(("VpaActive", "False", "ForeignVpa"),),
@@ -173,9 +175,9 @@ ROWS = (
     ),
     Row(
         "the named VPA does more than recommend",
-        both(lambda stage: foreign_vpa(stage, theirs(stage), mode="Recreate"), names("vpa")),
+        both(lambda scenario: foreign_vpa(scenario, theirs(scenario), mode="Recreate"), names("vpa")),
         NO_VPA,
-        both(lambda stage: stage.api.delete(VPA, theirs(stage), stage.namespace), deploys("vpa")),
+        both(lambda scenario: scenario.api.delete(VPA, theirs(scenario), scenario.namespace), deploys("vpa")),
         others=(("VpaActive", "False", "NotRecommendationOnly"),),
         text="must have updateMode Off",
         to_act=("NotRecommendationOnly",),
@@ -200,7 +202,7 @@ ROWS = (
     *(
         Row(
             f"the VPA says {reason}",
-            lambda stage, reason=reason: vpa_says(stage, reason, "the VPA's own words"),  # type: ignore[misc]
+            lambda scenario, reason=reason: vpa_says(scenario, reason, "the VPA's own words"),  # type: ignore[misc]
             NO_VPA,
             content,
             others=(("VpaActive", "False", reason),),
@@ -220,7 +222,7 @@ ROWS = (
     ),
     Row(
         "the VPA recommends for a container that is gone",
-        lambda stage: stage.vpa_recommends(**stage.requests, others={"gone": {"cpu": "1"}}),
+        lambda scenario: scenario.vpa_recommends(**scenario.requests, others={"gone": {"cpu": "1"}}),
         HEALTHY_READY,
         content,
         others=(("VpaActive", "True", "UnknownContainer"),),
@@ -231,7 +233,7 @@ ROWS = (
         "the pod template has no requests",
         without_requests,
         GATED,
-        both(lambda stage: stage.set_requests(cpu="500m", memory="500M"), content),
+        both(lambda scenario: scenario.set_requests(cpu="500m", memory="500M"), content),
         others=(("VpaActive", "True", "MissingRequest"),),
         gate="UpdatePolicy",
         text="app cpu",

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localcluster.client.api import Json
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 
-Act = Callable[[Stage], object]
+Act = Callable[[Scenario], object]
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 
 
@@ -59,34 +59,34 @@ HEALTHY = (
 GATED = ("True", "HeldBack")
 
 
-def content(stage: Stage) -> None:
+def content(scenario: Scenario) -> None:
     """Both recommenders ask for what there is, and the rollout is complete."""
-    stage.rollout_completes()
-    stage.hpa_wants(stage.replicas)
-    stage.vpa_recommends(**stage.requests)
+    scenario.rollout_completes()
+    scenario.hpa_wants(scenario.replicas)
+    scenario.vpa_recommends(**scenario.requests)
 
 
-def content_again(stage: Stage) -> None:
+def content_again(scenario: Scenario) -> None:
     """The same, once the operator has made the HPA and the VPA again."""
-    stage.await_owned()
-    content(stage)
+    scenario.await_owned()
+    content(scenario)
 
 
 def wants(replicas: int) -> Act:
     """The HPA wants so many replicas."""
-    return lambda stage: stage.hpa_wants(replicas)
+    return lambda scenario: scenario.hpa_wants(replicas)
 
 
 def change(spec: Json) -> Act:
     """The user merges this into the Hvpa's spec."""
-    return lambda stage: stage.change(spec)
+    return lambda scenario: scenario.change(spec)
 
 
 def both(*acts: Act) -> Act:
     """One after the other."""
 
-    def play(stage: Stage) -> None:
+    def new_scenario(scenario: Scenario) -> None:
         for act in acts:
-            act(stage)
+            act(scenario)
 
-    return play
+    return new_scenario

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from localcluster.client.api import Json
 from localcluster.workloads.bare_manifests import hvpa
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conditions.row import HPA, VPA, Row, both, change, content, content_again, wants
 
 NOT_READY = (("HpaActive", "False", "NotReady"), ("VpaActive", "False", "NotReady"))
 
 
-def rival(stage: Stage) -> str:
-    return f"{stage.name}-rival"
+def rival(scenario: Scenario) -> str:
+    return f"{scenario.name}-rival"
 
 
-def shared(stage: Stage) -> None:
+def shared(scenario: Scenario) -> None:
     """Another Hvpa applies to the same target."""
-    other = hvpa(rival(stage), stage.namespace, {"targetRef": {"name": stage.name}}, stage.kind)
-    stage.api.create(other)
+    other = hvpa(rival(scenario), scenario.namespace, {"targetRef": {"name": scenario.name}}, scenario.kind)
+    scenario.api.create(other)
 
 
-def no_recommender(stage: Stage) -> None:
-    stage.change({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
+def no_recommender(scenario: Scenario) -> None:
+    scenario.change({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
     for kind in (HPA, VPA):
-        stage.await_gone(kind)
+        scenario.await_gone(kind)
 
 
 def time_zone(name: str) -> Json:
@@ -36,9 +36,9 @@ def most(**resources: str) -> Json:
     return {"vpa": {"template": {"spec": {"resourcePolicy": policy}}}}
 
 
-def unblocked(stage: Stage) -> None:
-    content(stage)
-    stage.await_unblocked()
+def unblocked(scenario: Scenario) -> None:
+    content(scenario)
+    scenario.await_unblocked()
 
 
 ROWS = (
@@ -68,7 +68,7 @@ ROWS = (
         "two Hvpas apply to one target",
         shared,
         ("False", "TargetShared"),
-        lambda stage: stage.api.delete("Hvpa", rival(stage), stage.namespace),
+        lambda scenario: scenario.api.delete("Hvpa", rival(scenario), scenario.namespace),
         others=NOT_READY,
         gate="TargetShared",
         text="is also the target of Hvpa",

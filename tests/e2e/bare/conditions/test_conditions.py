@@ -21,7 +21,7 @@ from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads.bare_manifests import merged, weight
-from localcluster.workloads.stage import Stage, new_namespace
+from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.conditions.row import HEALTHY, Row, content_again
 from tests.e2e.bare.conditions.table import ROWS
 from tests.reasons import GATES
@@ -64,9 +64,9 @@ class Seen(NamedTuple):
     explained: Explained
 
 
-def seen(walk: Walk, stage: Stage) -> Seen:
+def seen(walk: Walk, scenario: Scenario) -> Seen:
     """What the programs show now."""
-    name = (stage.name, "-n", stage.namespace)
+    name = (scenario.name, "-n", scenario.namespace)
     with ThreadPoolExecutor() as pool:
         get = pool.submit(walk.plane.kubectl, "get", "hvpa", *name, "-o", "wide")
         describe = pool.submit(walk.plane.kubectl, "describe", "hvpa", *name)
@@ -108,42 +108,43 @@ def events(text: str) -> list[str]:
     return [re.sub(r"\s+", " ", line).strip() for line in text.partition("\nEvents:")[2].splitlines()]
 
 
-def logged(walk: Walk, stage: Stage) -> list[tuple[str, str]]:
+def logged(walk: Walk, scenario: Scenario) -> list[tuple[str, str]]:
     """Level and text of the log's lines about conditions of an Hvpa."""
     return [
         (one["level"], one["event"])
         for one in walk.operator.log_lines()
-        if (one.get("namespace"), one.get("name")) == (stage.namespace, stage.name) and "condition" in one
+        if (one.get("namespace"), one.get("name")) == (scenario.namespace, scenario.name)
+        and "condition" in one
     ]
 
 
-def warnings(walk: Walk, stage: Stage) -> list[str]:
+def warnings(walk: Walk, scenario: Scenario) -> list[str]:
     """The reasons of the log's warnings, each of which ends with the remedy of its reason."""
-    found = [text for level, text in logged(walk, stage) if level == "warning"]
+    found = [text for level, text in logged(walk, scenario) if level == "warning"]
     reasons = [text.partition(":")[0] for text in found]
     for reason, text in zip(reasons, found, strict=True):
         assert text.endswith(f"{remedy(reason)}.")
     return sorted(reasons)
 
 
-def is_over(walk: Walk, stage: Stage) -> list[str]:
+def is_over(walk: Walk, scenario: Scenario) -> list[str]:
     """The reasons of which the log says that they are over."""
-    found = [text for level, text in logged(walk, stage) if level == "info"]
+    found = [text for level, text in logged(walk, scenario) if level == "info"]
     return sorted(text.partition(" is over: ")[0] for text in found)
 
 
-def reports(walk: Walk, stage: Stage, row: Row) -> None:
+def reports(walk: Walk, scenario: Scenario, row: Row) -> None:
     """All programs say what the row expects, and the log has a warning for each reason to act on."""
     for condition in row.conditions:
-        stage.await_condition(*condition)
+        scenario.await_condition(*condition)
     expected = [("Warning", reason, remedy(reason)) for reason in row.to_act]
     if row.gate in GATES - PASSING:
         expected.append(("Normal", "ScalingBlocked", f"held by {row.gate}"))
     for _, reason, text in expected:
-        stage.await_event(reason, text)
-    assert warnings(walk, stage) == sorted(row.to_act)
+        scenario.await_event(reason, text)
+    assert warnings(walk, scenario) == sorted(row.to_act)
 
-    stage.soon(lambda: shows(seen(walk, stage), row, expected), f"shown: {row.ready}, {row.gate}")
+    scenario.soon(lambda: shows(seen(walk, scenario), row, expected), f"shown: {row.ready}, {row.gate}")
 
 
 def shows(shown: Seen, row: Row, expected: list[tuple[str, str, str]]) -> bool:
@@ -180,14 +181,16 @@ def by_type(found: list[Json]) -> dict[str, tuple[str, str, str]]:
     return {one["type"]: (one["status"], one["reason"], one["message"]) for one in found}
 
 
-def is_healthy(walk: Walk, stage: Stage, row: Row) -> None:
+def is_healthy(walk: Walk, scenario: Scenario, row: Row) -> None:
     """Nothing is left of the reason but one line of the log for each reason to act on, which says that it is over."""
     for condition in HEALTHY:
-        stage.await_condition(*condition)
-    assert "lastError" not in stage.status
-    stage.soon(lambda: is_over(walk, stage) == sorted(row.to_act), f"the log says that {row.to_act} is over")
-    assert warnings(walk, stage) == sorted(row.to_act), "none is repeated"
-    shown = seen(walk, stage)
+        scenario.await_condition(*condition)
+    assert "lastError" not in scenario.status
+    scenario.soon(
+        lambda: is_over(walk, scenario) == sorted(row.to_act), f"the log says that {row.to_act} is over"
+    )
+    assert warnings(walk, scenario) == sorted(row.to_act), "none is repeated"
+    shown = seen(walk, scenario)
     assert (shown.columns["READY"], shown.columns["BLOCKED"]) == ("True", "NotBlocked")
     assert {(kind, *told[:2]) for kind, told in shown.conditions.items()} == set(HEALTHY)
     assert by_type(json.loads(shown.explained.output)["conditions"]) == shown.conditions
@@ -195,14 +198,16 @@ def is_healthy(walk: Walk, stage: Stage, row: Row) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_reason_comes_with_its_cause_and_goes_with_it(walk: Walk, row: Row) -> None:
-    stage = Stage(walk.plane.api, walk.space, changes=merged(weight(50), dict(row.changes)), **row.start)
-    stage.create(wait=False)
-    content_again(stage)
+    scenario = Scenario(
+        walk.plane.api, walk.space, changes=merged(weight(50), dict(row.changes)), **row.start
+    )
+    scenario.create(wait=False)
+    content_again(scenario)
     for condition in HEALTHY:
-        stage.await_condition(*condition)
-    assert logged(walk, stage) == [], "a start is nothing to act on"
-    row.cause(stage)
-    reports(walk, stage, row)
-    row.cure(stage)
-    is_healthy(walk, stage, row)
-    stage.delete()
+        scenario.await_condition(*condition)
+    assert logged(walk, scenario) == [], "a start is nothing to act on"
+    row.cause(scenario)
+    reports(walk, scenario, row)
+    row.cure(scenario)
+    is_healthy(walk, scenario, row)
+    scenario.delete()

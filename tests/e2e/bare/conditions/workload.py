@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from localcluster.client.api import Json
 from localcluster.workloads.bare_manifests import ago, condition
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conditions.row import Row, both, content
 
 QUOTA = 'pods "web-1" is forbidden: exceeded quota: small'
@@ -16,49 +16,51 @@ CRASHED: Json = {
 }
 
 
-def reports(stage: Stage, *conditions: Json, **status: int) -> None:
+def reports(scenario: Scenario, *conditions: Json, **status: int) -> None:
     """The workload's controller writes its status."""
     body = {**({"conditions": list(conditions)} if conditions else {}), **status}
-    stage.api.patch_status(stage.kind, stage.name, stage.namespace, body)
+    scenario.api.patch_status(scenario.kind, scenario.name, scenario.namespace, body)
 
 
 def reported(kind: str, status: str, reason: str, message: str) -> Json:
     return condition(kind, status, reason) | {"message": message, "lastUpdateTime": ago(minutes=1)}
 
 
-def no_pods(stage: Stage) -> None:
-    for one in stage.api.list("Pod", stage.namespace, f"app={stage.name}"):
-        stage.api.delete("Pod", one["metadata"]["name"], stage.namespace, grace=0)
+def no_pods(scenario: Scenario) -> None:
+    for one in scenario.api.list("Pod", scenario.namespace, f"app={scenario.name}"):
+        scenario.api.delete("Pod", one["metadata"]["name"], scenario.namespace, grace=0)
 
 
-def paused(stage: Stage) -> None:
-    stage.change_workload({"paused": True})
-    stage.set_requests(cpu="600m")
-    stage.rollout(complete=False)
-    stage.vpa_recommends(**stage.requests)
+def paused(scenario: Scenario) -> None:
+    scenario.change_workload({"paused": True})
+    scenario.set_requests(cpu="600m")
+    scenario.rollout(complete=False)
+    scenario.vpa_recommends(**scenario.requests)
 
 
-def away(stage: Stage) -> None:
-    stage.api.delete(stage.kind, stage.name, stage.namespace)
+def away(scenario: Scenario) -> None:
+    scenario.api.delete(scenario.kind, scenario.name, scenario.namespace)
 
 
-def back(stage: Stage) -> None:
-    stage.api.create(stage.workload)
-    content(stage)
+def back(scenario: Scenario) -> None:
+    scenario.api.create(scenario.workload)
+    content(scenario)
 
 
 ROWS = (
     Row(
         "a quota refuses pods",
-        lambda stage: reports(stage, reported("ReplicaFailure", "True", "FailedCreate", QUOTA)),
+        lambda scenario: reports(scenario, reported("ReplicaFailure", "True", "FailedCreate", QUOTA)),
         ("False", "ReplicaFailure"),
-        lambda stage: reports(stage, reported("ReplicaFailure", "False", "FailedCreate", "")),
+        lambda scenario: reports(scenario, reported("ReplicaFailure", "False", "FailedCreate", "")),
         text=QUOTA,
         to_act=("ReplicaFailure",),
     ),
     Row(
         "a StatefulSet makes no more pods",
-        lambda stage: reports(stage, replicas=1, updatedReplicas=1, readyReplicas=1, availableReplicas=1),
+        lambda scenario: reports(
+            scenario, replicas=1, updatedReplicas=1, readyReplicas=1, availableReplicas=1
+        ),
         ("False", "PodsNotCreated"),
         content,
         text="has 1 of 2 pods",
@@ -67,7 +69,7 @@ ROWS = (
     ),
     Row(
         "no node has room",
-        lambda stage: stage.pod("waiting", phase="Pending", conditions=[UNSCHEDULABLE]),
+        lambda scenario: scenario.pod("waiting", phase="Pending", conditions=[UNSCHEDULABLE]),
         ("False", "PodsUnschedulable"),
         no_pods,
         text="0/3 nodes are available",
@@ -75,7 +77,7 @@ ROWS = (
     ),
     Row(
         "a container that ends again and again",
-        lambda stage: stage.pod("crashing", container_status=CRASHED),
+        lambda scenario: scenario.pod("crashing", container_status=CRASHED),
         ("False", "PodsNotStarting"),
         no_pods,
         text="CrashLoopBackOff: container app ended with Error",
@@ -83,13 +85,13 @@ ROWS = (
     ),
     Row(
         "a rollout that is stuck",
-        lambda stage: reports(
-            stage,
+        lambda scenario: reports(
+            scenario,
             reported("Progressing", "False", "ProgressDeadlineExceeded", "it has timed out"),
             availableReplicas=1,
         ),
         ("False", "ProgressDeadlineExceeded"),
-        lambda stage: reports(stage, availableReplicas=2),
+        lambda scenario: reports(scenario, availableReplicas=2),
         text="it has timed out",
         to_act=("ProgressDeadlineExceeded",),
     ),
@@ -97,15 +99,15 @@ ROWS = (
         "a Deployment that is paused",
         paused,
         ("False", "DeploymentPaused"),
-        both(lambda stage: stage.change_workload({"paused": None}), content),
+        both(lambda scenario: scenario.change_workload({"paused": None}), content),
         text="spec.paused",
         to_act=("DeploymentPaused",),
     ),
     Row(
         "a count of 0",
-        lambda stage: stage.change_workload({"replicas": 0}),
+        lambda scenario: scenario.change_workload({"replicas": 0}),
         ("True", "ScaledToZero"),
-        both(lambda stage: stage.change_workload({"replicas": 2}), content),
+        both(lambda scenario: scenario.change_workload({"replicas": 2}), content),
         others=(("HpaActive", "False", "NoPods"),),
         text="0 replicas",
         columns={"DESIRED": "0"},

@@ -13,8 +13,8 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.fault_points import POINTS, VARIABLE
 from localcluster.operator.operator import NAMESPACE, Operator
 from tests.e2e.bare.accounts import bind_cluster_role, new_account
-from tests.e2e.bare.conftest import USER, Play
-from tests.e2e.bare.leases.team import rights
+from tests.e2e.bare.conftest import USER, NewScenario
+from tests.e2e.bare.leases.operators import rights
 
 DURATION = 4
 """Seconds of a Lease that runs out; the next one then takes it."""
@@ -71,10 +71,10 @@ def test_every_point_of_the_lease_is_died_at() -> None:
 
 
 def test_a_lease_whose_holder_died_at_any_point_goes_to_the_next_and_nothing_is_done_twice(
-    plane: ControlPlane, mortal: Mortal, play: Play
+    plane: ControlPlane, mortal: Mortal, new_scenario: NewScenario
 ) -> None:
     plane.api.delete("Lease", "hvpa", NAMESPACE)
-    stage = play(create=False).create(wait=False)
+    scenario = new_scenario(create=False).create(wait=False)
     all_die(mortal("before-create-leases", DURATION))
     assert lease(plane) == {}
     all_die(mortal("after-create-leases", DURATION))
@@ -99,18 +99,18 @@ def test_a_lease_whose_holder_died_at_any_point_goes_to_the_next_and_nothing_is_
     assert len(holders) == 3
     with mortal("", STEADY) as heir:
         wait_for(lambda: heir.metric("hvpa_leader") == 1, 60, "that the next one leads at once", 0.02)
-        stage.await_owned()
-        stage.hpa_wants(5)
-        stage.await_replicas(5)
-        stage.soon(lambda: stage.status["axes"]["horizontal"]["spent"], "the step in the status")
+        scenario.await_owned()
+        scenario.hpa_wants(5)
+        scenario.await_replicas(5)
+        scenario.soon(lambda: scenario.status["axes"]["horizontal"]["spent"], "the step in the status")
     patches = plane.audit.requests(
-        user=USER, resource="deployments", namespace=stage.namespace, writes=True, code=200
+        user=USER, resource="deployments", namespace=scenario.namespace, writes=True, code=200
     )
     assert len(patches) == 1
 
 
 def test_a_replica_that_dies_as_it_deletes_an_old_lease_of_a_shard_is_followed_by_one_that_does(
-    plane: ControlPlane, space: str, play: Play
+    plane: ControlPlane, space: str, new_scenario: NewScenario
 ) -> None:
     new_account(plane, space, "member", *rights())
     bind_cluster_role(plane, "hvpa-operator", space, "member")
@@ -120,7 +120,7 @@ def test_a_replica_that_dies_as_it_deletes_an_old_lease_of_a_shard_is_followed_b
     plane.api.create(
         {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
     )
-    stage = play(create=False).create(wait=False)
+    scenario = new_scenario(create=False).create(wait=False)
 
     def member(point: str) -> Operator:
         flags = ("--namespace", space, "--lease-namespace", space, "--shards", "2")
@@ -133,6 +133,6 @@ def test_a_replica_that_dies_as_it_deletes_an_old_lease_of_a_shard_is_followed_b
         all_die(member(point))
         assert (plane.api.find("Lease", before.shard(0), space) is not None) == is_left
     with member(""):
-        stage.await_owned()
-        stage.hpa_wants(5)
-        stage.await_replicas(5)
+        scenario.await_owned()
+        scenario.hpa_wants(5)
+        scenario.await_replicas(5)

@@ -24,7 +24,7 @@ from localcluster.operator.fault_points import POINTS, VARIABLE
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
 from localcluster.workloads.bare_manifests import weight
-from localcluster.workloads.stage import Stage, new_namespace
+from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.conftest import USER
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
@@ -65,22 +65,22 @@ def test_every_write_is_died_at_before_and_after() -> None:
 
 
 class Cast:
-    """One stage per case, each in a namespace of its own, and operators for some of them."""
+    """One scenario per case, each in a namespace of its own, and operators for some of them."""
 
     def __init__(self, plane: ControlPlane, account: Path) -> None:
         self.plane = plane
         self.account = account
-        self.stages = {case: self._stage(case[1]) for case in CASES}
+        self.scenarios = {case: self._scenario(case[1]) for case in CASES}
 
-    def _stage(self, scene: str) -> Stage:
+    def _scenario(self, scene: str) -> Scenario:
         mode = "Paused" if scene in STEPPING else "Apply"
         kind = "StatefulSet" if scene == "stepping a StatefulSet" else "Deployment"
         space = new_namespace(self.plane.api, "crash")
-        return Stage(self.plane.api, space, "app", changes={**weight(50), "mode": mode}, kind=kind)
+        return Scenario(self.plane.api, space, "app", changes={**weight(50), "mode": mode}, kind=kind)
 
-    def of(self, *scenes: str) -> list[Stage]:
-        """The stages of these scenes."""
-        return [stage for (_, scene), stage in self.stages.items() if scene in scenes]
+    def of(self, *scenes: str) -> list[Scenario]:
+        """The scenarios of these scenes."""
+        return [scenario for (_, scene), scenario in self.scenarios.items() if scene in scenes]
 
     def all_die(self, *scenes: str) -> None:
         """An operator for each case of these scenes: each dies at its point."""
@@ -90,7 +90,7 @@ class Cast:
                 one.start(wait=False)
             for (_, scene), one in dying.items():
                 if scene == "telling again":
-                    pause_until_death(self.stages[_, scene], one)
+                    pause_until_death(self.scenarios[_, scene], one)
             for case, one in dying.items():
                 assert one.process.wait(150) == -9, (case, one.process.tail())
         finally:
@@ -98,92 +98,94 @@ class Cast:
                 one.kill()
 
     def _operator(self, case: Case) -> Operator:
-        flags = ("--namespace", self.stages[case].namespace)
+        flags = ("--namespace", self.scenarios[case].namespace)
         return Operator(self.plane, self.account, *flags, env={VARIABLE: case[0]}, name=case[0])
 
 
-def pause_until_death(stage: Stage, operator: Operator) -> None:
+def pause_until_death(scenario: Scenario, operator: Operator) -> None:
     """Let a paused Hvpa go on and pause it again, which is told again, until the operator dies of it."""
 
     def told(status: str) -> bool:
-        return not operator.process.alive or stage.condition("Paused").get("status") == status
+        return not operator.process.alive or scenario.condition("Paused").get("status") == status
 
-    stage.soon(partial(told, "True"), "that it is paused")
+    scenario.soon(partial(told, "True"), "that it is paused")
     while operator.process.alive:
         for mode, status in (("Apply", "False"), ("Paused", "True")):
-            stage.change({"mode": mode})
-            stage.soon(partial(told, status), mode)
+            scenario.change({"mode": mode})
+            scenario.soon(partial(told, status), mode)
 
 
-def find_some(stage: Stage) -> None:
+def find_some(scenario: Scenario) -> None:
     """There are two HPAs and two VPAs that match the selectors, before the Hvpa is there."""
-    labels = {"hvpa": stage.name}
-    target = samples.target_of(stage.workload)
+    labels = {"hvpa": scenario.name}
+    target = samples.target_of(scenario.workload)
     for name in ("a", "b"):
         for made in (
-            samples.hpa(name, stage.namespace, target),
-            samples.vpa(name, stage.namespace, target, mode="Recreate"),
+            samples.hpa(name, scenario.namespace, target),
+            samples.vpa(name, scenario.namespace, target, mode="Recreate"),
         ):
             made["metadata"]["labels"] = labels
-            stage.api.create(made)
+            scenario.api.create(made)
 
 
-def take_away(stage: Stage) -> None:
+def take_away(scenario: Scenario) -> None:
     """Somebody takes the HPA and the VPA by their labels."""
     for kind in (HPA, VPA):
-        stage.api.patch(kind, stage.name, stage.namespace, {"metadata": {"labels": {"hvpa": "elsewhere"}}})
+        scenario.api.patch(
+            kind, scenario.name, scenario.namespace, {"metadata": {"labels": {"hvpa": "elsewhere"}}}
+        )
 
 
 @pytest.fixture(scope="module")
 def cast(plane: ControlPlane, account: Path) -> Iterator[Cast]:
     """All cases, played to their ends."""
     cast = Cast(plane, account)
-    for stage in cast.of("tidying up"):
-        find_some(stage)
-    for stage in cast.stages.values():
-        stage.create(wait=False)
+    for scenario in cast.of("tidying up"):
+        find_some(scenario)
+    for scenario in cast.scenarios.values():
+        scenario.create(wait=False)
     cast.all_die(*BEGINNING)
     with Operator(plane, account, name="first survivor"):
         recommend(cast.of(*STEPPING))
-        for stage in cast.of("letting go"):
-            stage.await_owned()
-    for stage in cast.of(*STEPPING):
-        stage.change({"mode": "Apply"})
-    for stage in cast.of("letting go"):
-        take_away(stage)
+        for scenario in cast.of("letting go"):
+            scenario.await_owned()
+    for scenario in cast.of(*STEPPING):
+        scenario.change({"mode": "Apply"})
+    for scenario in cast.of("letting go"):
+        take_away(scenario)
     cast.all_die(*(scene for scene in SCENES if scene not in BEGINNING))
     with Operator(plane, account, name="last survivor") as survivor:
-        for stage in cast.stages.values():
+        for scenario in cast.scenarios.values():
             with contextlib.suppress(TimeoutError):  # the case's own test says what is amiss
-                stage.soon(partial(has_ended, stage), "the end")
+                scenario.soon(partial(has_ended, scenario), "the end")
         wait_for(lambda: survivor.metric("hvpa_queue_depth") == 0, 60, "an empty queue")
         yield cast
-    for stage in cast.stages.values():
-        stage.delete()
+    for scenario in cast.scenarios.values():
+        scenario.delete()
 
 
-def recommend(stages: list[Stage]) -> None:
+def recommend(scenarios: list[Scenario]) -> None:
     """Wait until they are set up, and recommend something on both axes."""
-    for stage in stages:
-        stage.await_owned()
-        stage.hpa_wants(6)
-        stage.vpa_recommends(cpu="1500m", memory="1500M")
-    for stage in stages:
-        stage.soon(partial(ready_to_step, stage), "a recommendation on both axes")
+    for scenario in scenarios:
+        scenario.await_owned()
+        scenario.hpa_wants(6)
+        scenario.vpa_recommends(cpu="1500m", memory="1500M")
+    for scenario in scenarios:
+        scenario.soon(partial(ready_to_step, scenario), "a recommendation on both axes")
 
 
-def ready_to_step(stage: Stage) -> bool:
-    recommended = stage.status["recommended"]
+def ready_to_step(scenario: Scenario) -> bool:
+    recommended = scenario.status["recommended"]
     requests = {"cpu": "1", "memory": "1G"}
     return recommended["replicas"] == 4 and bool(recommended["containers"][0]["requests"] == requests)
 
 
-def has_ended(stage: Stage) -> bool:
-    """All that is done to a stage is done: the step is told, what was found is tidy, what was taken is let go."""
-    if stage.manifest["spec"]["mode"] == "Paused":
-        is_ready = stage.condition("Ready").get("status") == "True"
-        return is_ready and spent(stage.status["axes"]) == spent(stage.record) != [None, None]
-    owned = [one["metadata"] for kind in (HPA, VPA) for one in stage.api.list(kind, stage.namespace)]
+def has_ended(scenario: Scenario) -> bool:
+    """All that is done to a scenario is done: the step is told, what was found is tidy, what was taken is let go."""
+    if scenario.manifest["spec"]["mode"] == "Paused":
+        is_ready = scenario.condition("Ready").get("status") == "True"
+        return is_ready and spent(scenario.status["axes"]) == spent(scenario.record) != [None, None]
+    owned = [one["metadata"] for kind in (HPA, VPA) for one in scenario.api.list(kind, scenario.namespace)]
     names = {one["name"] for one in owned}
     if "a" in names:
         return len(owned) == 2 == sum(bool(one.get("ownerReferences")) for one in owned)
@@ -194,22 +196,22 @@ def spent(axes: Json) -> list[Any]:
     return [axes.get(axis, {}).get("spent") for axis in ("horizontal", "vertical")]
 
 
-def record(stage: Stage) -> Json:
+def record(scenario: Scenario) -> Json:
     """The annotation of the workload; empty where there is none."""
     try:
-        return stage.record
+        return scenario.record
     except KeyError:
         return {}
 
 
-def outcome(stage: Stage) -> Json:
+def outcome(scenario: Scenario) -> Json:
     """All that is left behind, without times and what is named by a uid."""
-    hvpa, api, namespace = stage.hvpa, stage.api, stage.namespace
-    status, written = hvpa["status"], record(stage)
+    hvpa, api, namespace = scenario.hvpa, scenario.api, scenario.namespace
+    status, written = hvpa["status"], record(scenario)
     axes: Json = status.get("axes", {})
     return {
-        "workload": stage.target["spec"],
-        "generation": stage.target["metadata"]["generation"],
+        "workload": scenario.target["spec"],
+        "generation": scenario.target["metadata"]["generation"],
         "spent": spent(axes),
         "record": spent(written),
         "clocks": [
@@ -234,30 +236,30 @@ def recommender(one: Json) -> Json:
 def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_was_taken(
     cast: Cast, case: Case
 ) -> None:
-    stage, scene = cast.stages[case], case[1]
+    scenario, scene = cast.scenarios[case], case[1]
     steps = scene in STEPPING
-    undisturbed = cast.stages[UNDISTURBED, scene]
+    undisturbed = cast.scenarios[UNDISTURBED, scene]
     with contextlib.suppress(TimeoutError):  # a last status may be on its way
-        stage.soon(lambda: outcome(stage) == outcome(undisturbed), "the same", LATE)
-    assert outcome(stage) == outcome(undisturbed)
-    assert (stage.replicas, stage.requests["cpu"]) == ((4, "1") if steps else (2, "500m"))
-    resource = f"{stage.kind.lower()}s"
-    patches = cast.plane.audit.requests(user=USER, resource=resource, namespace=stage.namespace, code=200)
+        scenario.soon(lambda: outcome(scenario) == outcome(undisturbed), "the same", LATE)
+    assert outcome(scenario) == outcome(undisturbed)
+    assert (scenario.replicas, scenario.requests["cpu"]) == ((4, "1") if steps else (2, "500m"))
+    resource = f"{scenario.kind.lower()}s"
+    patches = cast.plane.audit.requests(user=USER, resource=resource, namespace=scenario.namespace, code=200)
     assert [patch.verb for patch in patches if patch.is_write] == ["patch"] * steps
-    told = Counter((one["reason"], one["message"], one["count"]) for one in stage.events())
+    told = Counter((one["reason"], one["message"], one["count"]) for one in scenario.events())
     times = {key: count for key, count in told.items() if key[0].startswith("Scaled")}
     assert set(times.values()) <= {1}
     assert {key[2] for key in times} <= {1}
 
 
 def test_what_an_undisturbed_run_leaves_is_what_is_meant(cast: Cast) -> None:
-    tidy, gone = (outcome(cast.stages[UNDISTURBED, scene]) for scene in ("tidying up", "letting go"))
+    tidy, gone = (outcome(cast.scenarios[UNDISTURBED, scene]) for scene in ("tidying up", "letting go"))
     assert [len(tidy[kind]) for kind in (HPA, VPA)] == [1, 1]
     assert [one["owners"] for kind in (HPA, VPA) for one in tidy[kind]] == [["Hvpa"], ["Hvpa"]]
     assert [one["owners"] for one in gone[HPA]] == [[]]
     assert sorted(one["owners"] for one in gone[VPA]) == [[], ["Hvpa"]]
     counts = [
-        sum(one["count"] for one in cast.stages[f"{when}-patch-events", "telling again"].events("Paused"))
+        sum(one["count"] for one in cast.scenarios[f"{when}-patch-events", "telling again"].events("Paused"))
         for when in ("before", "after")
     ]
     assert counts == [1, 2]

@@ -15,8 +15,8 @@ from localcluster.operator.fault_points import VARIABLE as FAULT_POINT
 from localcluster.operator.operator import NAMESPACE, Operator
 from localcluster.operator.shifted_clock import VARIABLE
 from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY, VERTICAL_ONLY, ago, merged, weight
-from localcluster.workloads.stage import Stage, new_namespace
-from tests.e2e.bare.conftest import USER, Play, Start
+from localcluster.workloads.scenario import Scenario, new_namespace
+from tests.e2e.bare.conftest import USER, NewScenario, Start
 
 HOUR = 3600
 LEASE = 6
@@ -70,60 +70,67 @@ def flags(space: str) -> tuple[str, ...]:
     return ("--namespace", space, "--log-level", "debug", *lease)
 
 
-def decides(stage: Stage, number: int) -> None:
+def decides(scenario: Scenario, number: int) -> None:
     """Have the Hvpa decided upon anew, by a change of its spec that says nothing (`number`: another each time)."""
-    stage.change({"hpa": {"scaleDown": {"stabilizationDuration": f"{number}s"}}})
-    stage.settled()
+    scenario.change({"hpa": {"scaleDown": {"stabilizationDuration": f"{number}s"}}})
+    scenario.settled()
 
 
-def written(plane: ControlPlane, stage: Stage) -> list[Json]:
-    """What the operator changed of a stage's workload, one after another."""
+def written(plane: ControlPlane, scenario: Scenario) -> list[Json]:
+    """What the operator changed of a scenario's workload, one after another."""
     found = plane.audit.requests(
-        user=USER, resource="deployments", namespace=stage.namespace, name=stage.name, writes=True, code=200
+        user=USER,
+        resource="deployments",
+        namespace=scenario.namespace,
+        name=scenario.name,
+        writes=True,
+        code=200,
     )
     return [one.body["spec"] for one in found]
 
 
 def test_stabilization_windows_end_by_the_clock_and_a_time_that_was_wrong_holds_nothing(
-    plane: ControlPlane, play: Play, leader: Operator, clock: Clock
+    plane: ControlPlane, new_scenario: NewScenario, leader: Operator, clock: Clock
 ) -> None:
-    stage = play(changes=merged(HORIZONTAL_ONLY, {"hpa": {"scaleUp": {"stabilizationDuration": "30m"}}}))
+    scenario = new_scenario(
+        changes=merged(HORIZONTAL_ONLY, {"hpa": {"scaleUp": {"stabilizationDuration": "30m"}}})
+    )
 
     def is_held(count: int) -> None:
         """A step to this count is wanted, and waits for its window, which the step before has begun."""
-        stage.hpa_wants(count)
-        stage.soon(lambda: stage.status["recommended"]["replicas"] == count, f"{count} recommended")
-        stage.await_blocked("StabilizationWindow", "horizontal")
+        scenario.hpa_wants(count)
+        scenario.soon(lambda: scenario.status["recommended"]["replicas"] == count, f"{count} recommended")
+        scenario.await_blocked("StabilizationWindow", "horizontal")
 
-    stage.hpa_wants(3)
-    stage.await_replicas(3)
+    scenario.hpa_wants(3)
+    scenario.await_replicas(3)
     for count, offset in enumerate(JUMPS, 4):
         is_held(count)
         clock.shows(offset)
-        decides(stage, count)
-        stage.await_replicas(count)
+        decides(scenario, count)
+        scenario.await_replicas(count)
     is_held(10)
-    assert written(plane, stage) == [{"replicas": count} for count in range(3, 10)]
+    assert written(plane, scenario) == [{"replicas": count} for count in range(3, 10)]
 
 
 def test_a_step_that_was_taken_is_not_taken_again_by_any_clock(
-    plane: ControlPlane, play: Play, leader: Operator, clock: Clock
+    plane: ControlPlane, new_scenario: NewScenario, leader: Operator, clock: Clock
 ) -> None:
-    stage = play(changes=weight(50))
-    stage.change({"mode": "Paused"})
-    stage.settled()
-    stage.hpa_wants(6)
-    stage.vpa_recommends(cpu="1500m", memory="1500M")
-    stage.soon(lambda: stage.status["recommended"]["containers"][0]["requests"]["cpu"] == "1", "both")
-    stage.soon(lambda: stage.status["recommended"]["replicas"] == 4, "both")
+    scenario = new_scenario(changes=weight(50))
+    scenario.change({"mode": "Paused"})
+    scenario.settled()
+    scenario.hpa_wants(6)
+    scenario.vpa_recommends(cpu="1500m", memory="1500M")
+    scenario.soon(lambda: scenario.status["recommended"]["containers"][0]["requests"]["cpu"] == "1", "both")
+    scenario.soon(lambda: scenario.status["recommended"]["replicas"] == 4, "both")
     clock.shows(HOUR)
-    stage.change({"mode": "Apply"})
-    stage.await_replicas(4)
+    scenario.change({"mode": "Apply"})
+    scenario.await_replicas(4)
     for number, offset in enumerate(JUMPS):
         clock.shows(offset)
-        decides(stage, number + 1)
-    assert (stage.replicas, stage.requests) == (4, {"cpu": "1", "memory": "1G"})
-    assert len(written(plane, stage)) == 1
+        decides(scenario, number + 1)
+    assert (scenario.replicas, scenario.requests) == (4, {"cpu": "1", "memory": "1G"})
+    assert len(written(plane, scenario)) == 1
 
 
 @pytest.mark.parametrize("offset", [HOUR, -HOUR], ids=["ahead", "behind"])
@@ -131,54 +138,64 @@ def test_a_step_of_an_operator_that_died_with_a_wrong_clock_is_not_taken_again(
     plane: ControlPlane, start: Start, tmp_path: Path, offset: int
 ) -> None:
     space = new_namespace(plane.api, "clock")
-    stage = Stage(plane.api, space, changes=weight(50)).create(wait=False)
+    scenario = Scenario(plane.api, space, changes=weight(50)).create(wait=False)
     clock = Clock(tmp_path / "offset")
     clock.shows(offset)
     dying = start("--namespace", space, env={**clock.env, FAULT_POINT: "after-patch-deployments"}, wait=False)
-    stage.await_owned()
-    stage.vpa_is_content()
-    stage.hpa_wants(6)
+    scenario.await_owned()
+    scenario.vpa_is_content()
+    scenario.hpa_wants(6)
     assert dying.process.wait(120) == -9
-    assert "spent" not in stage.status.get("axes", {}).get("horizontal", {}), (
+    assert "spent" not in scenario.status.get("axes", {}).get("horizontal", {}), (
         "it was to die before the status"
     )
     start("--namespace", space)
-    stage.soon(lambda: stage.status["axes"]["horizontal"]["spent"], "the step in the status")
-    decides(stage, 1)
-    assert stage.replicas == 4
-    assert len(written(plane, stage)) == 1
-    stage.delete()
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"]["spent"], "the step in the status")
+    decides(scenario, 1)
+    assert scenario.replicas == 4
+    assert len(written(plane, scenario)) == 1
+    scenario.delete()
 
 
 def test_a_container_that_starves_is_helped_though_a_wrong_clock_recorded_the_last_step(
-    play: Play, leader: Operator, clock: Clock
+    new_scenario: NewScenario, leader: Operator, clock: Clock
 ) -> None:
-    stage = play(changes=merged(VERTICAL_ONLY, {"vpa": {"scaleUp": {"stabilizationDuration": "10m"}}}))
+    scenario = new_scenario(
+        changes=merged(VERTICAL_ONLY, {"vpa": {"scaleUp": {"stabilizationDuration": "10m"}}})
+    )
     clock.shows(HOUR)
-    stage.vpa_recommends(memory="800M")
-    stage.await_requests(memory="800M")
+    scenario.vpa_recommends(memory="800M")
+    scenario.await_requests(memory="800M")
     clock.shows(0)
     killed = {"exitCode": 137, "reason": "OOMKilled", "startedAt": ago(minutes=5), "finishedAt": ago()}
-    stage.pod("a", container_status={"state": {"running": {}}, "lastState": {"terminated": killed}})
-    stage.await_requests(memory="960M")
+    scenario.pod("a", container_status={"state": {"running": {}}, "lastState": {"terminated": killed}})
+    scenario.await_requests(memory="960M")
 
 
-def test_what_happens_again_is_told_again_by_any_clock(play: Play, leader: Operator, clock: Clock) -> None:
-    stage = play()
+def test_what_happens_again_is_told_again_by_any_clock(
+    new_scenario: NewScenario, leader: Operator, clock: Clock
+) -> None:
+    scenario = new_scenario()
     for offset in JUMPS:
         clock.shows(offset)
         for mode, status, reason in (("Paused", "True", "Paused"), ("Apply", "False", "NotPaused")):
-            stage.change({"mode": mode})
-            stage.await_condition("Paused", status, reason)
+            scenario.change({"mode": mode})
+            scenario.await_condition("Paused", status, reason)
 
     def told() -> int:
-        return sum(int(one["count"]) for one in stage.events("Paused"))
+        return sum(int(one["count"]) for one in scenario.events("Paused"))
 
-    stage.soon(lambda: told() == len(JUMPS), "all of them")
+    scenario.soon(lambda: told() == len(JUMPS), "all of them")
 
 
 def test_a_lease_is_kept_and_not_taken_by_any_clock(
-    plane: ControlPlane, start: Start, space: str, play: Play, leader: Operator, clock: Clock, tmp_path: Path
+    plane: ControlPlane,
+    start: Start,
+    space: str,
+    new_scenario: NewScenario,
+    leader: Operator,
+    clock: Clock,
+    tmp_path: Path,
 ) -> None:
     ahead = Clock(tmp_path / "offset")
     ahead.shows(HOUR)
@@ -205,6 +222,6 @@ def test_a_lease_is_kept_and_not_taken_by_any_clock(
     assert len(renewals) > 2
     assert leader.metric("hvpa_leader") == 1
     assert other.metric("hvpa_leader") == 0
-    stage = play()
-    stage.hpa_wants(5)
-    stage.await_replicas(5)
+    scenario = new_scenario()
+    scenario.hpa_wants(5)
+    scenario.await_replicas(5)

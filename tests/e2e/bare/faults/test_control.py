@@ -16,8 +16,8 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.hasty import hasten
 from localcluster.operator.operator import Operator, install_crds
 from localcluster.proxy.proxy import Proxy
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import USER, Play, Start
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import USER, NewScenario, Start
 
 CRD = "hvpas.autoscaling.k8s.io"
 FIELD = "fromTheFuture"
@@ -44,10 +44,10 @@ def crd_as_it_was(plane: ControlPlane) -> Iterator[None]:
     install_crds(plane)
 
 
-def scales(stage: Stage) -> None:
-    wanted = stage.replicas + 2
-    stage.hpa_wants(wanted)
-    stage.await_replicas(wanted)
+def scales(scenario: Scenario) -> None:
+    wanted = scenario.replicas + 2
+    scenario.hpa_wants(wanted)
+    scenario.await_replicas(wanted)
 
 
 def add_field(plane: ControlPlane) -> None:
@@ -59,53 +59,53 @@ def add_field(plane: ControlPlane) -> None:
     plane.api.patch("CustomResourceDefinition", CRD, None, versions)
 
 
-def has_field(stage: Stage) -> bool:
+def has_field(scenario: Scenario) -> bool:
     """Use the field; the API server drops it until it has changed over."""
-    stage.change({FIELD: "now"})
-    return FIELD in stage.hvpa["spec"]
+    scenario.change({FIELD: "now"})
+    return FIELD in scenario.hvpa["spec"]
 
 
 def test_a_field_that_only_a_newer_crd_knows_is_told_and_only_its_hvpa_waits(
-    plane: ControlPlane, line: Proxy, play: Play, operator: Operator, crd_as_it_was: None
+    plane: ControlPlane, line: Proxy, new_scenario: NewScenario, operator: Operator, crd_as_it_was: None
 ) -> None:
-    stage, other = play(), play()
-    for one in (stage, other):
+    scenario, other = new_scenario(), new_scenario()
+    for one in (scenario, other):
         scales(one)
     add_field(plane)
-    stage.soon(partial(has_field, stage), "the new field")
+    scenario.soon(partial(has_field, scenario), "the new field")
     line.cut_watches()  # the API server lets them go on, for minutes, without the new field
-    stage.change({FIELD: "and then"})
-    told = stage.await_condition("Ready", "False", "InvalidSpec")
+    scenario.change({FIELD: "and then"})
+    told = scenario.await_condition("Ready", "False", "InvalidSpec")
     assert FIELD in told["message"]
-    stage.hpa_wants(8)
+    scenario.hpa_wants(8)
     scales(other)
-    assert stage.replicas == 4
-    stage.change({FIELD: None})
-    stage.await_replicas(8)
-    stage.await_reason_gone("InvalidSpec")
+    assert scenario.replicas == 4
+    scenario.change({FIELD: None})
+    scenario.await_replicas(8)
+    scenario.await_reason_gone("InvalidSpec")
     assert operator.metric("hvpa_undecodable_objects_total") == 0
 
 
 def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_and_then_goes_on(
-    plane: ControlPlane, play: Play, operator: Operator, crd_as_it_was: None
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator, crd_as_it_was: None
 ) -> None:
-    stage = play()
-    scales(stage)
-    stage.soon(lambda: stage.status["axes"]["horizontal"]["spent"], "the step in the status")
-    stage.await_event("ScaledOut")  # the last that is written of a step
+    scenario = new_scenario()
+    scales(scenario)
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"]["spent"], "the step in the status")
+    scenario.await_event("ScaledOut")  # the last that is written of a step
     mark = plane.audit.mark()
     plane.api.delete("CustomResourceDefinition", CRD)
     wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "the CRD is gone")
     wait_for(partial(says, operator, "not served"), 90, "it says so")
     for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):  # as the garbage collector does
-        plane.api.delete(kind, stage.name, stage.namespace)
+        plane.api.delete(kind, scenario.name, scenario.namespace)
     assert operator.probe("healthz") == 200
     assert plane.audit.requests(mark, user=USER, writes=True) == []
     install_crds(plane)
-    plane.api.create(stage.manifest)
-    stage.await_owned()
-    scales(stage)
-    assert stage.replicas == 6
+    plane.api.create(scenario.manifest)
+    scenario.await_owned()
+    scales(scenario)
+    assert scenario.replicas == 6
 
 
 def says(operator: Operator, text: str) -> bool:
@@ -113,18 +113,18 @@ def says(operator: Operator, text: str) -> bool:
 
 
 def test_a_client_certificate_that_was_replaced_is_read_when_the_old_one_is_refused(
-    plane: ControlPlane, play: Play, start: Start, space: str, tmp_path: Path
+    plane: ControlPlane, new_scenario: NewScenario, start: Start, space: str, tmp_path: Path
 ) -> None:
-    stage, user = play(create=False).create(wait=False), f"system:serviceaccount:{USER}"
+    scenario, user = new_scenario(create=False).create(wait=False), f"system:serviceaccount:{USER}"
     issued = dt.datetime.now(dt.UTC)
     pair = plane.pki.client(user, lifetime=LIFETIME)
     files = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", plane.server, plane.authority, files)
     mine = start("--namespace", space, kubeconfig=kubeconfig)
-    stage.await_owned()
-    scales(stage)
+    scenario.await_owned()
+    scales(scenario)
     plane.pki.client(user)
     wait_for(lambda: dt.datetime.now(dt.UTC) > issued + LIFETIME + dt.timedelta(seconds=1), 30, "it ends")
     assert mine.metric("hvpa_api_requests_total", code="401") == 0
-    scales(stage)
+    scales(scenario)
     assert mine.metric("hvpa_api_requests_total", code="401") >= 1

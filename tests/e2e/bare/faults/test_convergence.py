@@ -13,8 +13,8 @@ from localcluster.controlplane.etcd import compact
 from localcluster.operator.operator import Operator
 from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.bare_manifests import VERTICAL_ONLY, weight
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import USER, Play
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import USER, NewScenario
 
 WATCHES = 6
 """Hvpas, Deployments, StatefulSets, HPAs, VPAs, pods."""
@@ -40,102 +40,114 @@ def _no_faults_after(line: Proxy, remote: Operator) -> Iterator[None]:
     line.clear()
 
 
-def patches(line: Proxy, stage: Stage) -> list[int]:
-    """The codes that patches of a stage's workload were answered with."""
-    path = f"/namespaces/{stage.namespace}/deployments/{stage.name}"
+def patches(line: Proxy, scenario: Scenario) -> list[int]:
+    """The codes that patches of a scenario's workload were answered with."""
+    path = f"/namespaces/{scenario.namespace}/deployments/{scenario.name}"
     return [seen.code for seen in line.seen if seen.verb == "patch" and seen.path.endswith(path)]
 
 
-def scales(stage: Stage) -> None:
+def scales(scenario: Scenario) -> None:
     """The operator is at work."""
-    wanted = stage.replicas + 2
-    stage.hpa_wants(wanted)
-    stage.await_replicas(wanted, 60)
+    wanted = scenario.replicas + 2
+    scenario.hpa_wants(wanted)
+    scenario.await_replicas(wanted, 60)
 
 
 def watching(line: Proxy) -> None:
     wait_for(lambda: len(line.open_watches) == WATCHES, 90, lambda: f"watches, not {line.open_watches}")
 
 
-def test_a_change_between_read_and_write_is_kept_and_decided_upon_afresh(line: Proxy, play: Play) -> None:
-    stage = play(changes=weight(50))
-    stage.vpa_is_content()
-    hold = line.hold(verb="patch", path=f"/deployments/{stage.name}$")
-    stage.hpa_wants(6)
+def test_a_change_between_read_and_write_is_kept_and_decided_upon_afresh(
+    line: Proxy, new_scenario: NewScenario
+) -> None:
+    scenario = new_scenario(changes=weight(50))
+    scenario.vpa_is_content()
+    hold = line.hold(verb="patch", path=f"/deployments/{scenario.name}$")
+    scenario.hpa_wants(6)
     hold.wait()
-    stage.change_workload({**IMAGE, "replicas": 3}, "rollout-tool")
+    scenario.change_workload({**IMAGE, "replicas": 3}, "rollout-tool")
     hold.release()
-    stage.await_replicas(5)  # 3 + (6 - 3) / 2 rounded up; the first decision said 4
-    stage.soon(lambda: patches(line, stage) == [409, 200], "one write that was refused and one that was not")
-    assert stage.target["spec"]["template"]["spec"]["containers"][0]["image"] == "app:2"
+    scenario.await_replicas(5)  # 3 + (6 - 3) / 2 rounded up; the first decision said 4
+    scenario.soon(
+        lambda: patches(line, scenario) == [409, 200], "one write that was refused and one that was not"
+    )
+    assert scenario.target["spec"]["template"]["spec"]["containers"][0]["image"] == "app:2"
 
 
-def test_a_step_that_somebody_else_took_meanwhile_is_not_taken_again(line: Proxy, play: Play) -> None:
-    stage = play(changes=VERTICAL_ONLY)
-    hold = line.hold(verb="patch", path=f"/deployments/{stage.name}$")
-    stage.vpa_recommends(cpu="1")
+def test_a_step_that_somebody_else_took_meanwhile_is_not_taken_again(
+    line: Proxy, new_scenario: NewScenario
+) -> None:
+    scenario = new_scenario(changes=VERTICAL_ONLY)
+    hold = line.hold(verb="patch", path=f"/deployments/{scenario.name}$")
+    scenario.vpa_recommends(cpu="1")
     hold.wait()
-    mine = stage.set_requests("rollout-tool", cpu="1")
+    mine = scenario.set_requests("rollout-tool", cpu="1")
     hold.release()
-    stage.soon(lambda: patches(line, stage) == [409], "a conflict")
-    stage.await_condition("VpaActive", "True", "Recommending")
-    assert patches(line, stage) == [409]
-    assert stage.target["metadata"]["resourceVersion"] == mine["metadata"]["resourceVersion"]
+    scenario.soon(lambda: patches(line, scenario) == [409], "a conflict")
+    scenario.await_condition("VpaActive", "True", "Recommending")
+    assert patches(line, scenario) == [409]
+    assert scenario.target["metadata"]["resourceVersion"] == mine["metadata"]["resourceVersion"]
 
 
-def test_conflicts_that_repeat_are_reported_while_conditions_go_on(line: Proxy, play: Play) -> None:
-    stage = play(changes=weight(50))
-    stage.vpa_is_content()
-    fault = line.fail(409, times=None, verb="patch", path=f"/deployments/{stage.name}$")
-    stage.hpa_wants(6)
-    stage.await_condition("Ready", "False", "WriteFailed")
-    assert stage.condition("HpaActive")["status"] == "True"
-    stage.await_event("WriteFailed", "PatchWorkload: conflicts repeat")
-    assert stage.replicas == 2
-    stage.vpa_recommends(others={"gone": {"cpu": "1"}}, **stage.requests)
-    stage.await_condition("VpaActive", "True", "UnknownContainer")
-    assert stage.condition("Ready")["reason"] == "WriteFailed"
+def test_conflicts_that_repeat_are_reported_while_conditions_go_on(
+    line: Proxy, new_scenario: NewScenario
+) -> None:
+    scenario = new_scenario(changes=weight(50))
+    scenario.vpa_is_content()
+    fault = line.fail(409, times=None, verb="patch", path=f"/deployments/{scenario.name}$")
+    scenario.hpa_wants(6)
+    scenario.await_condition("Ready", "False", "WriteFailed")
+    assert scenario.condition("HpaActive")["status"] == "True"
+    scenario.await_event("WriteFailed", "PatchWorkload: conflicts repeat")
+    assert scenario.replicas == 2
+    scenario.vpa_recommends(others={"gone": {"cpu": "1"}}, **scenario.requests)
+    scenario.await_condition("VpaActive", "True", "UnknownContainer")
+    assert scenario.condition("Ready")["reason"] == "WriteFailed"
     fault.remove()
-    stage.await_replicas(4)
-    stage.soon(lambda: "lastError" not in stage.status, "no more error")
-    assert len(stage.events("WriteFailed")) == 1
+    scenario.await_replicas(4)
+    scenario.soon(lambda: "lastError" not in scenario.status, "no more error")
+    assert len(scenario.events("WriteFailed")) == 1
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["on its way there", "on its way back"])
 def test_one_lost_patch_leads_to_one_step_and_to_no_error(
-    line: Proxy, play: Play, remote: Operator, answered: bool
+    line: Proxy, new_scenario: NewScenario, remote: Operator, answered: bool
 ) -> None:
     """It is sent again at once. Where it had been carried out, that is a conflict, and what is read then says so."""
-    stage = play(changes=weight(50))
-    stage.vpa_is_content()
+    scenario = new_scenario(changes=weight(50))
+    scenario.vpa_is_content()
     failures = remote.metric("hvpa_write_failures_total", operation="PatchWorkload", outcome="failed")
-    hold = line.hold(verb="patch", path=f"/deployments/{stage.name}$", answered=answered)
-    stage.hpa_wants(6)
+    hold = line.hold(verb="patch", path=f"/deployments/{scenario.name}$", answered=answered)
+    scenario.hpa_wants(6)
     hold.wait()
     hold.drop()
-    stage.await_replicas(4)
-    stage.soon(lambda: stage.status["axes"]["horizontal"].get("spent"), "the step in the status")
-    stage.soon(lambda: stage.status["axes"]["horizontal"] == stage.record["horizontal"], "the same in both")
-    generation = stage.target["metadata"]["generation"]
-    assert patches(line, stage)[: 1 + answered] == ([200, 409] if answered else [200])
-    assert 200 not in patches(line, stage)[1 + answered :]
-    stage.rollout_completes()  # which is looked at once more
-    stage.soon(lambda: stage.status["replicas"] == 4, "a look at it")
-    assert "lastError" not in stage.status
-    assert stage.condition("Ready")["reason"] != "WriteFailed"
-    assert stage.events("WriteFailed") == []
-    assert (stage.replicas, stage.target["metadata"]["generation"]) == (4, generation)
+    scenario.await_replicas(4)
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    scenario.soon(
+        lambda: scenario.status["axes"]["horizontal"] == scenario.record["horizontal"], "the same in both"
+    )
+    generation = scenario.target["metadata"]["generation"]
+    assert patches(line, scenario)[: 1 + answered] == ([200, 409] if answered else [200])
+    assert 200 not in patches(line, scenario)[1 + answered :]
+    scenario.rollout_completes()  # which is looked at once more
+    scenario.soon(lambda: scenario.status["replicas"] == 4, "a look at it")
+    assert "lastError" not in scenario.status
+    assert scenario.condition("Ready")["reason"] != "WriteFailed"
+    assert scenario.events("WriteFailed") == []
+    assert (scenario.replicas, scenario.target["metadata"]["generation"]) == (4, generation)
     assert remote.metric("hvpa_write_failures_total", operation="PatchWorkload", outcome="failed") == failures
 
 
-def test_watches_that_are_cut_are_resumed_and_expired_ones_begin_with_a_list(line: Proxy, play: Play) -> None:
-    stage = play()
-    scales(stage)
+def test_watches_that_are_cut_are_resumed_and_expired_ones_begin_with_a_list(
+    line: Proxy, new_scenario: NewScenario
+) -> None:
+    scenario = new_scenario()
+    scales(scenario)
     for end, lists in ((line.cut_watches, 0), (line.expire_watches, WATCHES)):
         watching(line)
         begin = len(line.seen)
         assert end() == WATCHES
-        scales(stage)
+        scales(scenario)
         watching(line)
         wait_for(partial(_lists, line, begin, lists), 60, f"{lists} lists")
 
@@ -144,59 +156,65 @@ def _lists(line: Proxy, begin: int, wanted: int) -> bool:
     return sum(seen.verb == "list" for seen in line.seen[begin:]) == wanted
 
 
-def test_an_expired_resource_version_leads_to_a_new_list(line: Proxy, play: Play, remote: Operator) -> None:
-    stage = play()
+def test_an_expired_resource_version_leads_to_a_new_list(
+    line: Proxy, new_scenario: NewScenario, remote: Operator
+) -> None:
+    scenario = new_scenario()
     watching(line)
     before = remote.metric("hvpa_watch_restarts_total", resource="horizontalpodautoscalers", reason="expired")
     line.fail(410, verb="watch", path="/horizontalpodautoscalers$")
     line.cut_watches()
-    scales(stage)
+    scales(scenario)
     after = remote.metric("hvpa_watch_restarts_total", resource="horizontalpodautoscalers", reason="expired")
     assert after == before + 1
 
 
-def test_what_changes_while_the_watches_are_down_is_seen_afterwards(line: Proxy, play: Play) -> None:
-    stage = play()
+def test_what_changes_while_the_watches_are_down_is_seen_afterwards(
+    line: Proxy, new_scenario: NewScenario
+) -> None:
+    scenario = new_scenario()
     watching(line)
     with line.refused():
-        stage.hpa_wants(5)
-    stage.await_replicas(5)
+        scenario.hpa_wants(5)
+    scenario.await_replicas(5)
 
 
-def test_a_429_is_obeyed_for_as_long_as_it_asks(line: Proxy, play: Play, remote: Operator) -> None:
-    stage = play()
-    path = f"/deployments/{stage.name}$"
+def test_a_429_is_obeyed_for_as_long_as_it_asks(
+    line: Proxy, new_scenario: NewScenario, remote: Operator
+) -> None:
+    scenario = new_scenario()
+    path = f"/deployments/{scenario.name}$"
     line.fail(429, verb="patch", path=path, retry_after=2)
-    stage.hpa_wants(6)
-    stage.await_replicas(6)
+    scenario.hpa_wants(6)
+    scenario.await_replicas(6)
     first, second = (seen for seen in line.seen if seen.path.endswith(path[:-1]) and seen.verb == "patch")
     assert (first.code, second.code) == (429, 200)
     assert 1.9 < (second.time - first.time).total_seconds() < 30
-    assert "lastError" not in stage.status
+    assert "lastError" not in scenario.status
     assert remote.metric("hvpa_write_failures_total", outcome="overloaded") >= 1
 
 
 @pytest.mark.parametrize("code", [500, 503])
 def test_a_write_that_fails_is_told_in_the_status_tried_again_and_then_forgotten(
-    line: Proxy, play: Play, code: int
+    line: Proxy, new_scenario: NewScenario, code: int
 ) -> None:
-    stage, other = play(), play()
-    fault = line.fail(code, times=None, verb="patch", path=f"/deployments/{stage.name}$")
-    stage.hpa_wants(6)
-    told = stage.soon(lambda: stage.status.get("lastError"), "lastError") or {}
+    scenario, other = new_scenario(), new_scenario()
+    fault = line.fail(code, times=None, verb="patch", path=f"/deployments/{scenario.name}$")
+    scenario.hpa_wants(6)
+    told = scenario.soon(lambda: scenario.status.get("lastError"), "lastError") or {}
     assert told["lastOperation"] == "PatchWorkload"
     assert f"fault {code}" in told["description"]
-    stage.soon(lambda: fault.hits >= 3, "further tries")
+    scenario.soon(lambda: fault.hits >= 3, "further tries")
     scales(other)
-    assert stage.replicas == 2
+    assert scenario.replicas == 2
     fault.remove()
-    stage.await_replicas(6)
-    stage.soon(lambda: "lastError" not in stage.status, "no error any more")
+    scenario.await_replicas(6)
+    scenario.soon(lambda: "lastError" not in scenario.status, "no error any more")
 
 
-def test_a_failure_of_any_other_write_is_made_good(line: Proxy, play: Play) -> None:
+def test_a_failure_of_any_other_write_is_made_good(line: Proxy, new_scenario: NewScenario) -> None:
     """Status, mailbox, owned objects and Events, each refused once."""
-    stage = play(create=False)
+    scenario = new_scenario(create=False)
     paths = (
         "/hvpas/[^/]+/status$",
         "/hvpas/[^/]+$",
@@ -205,36 +223,38 @@ def test_a_failure_of_any_other_write_is_made_good(line: Proxy, play: Play) -> N
     )
     faults = [line.fail(500, verb="patch", path=path) for path in paths]
     faults.append(line.fail(500, verb="create", path="/events$"))
-    stage.create()
-    scales(stage)
-    stage.vpa_recommends(cpu="1")
-    stage.await_blocked("Weight", "vertical")
-    stage.soon(lambda: "lastError" not in stage.status, "no error any more")
-    stage.soon(lambda: all(fault.hits == fault.times for fault in faults), "that every fault has struck")
-    assert 1 <= stage.hvpa["spec"]["replicas"] <= 10
+    scenario.create()
+    scales(scenario)
+    scenario.vpa_recommends(cpu="1")
+    scenario.await_blocked("Weight", "vertical")
+    scenario.soon(lambda: "lastError" not in scenario.status, "no error any more")
+    scenario.soon(lambda: all(fault.hits == fault.times for fault in faults), "that every fault has struck")
+    assert 1 <= scenario.hvpa["spec"]["replicas"] <= 10
 
 
-def test_lists_and_watches_that_fail_are_tried_again(line: Proxy, play: Play, remote: Operator) -> None:
+def test_lists_and_watches_that_fail_are_tried_again(
+    line: Proxy, new_scenario: NewScenario, remote: Operator
+) -> None:
     remote.restart()  # its back-off has grown by what the other tests did
-    stage = play()
+    scenario = new_scenario()
     watching(line)
     line.fail(503, times=2, verb="watch", path="/horizontalpodautoscalers$", retry_after=1)
     line.fail(500, times=2, verb="list", path="/verticalpodautoscalers$")
     line.fail(429, times=1, verb="list", path="/pods$", retry_after=1)
     line.expire_watches()
-    scales(stage)
+    scales(scenario)
     watching(line)
 
 
 @pytest.mark.parametrize("graceful", [True, False], ids=["in order", "by SIGKILL"])
 def test_the_api_server_is_restarted_in_the_middle_of_a_step(
-    plane: ControlPlane, line: Proxy, play: Play, remote: Operator, graceful: bool
+    plane: ControlPlane, line: Proxy, new_scenario: NewScenario, remote: Operator, graceful: bool
 ) -> None:
     """One step has been taken before, of one the answer (or, in order, the request) is on its way. After a SIGKILL etcd
     has forgotten the past as well, so that no watch can go on where it was."""
-    done, midway = play(changes=weight(50)), play(changes=weight(50))
-    for stage in (done, midway):
-        stage.vpa_is_content()
+    done, midway = new_scenario(changes=weight(50)), new_scenario(changes=weight(50))
+    for scenario in (done, midway):
+        scenario.vpa_is_content()
     done.hpa_wants(6)
     done.await_replicas(4)
     # The step is over when the status tells it: what comes after the mark would be a second one.
@@ -252,7 +272,7 @@ def test_the_api_server_is_restarted_in_the_middle_of_a_step(
         compact(plane)
     hold.drop()
     plane.start_apiserver()
-    other = play()
+    other = new_scenario()
     scales(other)
     midway.await_replicas(4)
     midway.soon(lambda: midway.status["axes"]["horizontal"].get("spent"), "the step in the status")
@@ -270,9 +290,9 @@ def test_the_api_server_is_restarted_in_the_middle_of_a_step(
 
 
 def test_an_operator_that_starts_while_the_api_server_is_away_waits_for_it(
-    plane: ControlPlane, line: Proxy, play: Play, remote: Operator
+    plane: ControlPlane, line: Proxy, new_scenario: NewScenario, remote: Operator
 ) -> None:
-    stage = play()
+    scenario = new_scenario()
     remote.kill()
     with line.refused():
         remote.start(wait=False)
@@ -282,4 +302,4 @@ def test_an_operator_that_starts_while_the_api_server_is_away_waits_for_it(
             "it says so",
         )
     remote.await_ready()
-    scales(stage)
+    scales(scenario)

@@ -14,12 +14,12 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, Operator
 from localcluster.proxy.wire import Wire
 from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY
-from localcluster.workloads.stage import new_namespace
-from tests.e2e.bare.conftest import Play
-from tests.e2e.bare.faults.herd import Herd
-from tests.e2e.bare.leases.team import Team
+from localcluster.workloads.scenario import new_namespace
+from tests.e2e.bare.conftest import NewScenario
+from tests.e2e.bare.faults.workloads import Workloads
+from tests.e2e.bare.leases.operators import Operators
 
-HERD = 24
+WORKLOADS = 24
 """More workloads than there are writes at once: so as many connections as there can be have just been used."""
 DURATION = 15
 """Seconds of a lease; the default."""
@@ -50,51 +50,51 @@ def test_a_leader_keeps_its_lease_when_all_its_connections_die(
     flags = ("--leader-elect", "--lease-namespace", NAMESPACE, "--lease-duration", str(DURATION))
     with Operator(plane, kubeconfig, "--log-level", "debug", *flags) as leader:
         wait_for(lambda: leader.metric("hvpa_leader") == 1, 60, "that it leads")
-        herd = Herd(plane, HERD)
-        herd.stands(herd.is_told())
+        workloads = Workloads(plane, WORKLOADS)
+        workloads.stands(workloads.is_told())
         before = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]
         wire.lose_connections()
         wait_for(partial(is_renewed, plane, before, "hvpa", NAMESPACE), 60, "a renewal", 0.05)
-        herd.stands(herd.is_told())  # long after the lease would have been lost
+        workloads.stands(workloads.is_told())  # long after the lease would have been lost
         after = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]
         for field in ("holderIdentity", "leaseTransitions", "acquireTime"):
             assert after[field] == before[field]
         assert leader.process.alive
         assert leader.metric("hvpa_leader") == 1
-        herd.delete()
+        workloads.delete()
         assert leader.terminate() == 0
 
 
 @pytest.fixture
-def team(plane: ControlPlane, space: str) -> Iterator[Team]:
-    with Team(plane, space) as made:
+def operators(plane: ControlPlane, space: str) -> Iterator[Operators]:
+    with Operators(plane, space) as made:
         yield made
 
 
 def test_replicas_keep_their_shards_when_all_their_connections_die(
-    team: Team, play: Play, plane: ControlPlane, space: str
+    operators: Operators, new_scenario: NewScenario, plane: ControlPlane, space: str
 ) -> None:
     for _ in range(2):
-        team.join("--shards", str(SHARDS), duration=DURATION)
-    team.await_shares(SHARDS, *team.replicas)
-    stages = [play(changes=HORIZONTAL_ONLY) for _ in range(4)]
-    for one in stages:
+        operators.join("--shards", str(SHARDS), duration=DURATION)
+    operators.await_shares(SHARDS, *operators.replicas)
+    scenarios = [new_scenario(changes=HORIZONTAL_ONLY) for _ in range(4)]
+    for one in scenarios:
         one.hpa_wants(6)
-    for one in stages:
+    for one in scenarios:
         one.await_replicas(6)
-    identities = [one.identity for one in team.replicas]
+    identities = [one.identity for one in operators.replicas]
     before = {lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", space)}
-    for replica in team.replicas:
+    for replica in operators.replicas:
         replica.wire.lose_connections()
-    for one in stages:
+    for one in scenarios:
         one.hpa_wants(9)
-    for one in stages:
+    for one in scenarios:
         one.await_replicas(9, 60)
     after = {lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", space)}
     assert after.keys() == before.keys()
     for name, spec in after.items():
         for field in ("holderIdentity", "leaseTransitions", "acquireTime"):
             assert spec.get(field) == before[name].get(field), name
-    assert [one.identity for one in team.replicas] == identities
-    assert all(one.operator.process.alive for one in team.replicas)
-    assert team.foreign_writes(SHARDS) == []
+    assert [one.identity for one in operators.replicas] == identities
+    assert all(one.operator.process.alive for one in operators.replicas)
+    assert operators.foreign_writes(SHARDS) == []

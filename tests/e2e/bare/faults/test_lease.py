@@ -12,8 +12,8 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, Operator
 from localcluster.proxy.faults import Damage, Fault
 from localcluster.proxy.proxy import Proxy
-from localcluster.workloads.stage import new_namespace
-from tests.e2e.bare.conftest import Play
+from localcluster.workloads.scenario import new_namespace
+from tests.e2e.bare.conftest import NewScenario
 
 LEASE = "/leases"
 DURATION = 10
@@ -91,9 +91,9 @@ def is_renewed(plane: ControlPlane, since: str) -> bool:
 
 
 def test_a_lease_is_kept_whatever_becomes_of_two_renewals(
-    plane: ControlPlane, line: Proxy, leader: Operator, play: Play
+    plane: ControlPlane, line: Proxy, leader: Operator, new_scenario: NewScenario
 ) -> None:
-    stage = play()
+    scenario = new_scenario()
     before = lease(plane)
     for go_wrong in ROUNDS:
         struck(go_wrong(line))
@@ -103,5 +103,5 @@ def test_a_lease_is_kept_whatever_becomes_of_two_renewals(
     assert after["leaseTransitions"] == before["leaseTransitions"]
     assert leader.process.alive
     assert leader.metric("hvpa_leader") == 1
-    stage.hpa_wants(5)
-    stage.await_replicas(5)
+    scenario.hpa_wants(5)
+    scenario.await_replicas(5)

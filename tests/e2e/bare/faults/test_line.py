@@ -18,11 +18,11 @@ from localcluster.operator.operator import Operator
 from localcluster.proxy.faults import Fault
 from localcluster.proxy.proxy import Proxy
 from localcluster.proxy.wire import Wire
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.faults.herd import Herd
-from tests.e2e.bare.faults.strikes import STRIKES, WATCHES
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.faults.injections import STRIKES, WATCHES
+from tests.e2e.bare.faults.workloads import Workloads
 
-HERD = 24
+WORKLOADS = 24
 ROUNDS = 2
 MEGABYTES = 24
 """What memory may grow by in all rounds: far less than the hundreds of connections hold that were opened in them."""
@@ -55,10 +55,10 @@ def at_first(remote: Operator) -> int:
 
 
 @pytest.fixture(scope="module")
-def herd(plane: ControlPlane, remote: Operator, at_first: int) -> Iterator[Herd]:
-    herd = Herd(plane, HERD)
-    yield herd
-    herd.delete()
+def workloads(plane: ControlPlane, remote: Operator, at_first: int) -> Iterator[Workloads]:
+    workloads = Workloads(plane, WORKLOADS)
+    yield workloads
+    workloads.delete()
 
 
 @pytest.fixture(scope="module")
@@ -103,41 +103,41 @@ def struck(line: Proxy, faults: list[Fault]) -> None:
     raise TimeoutError(f"strikes: {faults}")
 
 
-def has_no_error(stage: Stage) -> bool:
-    return "lastError" not in stage.status
+def has_no_error(scenario: Scenario) -> bool:
+    return "lastError" not in scenario.status
 
 
 @pytest.mark.parametrize("name", STRIKES)
 def test_all_are_scaled_once_each_in_spite_of(
-    line: Proxy, herd: Herd, elsewhere: Wire, remote: Operator, name: str
+    line: Proxy, workloads: Workloads, elsewhere: Wire, remote: Operator, name: str
 ) -> None:
     watching(line)
     faults = STRIKES[name](line, elsewhere.address)
-    mark = herd.is_told()
+    mark = workloads.is_told()
     struck(line, faults)
-    herd.stands(mark)
+    workloads.stands(mark)
     assert elsewhere.accepted == 0, "a token was carried to another address"
     assert remote.probe("healthz") == 200
 
 
-def touch(stage: Stage) -> None:
+def touch(scenario: Scenario) -> None:
     """Change an annotation of an Hvpa that means nothing."""
     annotations = {"touched": f"{time.monotonic()}"}
-    stage.api.patch("Hvpa", stage.name, stage.namespace, {"metadata": {"annotations": annotations}})
+    scenario.api.patch("Hvpa", scenario.name, scenario.namespace, {"metadata": {"annotations": annotations}})
 
 
 def test_after_many_faults_it_holds_no_more_than_before(
-    line: Proxy, herd: Herd, elsewhere: Wire, remote: Operator, at_first: int
+    line: Proxy, workloads: Workloads, elsewhere: Wire, remote: Operator, at_first: int
 ) -> None:
     watching(line)
     before = memory(remote)
     for _ in range(ROUNDS):
         for bring_about in STRIKES.values():
             faults = bring_about(line, elsewhere.address)
-            touch(herd.stages[0])  # an event, for watches that are cut in one
+            touch(workloads.scenarios[0])  # an event, for watches that are cut in one
             struck(line, faults)
             watching(line)
-    herd.stands(herd.is_told())
+    workloads.stands(workloads.is_told())
     wait_for(
         lambda: open_files(remote) <= at_first, 120, lambda: f"{at_first} files, not {open_files(remote)}"
     )
@@ -147,16 +147,16 @@ def test_after_many_faults_it_holds_no_more_than_before(
 
 
 def test_on_a_line_that_is_dead_but_open_watches_and_writes_are_given_up_and_made_anew(
-    line: Proxy, wire: Wire, herd: Herd, remote: Operator
+    line: Proxy, wire: Wire, workloads: Workloads, remote: Operator
 ) -> None:
     """Writes that were under way are carried out, and their answers never arrive."""
     watching(line)
     hold = line.hold(verb="patch", path="/deployments/", times=None)
-    mark = herd.is_told()
+    mark = workloads.is_told()
     hold.wait()
     with wire.dead():
         hold.release()
         time.sleep(SILENCE + 1)
-    herd.stands(mark)
-    for stage in herd.stages:
-        stage.soon(partial(has_no_error, stage), "no error any more")
+    workloads.stands(mark)
+    for scenario in workloads.scenarios:
+        scenario.soon(partial(has_no_error, scenario), "no error any more")

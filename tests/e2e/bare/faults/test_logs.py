@@ -12,7 +12,7 @@ import pytest
 
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
-from tests.e2e.bare.conftest import Play
+from tests.e2e.bare.conftest import NewScenario
 
 SMALLEST_PIPE = 4096
 """Bytes that wait in a pipe whose reader doesn't read: less than a second of debugging."""
@@ -36,16 +36,21 @@ def unread(fifo: Path) -> Iterator[None]:
     ids=["a full disk", "closed", "a reader that has gone", "a reader that does not read"],
 )
 def test_logs_that_can_t_be_written_stop_nothing(
-    plane: ControlPlane, account: Path, play: Play, space: str, tmp_path: Path, redirection: str
+    plane: ControlPlane,
+    account: Path,
+    new_scenario: NewScenario,
+    space: str,
+    tmp_path: Path,
+    redirection: str,
 ) -> None:
     operator = Operator(plane, account, "--log-level", "debug", "--namespace", space, name="mute")
     fifo, process = tmp_path / "fifo", operator.process
     command = f'exec "$@" {redirection.replace("fifo", str(fifo))}'
     process.argv[:] = ["/bin/bash", "-c", command, "bash", *process.argv]
     with unread(fifo), operator:
-        stage = play()
+        scenario = new_scenario()
         for count in (4, 6, 8):
-            stage.hpa_wants(count)
-            stage.await_replicas(count)
+            scenario.hpa_wants(count)
+            scenario.await_replicas(count)
         assert operator.probe("healthz") == 200
         assert operator.terminate() == 0

@@ -18,8 +18,8 @@ from localcluster.client.api import ApiError, Json, wait_for
 from localcluster.client.audit import Request
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, REPOSITORY
-from localcluster.workloads.stage import Stage, parallel
-from tests.e2e.bare.conftest import USER, Play, Start
+from localcluster.workloads.scenario import Scenario, parallel
+from tests.e2e.bare.conftest import USER, NewScenario, Start
 
 NOISE = 300
 """Changes that the noisiest Hvpa sees, at about 100 a second."""
@@ -61,43 +61,43 @@ class Noise:
                 self.count += 1
 
 
-def noise_of_hpa(stage: Stage, pause: float, *counts: int) -> Noise:
+def noise_of_hpa(scenario: Scenario, pause: float, *counts: int) -> Noise:
     """The HPA controller recommends one of these counts after the other."""
-    statuses = [stage.hpa_status(count) for count in counts]
+    statuses = [scenario.hpa_status(count) for count in counts]
 
     def tell(number: int) -> None:
         status = statuses[number % len(statuses)]
-        stage.api.patch_status("HorizontalPodAutoscaler", stage.name, stage.namespace, status)
+        scenario.api.patch_status("HorizontalPodAutoscaler", scenario.name, scenario.namespace, status)
 
     return Noise(tell, pause)
 
 
-def noise_of_somebody(stage: Stage, pause: float) -> Noise:
+def noise_of_somebody(scenario: Scenario, pause: float) -> Noise:
     """Somebody else patches the workload all the time."""
 
     def patch(number: int) -> None:
         body = {"metadata": {"annotations": {"noise": str(number)}}}
-        stage.api.patch(stage.kind, stage.name, stage.namespace, body)
+        scenario.api.patch(scenario.kind, scenario.name, scenario.namespace, body)
 
     return Noise(patch, pause)
 
 
-def steps(stage: Stage) -> None:
+def steps(scenario: Scenario) -> None:
     """Two steps, one after the other."""
     for _ in range(2):
-        wanted = stage.replicas + 1
-        stage.hpa_wants(wanted)
-        stage.await_replicas(wanted)
-        stage.rollout_completes()
+        wanted = scenario.replicas + 1
+        scenario.hpa_wants(wanted)
+        scenario.await_replicas(wanted)
+        scenario.rollout_completes()
 
 
 def test_noisy_hvpas_are_spaced_and_the_others_have_their_steps(
-    plane: ControlPlane, start: Start, play: Play, space: str, token: str
+    plane: ControlPlane, start: Start, new_scenario: NewScenario, space: str, token: str
 ) -> None:
     with plane.proxy() as line:
         operator = start("--namespace", space, kubeconfig=line.kubeconfig_for(token))
-        stages = parallel([play(create=False) for _ in range(QUIET + 3)])
-        chatty, failing, contested, *quiet = stages
+        scenarios = parallel([new_scenario(create=False) for _ in range(QUIET + 3)])
+        chatty, failing, contested, *quiet = scenarios
         line.fail(500, times=None, verb="patch", path=f"/deployments/{failing.name}$")
         chatter = noise_of_hpa(chatty, 0.01, chatty.replicas, 5)
         decisions, answered, begin = (
@@ -111,8 +111,8 @@ def test_noisy_hvpas_are_spaced_and_the_others_have_their_steps(
             noise_of_somebody(contested, 0.02).running(),
         ):
             contested.hpa_wants(6)
-            for stage in quiet:
-                steps(stage)
+            for scenario in quiet:
+                steps(scenario)
             wait_for(lambda: chatter.count >= NOISE, 180, "enough noise")
         lasted = time.monotonic() - begin
         patches = [one.path.rpartition("/")[2] for one in line.seen[answered:] if one.verb == "patch"]
@@ -155,12 +155,12 @@ def tight(plane: ControlPlane) -> Iterator[None]:
 
 
 def test_an_api_server_that_asks_to_wait_is_obeyed_and_all_converge(
-    plane: ControlPlane, start: Start, play: Play, space: str
+    plane: ControlPlane, start: Start, new_scenario: NewScenario, space: str
 ) -> None:
     plane.api.delete("Lease", "hvpa", NAMESPACE)
     flags = ("--leader-elect", "--lease-namespace", NAMESPACE, "--lease-duration", str(LEASE))
     operator = start("--namespace", space, "--max-in-flight", str(AT_ONCE), *flags)
-    stages = parallel([play(create=False) for _ in range(CROWD)])
+    scenarios = parallel([new_scenario(create=False) for _ in range(CROWD)])
     with tight(plane):
         mark = plane.audit.mark()
         wanted = 2
@@ -169,15 +169,17 @@ def test_an_api_server_that_asks_to_wait_is_obeyed_and_all_converge(
             nonlocal wanted
             wanted = wanted % 9 + 1
             operator.pause()  # so that it sees all of it at once
-            for stage in stages:
-                stage.hpa_wants(wanted)
+            for scenario in scenarios:
+                scenario.hpa_wants(wanted)
             operator.resume()
             time.sleep(1)
             return operator.metric("hvpa_throttled_total") > 0
 
         wait_for(throttled, 120, "the API server asks to wait")
-        for stage in stages:
-            wait_for(partial(_follows, stage, wanted), 90, f"{stage.name} has {wanted} replicas", interval=1)
+        for scenario in scenarios:
+            wait_for(
+                partial(_follows, scenario, wanted), 90, f"{scenario.name} has {wanted} replicas", interval=1
+            )
         wait_for(lambda: plane.audit.requests(mark, user=USER, resource="leases"), 60, "a renewal")
         found = plane.audit.requests(mark, user=USER)
         _judge(found, [one for one in found if one.is_write and one.code == 429])
@@ -185,12 +187,12 @@ def test_an_api_server_that_asks_to_wait_is_obeyed_and_all_converge(
     assert not [one for one in operator.log_lines() if one.get("level") == "error"]
 
 
-def _follows(stage: Stage, wanted: int) -> bool:
+def _follows(scenario: Scenario, wanted: int) -> bool:
     """Whether the workload has so many replicas; if not, its HPA looks again, as it does every 15 seconds: what it said
     may be of another count than there is by now."""
-    if stage.replicas != wanted:
-        stage.hpa_wants(wanted)
-    return stage.replicas == wanted
+    if scenario.replicas != wanted:
+        scenario.hpa_wants(wanted)
+    return scenario.replicas == wanted
 
 
 def _judge(found: list[Request], refused: list[Request]) -> None:

@@ -18,7 +18,7 @@ from localcluster.operator.operator import Operator
 from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.bare_manifests import weight
 from tests.e2e.bare.accounts import new_account
-from tests.e2e.bare.conftest import Play
+from tests.e2e.bare.conftest import NewScenario
 from tests.e2e.bare.scaling.test_starving import RAISED, oom_killed
 
 RBAC = "rbac.authorization.k8s.io"
@@ -82,15 +82,15 @@ def age(operator: Operator, plural: str) -> float:
 
 
 def test_a_right_that_is_withdrawn_is_reported_and_all_is_well_once_it_is_back(
-    plane: ControlPlane, line: Proxy, play: Play, space: str
+    plane: ControlPlane, line: Proxy, new_scenario: NewScenario, space: str
 ) -> None:
     new_account(plane, space, "reader")
     right = PodReader(plane, space, "reader")
     kubeconfig = line.kubeconfig_for(plane.service_account_token(space, "reader"))
-    stage = play(create=False)
-    starving = play(create=False, changes=weight(0))
+    scenario = new_scenario(create=False)
+    starving = new_scenario(create=False, changes=weight(0))
     with Operator(plane, kubeconfig, "--namespace", space, name="reader") as operator:
-        stage.create()
+        scenario.create()
         starving.create()
         assert operator.health("readyz") == (200, "ok")
         right.withdraw()
@@ -106,8 +106,8 @@ def test_a_right_that_is_withdrawn_is_reported_and_all_is_well_once_it_is_back(
         assert (line_of_log["level"], line_of_log["resource"]) == ("warning", "pods")
         assert "forbidden" in line_of_log["error"]
         # What does not need the right goes on.
-        stage.hpa_wants(4)
-        stage.await_replicas(4)
+        scenario.hpa_wants(4)
+        scenario.await_replicas(4)
         starving.vpa_recommends(cpu="900m", memory="400M")
         starving.await_blocked("Weight", "vertical")
         oom_killed(starving, "a")
@@ -123,16 +123,16 @@ def healthy(operator: Operator) -> bool:
 
 
 def test_what_changes_is_seen_although_no_watch_of_it_succeeds(
-    plane: ControlPlane, line: Proxy, play: Play, space: str, token: str
+    plane: ControlPlane, line: Proxy, new_scenario: NewScenario, space: str, token: str
 ) -> None:
     operator = hasten(Operator(plane, line.kubeconfig_for(token), "--namespace", space, name="blind"))
     with operator:
-        stage = play()
+        scenario = new_scenario()
         line.fail(500, times=None, verb="watch", path="/horizontalpodautoscalers$")
         line.cut_watches()
         for replicas in (4, 6):
-            stage.hpa_wants(replicas)
-            stage.await_replicas(replicas)
+            scenario.hpa_wants(replicas)
+            scenario.await_replicas(replicas)
         line.clear()
-        stage.hpa_wants(8)
-        stage.await_replicas(8)
+        scenario.hpa_wants(8)
+        scenario.await_replicas(8)

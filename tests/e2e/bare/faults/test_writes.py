@@ -18,7 +18,7 @@ from localcluster.operator.operator import Operator
 from localcluster.proxy.faults import Damage, Fault
 from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.bare_manifests import weight
-from localcluster.workloads.stage import Stage, new_namespace
+from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.conftest import USER
 
 WRITES = (
@@ -76,48 +76,48 @@ UNTOLD = {"lost on its way back", Damage.SHORT.value, Damage.CHUNKED.value}
 
 
 class Case:
-    """A stage whose every kind of write is struck once."""
+    """A scenario whose every kind of write is struck once."""
 
     def __init__(
         self, plane: ControlPlane, line: Proxy, arm: Arm | None, writes: Sequence[tuple[str, str]]
     ) -> None:
         space = new_namespace(plane.api, "write")
-        self.stage = Stage(plane.api, space, "app", changes={**weight(50), "mode": "Paused"})
+        self.scenario = Scenario(plane.api, space, "app", changes={**weight(50), "mode": "Paused"})
         self.faults = [arm(line, verb, f"/namespaces/{space}{path}") for verb, path in writes if arm]
-        self.stage.create(wait=False)
+        self.scenario.create(wait=False)
 
     def is_set_up(self) -> bool:
         """HPA and VPA are there, and the mailbox is of use."""
-        stage = self.stage
-        return bool(stage.hpa and stage.vpa and stage.hvpa["spec"]["replicas"])
+        scenario = self.scenario
+        return bool(scenario.hpa and scenario.vpa and scenario.hvpa["spec"]["replicas"])
 
     def is_ready_to_step(self) -> bool:
-        recommended = self.stage.status["recommended"]
+        recommended = self.scenario.status["recommended"]
         requests = recommended["containers"][0]["requests"]
         return recommended["replicas"] == 4 and bool(requests == {"cpu": "1", "memory": "1G"})
 
     def has_stepped(self) -> bool:
-        axes, record = self.stage.status["axes"], self.stage.record
+        axes, record = self.scenario.status["axes"], self.scenario.record
         return all(axes[axis].get("spent") == record[axis]["spent"] for axis in axes)
 
     def has_let_go(self) -> bool:
-        stage = self.stage
-        is_gone = stage.api.find("VerticalPodAutoscaler", stage.name, stage.namespace) is None
-        return is_gone and stage.condition("VpaActive")["reason"] == "NotConfigured"
+        scenario = self.scenario
+        is_gone = scenario.api.find("VerticalPodAutoscaler", scenario.name, scenario.namespace) is None
+        return is_gone and scenario.condition("VpaActive")["reason"] == "NotConfigured"
 
     def is_paused(self, wanted: bool) -> bool:
-        return bool(self.stage.condition("Paused")["status"] == str(wanted))
+        return bool(self.scenario.condition("Paused")["status"] == str(wanted))
 
     def is_over(self) -> bool:
-        return "lastError" not in self.stage.status
+        return "lastError" not in self.scenario.status
 
     def outcome(self) -> Json:
         """All that is left behind, without times."""
-        hvpa, api, space = self.stage.hvpa, self.stage.api, self.stage.namespace
-        status, record = hvpa["status"], self.stage.record
+        hvpa, api, space = self.scenario.hvpa, self.scenario.api, self.scenario.namespace
+        status, record = hvpa["status"], self.scenario.record
         return {
-            "workload": self.stage.target["spec"],
-            "generation": self.stage.target["metadata"]["generation"],
+            "workload": self.scenario.target["spec"],
+            "generation": self.scenario.target["metadata"]["generation"],
             "spent": [record[axis]["spent"] for axis in record],
             "clocks": [
                 status["axes"][axis]["lastScaleTime"] == record[axis]["lastScaleTime"] for axis in record
@@ -140,33 +140,33 @@ def cases(plane: ControlPlane, token: str) -> Iterator[dict[str, Case]]:
             name: Case(plane, line, arm, WRITES[1:] if name in REFUSED else WRITES)
             for name, arm in CASES.items()
         }
-        play(list(found.values()))
+        new_scenario(list(found.values()))
         wait_for(lambda: remote.metric("hvpa_queue_depth") == 0, 60, "an empty queue")
         yield found
         for one in found.values():
-            one.stage.delete()
+            one.scenario.delete()
 
 
-def play(cases: list[Case]) -> None:
+def new_scenario(cases: list[Case]) -> None:
     def all_come_to(what: Callable[[Case], bool]) -> None:
         for one in cases:
             with contextlib.suppress(TimeoutError):  # the case's own test says what is amiss
-                one.stage.soon(partial(what, one), str(what))
+                one.scenario.soon(partial(what, one), str(what))
 
     all_come_to(Case.is_set_up)
     for one in cases:
-        one.stage.hpa_wants(6)
-        one.stage.vpa_recommends(cpu="1500m", memory="1500M")
+        one.scenario.hpa_wants(6)
+        one.scenario.vpa_recommends(cpu="1500m", memory="1500M")
     all_come_to(Case.is_ready_to_step)
     for one in cases:
-        one.stage.change({"mode": "Apply"})
+        one.scenario.change({"mode": "Apply"})
     all_come_to(Case.has_stepped)
     for one in cases:
-        one.stage.change({"vpa": {"deploy": False}})
+        one.scenario.change({"vpa": {"deploy": False}})
     all_come_to(Case.has_let_go)
     for mode in ("Paused", "Apply", "Paused"):  # what is told again is counted
         for one in cases:
-            one.stage.change({"mode": mode})
+            one.scenario.change({"mode": mode})
         all_come_to(lambda one, paused=mode == "Paused": one.is_paused(paused))  # type: ignore[misc]
     all_come_to(Case.is_over)
 
@@ -176,17 +176,17 @@ def test_after_a_fault_of_each_write_all_is_as_in_an_undisturbed_run_and_one_ste
     plane: ControlPlane, cases: dict[str, Case], name: str
 ) -> None:
     case = cases[name]
-    stage = case.stage
+    scenario = case.scenario
     assert [fault.matcher for fault in case.faults if fault.hits == 0] == []
     with contextlib.suppress(TimeoutError):  # a last status may be on its way
-        stage.soon(lambda: case.outcome() == cases[UNDISTURBED].outcome(), "the same", LATE)
+        scenario.soon(lambda: case.outcome() == cases[UNDISTURBED].outcome(), "the same", LATE)
     assert case.outcome() == cases[UNDISTURBED].outcome()
-    assert (stage.replicas, stage.requests) == (4, {"cpu": "1", "memory": "1G"})
-    writes = plane.audit.requests(user=USER, namespace=stage.namespace, writes=True)
+    assert (scenario.replicas, scenario.requests) == (4, {"cpu": "1", "memory": "1G"})
+    writes = plane.audit.requests(user=USER, namespace=scenario.namespace, writes=True)
     patches = [one for one in writes if one.resource == "deployments" and one.code == 200]
     assert [one.verb for one in patches] == ["patch"]
     deletions = [one for one in writes if one.verb == "delete" and one.code == 200]
     assert [one.resource for one in deletions] == ["verticalpodautoscalers"]
-    steps = stage.events("Scaled")
+    steps = scenario.events("Scaled")
     assert len(steps) == (name not in UNTOLD)
     assert {one["count"] for one in steps} <= {1}

@@ -12,8 +12,8 @@ from localcluster.client.exec_plugin import ExecPlugin
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT
 from localcluster.proxy.proxy import Proxy
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import Play, Start
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import NewScenario, Start
 
 LONG = 900
 """Seconds: a token's life that no test sees the end of."""
@@ -31,10 +31,10 @@ def tokens(plane: ControlPlane) -> list[str]:
     return [plane.service_account_token(NAMESPACE, SERVICE_ACCOUNT, seconds) for seconds in (900, 1800)]
 
 
-def scales(stage: Stage) -> None:
-    wanted = stage.replicas + 2
-    stage.hpa_wants(wanted)
-    stage.await_replicas(wanted)
+def scales(scenario: Scenario) -> None:
+    wanted = scenario.replicas + 2
+    scenario.hpa_wants(wanted)
+    scenario.await_replicas(wanted)
 
 
 def refusals(line: Proxy) -> int:
@@ -42,42 +42,42 @@ def refusals(line: Proxy) -> int:
 
 
 def test_a_token_that_is_refused_is_had_anew_from_the_exec_plugin(
-    line: Proxy, play: Play, start: Start, space: str, tokens: list[str], tmp_path: Path
+    line: Proxy, new_scenario: NewScenario, start: Start, space: str, tokens: list[str], tmp_path: Path
 ) -> None:
     plugin = ExecPlugin(tmp_path, tokens[0], LONG)
     operator = start("--namespace", space, kubeconfig=line.kubeconfig_with(plugin.user()))
-    stage = play()
-    scales(stage)
+    scenario = new_scenario()
+    scales(scenario)
     assert plugin.calls == 1
     plugin.answer(tokens[1], LONG)
     line.reject_token(tokens[0])
     line.cut_watches()
-    scales(stage)
+    scales(scenario)
     assert plugin.calls == 2
     assert refusals(line) >= 1
     # A plugin that fails is asked again until it gives a token that is taken.
     plugin.fail()
     line.reject_token(tokens[1])
-    calls, wanted = plugin.calls, stage.replicas + 2
-    stage.hpa_wants(wanted)
+    calls, wanted = plugin.calls, scenario.replicas + 2
+    scenario.hpa_wants(wanted)
     wait_for(lambda: plugin.calls > calls, 60, "the plugin is asked")
     assert operator.process.alive
-    assert stage.replicas < wanted
+    assert scenario.replicas < wanted
     line.clear()
     plugin.answer(tokens[0], LONG)
-    stage.await_replicas(wanted)
+    scenario.await_replicas(wanted)
 
 
 def test_a_token_is_renewed_before_it_ends(
-    line: Proxy, play: Play, start: Start, space: str, tokens: list[str], tmp_path: Path
+    line: Proxy, new_scenario: NewScenario, start: Start, space: str, tokens: list[str], tmp_path: Path
 ) -> None:
     plugin = ExecPlugin(tmp_path, tokens[0], lifetime=4)
     plugin.then(tokens[1], LONG)
     start("--namespace", space, kubeconfig=line.kubeconfig_with(plugin.user()))
-    stage = play(changes={"vpa": None, "hpa": {"scaleUp": {"stabilizationDuration": "4s"}}})
-    scales(stage)
-    scales(stage)  # four seconds later
-    other = play()
+    scenario = new_scenario(changes={"vpa": None, "hpa": {"scaleUp": {"stabilizationDuration": "4s"}}})
+    scales(scenario)
+    scales(scenario)  # four seconds later
+    other = new_scenario()
     assert plugin.calls == 2
     assert refusals(line) == 0
     line.reject_token(tokens[0])
@@ -88,14 +88,14 @@ def test_a_token_is_renewed_before_it_ends(
 
 
 def test_a_token_file_that_was_replaced_is_read_again(
-    line: Proxy, play: Play, start: Start, space: str, tokens: list[str], tmp_path: Path
+    line: Proxy, new_scenario: NewScenario, start: Start, space: str, tokens: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
     file.write_text(tokens[0])
     start("--namespace", space, kubeconfig=line.kubeconfig_with({"tokenFile": str(file)}))
-    stage = play()
-    scales(stage)
+    scenario = new_scenario()
+    scales(scenario)
     file.write_text(tokens[1])
     line.reject_token(tokens[0])
-    scales(stage)
+    scales(scenario)
     assert refusals(line) <= 10

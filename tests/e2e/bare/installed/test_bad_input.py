@@ -7,8 +7,8 @@ import pytest
 from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import USER, Play
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import USER, NewScenario
 
 FAULTY = {
     "a cron expression that never comes true": (
@@ -22,25 +22,25 @@ FAULTY = {
 }
 
 
-def untouched(plane: ControlPlane, stage: Stage) -> bool:
-    """Whether the operator never tried to write to a stage's workload."""
-    requests = plane.audit.requests(user=USER, resource="deployments", namespace=stage.namespace)
-    return not [one for one in requests if one.name == stage.name]
+def untouched(plane: ControlPlane, scenario: Scenario) -> bool:
+    """Whether the operator never tried to write to a scenario's workload."""
+    requests = plane.audit.requests(user=USER, resource="deployments", namespace=scenario.namespace)
+    return not [one for one in requests if one.name == scenario.name]
 
 
-def goes_on(stage: Stage) -> None:
+def goes_on(scenario: Scenario) -> None:
     """A valid Hvpa is scaled."""
-    wanted = stage.replicas + 2
-    stage.hpa_wants(wanted)
-    stage.await_replicas(wanted)
+    wanted = scenario.replicas + 2
+    scenario.hpa_wants(wanted)
+    scenario.await_replicas(wanted)
 
 
 @pytest.mark.parametrize(("changes", "path"), FAULTY.values(), ids=FAULTY)
 def test_what_no_schema_can_catch_is_told_and_a_valid_hvpa_beside_it_is_scaled(
-    plane: ControlPlane, play: Play, operator: Operator, changes: Json, path: str
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator, changes: Json, path: str
 ) -> None:
-    faulty = play(create=False, changes=changes).create(wait=False)
-    valid = play()
+    faulty = new_scenario(create=False, changes=changes).create(wait=False)
+    valid = new_scenario()
     told = faulty.await_condition("Ready", "False", "InvalidSpec")
     assert path in told["message"]
     assert path in faulty.await_event("InvalidSpec")["message"]
@@ -53,32 +53,32 @@ def test_what_no_schema_can_catch_is_told_and_a_valid_hvpa_beside_it_is_scaled(
     goes_on(faulty)
 
 
-def test_a_target_of_an_unsupported_kind_is_told(play: Play, operator: Operator) -> None:
-    stage = play(create=False, changes={"targetRef": {"kind": "DaemonSet"}}).create(wait=False)
-    told = stage.await_condition("Ready", "False", "UnsupportedTarget")
+def test_a_target_of_an_unsupported_kind_is_told(new_scenario: NewScenario, operator: Operator) -> None:
+    scenario = new_scenario(create=False, changes={"targetRef": {"kind": "DaemonSet"}}).create(wait=False)
+    told = scenario.await_condition("Ready", "False", "UnsupportedTarget")
     assert "DaemonSet" in told["message"]
-    stage.await_event("UnsupportedTarget")
+    scenario.await_event("UnsupportedTarget")
 
 
 def test_a_missing_target_is_told_and_scaled_once_it_is_there(
-    plane: ControlPlane, play: Play, operator: Operator
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
-    stage = play(create=False)
-    plane.api.create(stage.manifest)
-    stage.await_condition("Ready", "False", "TargetNotFound")
-    stage.await_event("TargetNotFound", stage.name)
-    plane.api.create(stage.workload)
-    stage.rollout_completes()
-    stage.await_owned()
-    goes_on(stage)
-    plane.api.delete("Deployment", stage.name, stage.namespace)
-    stage.await_condition("Ready", "False", "TargetNotFound")
+    scenario = new_scenario(create=False)
+    plane.api.create(scenario.manifest)
+    scenario.await_condition("Ready", "False", "TargetNotFound")
+    scenario.await_event("TargetNotFound", scenario.name)
+    plane.api.create(scenario.workload)
+    scenario.rollout_completes()
+    scenario.await_owned()
+    goes_on(scenario)
+    plane.api.delete("Deployment", scenario.name, scenario.namespace)
+    scenario.await_condition("Ready", "False", "TargetNotFound")
 
 
 def test_a_target_of_two_hvpas_is_scaled_by_neither_and_both_say_so(
-    plane: ControlPlane, play: Play, operator: Operator
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
-    first, second = play(), play(create=False)
+    first, second = new_scenario(), new_scenario(create=False)
     second.manifest["spec"]["targetRef"]["name"] = first.name
     plane.api.create(second.manifest)
     for one, other in ((first, second), (second, first)):
@@ -86,7 +86,7 @@ def test_a_target_of_two_hvpas_is_scaled_by_neither_and_both_say_so(
         assert other.name in told["message"]
         one.await_event("TargetShared", other.name)
     first.hpa_wants(6)
-    bystander = play()
+    bystander = new_scenario()
     goes_on(bystander)
     assert untouched(plane, first)
     second.delete()
@@ -95,18 +95,18 @@ def test_a_target_of_two_hvpas_is_scaled_by_neither_and_both_say_so(
 
 
 def test_a_target_at_0_is_left_alone_and_its_mailbox_stays_usable(
-    plane: ControlPlane, play: Play, operator: Operator
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
-    stage = play(replicas=0)
-    stage.await_condition("Ready", "True", "ScaledToZero")
-    stage.hpa_wants(4)
-    stage.vpa_recommends(cpu="1")
-    stage.soon(lambda: stage.hvpa["spec"]["replicas"] == 4, "the wish")
-    goes_on(play())
-    assert stage.replicas == 0
-    assert stage.requests["cpu"] == "500m"
-    assert untouched(plane, stage)
-    stage.change_workload({"replicas": 1})
-    stage.rollout_completes()
-    stage.hpa_wants(3)
-    stage.await_replicas(3)
+    scenario = new_scenario(replicas=0)
+    scenario.await_condition("Ready", "True", "ScaledToZero")
+    scenario.hpa_wants(4)
+    scenario.vpa_recommends(cpu="1")
+    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 4, "the wish")
+    goes_on(new_scenario())
+    assert scenario.replicas == 0
+    assert scenario.requests["cpu"] == "500m"
+    assert untouched(plane, scenario)
+    scenario.change_workload({"replicas": 1})
+    scenario.rollout_completes()
+    scenario.hpa_wants(3)
+    scenario.await_replicas(3)

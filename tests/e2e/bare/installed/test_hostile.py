@@ -15,9 +15,9 @@ from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads.bare_manifests import condition, merged, trajectory
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 from localcluster.workloads.view import LAST_APPLIED
-from tests.e2e.bare.conftest import USER, Play
+from tests.e2e.bare.conftest import USER, NewScenario
 
 FORGED = "\x1b[2J\n2026-01-01T00:00:00Z [error    ] forged \u202e\x85\u2028"
 LONG = FORGED + "long " * 60_000
@@ -28,95 +28,96 @@ QUIET = 3.0
 """Seconds that are counted at rest."""
 MOST_REQUESTS = 40
 """In such a time, when no object changes but a few."""
-Make = Callable[[Play], Stage]
+Make = Callable[[NewScenario], Scenario]
 
 
-def crowded_pod(play: Play) -> Stage:
+def crowded_pod(new_scenario: NewScenario) -> Scenario:
     """A pod template of 1500 containers, and recommendations for all of them."""
-    stage = play(create=False)
+    scenario = new_scenario(create=False)
     containers = [{"name": f"c-{number}", "image": "app"} for number in range(1500)]
-    stage.workload["spec"]["template"]["spec"]["containers"] = containers
-    stage.create(wait=False)
-    told = stage.await_condition("Ready", "False", "UnsupportedTarget")
+    scenario.workload["spec"]["template"]["spec"]["containers"] = containers
+    scenario.create(wait=False)
+    told = scenario.await_condition("Ready", "False", "UnsupportedTarget")
     assert f"more than {MOST_CONTAINERS} containers" in told["message"]
-    return stage
+    return scenario
 
 
-def crowded_recommendation(play: Play) -> Stage:
+def crowded_recommendation(new_scenario: NewScenario) -> Scenario:
     """Recommendations for 3000 containers that are not there."""
-    stage = play()
+    scenario = new_scenario()
     others = {f"stranger-{number}": {"cpu": "1"} for number in range(3000)}
-    stage.vpa_recommends(cpu="500m", memory="500M", others=others)
-    stage.await_condition("VpaActive", "True", "UnknownContainer")
-    return stage
+    scenario.vpa_recommends(cpu="500m", memory="500M", others=others)
+    scenario.await_condition("VpaActive", "True", "UnknownContainer")
+    return scenario
 
 
-def long_texts(play: Play) -> Stage:
+def long_texts(new_scenario: NewScenario) -> Scenario:
     """Conditions of HPA and VPA with hundreds of kilobytes that a terminal would obey."""
-    stage = play()
+    scenario = new_scenario()
     inactive = condition("ScalingActive", "False", LONG) | {"message": LONG}
-    stage.hpa_wants(9, conditions=[inactive])
-    told = stage.await_condition("HpaActive", "False", "ScalingInactive")
+    scenario.hpa_wants(9, conditions=[inactive])
+    told = scenario.await_condition("HpaActive", "False", "ScalingInactive")
     assert "\\x1b[2J\\n2026" in told["message"]
     assert "\\u202e\\x85\\u2028" in told["message"]
     assert len(told["message"]) < 5000
-    stage.await_event("ScalingInactive", "forged")
-    return stage
+    scenario.await_event("ScalingInactive", "forged")
+    return scenario
 
 
-def wrong_times(play: Play) -> Stage:
+def wrong_times(new_scenario: NewScenario) -> Scenario:
     """An HPA and a VPA with times beyond the calendar in UTC: of the HPA's, the API server makes year 10000."""
-    stage = play()
+    scenario = new_scenario()
     beyond = "9999-12-31T23:00:00-12:00"
-    stage.hpa_wants(4, conditions=[condition("ScalingActive", "True", "Some", beyond)])
-    stage.vpa_recommends(cpu="600m", since=beyond)
-    assert stage.hpa["status"]["conditions"][0]["lastTransitionTime"].startswith("10000-")
-    stage.await_replicas(4)
-    stage.await_blocked("Weight", "vertical")
-    return stage
+    scenario.hpa_wants(4, conditions=[condition("ScalingActive", "True", "Some", beyond)])
+    scenario.vpa_recommends(cpu="600m", since=beyond)
+    assert scenario.hpa["status"]["conditions"][0]["lastTransitionTime"].startswith("10000-")
+    scenario.await_replicas(4)
+    scenario.await_blocked("Weight", "vertical")
+    return scenario
 
 
-def forged_record(play: Play) -> Stage:
+def forged_record(new_scenario: NewScenario) -> Scenario:
     """A status and an annotation that somebody else has written."""
-    stage = play(changes=trajectory())
-    stage.under(1000)
-    stage.soon(lambda: stage.status["axes"]["vertical"]["usualReplicas"], "what is remembered")
-    axes = stage.status["axes"]
+    scenario = new_scenario(changes=trajectory())
+    scenario.under(1000)
+    scenario.soon(lambda: scenario.status["axes"]["vertical"]["usualReplicas"], "what is remembered")
+    axes = scenario.status["axes"]
     axes["vertical"]["usualReplicas"] |= {"mean": 1e308, "weight": 1e308, "time": "9999-12-31T23:59:59Z"}
     axes["horizontal"]["spent"] = {"replicas": -1, "wish": 2**62, "weight": -1e308}
-    stage.api.patch_status("Hvpa", stage.name, stage.namespace, {"axes": axes})
+    scenario.api.patch_status("Hvpa", scenario.name, scenario.namespace, {"axes": axes})
     record = '{"horizontal": {"spent": {"replicas": 1e400, "weight": NaN}}, "vertical": ' + "[" * 20_000
     body = {"metadata": {"annotations": {LAST_APPLIED: record}}}
-    stage.api.patch(stage.kind, stage.name, stage.namespace, body)
-    stage.rollout_completes()
-    stage.soon(
-        lambda: stage.status["axes"]["vertical"]["usualReplicas"]["mean"] < 100, "a record that makes sense"
+    scenario.api.patch(scenario.kind, scenario.name, scenario.namespace, body)
+    scenario.rollout_completes()
+    scenario.soon(
+        lambda: scenario.status["axes"]["vertical"]["usualReplicas"]["mean"] < 100,
+        "a record that makes sense",
     )
-    return stage
+    return scenario
 
 
-def endless_overlap(play: Play) -> Stage:
+def endless_overlap(new_scenario: NewScenario) -> Scenario:
     """A path of two billion replicas whose overlap spans all of them."""
     changes = trajectory(most=2**31 - 1)
     changes["trajectory"] = {"overlap": {"cpu": {"value": "9000000000"}, "memory": {"value": "9Ei"}}}
-    stage = play(changes=changes)
-    stage.under(900, 900_000_000)
-    stage.await_condition("HpaActive", "True", "Recommending")
-    return stage
+    scenario = new_scenario(changes=changes)
+    scenario.under(900, 900_000_000)
+    scenario.await_condition("HpaActive", "True", "Recommending")
+    return scenario
 
 
-def strange_target(play: Play) -> Stage:
+def strange_target(new_scenario: NewScenario) -> Scenario:
     """A target of a kind with line breaks and escape sequences."""
-    stage = play(create=False, changes={"targetRef": {"kind": FORGED, "name": FORGED}})
-    stage.api.create(stage.manifest)
-    told = stage.await_condition("Ready", "False", "UnsupportedTarget")
+    scenario = new_scenario(create=False, changes={"targetRef": {"kind": FORGED, "name": FORGED}})
+    scenario.api.create(scenario.manifest)
+    told = scenario.await_condition("Ready", "False", "UnsupportedTarget")
     assert told["message"].isprintable()
-    return stage
+    return scenario
 
 
-def owners_in_a_circle(play: Play) -> Stage:
+def owners_in_a_circle(new_scenario: NewScenario) -> Scenario:
     """HPAs that own each other and scale each other, and all that they can lay hands on."""
-    stage = play()
+    scenario = new_scenario()
     kind = "HorizontalPodAutoscaler"
     owner = {"apiVersion": "autoscaling/v2", "kind": kind, "controller": True}
     made: list[Json] = []
@@ -124,12 +125,12 @@ def owners_in_a_circle(play: Play) -> Stage:
         target = {
             "apiVersion": "autoscaling/v2",
             "kind": kind,
-            "name": f"{stage.name}-{'ab'.replace(name, '')}",
+            "name": f"{scenario.name}-{'ab'.replace(name, '')}",
         }
         spec = {"scaleTargetRef": target, "maxReplicas": 5}
-        metadata = {"name": f"{stage.name}-{name}", "namespace": stage.namespace}
+        metadata = {"name": f"{scenario.name}-{name}", "namespace": scenario.namespace}
         body = {"apiVersion": "autoscaling/v2", "kind": kind, "metadata": metadata, "spec": spec}
-        made.append(stage.api.create(body))
+        made.append(scenario.api.create(body))
     for one, other in ((0, 1), (1, 0)):
         told = {"name": made[other]["metadata"]["name"], "uid": made[other]["metadata"]["uid"]}
         references = [owner | told] + [
@@ -142,9 +143,9 @@ def owners_in_a_circle(play: Play) -> Stage:
             for number in range(500)
         ]
         change = {"metadata": {"ownerReferences": references}}
-        stage.api.patch(kind, made[one]["metadata"]["name"], stage.namespace, change)
-    stage.await_condition("Ready", "False", "HpaInactive")  # nobody plays the HPA controller
-    return stage
+        scenario.api.patch(kind, made[one]["metadata"]["name"], scenario.namespace, change)
+    scenario.await_condition("Ready", "False", "HpaInactive")  # nobody plays the HPA controller
+    return scenario
 
 
 HOSTILE: tuple[Make, ...] = (
@@ -159,35 +160,36 @@ HOSTILE: tuple[Make, ...] = (
 )
 
 
-def one_target(stage: Stage) -> None:
+def one_target(scenario: Scenario) -> None:
     """Many Hvpas that name one workload, none of which scales it then."""
 
     def create(number: int) -> None:
-        spec = stage.manifest["spec"]
-        metadata = {"name": f"{stage.name}-{number}", "namespace": stage.namespace}
-        stage.api.create(merged(stage.manifest, {"metadata": metadata, "spec": spec}))
+        spec = scenario.manifest["spec"]
+        metadata = {"name": f"{scenario.name}-{number}", "namespace": scenario.namespace}
+        scenario.api.create(merged(scenario.manifest, {"metadata": metadata, "spec": spec}))
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(create, range(CROWD)))
-    told = stage.await_condition("Ready", "False", "TargetShared")
-    stage.soon(
-        lambda: f"more than {MOST_RIVALS} other Hvpas" in stage.condition("Ready")["message"], "many rivals"
+    told = scenario.await_condition("Ready", "False", "TargetShared")
+    scenario.soon(
+        lambda: f"more than {MOST_RIVALS} other Hvpas" in scenario.condition("Ready")["message"],
+        "many rivals",
     )
     assert told["message"].isprintable()
 
 
-def refused_for_ever(play: Play) -> Stage:
+def refused_for_ever(new_scenario: NewScenario) -> Scenario:
     """An HPA whose template the API server takes as a part of the Hvpa and never as an HPA."""
     template = {"metadata": {"annotations": {"note": LONG}}}
-    stage = play(create=False, changes={"hpa": {"template": template}}).create(wait=False)
-    stage.soon(lambda: "annotations" in stage.status["lastError"]["description"], "the error")
-    return stage
+    scenario = new_scenario(create=False, changes={"hpa": {"template": template}}).create(wait=False)
+    scenario.soon(lambda: "annotations" in scenario.status["lastError"]["description"], "the error")
+    return scenario
 
 
-def scales(stage: Stage, count: int) -> None:
-    stage.hpa_wants(count)
-    stage.await_replicas(count)
-    stage.rollout_completes()
+def scales(scenario: Scenario, count: int) -> None:
+    scenario.hpa_wants(count)
+    scenario.await_replicas(count)
+    scenario.rollout_completes()
 
 
 def log_is_sound(operator: Operator) -> None:
@@ -211,23 +213,23 @@ def names_at_rest(plane: ControlPlane) -> set[str]:
 
 
 @pytest.fixture
-def ordinary(play: Play) -> Stage:
-    return play()
+def ordinary(new_scenario: NewScenario) -> Scenario:
+    return new_scenario()
 
 
 def test_hostile_objects_harm_nobody(
-    plane: ControlPlane, play: Play, ordinary: Stage, operator: Operator
+    plane: ControlPlane, new_scenario: NewScenario, ordinary: Scenario, operator: Operator
 ) -> None:
-    shared = play()
+    shared = new_scenario()
     with ThreadPoolExecutor(3) as threads:
-        made = [threads.submit(make, play) for make in HOSTILE]
+        made = [threads.submit(make, new_scenario) for make in HOSTILE]
         crowd = threads.submit(one_target, shared)
         scales(ordinary, 5)  # while they come
         crowd.result()
         for one in made:
             one.result()
     wait_for(lambda: names_at_rest(plane) == set(), 120, "rest")
-    refused = refused_for_ever(play)
+    refused = refused_for_ever(new_scenario)
     scales(ordinary, 7)
     scales(ordinary, 3)
     wait_for(

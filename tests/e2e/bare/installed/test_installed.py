@@ -8,7 +8,7 @@ import pytest
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, Operator
 from localcluster.workloads.bare_manifests import weight
-from tests.e2e.bare.conftest import Play
+from tests.e2e.bare.conftest import NewScenario
 
 CONFIG = REPOSITORY / "config"
 OVERLAYS = sorted(
@@ -30,14 +30,14 @@ def test_an_overlay_is_accepted(plane: ControlPlane, overlay: str) -> None:
     plane.kubectl("apply", "--server-side", "--force-conflicts", *DRY, "-k", CONFIG / overlay)
 
 
-def test_a_step_is_made_on_both_axes(play: Play, operator: Operator) -> None:
-    stage = play(changes=weight(50))
-    stage.vpa_is_content()
-    stage.hpa_wants(6)
-    stage.await_replicas(4)  # halfway, 2 + (6 - 2) / 2
-    stage.rollout_completes()
-    stage.vpa_recommends(cpu="1500m", memory="1G")
-    stage.await_requests(cpu="1", memory="750M")
+def test_a_step_is_made_on_both_axes(new_scenario: NewScenario, operator: Operator) -> None:
+    scenario = new_scenario(changes=weight(50))
+    scenario.vpa_is_content()
+    scenario.hpa_wants(6)
+    scenario.await_replicas(4)  # halfway, 2 + (6 - 2) / 2
+    scenario.rollout_completes()
+    scenario.vpa_recommends(cpu="1500m", memory="1G")
+    scenario.await_requests(cpu="1", memory="750M")
     for reason in ("ScaledOut", "ScaledUp"):
-        stage.await_event(reason)
-    stage.await_condition("Ready", "True", stage.condition("Ready")["reason"])
+        scenario.await_event(reason)
+    scenario.await_condition("Ready", "True", scenario.condition("Ready")["reason"])

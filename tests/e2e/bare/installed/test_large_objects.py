@@ -26,7 +26,7 @@ from localcluster.operator.operator import (
 )
 from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.bare_manifests import deployment
-from localcluster.workloads.stage import new_namespace
+from localcluster.workloads.scenario import new_namespace
 
 COUNT = 130
 BYTES = 1_500_000

@@ -18,7 +18,7 @@ from localcluster.client.pki import Authority
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, Operator
 from localcluster.process import free_port
-from localcluster.workloads.stage import new_namespace
+from localcluster.workloads.scenario import new_namespace
 from tests.e2e.bare.accounts import bind_cluster_role, new_account
 from tests.e2e.bare.conftest import Start
 

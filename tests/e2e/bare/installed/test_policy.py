@@ -14,9 +14,9 @@ from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, REPOSITORY, SERVICE_ACCOUNT, Operator
 from localcluster.workloads.bare_manifests import deployment, hvpa, merged
-from localcluster.workloads.stage import Stage, new_namespace
+from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.accounts import api_of, new_account, rule
-from tests.e2e.bare.conftest import Play
+from tests.e2e.bare.conftest import NewScenario
 
 GROUP = "hvpa.autoscaling.k8s.io"
 HVPAS = rule("autoscaling.k8s.io", ["hvpas", "hvpas/scale"], ["create", "get", "update", "patch", "delete"])
@@ -254,16 +254,18 @@ def test_a_bound_that_can_not_be_read_lets_nothing_pass(policies: ControlPlane) 
     wait_for(lambda: refusal(policies.api, hvpa("a", namespace)), 30, "a refusal")
 
 
-def test_the_operator_scales_on(policies: ControlPlane, operator: Operator, play: Play, space: str) -> None:
+def test_the_operator_scales_on(
+    policies: ControlPlane, operator: Operator, new_scenario: NewScenario, space: str
+) -> None:
     """It owns HPA and VPA, hears the HPA's wish, and corrects the mailbox, as without policies."""
-    stage: Stage = play()
-    stage.hpa_wants(4)
-    stage.await_replicas(4)
-    stage.rollout_completes()
+    scenario: Scenario = new_scenario()
+    scenario.hpa_wants(4)
+    scenario.await_replicas(4)
+    scenario.rollout_completes()
     current = {"averageUtilization": 100, "averageValue": "500m"}
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "current": current}}]
-    stage.hpa_wants(9, currentMetrics=metrics)  # which no measurement bears out
-    stage.soon(lambda: stage.hvpa["spec"]["replicas"] == 4, "the mailbox set right")
+    scenario.hpa_wants(9, currentMetrics=metrics)  # which no measurement bears out
+    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 4, "the mailbox set right")
     user = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
     refused = [one for one in policies.audit.requests(user=user, namespace=space) if one.code in (403, 422)]
     assert refused == []

@@ -18,10 +18,10 @@ from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, Operator
 from localcluster.workloads.bare_manifests import VERTICAL_ONLY, deployment, merged
-from localcluster.workloads.stage import new_namespace
+from localcluster.workloads.scenario import new_namespace
 from localcluster.workloads.view import LAST_APPLIED
 from tests.e2e.bare.accounts import api_of, new_account, rule
-from tests.e2e.bare.conftest import Play
+from tests.e2e.bare.conftest import NewScenario
 
 CONFIG = REPOSITORY / "config"
 FILE = CONFIG / "operator-policy/policy.yaml"
@@ -143,10 +143,10 @@ def test_all_fields_that_the_api_server_knows_are_compared(plane: ControlPlane) 
     assert known("core.v1.Container") - compared("c", "b") == {"name", "resources"}
 
 
-def test_the_operator_is_not_held_up(policed: str, operator: Operator, play: Play) -> None:
-    stage, stateful = play(), play(kind="StatefulSet", changes=VERTICAL_ONLY)
-    stage.hpa_wants(4)
-    stage.await_replicas(4)
+def test_the_operator_is_not_held_up(policed: str, operator: Operator, new_scenario: NewScenario) -> None:
+    scenario, stateful = new_scenario(), new_scenario(kind="StatefulSet", changes=VERTICAL_ONLY)
+    scenario.hpa_wants(4)
+    scenario.await_replicas(4)
     stateful.vpa_recommends(cpu="1")
     stateful.await_requests(cpu="1")
 

@@ -7,7 +7,7 @@ from localcluster.client.rights import Right, expanded, used
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT
 from localcluster.workloads.bare_manifests import VERTICAL_ONLY
-from tests.e2e.bare.conftest import USER, Play, Start
+from tests.e2e.bare.conftest import USER, NewScenario, Start
 
 
 def granted(plane: ControlPlane) -> set[Right]:
@@ -27,27 +27,29 @@ def renewed(plane: ControlPlane) -> bool:
     return bool(lease["renewTime"] != lease["acquireTime"])
 
 
-def test_every_right_is_used_and_none_is_missing(plane: ControlPlane, play: Play, start: Start) -> None:
+def test_every_right_is_used_and_none_is_missing(
+    plane: ControlPlane, new_scenario: NewScenario, start: Start
+) -> None:
     plane.api.delete("Lease", "hvpa", NAMESPACE)
     mark = plane.audit.mark()
     start("--leader-elect", "--lease-namespace", NAMESPACE)
-    stage, stateful = play(), play(kind="StatefulSet", changes=VERTICAL_ONLY)
-    stage.hpa_wants(4)
-    stage.await_replicas(4)
+    scenario, stateful = new_scenario(), new_scenario(kind="StatefulSet", changes=VERTICAL_ONLY)
+    scenario.hpa_wants(4)
+    scenario.await_replicas(4)
     stateful.vpa_recommends(cpu="1")
     stateful.await_requests(cpu="1")
     for _ in range(2):  # the second of equal events raises the count of the first
-        stage.change({"mode": "Paused"})
-        stage.await_condition("Paused", "True", "Paused")
-        stage.change({"mode": "Apply"})
-        stage.await_condition("Paused", "False", "NotPaused")
-    stage.soon(
-        lambda: [one for one in stage.events("Paused") if one["count"] == 2], "an event that is counted"
+        scenario.change({"mode": "Paused"})
+        scenario.await_condition("Paused", "True", "Paused")
+        scenario.change({"mode": "Apply"})
+        scenario.await_condition("Paused", "False", "NotPaused")
+    scenario.soon(
+        lambda: [one for one in scenario.events("Paused") if one["count"] == 2], "an event that is counted"
     )
-    stage.change({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
+    scenario.change({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
     for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):
-        stage.await_gone(kind)
-    stage.soon(lambda: renewed(plane), "a renewal of the lease")
+        scenario.await_gone(kind)
+    scenario.soon(lambda: renewed(plane), "a renewal of the lease")
     rights, needed = granted(plane), set(used(plane.audit.requests(user=USER)))
     assert rights, "no role is bound to the operator's account"
     assert rights - needed == set(), "given and never used"

@@ -9,23 +9,23 @@ from types import TracebackType
 
 from localcluster.client.api import ApiError
 from localcluster.client.audit import Audit, Mark
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 from localcluster.workloads.view import LOOK
 
 LEAST, MOST = 3, 9
-"""Counts that are recommended. (A stage's pods that are ready stay two, and a measurement that fits two is no wish.)"""
+"""Counts that are recommended. (Two pods of a scenario stay ready, and a measurement that fits two asks for none.)"""
 
 
 class Steps:
-    """Has the HPA of each stage recommend another count as soon as the last one was applied, in the background, from
+    """Has the HPA of each scenario recommend another count as soon as the last one was applied, in the background, from
     `with` on until its end."""
 
-    def __init__(self, stages: list[Stage]) -> None:
-        """The stages have two replicas."""
-        self._stages = stages
-        self._counts = {one.name: _counts() for one in stages}
-        self.wanted: dict[str, list[int]] = {one.name: [] for one in stages}
-        """What was recommended, in order, by stage."""
+    def __init__(self, scenarios: list[Scenario]) -> None:
+        """The scenarios have two replicas."""
+        self._scenarios = scenarios
+        self._counts = {one.name: _counts() for one in scenarios}
+        self.wanted: dict[str, list[int]] = {one.name: [] for one in scenarios}
+        """What was recommended, in order, by scenario."""
         self.longest = 0.0
         """Seconds that a recommendation waited until it was applied, at the most."""
         self._since: dict[str, float] = {}
@@ -53,7 +53,7 @@ class Steps:
         return sum(map(len, self.wanted.values()))
 
     def go_on(self, steps: int) -> bool:
-        """Wait until so many more recommendations of each stage were applied; True, for `assert`."""
+        """Wait until so many more recommendations of each scenario were applied; True, for `assert`."""
         goals = {name: len(wanted) + steps + 1 for name, wanted in self.wanted.items()}
         deadline = time.monotonic() + 120
         while any(len(self.wanted[name]) < goal for name, goal in goals.items()):
@@ -64,31 +64,31 @@ class Steps:
 
     def _run(self) -> None:
         try:
-            for stage in self._stages:
-                self._recommend(stage)
+            for scenario in self._scenarios:
+                self._recommend(scenario)
             while self._since:
-                for stage in [one for one in self._stages if one.name in self._since]:
-                    self._look(stage)
+                for scenario in [one for one in self._scenarios if one.name in self._since]:
+                    self._look(scenario)
                 time.sleep(LOOK)
         except Exception as error:  # told by `go_on` and at the end
             self._failure = error
 
-    def _look(self, stage: Stage) -> None:
+    def _look(self, scenario: Scenario) -> None:
         try:
-            applied = stage.replicas == self.wanted[stage.name][-1]
+            applied = scenario.replicas == self.wanted[scenario.name][-1]
         except (OSError, ApiError):
             return
         if applied:
             now = time.monotonic()
-            self.longest = max(self.longest, now - self._since.pop(stage.name, now))
+            self.longest = max(self.longest, now - self._since.pop(scenario.name, now))
             if not self._ending.is_set():
-                self._recommend(stage)
+                self._recommend(scenario)
 
-    def _recommend(self, stage: Stage) -> None:
-        count = next(self._counts[stage.name])
-        self.wanted[stage.name].append(count)
-        self._since[stage.name] = time.monotonic()
-        stage.hpa_wants(count)
+    def _recommend(self, scenario: Scenario) -> None:
+        count = next(self._counts[scenario.name])
+        self.wanted[scenario.name].append(count)
+        self._since[scenario.name] = time.monotonic()
+        scenario.hpa_wants(count)
 
 
 def _counts() -> Iterator[int]:

@@ -17,8 +17,8 @@ from localcluster.operator.operator import NAMESPACE, Operator
 from localcluster.proxy.faults import Seen
 from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY, weight
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import Play, Start
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import NewScenario, Start
 from tests.e2e.bare.leases.steps import Steps, applied
 
 LOOK = 1.0
@@ -92,10 +92,10 @@ def pair(
             operator.kill()
 
 
-def scales(stage: Stage) -> None:
-    wanted = stage.replicas + 2
-    stage.hpa_wants(wanted)
-    stage.await_replicas(wanted)
+def scales(scenario: Scenario) -> None:
+    wanted = scenario.replicas + 2
+    scenario.hpa_wants(wanted)
+    scenario.await_replicas(wanted)
 
 
 def took_over(candidate: Candidate, since: float, within: float) -> None:
@@ -104,81 +104,85 @@ def took_over(candidate: Candidate, since: float, within: float) -> None:
 
 
 @pytest.mark.parametrize("pair", [5], indirect=True)
-def test_a_leader_that_is_killed_is_followed_once_its_lease_has_run_out(pair: Pair, play: Play) -> None:
+def test_a_leader_that_is_killed_is_followed_once_its_lease_has_run_out(
+    pair: Pair, new_scenario: NewScenario
+) -> None:
     leader, other = pair.roles()
-    stage = play()
-    scales(stage)
+    scenario = new_scenario()
+    scales(scenario)
     assert leader.writes
     assert not other.writes
     before = pair.lease()
     killed = time.monotonic()
     leader.operator.kill()
-    stage.hpa_wants(6)
+    scenario.hpa_wants(6)
     took_over(other, killed, 5 + LOOK)
-    stage.await_replicas(6)
+    scenario.await_replicas(6)
     after = pair.lease()
     assert after["holderIdentity"] != before["holderIdentity"]
     assert after["leaseTransitions"] == before["leaseTransitions"] + 1
     # The next one waits, and writes nothing.
     own = len(leader.writes)
     leader.operator.start()
-    scales(stage)
+    scales(scenario)
     assert not leader.leads
     assert len(leader.writes) == own
 
 
 @pytest.mark.parametrize("pair", [60], indirect=True)
 def test_a_leader_that_is_told_to_stop_ends_its_patch_gives_the_lease_back_and_exits_0(
-    pair: Pair, play: Play
+    pair: Pair, new_scenario: NewScenario
 ) -> None:
     leader, other = pair.roles()
-    stage = play(changes=weight(50))
-    stage.vpa_is_content()
-    hold = leader.proxy.hold(verb="patch", path=f"/deployments/{stage.name}$")
-    stage.hpa_wants(6)
+    scenario = new_scenario(changes=weight(50))
+    scenario.vpa_is_content()
+    hold = leader.proxy.hold(verb="patch", path=f"/deployments/{scenario.name}$")
+    scenario.hpa_wants(6)
     hold.wait()
     codes: list[int] = []
     ending = threading.Thread(target=lambda: codes.append(leader.operator.terminate(60)))
     ending.start()
     wait_for(lambda: leader.operator.probe("readyz") != 200, 60, "it is not ready any more", 0.02)
-    assert stage.replicas == 2
+    assert scenario.replicas == 2
     assert not other.leads
     written = len(leader.writes)
     hold.release()
     ending.join(90)
     ended = time.monotonic()
     assert codes == [0]
-    assert stage.replicas == 4
+    assert scenario.replicas == 4
     assert any(
-        one.path.endswith(f"/{stage.name}/status") and one.code == 200 for one in leader.writes[written:]
+        one.path.endswith(f"/{scenario.name}/status") and one.code == 200 for one in leader.writes[written:]
     )
     took_over(other, ended, LOOK)  # far less than the 60 s of the lease
     assert not [one for one in other.writes if "/deployments/" in one.path]
-    stage.hpa_wants(10)
-    stage.await_replicas(7)
+    scenario.hpa_wants(10)
+    scenario.await_replicas(7)
 
 
 @pytest.mark.parametrize("pair", [5], indirect=True)
-def test_a_leader_that_hangs_writes_nothing_when_it_goes_on_after_its_lease(pair: Pair, play: Play) -> None:
+def test_a_leader_that_hangs_writes_nothing_when_it_goes_on_after_its_lease(
+    pair: Pair, new_scenario: NewScenario
+) -> None:
     leader, other = pair.roles()
-    stage = play()
-    hold = leader.proxy.hold(verb="patch", path=f"/deployments/{stage.name}$", answered=True)
-    stage.hpa_wants(6)
+    scenario = new_scenario()
+    hold = leader.proxy.hold(verb="patch", path=f"/deployments/{scenario.name}$", answered=True)
+    scenario.hpa_wants(6)
     hold.wait()
     leader.operator.pause()  # between two writes: the step is made, the status is next
     hung, own = time.monotonic(), len(leader.writes)
     took_over(other, hung, 5 + LOOK)
-    stage.soon(lambda: stage.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("spent"), "the step in the status")
     hold.release()
     leader.operator.resume()
     assert leader.operator.process.wait(90) == 1
     assert len(leader.writes) == own
-    stage.hpa_wants(9)
-    stage.await_replicas(9)
+    scenario.hpa_wants(9)
+    scenario.await_replicas(9)
 
 
 def test_a_rolling_update_misses_no_step_and_makes_none_twice(
-    plane: ControlPlane, start: Start, play: Play, space: str
+    plane: ControlPlane, start: Start, new_scenario: NewScenario, space: str
 ) -> None:
     plane.api.delete("Lease", "hvpa", NAMESPACE)
     lease = ("--lease-namespace", NAMESPACE, "--lease-duration", str(LONG))
@@ -186,14 +190,14 @@ def test_a_rolling_update_misses_no_step_and_makes_none_twice(
     former = [start(*flags, name=f"former-{number}", wait=False) for number in range(2)]
     for one in former:
         one.await_ready()
-    stages = [play(create=False, changes=HORIZONTAL_ONLY) for _ in range(4)]
-    for stage in stages:
-        stage.create(wait=False)
-    for stage in stages:
-        stage.await_owned()
+    scenarios = [new_scenario(create=False, changes=HORIZONTAL_ONLY) for _ in range(4)]
+    for scenario in scenarios:
+        scenario.create(wait=False)
+    for scenario in scenarios:
+        scenario.await_owned()
     mark = plane.audit.mark()
     before = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]["leaseTransitions"]
-    with Steps(stages) as steps:
+    with Steps(scenarios) as steps:
         for number, one in enumerate(former):
             start(*flags, name=f"new-{number}").await_ready()
             assert one.terminate(60) == 0

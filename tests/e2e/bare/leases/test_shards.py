@@ -12,10 +12,10 @@ from hvpa.reconcile.ports import Key
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import Play
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import NewScenario
+from tests.e2e.bare.leases.operators import Operators, Replica, needed, rights
 from tests.e2e.bare.leases.steps import Steps, applied
-from tests.e2e.bare.leases.team import Replica, Team, needed, rights
 
 SHARDS = 8
 STAGES = 4
@@ -26,13 +26,13 @@ SINGLE = ("--leader-elect",)
 
 
 @pytest.fixture
-def team(plane: ControlPlane, space: str) -> Iterator[Team]:
-    with Team(plane, space) as made:
+def operators(plane: ControlPlane, space: str) -> Iterator[Operators]:
+    with Operators(plane, space) as made:
         yield made
 
 
-def stages(play: Play) -> list[Stage]:
-    made = [play(create=False, changes=HORIZONTAL_ONLY) for _ in range(STAGES)]
+def scenarios(new_scenario: NewScenario) -> list[Scenario]:
+    made = [new_scenario(create=False, changes=HORIZONTAL_ONLY) for _ in range(STAGES)]
     for one in made:
         one.create(wait=False)
     for one in made:
@@ -40,17 +40,17 @@ def stages(play: Play) -> list[Stage]:
     return made
 
 
-def theirs(team: Team, replica: Replica, among: list[Stage]) -> list[Stage]:
-    """The stages of a replica's shards."""
-    holders = team.holders(SHARDS)
+def theirs(operators: Operators, replica: Replica, among: list[Scenario]) -> list[Scenario]:
+    """The scenarios of a replica's shards."""
+    holders = operators.holders(SHARDS)
     return [
         one for one in among if holders[shard_of(Key(one.namespace, one.name), SHARDS)] == replica.identity
     ]
 
 
-def loaded(team: Team, among: list[Stage]) -> Replica:
-    """The replica with the most stages."""
-    return max(team.replicas, key=lambda one: len(theirs(team, one, among)))
+def loaded(operators: Operators, among: list[Scenario]) -> Replica:
+    """The replica with the most scenarios."""
+    return max(operators.replicas, key=lambda one: len(theirs(operators, one, among)))
 
 
 def await_held(replica: Replica, shards: int) -> None:
@@ -58,93 +58,99 @@ def await_held(replica: Replica, shards: int) -> None:
 
 
 def test_replicas_that_join_and_leave_under_load_make_each_step_once(
-    team: Team, play: Play, plane: ControlPlane
+    operators: Operators, new_scenario: NewScenario, plane: ControlPlane
 ) -> None:
-    one, two = (team.join(*DIVIDED, duration=LONG) for _ in range(2))
-    team.await_shares(SHARDS, one, two)
-    made = stages(play)
+    one, two = (operators.join(*DIVIDED, duration=LONG) for _ in range(2))
+    operators.await_shares(SHARDS, one, two)
+    made = scenarios(new_scenario)
     mark = plane.audit.mark()
     with Steps(made) as steps:
-        three = team.join(*DIVIDED, duration=LONG)
-        team.await_shares(SHARDS, one, two, three)
+        three = operators.join(*DIVIDED, duration=LONG)
+        operators.await_shares(SHARDS, one, two, three)
         assert steps.go_on(2)
         for leaving, rest in ((one, (two, three)), (two, (three,))):
             assert leaving.operator.terminate(60) == 0
-            team.await_shares(SHARDS, *rest)  # far sooner than the Leases would have run out
+            operators.await_shares(SHARDS, *rest)  # far sooner than the Leases would have run out
             assert steps.go_on(2)
         one.operator.start()
-        team.await_shares(SHARDS, one, three)
+        operators.await_shares(SHARDS, one, three)
         assert steps.go_on(2)
     assert steps.longest < LONG / 2
-    assert applied(plane.audit, team.namespace, mark) == steps.wanted
-    assert team.foreign_writes(SHARDS) == []
-    assert len({request.user for request in team.writes(mark)}) >= 2
+    assert applied(plane.audit, operators.namespace, mark) == steps.wanted
+    assert operators.foreign_writes(SHARDS) == []
+    assert len({request.user for request in operators.writes(mark)}) >= 2
     for replica in (one, three):
         assert replica.operator.terminate(60) == 0
-    left = {lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", team.namespace)}
+    left = {
+        lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", operators.namespace)
+    }
     assert left.keys() == {"hvpa", *map(Names("hvpa", SHARDS).shard, range(SHARDS))}
     assert not any(spec.get("holderIdentity") for spec in left.values())
-    found = plane.audit.requests(namespace=team.namespace, resource="leases")
+    found = plane.audit.requests(namespace=operators.namespace, resource="leases")
     assert {("leases", request.verb) for request in found if request.user == one.user} >= set(
         needed(rights())
     )
     assert [str(request) for request in found if request.code == 403] == []
 
 
-def test_a_replica_that_hangs_writes_nothing_when_it_goes_on(team: Team, play: Play) -> None:
+def test_a_replica_that_hangs_writes_nothing_when_it_goes_on(
+    operators: Operators, new_scenario: NewScenario
+) -> None:
     for _ in range(3):
-        team.join(*DIVIDED, duration=SHORT)
-    team.await_shares(SHARDS, *team.replicas)
-    made = stages(play)
-    hung = loaded(team, made)
-    stage = theirs(team, hung, made)[0]
-    hold = hung.proxy.hold(verb="patch", path=f"/deployments/{stage.name}$", answered=True)
-    stage.hpa_wants(5)
+        operators.join(*DIVIDED, duration=SHORT)
+    operators.await_shares(SHARDS, *operators.replicas)
+    made = scenarios(new_scenario)
+    hung = loaded(operators, made)
+    scenario = theirs(operators, hung, made)[0]
+    hold = hung.proxy.hold(verb="patch", path=f"/deployments/{scenario.name}$", answered=True)
+    scenario.hpa_wants(5)
     hold.wait()
     hung.operator.pause()  # between two writes: the step is made, the status is next
-    own = len([one for one in team.writes() if one.user == hung.user])
-    rest = [one for one in team.replicas if one is not hung]
-    team.await_shares(SHARDS, *rest)
-    stage.soon(lambda: stage.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    own = len([one for one in operators.writes() if one.user == hung.user])
+    rest = [one for one in operators.replicas if one is not hung]
+    operators.await_shares(SHARDS, *rest)
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("spent"), "the step in the status")
     hold.release()
     hung.operator.resume()
     assert hung.operator.process.wait(90) == 1
-    assert len([one for one in team.writes() if one.user == hung.user]) == own
+    assert len([one for one in operators.writes() if one.user == hung.user]) == own
     for one in made:
         one.hpa_wants(7)
     for one in made:
         one.await_replicas(7)
-    assert team.foreign_writes(SHARDS) == []
+    assert operators.foreign_writes(SHARDS) == []
 
 
-def test_a_replica_that_is_cut_off_gives_up_and_its_share_moves(team: Team, play: Play) -> None:
+def test_a_replica_that_is_cut_off_gives_up_and_its_share_moves(
+    operators: Operators, new_scenario: NewScenario
+) -> None:
     for _ in range(2):
-        team.join(*DIVIDED, duration=SHORT)
-    team.await_shares(SHARDS, *team.replicas)
-    made = stages(play)
-    cut = loaded(team, made)
+        operators.join(*DIVIDED, duration=SHORT)
+    operators.await_shares(SHARDS, *operators.replicas)
+    made = scenarios(new_scenario)
+    cut = loaded(operators, made)
     with Steps(made) as steps:
         assert steps.go_on(2)
         with cut.proxy.refused():
             assert cut.operator.process.wait(90) == 1
             assert steps.go_on(2)
         cut.operator.start()
-        team.await_shares(SHARDS, *team.replicas)
+        operators.await_shares(SHARDS, *operators.replicas)
         assert steps.go_on(2)
-    assert team.foreign_writes(SHARDS) == []
+    assert operators.foreign_writes(SHARDS) == []
 
 
 def test_a_rolling_update_to_shards_to_another_number_and_back_never_has_two_at_work(
-    team: Team, play: Play, plane: ControlPlane
+    operators: Operators, new_scenario: NewScenario, plane: ControlPlane
 ) -> None:
     """One replica of each kind: the next one is ready, and waits, until the former has gone."""
-    stage = play(create=False, changes=HORIZONTAL_ONLY)
-    former = team.join(*SINGLE, duration=LONG)
-    stage.create()
+    scenario = new_scenario(create=False, changes=HORIZONTAL_ONLY)
+    former = operators.join(*SINGLE, duration=LONG)
+    scenario.create()
     mark = plane.audit.mark()
-    with Steps([stage]) as steps:
+    with Steps([scenario]) as steps:
         for flags, shards in ((DIVIDED, SHARDS), (("--shards", "3"), 3), (SINGLE, 1)):
-            following = team.join(*flags, duration=LONG)
+            following = operators.join(*flags, duration=LONG)
             following.operator.await_ready()
             assert steps.go_on(2)
             assert following.held == 0
@@ -153,8 +159,8 @@ def test_a_rolling_update_to_shards_to_another_number_and_back_never_has_two_at_
             assert steps.go_on(2)
             former = following
     assert steps.longest < LONG / 2
-    assert applied(plane.audit, team.namespace, mark) == steps.wanted
-    users = [one.user for one in team.writes(mark)]
-    order = [one.user for one in team.replicas]
+    assert applied(plane.audit, operators.namespace, mark) == steps.wanted
+    users = [one.user for one in operators.writes(mark)]
+    order = [one.user for one in operators.replicas]
     assert users == sorted(users, key=order.index)  # nobody wrote after the one that came next
     assert set(users) == set(order)

@@ -11,8 +11,8 @@ from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY
 from localcluster.workloads.bare_manifests import merged, weight
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import Play, Start
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import NewScenario, Start
 
 
 def run(kubeconfig: Path, *args: str) -> subprocess.CompletedProcess[str]:
@@ -20,16 +20,16 @@ def run(kubeconfig: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=REPOSITORY)
 
 
-def explained(plane: ControlPlane, stage: Stage) -> Json:
-    answer = run(plane.kubeconfig, stage.name, "-n", stage.namespace, "-o", "json")
+def explained(plane: ControlPlane, scenario: Scenario) -> Json:
+    answer = run(plane.kubeconfig, scenario.name, "-n", scenario.namespace, "-o", "json")
     assert answer.returncode == 0, answer.stderr
     told: Json = json.loads(answer.stdout)
     return told
 
 
-def agrees_with_status(told: Json, stage: Stage) -> None:
+def agrees_with_status(told: Json, scenario: Scenario) -> None:
     """What is told of a settled Hvpa is what its status says."""
-    status = stage.status
+    status = scenario.status
     keys: tuple[str, ...] = ("type", "status", "reason", "message")
     for one, other in zip(told["conditions"], status["conditions"], strict=True):
         assert {key: one[key] for key in keys} == {key: other[key] for key in keys}
@@ -43,16 +43,16 @@ def agrees_with_status(told: Json, stage: Stage) -> None:
 
 
 def test_it_says_what_the_operator_then_does_and_writes_nothing(
-    plane: ControlPlane, play: Play, start: Start, space: str
+    plane: ControlPlane, new_scenario: NewScenario, start: Start, space: str
 ) -> None:
     operator = start("--namespace", space)
     held = {"vpa": {"scaleUp": {"minChange": {"memory": {"value": "2G"}}}}}
-    stage = play(changes=merged(weight(50), held))
+    scenario = new_scenario(changes=merged(weight(50), held))
     operator.kill()
-    stage.hpa_wants(6)
-    stage.vpa_recommends(cpu="1500m", memory="1500M")
+    scenario.hpa_wants(6)
+    scenario.vpa_recommends(cpu="1500m", memory="1500M")
     mark = plane.audit.mark()
-    told = explained(plane, stage)
+    told = explained(plane, scenario)
     requests = [one for one in plane.audit.requests(mark) if one.user_agent == "hvpa-explain"]
     assert requests
     assert not [one for one in requests if one.is_write]
@@ -60,21 +60,21 @@ def test_it_says_what_the_operator_then_does_and_writes_nothing(
     assert told["changes"] is True
     assert told["replicas"] == {"current": 2, "hpa": 6, "target": 4}
     operator.start()
-    stage.await_replicas(told["replicas"]["target"])
-    stage.await_requests(cpu=told["containers"]["app"]["requests"]["cpu"])
-    assert stage.resources() == told["containers"]["app"]
-    stage.rollout_completes()
-    stage.await_blocked("MinChange", "vertical")
+    scenario.await_replicas(told["replicas"]["target"])
+    scenario.await_requests(cpu=told["containers"]["app"]["requests"]["cpu"])
+    assert scenario.resources() == told["containers"]["app"]
+    scenario.rollout_completes()
+    scenario.await_blocked("MinChange", "vertical")
 
     def settled() -> Json:
         """What is told once the operator has told all, too."""
-        after = explained(plane, stage)
+        after = explained(plane, scenario)
         assert after["changes"] is False
-        agrees_with_status(after, stage)
+        agrees_with_status(after, scenario)
         return after
 
-    assert stage.soon(settled, "what is told is what the status says")["replicas"]["target"] == 4
-    text = run(plane.kubeconfig, stage.name, "-n", stage.namespace)
+    assert scenario.soon(settled, "what is told is what the status says")["replicas"]["target"] == 4
+    text = run(plane.kubeconfig, scenario.name, "-n", scenario.namespace)
     assert text.returncode == 0
     assert "MinChange" in text.stdout
 

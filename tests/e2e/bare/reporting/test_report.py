@@ -16,7 +16,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY
 from localcluster.workloads import samples
 from localcluster.workloads.bare_manifests import ago, condition, deployment, entry, hvpa
-from localcluster.workloads.stage import new_namespace
+from localcluster.workloads.scenario import new_namespace
 from tests.e2e.bare.accounts import new_account, rule
 
 WORKLOADS = rule("apps", ["deployments", "statefulsets"], ["list"])

@@ -15,8 +15,8 @@ from localcluster.client.api import ApiError, Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads.bare_manifests import merged, request, steps, trajectory, weight
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import USER, Play
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import USER, NewScenario
 
 GIBI = 2**30
 BY_WEIGHTS = merged(trajectory(least={"cpu": "1"}), weight(50))
@@ -25,17 +25,19 @@ TABLE = steps((1, "500m", "2Gi"), (2, "1", "4Gi"), (3, "2", "8Gi"), (4, "4", "16
 """The example of DESIGN 5.5."""
 
 
-def joint(play: Play, changes: Json, *, replicas: int = 1, cpu: str = "1", memory: str = "500M") -> Stage:
-    """A stage of so many replicas that request this."""
-    stage = play(create=False, replicas=replicas, changes=changes)
-    request(stage.workload, cpu=cpu, memory=memory)
-    return stage.create()
+def joint(
+    new_scenario: NewScenario, changes: Json, *, replicas: int = 1, cpu: str = "1", memory: str = "500M"
+) -> Scenario:
+    """A scenario of so many replicas that request this."""
+    scenario = new_scenario(create=False, replicas=replicas, changes=changes)
+    request(scenario.workload, cpu=cpu, memory=memory)
+    return scenario.create()
 
 
-def patches(plane: ControlPlane, stage: Stage) -> list[Any]:
+def patches(plane: ControlPlane, scenario: Scenario) -> list[Any]:
     """The spec of each of the operator's writes to the workload that went through."""
-    done = plane.audit.requests(user=USER, resource="deployments", namespace=stage.namespace, code=200)
-    return [one.body["spec"] for one in done if one.is_write and one.name == stage.name]
+    done = plane.audit.requests(user=USER, resource="deployments", namespace=scenario.namespace, code=200)
+    return [one.body["spec"] for one in done if one.is_write and one.name == scenario.name]
 
 
 @contextlib.contextmanager
@@ -62,28 +64,28 @@ ONE_PATCH: dict[str, tuple[Json, dict[str, str], tuple[int, int], int, dict[str,
 
 @pytest.mark.parametrize("path", ONE_PATCH)
 def test_replicas_and_sizes_go_in_one_patch(
-    plane: ControlPlane, play: Play, operator: Operator, path: str
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator, path: str
 ) -> None:
     changes, begin, load, replicas, requests = ONE_PATCH[path]
-    stage = joint(play, {**changes, "mode": "Paused"}, cpu=begin["cpu"], memory=begin["memory"])
-    stage.under(*load)
-    stage.soon(
+    scenario = joint(new_scenario, {**changes, "mode": "Paused"}, cpu=begin["cpu"], memory=begin["memory"])
+    scenario.under(*load)
+    scenario.soon(
         lambda: (
-            stage.status["recommended"]["replicas"] == replicas
-            and requests.items() <= stage.status["recommended"]["containers"][0]["requests"].items()
+            scenario.status["recommended"]["replicas"] == replicas
+            and requests.items() <= scenario.status["recommended"]["containers"][0]["requests"].items()
         ),
         "a recommendation for both axes",
     )
-    assert patches(plane, stage) == []
-    stage.later(days=2)  # the VPA's targets are of one pod, and so they stay for a while
-    stage.change({"mode": "Apply"})
-    stage.await_replicas(replicas)
+    assert patches(plane, scenario) == []
+    scenario.later(days=2)  # the VPA's targets are of one pod, and so they stay for a while
+    scenario.change({"mode": "Apply"})
+    scenario.await_replicas(replicas)
     resources = {"name": "app", "resources": {"requests": requests}}
     patch = {"replicas": replicas, "template": {"spec": {"containers": [resources]}}}
-    assert patches(plane, stage) == [patch]
-    stage.minutes_under(*load)
-    stage.await_unblocked()
-    assert patches(plane, stage) == [patch]
+    assert patches(plane, scenario) == [patch]
+    scenario.minutes_under(*load)
+    scenario.await_unblocked()
+    assert patches(plane, scenario) == [patch]
 
 
 TALLER: dict[str, tuple[Json, int, str]] = {
@@ -94,94 +96,94 @@ TALLER: dict[str, tuple[Json, int, str]] = {
 
 @pytest.mark.parametrize("path", TALLER)
 def test_requests_go_up_before_replicas_go_down(
-    plane: ControlPlane, play: Play, operator: Operator, path: str
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator, path: str
 ) -> None:
     """Five or six small pods become four large ones. While old and new pods are there, as many of the smaller ones as
     there are replicas serve the load at every version of the Deployment."""
     changes, replicas, cpu = TALLER[path]
     load = replicas * 1000
-    stage = joint(play, changes, replicas=replicas)
-    stage.replace_pods()
-    stage.under(load)
-    stage.await_requests(cpu=cpu)
-    stage.rollout(complete=False)
-    stage.await_blocked("PodReplacement", "horizontal", "down")
+    scenario = joint(new_scenario, changes, replicas=replicas)
+    scenario.replace_pods()
+    scenario.under(load)
+    scenario.await_requests(cpu=cpu)
+    scenario.rollout(complete=False)
+    scenario.await_blocked("PodReplacement", "horizontal", "down")
     for _ in range(3):
-        stage.hpa_measures(load)
-        stage.later(minutes=2)
-    assert stage.replicas == replicas
-    stage.arrives(4, parse_cpu(cpu), load)
-    stage.await_unblocked()
-    assert [set(one) for one in patches(plane, stage)] == [{"template"}, {"replicas"}]
-    seen = stage.versions(plane.audit)
+        scenario.hpa_measures(load)
+        scenario.later(minutes=2)
+    assert scenario.replicas == replicas
+    scenario.arrives(4, parse_cpu(cpu), load)
+    scenario.await_unblocked()
+    assert [set(one) for one in patches(plane, scenario)] == [{"template"}, {"replicas"}]
+    seen = scenario.versions(plane.audit)
     for before, after in pairwise(seen):
         assert after.replicas * min(before.cpu, after.cpu) >= load
 
 
-def memory_of(stage: Stage) -> Json:
+def memory_of(scenario: Scenario) -> Json:
     """What the operator remembers of the path and of usual demand."""
-    axis: Json = stage.status["axes"]["vertical"]
+    axis: Json = scenario.status["axes"]["vertical"]
     return {key: axis[key] for key in ("base", "usualDemand")}
 
 
 def test_after_a_sigkill_the_same_decisions_follow_from_what_the_status_remembers(
-    plane: ControlPlane, play: Play, operator: Operator
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
-    stage = joint(play, BY_WEIGHTS, replicas=5)
-    stage.replace_pods()
-    stage.under(5000)
-    stage.await_requests(cpu="1667m")
-    stage.rollout(complete=False)
-    stage.await_blocked("PodReplacement", "horizontal", "down")
-    before = memory_of(stage)
+    scenario = joint(new_scenario, BY_WEIGHTS, replicas=5)
+    scenario.replace_pods()
+    scenario.under(5000)
+    scenario.await_requests(cpu="1667m")
+    scenario.rollout(complete=False)
+    scenario.await_blocked("PodReplacement", "horizontal", "down")
+    before = memory_of(scenario)
     assert before["base"] == {"app": {"cpu": "1", "memory": "500M"}}
     assert before["usualDemand"][0]["mean"] == 5000
     with killed(operator):
         pass
-    stage.settled()
-    assert memory_of(stage) == before
+    scenario.settled()
+    assert memory_of(scenario) == before
     with killed(operator):  # between the two patches of one step
-        stage.replace_pods()
-        stage.rollout_completes()
-        stage.hpa_measures(5000)
-    stage.arrives(4, 1667, 5000)
-    assert len(patches(plane, stage)) == 2
+        scenario.replace_pods()
+        scenario.rollout_completes()
+        scenario.hpa_measures(5000)
+    scenario.arrives(4, 1667, 5000)
+    assert len(patches(plane, scenario)) == 2
 
     # It still knows which demand is usual: a peak is served by replicas of the size that there is.
     with killed(operator):
-        stage.hpa_measures(10_000)
-        stage.later(minutes=2)
-    stage.arrives(6, 1667, 10_000)
+        scenario.hpa_measures(10_000)
+        scenario.later(minutes=2)
+    scenario.arrives(6, 1667, 10_000)
     # And where its path begins: at 1 core. From 1667m on, three replicas would do.
-    stage.days_under(10_000)
+    scenario.days_under(10_000)
     with killed(operator):
-        stage.later(hours=1)
-    stage.arrives(5, 2500, 10_000)
-    stage.await_unblocked()
+        scenario.later(hours=1)
+    scenario.arrives(5, 2500, 10_000)
+    scenario.await_unblocked()
 
 
 @pytest.mark.parametrize("path", TALLER)
 def test_at_rest_nothing_is_written_though_measurements_vary(
-    plane: ControlPlane, play: Play, operator: Operator, path: str
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator, path: str
 ) -> None:
     changes, replicas, cpu = TALLER[path]
     load = replicas * 1000
-    stage = joint(play, changes, replicas=replicas)
-    stage.under(load)
-    stage.arrives(4, parse_cpu(cpu), load)
-    stage.await_unblocked()
-    stage.settled()
-    stage.soon(lambda: stage.status["replicas"] == 4, "the count in the status")
-    version = stage.hvpa["metadata"]["resourceVersion"]
+    scenario = joint(new_scenario, changes, replicas=replicas)
+    scenario.under(load)
+    scenario.arrives(4, parse_cpu(cpu), load)
+    scenario.await_unblocked()
+    scenario.settled()
+    scenario.soon(lambda: scenario.status["replicas"] == 4, "the count in the status")
+    version = scenario.hvpa["metadata"]["resourceVersion"]
     mark = plane.audit.mark()
     for number in range(30):
-        stage.hpa_measures(load - (number % 5) * load // 100)
-        stage.vpa_sees(load + number * 5)
+        scenario.hpa_measures(load - (number % 5) * load // 100)
+        scenario.vpa_sees(load + number * 5)
     before = operator.metric("hvpa_queue_depth")
-    stage.soon(lambda: operator.metric("hvpa_queue_depth") == 0, f"an empty queue, not {before}")
-    requests = plane.audit.requests(mark, user=USER, namespace=stage.namespace)
+    scenario.soon(lambda: operator.metric("hvpa_queue_depth") == 0, f"an empty queue, not {before}")
+    requests = plane.audit.requests(mark, user=USER, namespace=scenario.namespace)
     assert [str(one) for one in requests] == []
-    assert stage.hvpa["metadata"]["resourceVersion"] == version
+    assert scenario.hvpa["metadata"]["resourceVersion"] == version
 
 
 CPU_ONLY = {"maxReplicas": 2, "maxResources": {"cpu": "1"}}
@@ -212,46 +214,46 @@ REFUSED: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("fault", REFUSED)
 def test_a_trajectory_with_a_fault_is_refused_by_its_field(
-    plane: ControlPlane, play: Play, fault: str
+    plane: ControlPlane, new_scenario: NewScenario, fault: str
 ) -> None:
     changes, field = REFUSED[fault]
-    stage = play(create=False, changes=changes)
+    scenario = new_scenario(create=False, changes=changes)
     with pytest.raises(ApiError) as refused:
-        plane.api.create(stage.manifest)
+        plane.api.create(scenario.manifest)
     assert refused.value.status == 422
     assert f"{field}: " in str(refused.value)
-    assert plane.api.find("Hvpa", stage.name, stage.namespace) is None
+    assert plane.api.find("Hvpa", scenario.name, scenario.namespace) is None
 
 
 def test_the_blend_may_be_switched_from_additive_to_trajectory_and_back(
-    plane: ControlPlane, play: Play, operator: Operator
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
     """The nine cores that Additive makes of five become five, and stay so when Additive is back."""
     least = {"minChange": {"cpu": {"value": "100m"}}}
     changes = merged(BY_WEIGHTS, {"vpa": {"scaleUp": least, "scaleDown": least}})
-    stage = joint(play, {**changes, "blend": "Additive", "mode": "Paused"})
-    stage.under(5000)
-    stage.soon(lambda: stage.status["recommended"]["replicas"] == 3, "a recommendation")
-    stage.change({"mode": "Apply"})
-    stage.await_requests(cpu="3")
-    assert stage.replicas == 3
-    stage.change({"blend": "Trajectory", "mode": "Paused"})
-    stage.settled()
-    stage.rollout_completes()
-    stage.under(5000)
-    stage.later(days=2)
-    stage.arrives(3, 1667, 5000)
-    assert memory_of(stage)["base"]["app"]["cpu"] == "3"
-    steps_so_far = len(patches(plane, stage))
+    scenario = joint(new_scenario, {**changes, "blend": "Additive", "mode": "Paused"})
+    scenario.under(5000)
+    scenario.soon(lambda: scenario.status["recommended"]["replicas"] == 3, "a recommendation")
+    scenario.change({"mode": "Apply"})
+    scenario.await_requests(cpu="3")
+    assert scenario.replicas == 3
+    scenario.change({"blend": "Trajectory", "mode": "Paused"})
+    scenario.settled()
+    scenario.rollout_completes()
+    scenario.under(5000)
+    scenario.later(days=2)
+    scenario.arrives(3, 1667, 5000)
+    assert memory_of(scenario)["base"]["app"]["cpu"] == "3"
+    steps_so_far = len(patches(plane, scenario))
 
-    stage.change({"blend": "Additive"})
-    stage.settled()
-    stage.under(5000)
-    stage.later(minutes=2)
-    stage.settled()
-    assert len(patches(plane, stage)) == steps_so_far
-    stage.hpa_measures(8000)
-    stage.await_replicas(4)  # half the way from 3 to 5
-    stage.change({"blend": "Trajectory"})
-    stage.arrives(5, 1667, 8000)
-    stage.await_ready()
+    scenario.change({"blend": "Additive"})
+    scenario.settled()
+    scenario.under(5000)
+    scenario.later(minutes=2)
+    scenario.settled()
+    assert len(patches(plane, scenario)) == steps_so_far
+    scenario.hpa_measures(8000)
+    scenario.await_replicas(4)  # half the way from 3 to 5
+    scenario.change({"blend": "Trajectory"})
+    scenario.arrives(5, 1667, 8000)
+    scenario.await_ready()

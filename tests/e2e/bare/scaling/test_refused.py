@@ -9,9 +9,9 @@ from localcluster.client.audit import Mark
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads.bare_manifests import weight
-from localcluster.workloads.stage import Stage
+from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.admission import FEW, Policy
-from tests.e2e.bare.conftest import USER, Play
+from tests.e2e.bare.conftest import USER, NewScenario
 
 
 def wants_a_core(spec: Json) -> None:
@@ -28,109 +28,111 @@ SMALL = Policy(
 )
 
 
-def patches(plane: ControlPlane, stage: Stage, mark: Mark) -> list[tuple[set[str], int]]:
+def patches(plane: ControlPlane, scenario: Scenario, mark: Mark) -> list[tuple[set[str], int]]:
     """Which parts of the spec the operator patched since, and how each patch was answered."""
     found = plane.audit.requests(
-        mark, user=USER, namespace=stage.namespace, resource="deployments", writes=True
+        mark, user=USER, namespace=scenario.namespace, resource="deployments", writes=True
     )
     return [(set((one.body or {})["spec"]), one.code) for one in found if one.verb == "patch"]
 
 
-def recommended(stage: Stage, replicas: int, cpu: str) -> bool:
-    told = stage.status["recommended"]
+def recommended(scenario: Scenario, replicas: int, cpu: str) -> bool:
+    told = scenario.status["recommended"]
     return bool(told["replicas"] == replicas and told["containers"][0]["requests"]["cpu"] == cpu)
 
 
-def wants_both(stage: Stage) -> None:
+def wants_both(scenario: Scenario) -> None:
     """Both recommenders want more, and one decision is to change both axes: to 4 replicas of 1 core."""
-    stage.hpa_wants(6)
-    stage.vpa_recommends(cpu="1500m")
-    stage.soon(lambda: recommended(stage, 4, "1"), "what is wanted")
-    stage.change({"mode": "Apply"})
+    scenario.hpa_wants(6)
+    scenario.vpa_recommends(cpu="1500m")
+    scenario.soon(lambda: recommended(scenario, 4, "1"), "what is wanted")
+    scenario.change({"mode": "Apply"})
 
 
 BOTH, REPLICAS, REQUESTS = {"replicas", "template"}, {"replicas"}, {"template"}
 
 
 @pytest.fixture
-def paused(play: Play) -> Stage:
+def paused(new_scenario: NewScenario) -> Scenario:
     """Two replicas of 500m, and nothing is applied yet."""
-    return play(changes={**weight(50), "mode": "Paused"})
+    return new_scenario(changes={**weight(50), "mode": "Paused"})
 
 
 def test_a_policy_that_refuses_requests_does_not_hold_up_replicas(
-    plane: ControlPlane, operator: Operator, paused: Stage
+    plane: ControlPlane, operator: Operator, paused: Scenario
 ) -> None:
-    stage = paused
-    with SMALL.imposed(stage) as name:
+    scenario = paused
+    with SMALL.imposed(scenario) as name:
         mark = plane.audit.mark()
-        wants_both(stage)
-        stage.await_replicas(4)
-        told = stage.await_condition("Ready", "False", "Refused")["message"]
+        wants_both(scenario)
+        scenario.await_replicas(4)
+        told = scenario.await_condition("Ready", "False", "Refused")["message"]
         assert "the API server refused to change requests" in told
         assert name in told
         assert "at most 800m of CPU" in told
-        stage.await_event("Refused", name)
-        assert name in stage.status["lastError"]["description"]
-        assert stage.record["vertical"] == {}, "nothing was written on this axis"
-        assert stage.requests["cpu"] == "500m"
-        stage.rollout_completes()
-        stage.hpa_wants(9)
-        stage.await_replicas(7)  # 4 + (9 - 4) / 2 rounded up
-        stage.rollout_completes()
-        assert patches(plane, stage, mark) == [(BOTH, 422), (REPLICAS, 200), (REPLICAS, 200)]
-        stage.await_blocked("Refused", "vertical")
-        stage.hpa_wants(7)
+        scenario.await_event("Refused", name)
+        assert name in scenario.status["lastError"]["description"]
+        assert scenario.record["vertical"] == {}, "nothing was written on this axis"
+        assert scenario.requests["cpu"] == "500m"
+        scenario.rollout_completes()
+        scenario.hpa_wants(9)
+        scenario.await_replicas(7)  # 4 + (9 - 4) / 2 rounded up
+        scenario.rollout_completes()
+        assert patches(plane, scenario, mark) == [(BOTH, 422), (REPLICAS, 200), (REPLICAS, 200)]
+        scenario.await_blocked("Refused", "vertical")
+        scenario.hpa_wants(7)
         # When it is time, the requests are tried once more, and then not for two minutes.
-        stage.later(minutes=1)
-        stage.soon(lambda: stage.status["axes"]["vertical"]["refused"]["count"] == 2, "a second refusal")
-        assert patches(plane, stage, mark)[3:] == [(REQUESTS, 422)]
-    stage.later(minutes=2)
-    stage.await_requests(cpu="1")
-    stage.rollout_completes()
-    stage.await_ready()
-    assert "lastError" not in stage.status
-    assert "refused" not in stage.status["axes"]["vertical"]
-    assert [code for _, code in patches(plane, stage, mark)] == [422, 200, 200, 422, 200]
-    assert stage.replicas == 7
+        scenario.later(minutes=1)
+        scenario.soon(
+            lambda: scenario.status["axes"]["vertical"]["refused"]["count"] == 2, "a second refusal"
+        )
+        assert patches(plane, scenario, mark)[3:] == [(REQUESTS, 422)]
+    scenario.later(minutes=2)
+    scenario.await_requests(cpu="1")
+    scenario.rollout_completes()
+    scenario.await_ready()
+    assert "lastError" not in scenario.status
+    assert "refused" not in scenario.status["axes"]["vertical"]
+    assert [code for _, code in patches(plane, scenario, mark)] == [422, 200, 200, 422, 200]
+    assert scenario.replicas == 7
 
 
 def test_a_policy_that_refuses_replicas_does_not_hold_up_requests(
-    plane: ControlPlane, operator: Operator, paused: Stage
+    plane: ControlPlane, operator: Operator, paused: Scenario
 ) -> None:
-    stage = paused
-    with FEW.imposed(stage) as name:
+    scenario = paused
+    with FEW.imposed(scenario) as name:
         mark = plane.audit.mark()
-        wants_both(stage)
-        stage.await_requests(cpu="1")
-        told = stage.await_condition("Ready", "False", "Refused")["message"]
+        wants_both(scenario)
+        scenario.await_requests(cpu="1")
+        told = scenario.await_condition("Ready", "False", "Refused")["message"]
         assert "the API server refused to change replicas" in told
         assert name in told
-        assert stage.replicas == 2
-        assert stage.record["horizontal"] == {}
-        assert patches(plane, stage, mark) == [(BOTH, 422), (REPLICAS, 422), (REQUESTS, 200)]
-        stage.rollout_completes()
-        stage.vpa_recommends(cpu="2")
-        stage.await_requests(cpu="1250m")  # 1 + (2 - 1.5) / 2
-        assert patches(plane, stage, mark)[3:] == [(REQUESTS, 200)]
-    stage.rollout_completes()
-    stage.later(minutes=2)
-    stage.await_replicas(4)
-    stage.rollout_completes()
-    stage.await_ready()
+        assert scenario.replicas == 2
+        assert scenario.record["horizontal"] == {}
+        assert patches(plane, scenario, mark) == [(BOTH, 422), (REPLICAS, 422), (REQUESTS, 200)]
+        scenario.rollout_completes()
+        scenario.vpa_recommends(cpu="2")
+        scenario.await_requests(cpu="1250m")  # 1 + (2 - 1.5) / 2
+        assert patches(plane, scenario, mark)[3:] == [(REQUESTS, 200)]
+    scenario.rollout_completes()
+    scenario.later(minutes=2)
+    scenario.await_replicas(4)
+    scenario.rollout_completes()
+    scenario.await_ready()
 
 
 def test_what_is_refused_is_not_tried_again_by_a_new_operator(
-    plane: ControlPlane, operator: Operator, paused: Stage
+    plane: ControlPlane, operator: Operator, paused: Scenario
 ) -> None:
-    stage = paused
-    with SMALL.imposed(stage):
-        wants_both(stage)
-        stage.await_condition("Ready", "False", "Refused")
-        stage.await_replicas(4)
-        stage.rollout_completes()
+    scenario = paused
+    with SMALL.imposed(scenario):
+        wants_both(scenario)
+        scenario.await_condition("Ready", "False", "Refused")
+        scenario.await_replicas(4)
+        scenario.rollout_completes()
         mark = plane.audit.mark()
         operator.restart()
-        stage.hpa_wants(9)
-        stage.await_replicas(7)
-        assert patches(plane, stage, mark) == [(REPLICAS, 200)]
+        scenario.hpa_wants(9)
+        scenario.await_replicas(7)
+        assert patches(plane, scenario, mark) == [(REPLICAS, 200)]

@@ -11,8 +11,8 @@ import pytest
 from localcluster.client.api import ApiError, Json
 from localcluster.operator.operator import Operator
 from localcluster.workloads.bare_manifests import VERTICAL_ONLY, merged
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import Play
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import NewScenario
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ CASES = {
 """Memory is in whole kilobytes: 3Gi is 3221225472 bytes, rounded up."""
 
 
-def stage_of(play: Play, case: Case, kind: str) -> Stage:
+def scenario_of(new_scenario: NewScenario, case: Case, kind: str) -> Scenario:
     policies = [{"containerName": "app", **case.policy}]
     changes = {
         "vpa": {
@@ -107,7 +107,7 @@ def stage_of(play: Play, case: Case, kind: str) -> Stage:
             "limitsRequestsGapScaleParams": case.gap,
         }
     }
-    stage = play(create=False, kind=kind, changes=merged(VERTICAL_ONLY, changes))
+    scenario = new_scenario(create=False, kind=kind, changes=merged(VERTICAL_ONLY, changes))
     app: Json = {
         "name": "app",
         "image": "app",
@@ -118,50 +118,52 @@ def stage_of(play: Play, case: Case, kind: str) -> Stage:
     sidecar: Json = {"name": "sidecar", "image": "sidecar", "resources": pair({"cpu": "7m"}, {"cpu": "8m"})}
     spec: Json = {"initContainers": [{"name": "init", "image": "init", "resources": pair({"cpu": "1m"})}]}
     spec |= {"containers": [sidecar, app], "volumes": [{"name": "v", "emptyDir": {}}]}
-    stage.workload["spec"]["template"]["spec"] = spec
-    return stage.create()
+    scenario.workload["spec"]["template"]["spec"] = spec
+    return scenario.create()
 
 
-def has_stepped(stage: Stage) -> bool:
-    return bool(stage.target["metadata"]["generation"] == 2)
+def has_stepped(scenario: Scenario) -> bool:
+    return bool(scenario.target["metadata"]["generation"] == 2)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_exactly_what_is_governed_is_set(play: Play, operator: Operator, kind: str) -> None:
-    stages = {name: stage_of(play, case, kind) for name, case in CASES.items()}
-    before = {name: stage.target for name, stage in stages.items()}
-    for name, stage in stages.items():
-        stage.vpa_recommends(**CASES[name].target)
+def test_exactly_what_is_governed_is_set(new_scenario: NewScenario, operator: Operator, kind: str) -> None:
+    scenarios = {name: scenario_of(new_scenario, case, kind) for name, case in CASES.items()}
+    before = {name: scenario.target for name, scenario in scenarios.items()}
+    for name, scenario in scenarios.items():
+        scenario.vpa_recommends(**CASES[name].target)
     wrong = {}
-    for name, stage in stages.items():
+    for name, scenario in scenarios.items():
         expected = copy.deepcopy(before[name]["spec"])
         expected["template"]["spec"]["containers"][1]["resources"] = CASES[name].after
-        stage.soon(partial(has_stepped, stage), f"{name}: a step")
-        if stage.target["spec"] != expected:
-            wrong[name] = (stage.resources(), CASES[name].after)
+        scenario.soon(partial(has_stepped, scenario), f"{name}: a step")
+        if scenario.target["spec"] != expected:
+            wrong[name] = (scenario.resources(), CASES[name].after)
     assert not wrong
 
 
 def test_a_recommendation_for_an_unknown_container_is_told_and_the_others_count(
-    play: Play, operator: Operator
+    new_scenario: NewScenario, operator: Operator
 ) -> None:
-    stage = play(changes=VERTICAL_ONLY)
-    stage.vpa_recommends(cpu="1", others={"ghost": {"cpu": "9"}})
-    stage.await_requests(cpu="1")
-    told = stage.await_condition("VpaActive", "True", "UnknownContainer")
+    scenario = new_scenario(changes=VERTICAL_ONLY)
+    scenario.vpa_recommends(cpu="1", others={"ghost": {"cpu": "9"}})
+    scenario.await_requests(cpu="1")
+    told = scenario.await_condition("VpaActive", "True", "UnknownContainer")
     assert "ghost" in told["message"]
-    stage.await_event("UnknownContainer", "ghost")
-    assert [one["name"] for one in stage.target["spec"]["template"]["spec"]["containers"]] == ["app"]
+    scenario.await_event("UnknownContainer", "ghost")
+    assert [one["name"] for one in scenario.target["spec"]["template"]["spec"]["containers"]] == ["app"]
 
 
-def test_young_history_and_doubtful_recommendations_do_not_lower(play: Play, operator: Operator) -> None:
-    young = play(changes=VERTICAL_ONLY)
+def test_young_history_and_doubtful_recommendations_do_not_lower(
+    new_scenario: NewScenario, operator: Operator
+) -> None:
+    young = new_scenario(changes=VERTICAL_ONLY)
     young.vpa_recommends(cpu="100m", memory="900M", since=young.hvpa["metadata"]["creationTimestamp"])
     young.await_requests(memory="900M", cpu="500m")
     young.await_condition("VpaActive", "True", "YoungHistory")
     assert young.requests["cpu"] == "500m"
 
-    doubtful = play(changes=VERTICAL_ONLY)
+    doubtful = new_scenario(changes=VERTICAL_ONLY)
     low = {"type": "LowConfidence", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     doubtful.api.patch_status(
         "VerticalPodAutoscaler", doubtful.name, doubtful.namespace, {"conditions": [low]}
@@ -171,20 +173,22 @@ def test_young_history_and_doubtful_recommendations_do_not_lower(play: Play, ope
     doubtful.await_requests(cpu="100m")
 
 
-def test_containers_get_no_more_than_the_pods_own_resources_leave(play: Play, operator: Operator) -> None:
-    stage = play(create=False, changes=VERTICAL_ONLY)
-    pod = stage.workload["spec"]["template"]["spec"]
+def test_containers_get_no_more_than_the_pods_own_resources_leave(
+    new_scenario: NewScenario, operator: Operator
+) -> None:
+    scenario = new_scenario(create=False, changes=VERTICAL_ONLY)
+    pod = scenario.workload["spec"]["template"]["spec"]
     pod["resources"] = pair({"cpu": "1", "memory": "1G"}, {"cpu": "1500m", "memory": "1G"})
     pod["containers"].append({"name": "side", "image": "side", "resources": pair({"cpu": "200m"})})
-    stage.create()
-    stage.vpa_recommends(cpu="3", memory="2G")
-    stage.await_requests(cpu="800m", memory="1G")
-    assert stage.resources()["limits"] == {"cpu": "1500m", "memory": "1G"}
-    assert stage.resources("side") == pair({"cpu": "200m"})
-    told = stage.await_condition("VpaActive", "True", "PodLevelResources")["message"]
+    scenario.create()
+    scenario.vpa_recommends(cpu="3", memory="2G")
+    scenario.await_requests(cpu="800m", memory="1G")
+    assert scenario.resources()["limits"] == {"cpu": "1500m", "memory": "1G"}
+    assert scenario.resources("side") == pair({"cpu": "200m"})
+    told = scenario.await_condition("VpaActive", "True", "PodLevelResources")["message"]
     assert "app cpu: 3 recommended, 800m at most" in told
-    stage.await_event("PodLevelResources", "app memory: 2G recommended, 1G at most")
-    assert "lastError" not in stage.status
+    scenario.await_event("PodLevelResources", "app memory: 2G recommended, 1G at most")
+    assert "lastError" not in scenario.status
     for more in ({"cpu": "801m"}, {"memory": "1001M"}):
         with pytest.raises(ApiError, match="must be greater than or equal to aggregate container requests"):
-            stage.set_requests(**more)
+            scenario.set_requests(**more)

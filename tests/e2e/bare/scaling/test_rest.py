@@ -15,8 +15,8 @@ from localcluster.workloads.bare_manifests import (
     merged,
     weight,
 )
-from localcluster.workloads.stage import Stage
-from tests.e2e.bare.conftest import USER, Play, Start
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.conftest import USER, NewScenario, Start
 
 SECONDS = float(os.environ.get("HVPA_REST_SECONDS", "20"))
 """How long is counted."""
@@ -24,24 +24,24 @@ RENEWALS = 2.0
 """Seconds between renewals of a lease of 15 s, as client-go's."""
 
 
-def settled(play: Play) -> list[Stage]:
+def settled(new_scenario: NewScenario) -> list[Scenario]:
     """Hvpas that have come to rest in different ways: satisfied, blocked by gates with and without a time, paused,
     faulty, in the middle of a rollout, without recommendation, at 0."""
     hour = {"hpa": {"scaleUp": {"stabilizationDuration": "1h"}}}
     policy = {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}}}
     cron = {"maintenanceWindows": [{"schedule": "0 0 30 2 *", "duration": "1h"}]}
     satisfied, waiting, windowed = (
-        play(changes=weight(50)),
-        play(changes=hour),
-        play(changes=closed_window() | policy),
+        new_scenario(changes=weight(50)),
+        new_scenario(changes=hour),
+        new_scenario(changes=closed_window() | policy),
     )
-    paused, rolling = play(changes={"mode": "Paused"}), play(changes=VERTICAL_ONLY)
-    quiet, idle = play(), play(replicas=0)
-    faulty = play(create=False, changes=merged(HORIZONTAL_ONLY, cron)).create(wait=False)
-    for stage in (satisfied, waiting, paused):
-        stage.vpa_recommends(cpu="900m")
-        stage.await_condition("VpaActive", "True", "Recommending")
-        stage.hpa_wants(4)
+    paused, rolling = new_scenario(changes={"mode": "Paused"}), new_scenario(changes=VERTICAL_ONLY)
+    quiet, idle = new_scenario(), new_scenario(replicas=0)
+    faulty = new_scenario(create=False, changes=merged(HORIZONTAL_ONLY, cron)).create(wait=False)
+    for scenario in (satisfied, waiting, paused):
+        scenario.vpa_recommends(cpu="900m")
+        scenario.await_condition("VpaActive", "True", "Recommending")
+        scenario.hpa_wants(4)
     satisfied.await_replicas(3)
     waiting.await_replicas(4)
     waiting.hpa_wants(6)
@@ -59,12 +59,14 @@ def settled(play: Play) -> list[Stage]:
     return [satisfied, waiting, windowed, paused, rolling, quiet, idle, faulty]
 
 
-def test_at_rest_there_is_no_request_but_the_lease(plane: ControlPlane, play: Play, start: Start) -> None:
+def test_at_rest_there_is_no_request_but_the_lease(
+    plane: ControlPlane, new_scenario: NewScenario, start: Start
+) -> None:
     """For 20 s here, and for 60 s with HVPA_REST_SECONDS=60: 10 and 30 renewals of the lease, and no other request.
     (Watches are opened anew every 5 to 10 minutes.)"""
     plane.api.delete("Lease", "hvpa", NAMESPACE)
     start("--leader-elect", "--lease-namespace", NAMESPACE)
-    stages = settled(play)
+    scenarios = settled(new_scenario)
 
     def quiet() -> bool:
         mark = plane.audit.mark()
@@ -78,4 +80,4 @@ def test_at_rest_there_is_no_request_but_the_lease(plane: ControlPlane, play: Pl
     others = [str(one) for one in requests if (one.resource, one.verb) != ("leases", "update")]
     assert others == []
     assert SECONDS / RENEWALS / 2 <= len(requests) <= lasted / RENEWALS + 1
-    assert len(stages) == 8
+    assert len(scenarios) == 8

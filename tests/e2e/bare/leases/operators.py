@@ -53,7 +53,7 @@ class Replica:
             return 0
 
 
-class Team:
+class Operators:
     """Replicas for one namespace, where their Leases are, too. Use as a context manager."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
@@ -63,7 +63,7 @@ class Team:
         self._stack = ExitStack()
         self._start = plane.audit.mark()
 
-    def __enter__(self) -> Team:
+    def __enter__(self) -> Operators:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -32,7 +32,7 @@ class Write:
         return f"{self.verb} {self.resource} {self.namespace}/{self.name}"
 
 
-class Trail:
+class AuditTrail:
     """The audit log from where it was last read to its end."""
 
     def __init__(self, log: Path) -> None:

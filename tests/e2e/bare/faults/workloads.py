@@ -7,11 +7,11 @@ from collections import Counter
 from localcluster.client.audit import Mark
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY
-from localcluster.workloads.stage import Stage, new_namespace, parallel
+from localcluster.workloads.scenario import Scenario, new_namespace, parallel
 from tests.e2e.bare.conftest import USER
 
 
-class Herd:
+class Workloads:
     """`count` workloads of one namespace, each scaled by its HPA alone, without anything that holds it back."""
 
     def __init__(self, plane: ControlPlane, count: int) -> None:
@@ -20,28 +20,28 @@ class Herd:
         self.replicas = 6
         """How many replicas each of them is to have, from the first `is_told` on. Always two are said to be ready, so
         that a count above that can be called for in both directions."""
-        self.stages = [Stage(plane.api, self.namespace, changes=HORIZONTAL_ONLY) for _ in range(count)]
-        parallel(self.stages)
+        self.scenarios = [Scenario(plane.api, self.namespace, changes=HORIZONTAL_ONLY) for _ in range(count)]
+        parallel(self.scenarios)
 
     def is_told(self) -> Mark:
         """Let all HPAs call for another count than now; the place in the audit log before that."""
         mark = self._plane.audit.mark()
         self.replicas = 10 - self.replicas
-        for stage in self.stages:
-            stage.hpa_wants(self.replicas)
+        for scenario in self.scenarios:
+            scenario.hpa_wants(self.replicas)
         return mark
 
     def stands(self, since: Mark) -> None:
         """Wait until all have that count, and make sure that each got it by one patch."""
-        for stage in self.stages:
-            stage.await_replicas(self.replicas, 60)
+        for scenario in self.scenarios:
+            scenario.await_replicas(self.replicas, 60)
         patches = self._plane.audit.requests(
             since, user=USER, resource="deployments", namespace=self.namespace, code=200
         )
         written = Counter(one.name for one in patches if one.is_write)
-        assert written == {stage.name: 1 for stage in self.stages}
+        assert written == {scenario.name: 1 for scenario in self.scenarios}
 
     def delete(self) -> None:
         """Delete the Hvpas."""
-        for stage in self.stages:
-            stage.delete()
+        for scenario in self.scenarios:
+            scenario.delete()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.e2e.soak.trail import CREDENTIAL, Trail
+from tests.e2e.soak.audit_trail import CREDENTIAL, AuditTrail
 
 
 def line(verb: str, code: int, name: str) -> bytes:
@@ -25,12 +25,12 @@ def test_writes_that_were_carried_out_are_told_once_and_torn_lines_are_waited_fo
     log = tmp_path / "audit.log"
     last = line("update", 201, "c")
     log.write_bytes(line("patch", 200, "a") + line("patch", 409, "b") + line("list", 200, "") + last[:50])
-    trail = Trail(log)
-    (first,) = trail.news()
+    audit_trail = AuditTrail(log)
+    (first,) = audit_trail.news()
     assert (first.verb, first.resource, first.namespace, first.name) == ("patch", "hvpas/status", "ns", "a")
     assert (first.credential, first.answered - first.received, first.body) == ("JTI=1", 0.25, {"status": {}})
     with log.open("ab") as more:
         more.write(last[50:] + b'{"cut o' + b"\n" + line("delete", 200, "d"))
-    assert [one.name for one in trail.news()] == ["c", "d"]
-    assert list(trail.news()) == []
-    assert trail.requests == 5
+    assert [one.name for one in audit_trail.news()] == ["c", "d"]
+    assert list(audit_trail.news()) == []
+    assert audit_trail.requests == 5

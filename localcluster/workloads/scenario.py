@@ -23,14 +23,14 @@ SEEN = 0.15
 """Seconds in which the operator has seen what was written."""
 
 
-def new_namespace(api: KubeApi, prefix: str = "stage") -> str:
+def new_namespace(api: KubeApi, prefix: str = "test") -> str:
     """Make a namespace. It is never deleted: the API server takes nothing new in one that is going, and the world
     goes as a whole."""
     made = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}})
     return str(made["metadata"]["name"])
 
 
-class Stage(View):
+class Scenario(View):
     """A workload and an Hvpa of the same name."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Stage(View):
         self.has_pods = False
 
     # --- what the user does ------------------------------------------------------------------------------------------
-    def create(self, *, wait: bool = True) -> Stage:
+    def create(self, *, wait: bool = True) -> Scenario:
         """Create workload and Hvpa; wait until the operator has made the HPA and VPA that the Hvpa deploys."""
         self.api.create(self.workload)
         self.rollout_completes()
@@ -304,10 +304,10 @@ def _aged(record: Any, times: frozenset[str], age: dt.timedelta) -> Any:
     }
 
 
-def parallel(stages: list[Stage]) -> list[Stage]:
-    """Create several stages, and only then wait for their HPAs and VPAs."""
-    for one in stages:
+def parallel(scenarios: list[Scenario]) -> list[Scenario]:
+    """Create several scenarios, and only then wait for their HPAs and VPAs."""
+    for one in scenarios:
         one.create(wait=False)
-    for one in stages:
+    for one in scenarios:
         one.await_owned()
-    return stages
+    return scenarios

@@ -1,4 +1,4 @@
-"""Faults of a soak as they strike: on the lines between operators and API server, on processes, on the API server."""
+"""Faults of a soak as they happen: on the lines between operators and API server, on processes, on the API server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Fault:
     end: contextlib.ExitStack
 
 
-class Strikes:
+class Injections:
     """Begins faults, and ends them when their time is over."""
 
     def __init__(self, plane: ControlPlane, replicas: list[Replica]) -> None:
@@ -46,7 +46,7 @@ class Strikes:
         self._restarts: list[threading.Thread] = []
 
     def begin(self, act: Act, struck: Replica) -> None:
-        """Let a fault of the plan strike; `struck` is whom a signal is for."""
+        """Let a fault of the plan happen; `struck` is whom a signal is for."""
         self.done[f"{act.kind} {act.text}" if act.kind in ("signal", "restart") else act.kind] += 1
         self._note(str(act))
         if act.kind == "restart":
@@ -85,7 +85,7 @@ class Strikes:
 
     def _signal(self, act: Act, struck: Replica) -> None:
         self._note(f"{act.text} to {struck.lives.get(struck.credential)}")
-        struck.strike(act.text)
+        struck.inject(act.text)
         if act.text == "SIGSTOP":
             fault = _Fault(time.monotonic() + act.lasts, None, contextlib.ExitStack())
             self._faults.append(fault)

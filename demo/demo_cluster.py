@@ -49,11 +49,11 @@ KEPT_SECONDS = 30 * 24 * HOUR_SECONDS
 """The same where the demo is left running."""
 
 
-class StageError(Exception):
+class DemoError(Exception):
     """Something that the demo needs did not start; its text says what, with the end of its log."""
 
 
-class Stage:
+class DemoCluster:
     """The running demo. `begin` starts the clock of the load; before that it stays low."""
 
     def __init__(self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario) -> None:
@@ -87,7 +87,7 @@ class Stage:
         self._began, self._began_at = time.monotonic(), dt.datetime.now(dt.UTC)
 
     def look(self) -> Snapshot:
-        """The workload and its recommenders now. Raises `StageError` when the operator or the load has
+        """The workload and its recommenders now. Raises `DemoError` when the operator or the load has
         ended."""
         self.check()
         return self.see()
@@ -107,14 +107,14 @@ class Stage:
         return seen
 
     def check(self) -> None:
-        """Raise `StageError` when something that must run has ended."""
+        """Raise `DemoError` when something that must run has ended."""
         if not self.operator.alive:
-            raise StageError(f"the operator ended with {self.operator.returncode}:\n{self.operator.tail(15)}")
+            raise DemoError(f"the operator ended with {self.operator.returncode}:\n{self.operator.tail(15)}")
         for name, process in self.plane.processes.items():
             if not process.alive:
-                raise StageError(f"{name} ended with {process.returncode}:\n{process.tail(15)}")
+                raise DemoError(f"{name} ended with {process.returncode}:\n{process.tail(15)}")
         if self.load.error is not None:
-            raise StageError(f"the load can't be shared out: {self.load.error}")
+            raise DemoError(f"the load can't be shared out: {self.load.error}")
 
     def put_up_workload(self, mode: Mode) -> None:
         """Create namespace, Deployment and Hvpa, and wait for the pods."""
@@ -138,7 +138,7 @@ class Stage:
             text = " and ".join(waits)
             if time.monotonic() > deadline:
                 waited = f"within {_FIRST_RECOMMENDATION_SECONDS:g} s"
-                raise StageError(
+                raise DemoError(
                     f"waited in vain for {text} {waited}; the operator's log:\n{self.operator.tail(15)}"
                 )
             if text != told:
@@ -159,7 +159,7 @@ class Stage:
     def evidence(self, seen: list[Snapshot]) -> Evidence:
         """What the audit log says about who wrote what, beside what was seen."""
         if self._start is None:
-            raise StageError("there is no workload yet")
+            raise DemoError("there is no workload yet")
         audit, scenario = self.plane.audit, self.scenario
         asked = audit.requests(
             self._mark, writes=True, resource="deployments", namespace=NAMESPACE, name=NAME
@@ -190,10 +190,10 @@ class Stage:
 
 
 @contextmanager
-def stage(scenario: Scenario, chosen: Options, tell: Tell) -> Iterator[Stage]:
+def demo_cluster(scenario: Scenario, chosen: Options, tell: Tell) -> Iterator[DemoCluster]:
     """Put everything up, and take it down whatever happens. Where it is to be kept, this process is the
     control plane's keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` where a program can't be
-    built, `StageError` or `RuntimeError` where one does not start, and `KeeperError` where another control
+    built, `DemoError` or `RuntimeError` where one does not start, and `KeeperError` where another control
     plane is being kept."""
     programs = build(report=tell)
     began = time.monotonic()
@@ -205,7 +205,7 @@ def stage(scenario: Scenario, chosen: Options, tell: Tell) -> Iterator[Stage]:
         user = f"system:serviceaccount:{namespace}:{account}"
         try:
             _start(operator, tell, user)
-            put_up = Stage(plane, operator, user, scenario)
+            put_up = DemoCluster(plane, operator, user, scenario)
             put_up.put_up_workload(chosen.mode)
             tell(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
             with put_up.load:
@@ -252,7 +252,7 @@ def _start(operator: Process, tell: Tell, user: str) -> None:
     while not _is_ready(address):
         if not operator.alive or time.monotonic() - began > _OPERATOR_READY_SECONDS:
             state = "is not ready" if operator.alive else f"ended with {operator.returncode}"
-            raise StageError(f"the operator {state}:\n{operator.tail(15)}")
+            raise DemoError(f"the operator {state}:\n{operator.tail(15)}")
         time.sleep(0.1)
     tell(f"operator: process {operator.pid} as {user} ({time.monotonic() - began:.0f} s)")
 

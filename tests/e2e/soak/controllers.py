@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from localcluster.client.api import ApiError, Json, KubeApi
-from tests.e2e.soak.cast import CPU, Place, Role, hpa_status, vpa_status, workload_status
+from tests.e2e.soak.objects import CPU, Place, Role, hpa_status, vpa_status, workload_status
 from tests.e2e.soak.plan import Act, delay_of
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
@@ -21,7 +21,7 @@ PERSISTENCE = 60.0
 """Seconds for which what a user does is tried again."""
 
 
-class Play:
+class Controllers:
     """The HPA and VPA controllers, the workloads' controllers, the garbage collector, and users."""
 
     def __init__(self, api: KubeApi, seed: int, roles: list[Role]) -> None:

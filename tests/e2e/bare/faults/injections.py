@@ -18,7 +18,7 @@ WATCHED = (
     "pods",
 )
 WATCHES = len(WATCHED)
-Strike = Callable[[Proxy, str], list[Fault]]
+Injection = Callable[[Proxy, str], list[Fault]]
 """Brings a fault about, and gives what must have struck before it is over. The text is an address to redirect to."""
 
 
@@ -41,8 +41,8 @@ OVERLOADS = (
 )
 
 
-def _answered(verb: str, answers: Iterable[Answer]) -> Strike:
-    def strike(line: Proxy, elsewhere: str) -> list[Fault]:
+def _answered(verb: str, answers: Iterable[Answer]) -> Injection:
+    def inject(line: Proxy, elsewhere: str) -> list[Fault]:
         faults = [
             line.fail(one.code, verb=verb, path=f"/{plural}$", retry_after=one.retry_after)
             for plural, one in zip(WATCHED, answers, strict=False)
@@ -50,11 +50,11 @@ def _answered(verb: str, answers: Iterable[Answer]) -> Strike:
         _begin_anew(line, verb)
         return faults
 
-    return strike
+    return inject
 
 
-def _damaged(verb: str, *ways: Damage, seconds: float = 0.2) -> Strike:
-    def strike(line: Proxy, elsewhere: str) -> list[Fault]:
+def _damaged(verb: str, *ways: Damage, seconds: float = 0.2) -> Injection:
+    def inject(line: Proxy, elsewhere: str) -> list[Fault]:
         faults = [
             line.damage(ways[index % len(ways)], verb=verb, path=f"/{plural}$", seconds=seconds)
             for index, plural in enumerate(WATCHED)
@@ -62,7 +62,7 @@ def _damaged(verb: str, *ways: Damage, seconds: float = 0.2) -> Strike:
         _begin_anew(line, verb)
         return faults
 
-    return strike
+    return inject
 
 
 def _reset(line: Proxy, elsewhere: str) -> list[Fault]:
@@ -93,7 +93,7 @@ def _begin_anew(line: Proxy, verb: str) -> None:
     (line.expire_watches if verb == "list" else line.end_watches)()
 
 
-STRIKES: dict[str, Strike] = {
+STRIKES: dict[str, Injection] = {
     "watches that are reset in the middle of an event": _reset,
     "watches that end in the middle of an event": _ended,
     "watches that are refused": _answered("watch", REFUSALS),
