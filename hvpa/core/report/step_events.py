@@ -104,9 +104,9 @@ def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Itera
 
 
 def _of_path(view: ReplicaView, joint: JointView, blocked: Iterable[Blocked]) -> Iterable[str]:
-    """What decided the replicas of a joint step. Example: 6 larger pods would do, larger requests are held by MinChange,
-    so 9 pods serve the same: `cpu asks for 6 replicas; 9 of the size that pods have, as larger requests are held by
-    MinChange`."""
+    """What decided the replicas of a joint step. Example: 6 larger pods would do, but larger requests are held by
+    MinChange, so 9 pods serve the same: `cpu asks for 6 replicas; 9 of the size that pods have, as larger requests are
+    held by MinChange`."""
     wanted = joint.wanted.replicas
     yield joint.because
     if view.target > wanted:
