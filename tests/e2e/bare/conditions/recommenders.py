@@ -217,7 +217,7 @@ ROWS = (
         NO_VPA,
         content,
         others=(("VpaActive", "False", "RecommendationStale"),),
-        text="is its recommender running",
+        text="was last updated at",
         to_act=("RecommendationStale",),
     ),
     Row(

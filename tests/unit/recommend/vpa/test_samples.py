@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory, cpu_buckets, millicores
+from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory, cpu_buckets, memory_buckets, millicores
 from hvpa.recommend.vpa.settings import VpaSettings
 
 DAY = 86_400.0
@@ -17,6 +17,12 @@ MB = 1024 * 1024
 def container(settings: VpaSettings = VpaSettings()) -> tuple[ContainerHistory, Aggregate]:  # noqa: B008
     aggregate = Aggregate(settings)
     return ContainerHistory(aggregate, settings), aggregate
+
+
+def test_the_first_buckets_are_a_hundredth_of_a_core_and_ten_megabytes() -> None:
+    for buckets, first in ((cpu_buckets, 0.01), (memory_buckets, 1e7)):
+        buckets.cache_clear()  # made once in a process, perhaps by another test
+        assert (buckets().find(0.99 * first), buckets().find(1.01 * first)) == (0, 1)
 
 
 class TestCpu:
