@@ -24,7 +24,7 @@ Real = Annotated[float, Field(ge=0, le=_LARGEST, allow_inf_nan=False), WithJsonS
 
 
 class AppliedReplicas(StatusModel):
-    """The wish that the last horizontal step was blended from."""
+    """The HPA's desired replicas that the last horizontal step was blended from."""
 
     replicas: Whole
     """The count that was set."""
@@ -33,7 +33,7 @@ class AppliedReplicas(StatusModel):
     weight: Real
     """The vertical weight in percent that it was blended with."""
     goal: Whole | None = None
-    """The count that the wish was blended to, where `maxStep` cut the step short: the rest is still to come."""
+    """The count that the desired replicas were blended to, where `maxStep` cut the step: the rest is to come."""
 
 
 class SetBack(StatusModel):
@@ -72,7 +72,7 @@ class Refusal(StatusModel):
 
 
 class ScaleReplicasCorrection(StatusModel):
-    """How often the mailbox was corrected for one status of the HorizontalPodAutoscaler."""
+    """How often `spec.replicas` was corrected for one status of the HorizontalPodAutoscaler."""
 
     hpa_status: str
     """Which status: the count it asks for, and the operator's own estimate from its metrics, as `asked/estimated`."""
@@ -90,7 +90,7 @@ class HorizontalAxis(StatusModel):
     set_back: SetBack | None = None
     """Changes that somebody undid."""
     mailbox: ScaleReplicasCorrection | None = None
-    """Corrections of the mailbox."""
+    """Corrections of `spec.replicas`, into which the HorizontalPodAutoscaler writes its desired replicas."""
     refused: Refusal | None = None
     """What the API server refused."""
 
