@@ -75,7 +75,7 @@ class Memory:
         self.writes += 1
         self.status = status
 
-    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+    async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         """See the cluster port."""
         self.writes += 1
 

@@ -278,9 +278,9 @@ def decided(seen: Objects, now: dt.datetime = NOW, settings: Settings | None = N
 def apply(seen: Objects, decision: Decision) -> Objects:
     """The objects once the decision's writes are done and the rollout is through."""
     changed = replace(seen, hvpa=with_status(seen.hvpa, decision.status))
-    if decision.mailbox is not None:
+    if decision.scale_replicas is not None:
         assert seen.hvpa.spec is not None
-        spec = seen.hvpa.spec.model_copy(update={"replicas": decision.mailbox})
+        spec = seen.hvpa.spec.model_copy(update={"replicas": decision.scale_replicas})
         changed = replace(changed, hvpa=replace(changed.hvpa, spec=spec))
     if decision.workload_patch is None or seen.workload is None:
         return changed

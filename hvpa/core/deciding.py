@@ -13,29 +13,34 @@ from hvpa.api.values.quantity import format_resource
 from hvpa.core.additive.replicas import scale_horizontally
 from hvpa.core.additive.requests import scale_vertically
 from hvpa.core.additive.weights import Axes, weight_at
-from hvpa.core.axes.replicas import HorizontalOutcome, without_past_goal
-from hvpa.core.axes.steps import VerticalOutcome
-from hvpa.core.gates.gates import Moment
+from hvpa.core.axes.replicas import ReplicasResult, without_past_goal
+from hvpa.core.axes.steps import RequestsResult
+from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import (
     LAST_APPLIED,
     Axis,
-    ContainerResources,
     Decision,
     Direction,
     Observation,
+    ObservedState,
     OwnedChange,
     ReplicaView,
-    Scene,
+    ResourceRequirements,
     WorkloadPatch,
 )
-from hvpa.core.recommenders.desired_replicas import Wish, measured_wish, put_inside, trusted_wish
+from hvpa.core.recommenders.desired_replicas import (
+    DesiredReplicas,
+    measured_replicas,
+    put_inside,
+    trusted_replicas,
+)
 from hvpa.core.report.events import events_of
 from hvpa.core.report.status import next_status
 from hvpa.core.report.step_events import step_events
-from hvpa.core.report.summary import Judgement
+from hvpa.core.report.summary import DecisionParts
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.weight import Bounds, Weight
 from hvpa.core.workload.containers import RESOURCES, present_resources
@@ -43,7 +48,8 @@ from hvpa.core.workload.rollout import progress_deadline, rollout_complete
 
 _STANDING = ("configured", "problem", "changes", "in_charge", "read_as_is")
 _PARTS = attrgetter(
-    *[name for name in Scene.__struct_fields__ if name != "hpa"], *[f"hpa.{name}" for name in _STANDING]
+    *[name for name in ObservedState.__struct_fields__ if name != "hpa"],
+    *[f"hpa.{name}" for name in _STANDING],
 )
 """All of a scene, part by part."""
 
@@ -52,111 +58,119 @@ def decide(seen: Observation) -> Decision:
     """What to do about one Hvpa, as it is seen: what to write, the complete next status, and when to look again."""
     if seen.metadata.deletion_timestamp is not None:
         return Decision(status=seen.status)
-    present = Present(seen.now, seen.changes_at)
-    wish, bounds = _wish(seen, present)
-    decision = _decided(present, seen, wish, bounds, seen.settings.in_place)
+    clock = Clock(seen.now, seen.changes_at)
+    desired, bounds = _desired(seen, clock)
+    decision = _decided(clock, seen, desired, bounds, seen.settings.in_place)
     if decision.applied:
         events = (*step_events(seen, decision, bounds), *decision.events)
         decision = structs.replace(decision, events=events)
-    if present.changes_at is None:
+    if clock.changes_at is None:
         return decision
-    return structs.replace(decision, recheck_after=present.changes_at - seen.now)
+    return structs.replace(decision, recheck_after=clock.changes_at - seen.now)
 
 
-def _basis(seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Basis:
-    return Basis((seen.metadata.namespace, seen.metadata.name), _PARTS(seen), (wish, bounds, in_place))
+def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool) -> Basis:
+    return Basis((seen.metadata.namespace, seen.metadata.name), _PARTS(seen), (desired, bounds, in_place))
 
 
 @remembered_while(_basis, of_status=True)
-def _decided(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Decision:
+def _decided(
+    clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool
+) -> Decision:
     """The decision, but for when to look again, which the present knows."""
-    judgement = Judgement()
+    decided = DecisionParts()
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
-        judgement = _judge(present, seen, wish, bounds, in_place)
-    status = next_status(seen, present, judgement)
+        decided = _judge(clock, seen, desired, bounds, in_place)
+    status = next_status(seen, clock, decided)
     return Decision(
         status=status,
-        workload_patch=_patch(seen, judgement),
-        mailbox=judgement.wish.mailbox,
+        workload_patch=_patch(seen, decided),
+        scale_replicas=decided.desired.scale_replicas,
         owned=_owned_changes(seen),
-        events=events_of(seen, judgement, status),
-        replicas=_replicas(seen, judgement),
-        weight_ppm=None if judgement.weight is None else judgement.weight.vertical_ppm,
-        containers=judgement.containers,
-        recommended=judgement.recommended,
-        blocked=judgement.blocked,
-        steps=judgement.steps,
-        applied=judgement.applied,
-        joint=judgement.joint,
+        events=events_of(seen, decided, status),
+        replicas=_replicas(seen, decided),
+        weight_ppm=None if decided.weight is None else decided.weight.vertical_ppm,
+        containers=decided.containers,
+        recommended=decided.recommended,
+        blocked=decided.blocked,
+        steps=decided.steps,
+        applied=decided.applied,
+        joint=decided.joint,
     )
 
 
-def _judge(present: Present, seen: Scene, wish: Wish, bounds: Bounds, in_place: bool) -> Judgement:
+def _judge(
+    clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool
+) -> DecisionParts:
     """Both axes of a workload that is there."""
     assert seen.spec is not None and seen.workload is not None
     spec, current = seen.spec, seen.workload.spec.replicas
     resources = present_resources(seen.workload.spec.template.spec.containers)
     if _is_left_at_zero(seen, bounds):
-        return Judgement(wish=wish, containers=resources, recommended=resources, scaled_to_zero=True)
-    moment = _moment(present, seen, spec)
-    if (axis := without_past_goal(seen.horizontal, current, wish)) is not seen.horizontal:
+        return DecisionParts(
+            desired=desired, containers=resources, recommended=resources, scaled_to_zero=True
+        )
+    context = _context(clock, seen, spec)
+    if (axis := without_past_goal(seen.horizontal, current, desired)) is not seen.horizontal:
         seen = structs.replace(seen, horizontal=axis)
     if spec.joint:
-        return _judge_jointly(seen, moment, wish, bounds, in_place)
+        return _judge_jointly(seen, context, desired, bounds, in_place)
     usable = seen.vpa.in_charge and seen.vpa.problem is None
     axes = Axes(seen.vpa.configured and not seen.hpa.configured, usable)
-    weight = weight_at(spec, current, wish.replicas, bounds, axes)
+    weight = weight_at(spec, current, desired.replicas, bounds, axes)
     horizontal = vertical = None
     if seen.hpa.in_charge:
         starving = bool(seen.pods.starving) or seen.legacy_override
-        horizontal = scale_horizontally(seen, moment, wish, weight, bounds, starving)
+        horizontal = scale_horizontally(seen, context, desired, weight, bounds, starving)
     if usable:
-        wants_out = wish.beyond_max and bounds.upper is not None and current >= bounds.upper
-        vertical = scale_vertically(seen, moment, weight, wants_out)
-    judged = _joined(seen, wish, weight, horizontal, vertical, resources)
-    return structs.replace(judged, upper=bounds.upper)
+        wants_out = desired.beyond_max and bounds.upper is not None and current >= bounds.upper
+        vertical = scale_vertically(seen, context, weight, wants_out)
+    decided = _joined(seen, desired, weight, horizontal, vertical, resources)
+    return structs.replace(decided, upper=bounds.upper)
 
 
-def _is_left_at_zero(seen: Scene, bounds: Bounds) -> bool:
+def _is_left_at_zero(seen: ObservedState, bounds: Bounds) -> bool:
     """Whether the target has 0 replicas that are none of our doing. Where the HPA may scale to 0 (minReplicas 0) and we
     followed it there, we follow it back as well."""
     assert seen.workload is not None
     if seen.workload.spec.replicas > 0:
         return False
-    spent = seen.horizontal.spent
-    return bounds.lower > 0 or spent is None or spent.replicas > 0 or not seen.hpa.in_charge
+    applied_from = seen.horizontal.applied_from
+    return bounds.lower > 0 or applied_from is None or applied_from.replicas > 0 or not seen.hpa.in_charge
 
 
-def _moment(present: Present, seen: Scene, spec: HvpaSpec) -> Moment:
+def _context(clock: Clock, seen: ObservedState, spec: HvpaSpec) -> GateContext:
     """What all gates share."""
     assert seen.workload is not None
     if rollout_complete(seen.workload):
-        return Moment(present, spec, is_settled=True)
+        return GateContext(clock, spec, is_settled=True)
     deadline = progress_deadline(seen)
-    return Moment(present, spec, deadline is not None and present.is_past(deadline), deadline)
+    return GateContext(clock, spec, deadline is not None and clock.is_past(deadline), deadline)
 
 
-def _judge_jointly(seen: Scene, moment: Moment, wish: Wish, bounds: Bounds, in_place: bool) -> Judgement:
+def _judge_jointly(
+    seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds, in_place: bool
+) -> DecisionParts:
     """Both axes, solved together."""
-    scaling = JointScaling(seen, moment, wish, bounds, in_place)
+    scaling = JointScaling(seen, context, desired, bounds, in_place)
     found = scaling.outcome()
-    judged = _joined(seen, wish, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
+    decided = _joined(seen, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
     return structs.replace(
-        judged,
+        decided,
         recommended_replicas=found.view.wanted.replicas,
-        vertical=scaling.known.kept(judged.vertical or seen.vertical),
+        vertical=scaling.known.kept(decided.vertical or seen.vertical),
         joint=found.view,
     )
 
 
 def _joined(
-    seen: Scene,
-    wish: Wish,
+    seen: ObservedState,
+    desired: DesiredReplicas,
     weight: Weight | None,
-    horizontal: HorizontalOutcome | None,
-    vertical: VerticalOutcome | None,
-    resources: Mapping[str, ContainerResources],
-) -> Judgement:
+    horizontal: ReplicasResult | None,
+    vertical: RequestsResult | None,
+    resources: Mapping[str, ResourceRequirements],
+) -> DecisionParts:
     """Both axes' outcomes together. Where nothing may be applied, only what is recommended and blocked is kept."""
     assert seen.spec is not None and seen.workload is not None
     applies = seen.spec.mode == "Apply"
@@ -168,15 +182,15 @@ def _joined(
         applied += [("vertical", direction) for direction in vertical.directions]
     outcomes = [one for one in (horizontal, vertical) if one is not None]
     blocked = tuple([entry for one in outcomes for entry in one.blocked])
-    return Judgement(
-        wish=wish,
+    return DecisionParts(
+        desired=desired,
         weight=weight,
         target=horizontal.target if horizontal is not None and applies else current,
         recommended_replicas=horizontal.recommended if horizontal is not None else current,
         containers=vertical.containers if vertical is not None and applies else resources,
         recommended=vertical.recommended if vertical is not None else resources,
         changed=vertical.changed if vertical is not None and applies else frozenset(),
-        horizontal=_horizontal_axis(seen, wish, horizontal if applies else None),
+        horizontal=_horizontal_axis(seen, desired, horizontal if applies else None),
         vertical=vertical.axis if vertical is not None else without_pending(seen.vertical),
         blocked=blocked,
         steps=(
@@ -193,11 +207,13 @@ def _weight_told(weight: Weight | None) -> tuple[str, ...]:
     return () if weight is None else (f"weight: {weight.percent} percent vertical, {weight.why}",)
 
 
-def _horizontal_axis(seen: Scene, wish: Wish, outcome: HorizontalOutcome | None) -> HorizontalAxis:
+def _horizontal_axis(
+    seen: ObservedState, desired: DesiredReplicas, outcome: ReplicasResult | None
+) -> HorizontalAxis:
     axis = outcome.axis if outcome is not None else seen.horizontal
-    if axis.mailbox == wish.correction:
+    if axis.correction == desired.correction:
         return axis
-    return axis.model_copy(update={"mailbox": wish.correction})
+    return axis.model_copy(update={"correction": desired.correction})
 
 
 def _bounds(seen: Observation) -> Bounds:
@@ -218,53 +234,55 @@ def _bounds(seen: Observation) -> Bounds:
     return Bounds(template.min_replicas or 1, template.max_replicas)
 
 
-def _wish(seen: Observation, present: Present) -> tuple[Wish, Bounds]:
-    """The HPA's wish and its bounds. Where there is no HPA yet, or the target has no replicas, only what the mailbox
-    must hold."""
+def _desired(seen: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
+    """The HPA's desired replicas and its bounds. Where there is no HPA yet, or the target has no replicas, only what
+    `spec.replicas` must hold."""
     if seen.problem is not None or seen.spec is None or seen.workload is None:
-        return Wish(None), Bounds()
+        return DesiredReplicas(None), Bounds()
     bounds = _bounds(seen)
-    mailbox, corrected = seen.spec.replicas, seen.horizontal.mailbox
+    scale_replicas, corrected = seen.spec.replicas, seen.horizontal.correction
     if not seen.hpa.in_charge:
-        return Wish(None, correction=corrected, problem=seen.hpa.problem), bounds
+        return DesiredReplicas(None, correction=corrected, problem=seen.hpa.problem), bounds
     if seen.hpa.object is not None and seen.hpa.read_as_is is not None:
-        return measured_wish(seen.hpa.object, seen, bounds, present), bounds
+        return measured_replicas(seen.hpa.object, seen, bounds, clock), bounds
     if seen.hpa.object is None or _is_left_at_zero(seen, bounds):
-        inside = put_inside(mailbox, seen.workload.spec.replicas, bounds)
-        return Wish(None, mailbox=inside, correction=corrected, problem=seen.hpa.problem), bounds
-    return trusted_wish(seen.hpa.object, seen, bounds, present), bounds
+        inside = put_inside(scale_replicas, seen.workload.spec.replicas, bounds)
+        return DesiredReplicas(
+            None, scale_replicas=inside, correction=corrected, problem=seen.hpa.problem
+        ), bounds
+    return trusted_replicas(seen.hpa.object, seen, bounds, clock), bounds
 
 
-def _owned_changes(seen: Scene) -> tuple[OwnedChange, ...]:
+def _owned_changes(seen: ObservedState) -> tuple[OwnedChange, ...]:
     return (*seen.hpa.changes, *seen.vpa.changes)
 
 
-def _patch(seen: Scene, judged: Judgement) -> WorkloadPatch | None:
+def _patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
     """One strategic merge patch for both axes, with the record of what was done."""
-    if not judged.applied or seen.workload is None or judged.horizontal is None or judged.vertical is None:
+    if not decided.applied or seen.workload is None or decided.horizontal is None or decided.vertical is None:
         return None
     workload = seen.workload
     present = present_resources(workload.spec.template.spec.containers)
     spec: dict[str, object] = {}
-    if judged.target != workload.spec.replicas:
-        spec["replicas"] = judged.target
+    if decided.target != workload.spec.replicas:
+        spec["replicas"] = decided.target
     containers = [
-        {"name": name, "resources": _changed(present[name], judged.containers[name])}
-        for name in sorted(judged.changed)
+        {"name": name, "resources": _changed(present[name], decided.containers[name])}
+        for name in sorted(decided.changed)
     ]
     if containers:
         spec["template"] = {"spec": {"containers": containers}}
     body = {
         "metadata": {
             "resourceVersion": workload.metadata.resource_version,
-            "annotations": {LAST_APPLIED: annotation_text(judged.horizontal, judged.vertical)},
+            "annotations": {LAST_APPLIED: annotation_text(decided.horizontal, decided.vertical)},
         },
         "spec": spec,
     }
     return WorkloadPatch(workload.kind, workload.metadata.name, workload.metadata.resource_version, body)
 
 
-def _changed(old: ContainerResources, new: ContainerResources) -> dict[str, dict[str, str]]:
+def _changed(old: ResourceRequirements, new: ResourceRequirements) -> dict[str, dict[str, str]]:
     """The requests and limits that differ, in wire form."""
     found: dict[str, dict[str, str]] = {}
     for section, before, after in (
@@ -277,10 +295,10 @@ def _changed(old: ContainerResources, new: ContainerResources) -> dict[str, dict
     return found
 
 
-def _replicas(seen: Scene, judged: Judgement) -> ReplicaView | None:
+def _replicas(seen: ObservedState, decided: DecisionParts) -> ReplicaView | None:
     if seen.workload is None:
         return None
     current = seen.workload.spec.replicas
-    target = current if judged.target is None else judged.target
-    recommended = current if judged.recommended_replicas is None else judged.recommended_replicas
-    return ReplicaView(current, judged.wish.replicas, target, recommended)
+    target = current if decided.target is None else decided.target
+    recommended = current if decided.recommended_replicas is None else decided.recommended_replicas
+    return ReplicaView(current, decided.desired.replicas, target, recommended)

@@ -21,7 +21,7 @@ from hvpa.api.hvpa.status import Direction as Direction
 from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, VerticalAxis
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
-from hvpa.core.path.path import Path, Point, SlotKey
+from hvpa.core.path.path import Path, Point, ResourceKey
 
 OwnedKind = Literal["HorizontalPodAutoscaler", "VerticalPodAutoscaler"]
 T = TypeVar("T")
@@ -169,7 +169,7 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
     and when that was last seen."""
-    sizes: Mapping[SlotKey, PodSize] = msgspec.field(default_factory=dict)
+    sizes: Mapping[ResourceKey, PodSize] = msgspec.field(default_factory=dict)
     """What their containers and native sidecars request (for joint decisions only)."""
     totals: Mapping[Resource, PodTotal] = msgspec.field(default_factory=dict)
     """What they request as a whole (for joint decisions only)."""
@@ -208,7 +208,7 @@ class Standing(Protocol):
         ...
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a decision depends on, but for the time and for what the HPA says: most of it is the same for long."""
 
     metadata: Meta
@@ -229,7 +229,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pods: PodsSeen
 
 
-class Observation(Scene, frozen=True, kw_only=True):
+class Observation(ObservedState, frozen=True, kw_only=True):
     """Everything a decision depends on, resolved: the same observation always gives the same decision."""
 
     now: dt.datetime
@@ -280,7 +280,7 @@ class Blocked(msgspec.Struct, frozen=True, gc=False):
     until: dt.datetime | None = None
 
 
-class ContainerResources(msgspec.Struct, frozen=True, gc=False):
+class ResourceRequirements(msgspec.Struct, frozen=True, gc=False):
     """Requests and limits of CPU (millicores) and memory (bytes) of one container."""
 
     requests: Mapping[Resource, int]
@@ -288,7 +288,8 @@ class ContainerResources(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplicaView(msgspec.Struct, frozen=True, gc=False):
-    """Replica counts of a decision: now, the HPA's trusted wish, after this decision, and if nothing were blocked."""
+    """Replica counts of a decision: now, the HPA's trusted desired replicas, after this decision, and if nothing were
+    blocked."""
 
     current: int
     hpa: int | None
@@ -296,7 +297,7 @@ class ReplicaView(msgspec.Struct, frozen=True, gc=False):
     recommended: int
 
 
-class JointSlot(msgspec.Struct, frozen=True, gc=False):
+class JointResource(msgspec.Struct, frozen=True, gc=False):
     """One container's one resource in a joint decision (DESIGN 5.4), in millicores or bytes.
 
     `base` is its size where the path begins, `usual` and `present` are the demand of all pods together without their
@@ -304,7 +305,7 @@ class JointSlot(msgspec.Struct, frozen=True, gc=False):
     `present_replicas` the counts that it asks for. `current` is the request now, `size` the one that is wanted.
     """
 
-    key: SlotKey
+    key: ResourceKey
     base: int
     current: int
     size: int
@@ -319,20 +320,21 @@ class JointSlot(msgspec.Struct, frozen=True, gc=False):
 class JointView(msgspec.Struct, frozen=True, gc=False):
     """A joint decision's way: the path, the point on it that serves the usual demand, and what is wanted.
 
-    `mean_replicas` is the mean of the counts that the usual demand speaks of. `usual` is None where no slot has a usual
-    demand. `wanted` is where the path leads when nothing is blocked, `because` what bound it, in words.
+    `mean_replicas` is the mean of the counts that the usual demand speaks of. `usual` is None where no container
+    resource has a usual demand. `wanted` is where the path leads when nothing is blocked, `because` what bound it, in
+    words.
     """
 
     path: Path
     mean_replicas: float
-    slots: tuple[JointSlot, ...]
+    items: tuple[JointResource, ...]
     usual: Point | None
     wanted: Point
     because: str
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What to write, in this order: workload, status, mailbox, owned objects, events; and when to look again.
+    """What to write, in this order: workload, status, `spec.replicas`, owned objects, events; and when to look again.
 
     `status` holds when all writes succeed. `weight_ppm` is the vertical weight in parts per million. `containers` is
     what the workload is set to after this decision, `recommended` what it would be set to if nothing were blocked,
@@ -341,14 +343,14 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
     status: HvpaStatus
     workload_patch: WorkloadPatch | None = None
-    mailbox: int | None = None
+    scale_replicas: int | None = None
     owned: tuple[OwnedChange, ...] = ()
     events: tuple[Event, ...] = ()
     recheck_after: dt.timedelta | None = None
     replicas: ReplicaView | None = None
     weight_ppm: int | None = None
-    containers: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
-    recommended: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
+    containers: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
+    recommended: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     blocked: tuple[Blocked, ...] = ()
     steps: tuple[str, ...] = ()
     applied: tuple[tuple[Axis, Direction], ...] = ()

@@ -26,16 +26,16 @@ from hvpa.core.model import (
     Finding,
     Objects,
     Observation,
+    ObservedState,
     PodsSeen,
     Recommender,
-    Scene,
     Settings,
 )
 from hvpa.core.recommenders.resolve import resolve_hpa, resolve_vpa
 from hvpa.core.recommenders.stale import silent_since
 from hvpa.core.spec.check import SUPPORTED_KINDS, spec_problems
 from hvpa.core.state import recorded_axes
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, remembered, remembered_while
 from hvpa.core.workload.containers import RESOURCES, recommendations
 from hvpa.core.workload.rollout import see_pods
@@ -56,30 +56,30 @@ _NO_HPA: Recommender[Hpa] = Recommender(False)
 def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observation:
     """Resolve `objects` as seen at `now` (timezone-aware) into what a decision depends on."""
     now = now.astimezone(dt.UTC)
-    present = Present(now)
+    clock = Clock(now)
     uncapped = objects.hvpa.spec is not None and objects.hvpa.spec.joint
-    silent = [(one.metadata.name, silent_since(one, present, settings.vpa_period)) for one in objects.vpas]
+    silent = [(one.metadata.name, silent_since(one, clock, settings.vpa_period)) for one in objects.vpas]
     vpas = tuple([_said(one, uncapped) for one in objects.vpas])
-    scene = _scene(present, objects, vpas, tuple([one for one in silent if one[1] is not None]))
+    state = _state(clock, objects, vpas, tuple([one for one in silent if one[1] is not None]))
     hpa = _NO_HPA
-    if scene.spec is not None and scene.workload is not None:
-        hpa = resolve_hpa(scene.metadata, scene.spec, objects.hpas, objects.others)
+    if state.spec is not None and state.workload is not None:
+        hpa = resolve_hpa(state.metadata, state.spec, objects.hpas, objects.others)
     return Observation(
         now=now,
-        changes_at=present.changes_at,
+        changes_at=clock.changes_at,
         settings=settings,
-        metadata=scene.metadata,
-        spec=scene.spec,
-        status=scene.status,
-        problem=scene.problem,
-        workload=scene.workload,
-        target=scene.target,
-        horizontal=scene.horizontal,
-        vertical=scene.vertical,
-        legacy_override=scene.legacy_override,
+        metadata=state.metadata,
+        spec=state.spec,
+        status=state.status,
+        problem=state.problem,
+        workload=state.workload,
+        target=state.target,
+        horizontal=state.horizontal,
+        vertical=state.vertical,
+        legacy_override=state.legacy_override,
         hpa=hpa,
-        vpa=scene.vpa,
-        pods=scene.pods,
+        vpa=state.vpa,
+        pods=state.pods,
     )
 
 
@@ -115,24 +115,24 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
 
 
 @remembered_while(_basis, of_status=True)
-def _scene(present: Present, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Scene:
+def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> ObservedState:
     """The scene without its HPA."""
     hvpa = objects.hvpa
     spec, status = hvpa.spec, hvpa.status
     problem = _problem(objects)
     workload = objects.workload if problem is None else None
     annotation = workload.metadata.annotations.get(LAST_APPLIED) if workload is not None else None
-    horizontal, vertical = recorded_axes(status, annotation, present)
+    horizontal, vertical = recorded_axes(status, annotation, clock)
     legacy = annotation is None and status.axes is None and bool(status.override_scale_up_stabilization)
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
         vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas, objects.others), objects, dict(silent))
         since = vertical.last_scale_up_time
-        if since is not None and present.is_ahead(since):
+        if since is not None and clock.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then
         pods = see_pods(hvpa.metadata, objects.pods, workload, since, spec.joint or _lacks_requests(workload))
-    return Scene(
+    return ObservedState(
         metadata=hvpa.metadata,
         spec=spec,
         status=status,

@@ -14,7 +14,7 @@ import msgspec
 
 from hvpa.api.hvpa.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
 from hvpa.api.schema.base import read_json
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import remembered
 
 INSTANT = dt.timedelta(microseconds=1)
@@ -23,7 +23,7 @@ _NO_AXES = Axes()
 
 
 def recorded_axes(
-    status: HvpaStatus, annotation: str | None, present: Present
+    status: HvpaStatus, annotation: str | None, clock: Clock
 ) -> tuple[HorizontalAxis, VerticalAxis]:
     """Both axes as last recorded. A status of gardener's controller knows one time for both; an annotation that can't
     be read counts as absent, and a time from a clock that was wrong is newer than none."""
@@ -37,8 +37,8 @@ def recorded_axes(
     known = known or _NO_AXES
     written = written or _NO_AXES
     return (
-        _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal, present),
-        _newer_vertical(known.vertical or VerticalAxis(), written.vertical, present),
+        _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal, clock),
+        _newer_vertical(known.vertical or VerticalAxis(), written.vertical, clock),
     )
 
 
@@ -51,24 +51,22 @@ def _read(annotation: str | None) -> Axes | None:
         return None
 
 
-def _is_newer(one: dt.datetime | None, other: dt.datetime | None, present: Present) -> bool:
+def _is_newer(one: dt.datetime | None, other: dt.datetime | None, clock: Clock) -> bool:
     if one is None or other is None:
         return one is not None
-    if present.is_ahead(one) != present.is_ahead(other):
-        return present.is_ahead(other)
+    if clock.is_ahead(one) != clock.is_ahead(other):
+        return clock.is_ahead(other)
     return one > other
 
 
-def _newer_horizontal(
-    known: HorizontalAxis, written: HorizontalAxis | None, present: Present
-) -> HorizontalAxis:
-    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, present):
+def _newer_horizontal(known: HorizontalAxis, written: HorizontalAxis | None, clock: Clock) -> HorizontalAxis:
+    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, clock):
         return known
-    return written.model_copy(update={"mailbox": known.mailbox})
+    return written.model_copy(update={"correction": known.correction})
 
 
-def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None, present: Present) -> VerticalAxis:
-    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, present):
+def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None, clock: Clock) -> VerticalAxis:
+    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, clock):
         return known
     return without_pending(written)
 
@@ -81,7 +79,7 @@ def without_pending(axis: VerticalAxis) -> VerticalAxis:
 def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
     """The annotation's text: what must be known after a crash, without what only the status needs."""
     wire = {
-        "horizontal": _wire(horizontal.model_copy(update={"mailbox": None, "refused": None})),
+        "horizontal": _wire(horizontal.model_copy(update={"correction": None, "refused": None})),
         "vertical": _wire(without_pending(vertical).model_copy(update={"refused": None})),
     }
     return json.dumps(wire, separators=(",", ":"), sort_keys=True)
@@ -94,13 +92,13 @@ def _wire(axis: HorizontalAxis | VerticalAxis) -> Mapping[str, object]:
 
 def held_until(last: dt.datetime | None, duration: dt.timedelta, now: dt.datetime) -> dt.datetime | None:
     """Until when a step at `last` holds the next one back; None when it does not (any more)."""
-    return Present(now).held_until(last, duration)
+    return Clock(now).held_until(last, duration)
 
 
-def step_time(last: dt.datetime | None, present: Present) -> dt.datetime:
+def step_time(last: dt.datetime | None, clock: Clock) -> dt.datetime:
     """The time to record for a step made `now`: always later than the `last` one, though another operator's clock may
     have been a little ahead. Of two records the later one must be the later step."""
-    now = present.stamp()
-    if last is None or last < now or present.is_ahead(last):
+    now = clock.stamp()
+    if last is None or last < now or clock.is_ahead(last):
         return now
     return last + INSTANT

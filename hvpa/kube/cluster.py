@@ -85,7 +85,7 @@ class KubeCluster:
         finally:
             self._local.end_status_write(key, written)
 
-    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+    async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         """See the port."""
         known = self._local.hvpas.get(Key(hvpa.namespace, hvpa.name))
         newest = known.metadata.resource_version if known is not None else hvpa.resource_version

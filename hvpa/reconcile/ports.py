@@ -72,7 +72,7 @@ class Cluster(Protocol):
         patch makes of it, for a cluster that need not read it back."""
         ...
 
-    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+    async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         """Set the Hvpa's `spec.replicas`. Conditional on its newest resource version in the cache."""
         ...
 

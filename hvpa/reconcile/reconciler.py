@@ -145,7 +145,7 @@ class Reconciler:
         return None
 
     async def _write(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
-        """What is written after the workload, in DESIGN's order: status, mailbox, owned objects, events."""
+        """What is written after the workload, in DESIGN's order: status, `spec.replicas`, owned objects, events."""
         try:
             await self._write_rest(key, hvpa, decision)
         except _Failed as failed:
@@ -158,17 +158,17 @@ class Reconciler:
 
     async def _write_rest(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
         # An error of an earlier attempt is taken back only when everything has got through.
-        more_to_come = decision.mailbox is not None or bool(decision.owned)
+        more_to_come = decision.scale_replicas is not None or bool(decision.owned)
         next_status = decision.status
         first = next_status
         if more_to_come and hvpa.status.last_error is not None:
             first = still_failing(next_status, hvpa.status)
         await self._write_status(hvpa, first)
-        if decision.mailbox is not None:
+        if decision.scale_replicas is not None:
             try:
-                await self._cluster.write_mailbox(hvpa.metadata, decision.mailbox)
+                await self._cluster.write_scale_replicas(hvpa.metadata, decision.scale_replicas)
             except WriteError as error:
-                raise _Failed("WriteMailbox", error) from error
+                raise _Failed("WriteScaleReplicas", error) from error
         for change in decision.owned:
             try:
                 await self._cluster.change_owned(hvpa.metadata, change)
@@ -289,6 +289,6 @@ def is_quiet(decision: Decision) -> bool:
     """Whether a decision asks for no write but, maybe, one of the status."""
     return (
         decision.workload_patch is None
-        and decision.mailbox is None
+        and decision.scale_replicas is None
         and not (decision.owned or decision.events)
     )

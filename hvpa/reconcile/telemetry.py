@@ -12,7 +12,7 @@ from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.reconcile.ports import Key
 
 Outcome = Literal["done", "gone", "conflict", "overloaded", "failed", "crashed"]
-Operation = Literal["Decide", "PatchWorkload", "PatchStatus", "WriteMailbox", "ChangeOwned"]
+Operation = Literal["Decide", "PatchWorkload", "PatchStatus", "WriteScaleReplicas", "ChangeOwned"]
 """What was being done when something failed; `status.lastError.lastOperation` holds it (but for PatchStatus)."""
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from hvpa.api.values.quantity import Resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.recommend.hpa.controller import HpaSettings
 from hvpa.recommend.vpa.recommender import VpaSettings
 
@@ -121,7 +121,7 @@ class Policy:
     hpa: Mapping[str, object] | None = None
     vpa: Mapping[str, object] | None = None
     replicas: int | None = None
-    resources: Mapping[str, ContainerResources] = field(default_factory=dict)
+    resources: Mapping[str, ResourceRequirements] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

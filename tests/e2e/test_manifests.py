@@ -125,10 +125,10 @@ def test_the_scale_subresource_speaks_for_the_mailbox(server: ControlPlane) -> N
     server.kubectl("apply", "-f", "-", input=json.dumps(manifest))
     try:
         server.kubectl("scale", "hvpa", name, "-n", "default", "--replicas=5")
-        mailbox = server.kubectl(
+        scale_replicas = server.kubectl(
             "get", "hvpa", name, "-n", "default", "-o", "jsonpath={.spec.replicas}"
         ).stdout
-        assert mailbox == "5"
+        assert scale_replicas == "5"
     finally:
         server.kubectl("delete", "hvpa", name, "-n", "default")
 

@@ -26,7 +26,7 @@ from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_ti
 from hvpa.core.gates.windows import window_state
 from hvpa.core.spec.check import is_schedule, is_time_zone
 from hvpa.core.state import recorded_axes
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 from hvpa.kube.cache.reflector import UNREADABLE
 from hvpa.kube.objects.resources import WATCHED
 from hvpa.kube.objects.salvage import without_wrong_times
@@ -125,7 +125,7 @@ def status(data: bytes) -> None:
 def record(data: bytes) -> None:
     """Any annotation is a record, or counts as none."""
     known, _ = read_status(b"{}")
-    horizontal, vertical = recorded_axes(known, _text(data), Present(build.NOW))
+    horizontal, vertical = recorded_axes(known, _text(data), Clock(build.NOW))
     json.dumps(to_wire(Axes(horizontal=horizontal, vertical=vertical)), allow_nan=False)
 
 

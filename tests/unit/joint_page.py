@@ -13,17 +13,17 @@ from builders import build
 from hvpa.api.values.quantity import format_cpu, format_memory, parse_cpu, parse_memory
 from hvpa.core import Decision
 from hvpa.core.path.path import Path as ScalingPath
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.config import path_of
 from hvpa.core.values.arithmetic import RequestBounds, ceil_div
 from hvpa.core.values.weight import Bounds
-from hvpa.core.workload.containers import Slot
+from hvpa.core.workload.containers import ContainerResource
 from tests.unit.core.trajectory import jointly
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "joint-scaling.md").read_text()
 ONE_LINE = " ".join(PAGE.split())
-CPU, MEMORY = SlotKey("app", "cpu"), SlotKey("app", "memory")
+CPU, MEMORY = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
 GIB, GIGA = 1024**3, 10**9
 BLOCKS: list[dict[str, Any]] = [
     yaml.safe_load(one) for one in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -73,10 +73,10 @@ def path(change: Mapping[str, Any], base: int, upper: int, counts: Bounds, memor
     """The path of an Hvpa with minAllowed `base` and maxAllowed `upper` (millicores)."""
     spec = build.hvpa({"blend": "Trajectory", "weightBasedScalingIntervals": None, **change}).spec
     assert spec is not None
-    slots = [Slot("app", "cpu", base, None, base, RequestBounds(base, upper), True)]
+    items = [ContainerResource("app", "cpu", base, None, base, RequestBounds(base, upper), True)]
     if memory:
-        slots.append(Slot("app", "memory", memory, None, memory, RequestBounds(), True))
-    return path_of(spec, slots, {CPU: base, MEMORY: memory}, counts, vertical_only=False)
+        items.append(ContainerResource("app", "memory", memory, None, memory, RequestBounds(), True))
+    return path_of(spec, items, {CPU: base, MEMORY: memory}, counts, vertical_only=False)
 
 
 def decided(
@@ -103,14 +103,14 @@ def decided(
     asked = build.merged(SHOP["spec"], change or {})
     asked.setdefault("weightBasedScalingIntervals", None)
     return build.decided(
-        jointly.scene(
+        jointly.state(
             replicas,
             [jointly.app(f"{cpu}m", str(memory))],
             [reading],
             {"app": targets},
             {**asked, "targetRef": build.SPEC["targetRef"]},
             status={"axes": build.merged({"vertical": known}, axes or {})},
-            wish=min(6, jointly.wished(replicas, reading), ceil_div(used * 2, cpu)),
+            desired=min(6, jointly.as_desired(replicas, reading), ceil_div(used * 2, cpu)),
             hpa={"spec": {"maxReplicas": 6}},
         )
     )

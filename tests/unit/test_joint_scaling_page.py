@@ -117,7 +117,7 @@ def test_small_differences() -> None:
 
 def test_without_weight_memory_stays_unless_the_path_names_cpu_alone() -> None:
     targets = {"cpu": "750m", "memory": "900M"}
-    flat = decided(
+    fixed_size = decided(
         read_pods("3 × 500m"),
         750,
         Usually(1500, 3),
@@ -127,7 +127,7 @@ def test_without_weight_memory_stays_unless_the_path_names_cpu_alone() -> None:
     interval = {"maxReplicas": 6, "maxResources": {"cpu": "500m"}, "extrapolation": "horizontalOnly"}
     change = {"weightBasedScalingIntervals": None, "trajectory": {"intervals": [interval]}}
     named = decided((3, 500, 2 * GIGA), 750, Usually(1500, 3), targets, change)
-    assert (wanted(flat), wanted(named)) == ((3, 500, GIGA), (3, 500, GIGA))
+    assert (wanted(fixed_size), wanted(named)) == ((3, 500, GIGA), (3, 500, GIGA))
     larger = decided((3, 500, GIGA), 750, Usually(1500, 3), {"cpu": "750m", "memory": "3G"}, change)
     assert wanted(larger) == (3, 500, 3 * GIGA)
 
@@ -139,9 +139,9 @@ def test_without_weight_memory_stays_unless_the_path_names_cpu_alone() -> None:
     ids=["Utilization", "AverageValue"],
 )
 def test_what_is_needed_is_told_in_requests(replicas: int, reading: Any) -> None:
-    decision = build.decided(jointly.scene(replicas, readings=[reading], targets={"app": {"cpu": "750m"}}))
-    (slot,) = jointly.view(decision).slots
-    assert slot.present == 3000
+    decision = build.decided(jointly.state(replicas, readings=[reading], targets={"app": {"cpu": "750m"}}))
+    (item,) = jointly.view(decision).items
+    assert item.present == 3000
     assert (
         "used × 100 / averageUtilization. At 50 percent, pods that use 1500m together need 3 cores."
         in ONE_LINE
@@ -208,10 +208,10 @@ def test_the_path_of_the_picture() -> None:
     spec = {"weightBasedScalingIntervals": hvpa["spec"]["weightBasedScalingIntervals"]}
     (policy,) = hvpa["spec"]["vpa"]["template"]["spec"]["resourcePolicy"]["containerPolicies"]
     base, upper = (parse_cpu(policy[name]["cpu"]) for name in ("minAllowed", "maxAllowed"))
-    lane = path(spec, base, upper, Bounds(1, 10)).lanes[CPU]
+    curve = path(spec, base, upper, Bounds(1, 10)).curves[CPU]
     assert validate_manifest(hvpa) == []
     assert "from 1 pod of 1 core to 8 of 8 cores, and is flat from there" in ONE_LINE
-    assert [lane.top(count) for count in (1, 7, 8, 9, 10)] == [1000, 7000, 8000, 8000, 8000]
+    assert [curve.top(count) for count in (1, 7, 8, 9, 10)] == [1000, 7000, 8000, 8000, 8000]
 
 
 # --- what is left ----------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_memory_that_is_not_measured_comes_and_goes_with_cpu() -> None:
     targets = {"cpu": "1", "memory": "2500M"}
     decision = decided((4, 1000, 2500 * 10**6), 500, Usually(4000, 5), targets)
     view = jointly.view(decision)
-    cpu, memory = (next(slot for slot in view.slots if slot.key == key) for key in (CPU, MEMORY))
+    cpu, memory = (next(item for item in view.items if item.key == key) for key in (CPU, MEMORY))
     assert f"usually 4 cores, which take {cpu.usual_replicas} pods; there were 5 on average;" in ONE_LINE
     told = f"Then n = {view.mean_replicas:.0f}, and usual memory is {format_memory(memory.usual or 0)}."
     assert f"the VPA says 1 core and 2500M. {told}" in ONE_LINE

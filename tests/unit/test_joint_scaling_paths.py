@@ -60,14 +60,14 @@ def test_a_weight_for_a_largest_demand() -> None:
     assert counts == [6, 5]
     steep = path({"weightBasedScalingIntervals": [{"vpaWeight": 80}]}, 100, 10**6, TEN)
     assert "80 and above is nearly vertical: 2 pods serve 32 times the base" in ONE_LINE
-    assert steep.lanes[CPU].reach(2) == 32 * 100
+    assert steep.curves[CPU].reach(2) == 32 * 100
 
 
 def test_the_path_that_is_written_out() -> None:
     made = path(FIVE_ROWS, 500, 8000, Bounds(1, 5), 2 * GIB)
     demand = {CPU: 4000, MEMORY: 26 * GIB}
     counts, point = made.counts_of(demand), made.point(demand)
-    tops = [format_cpu(made.lanes[CPU].top(3) or 0), format_memory(made.lanes[MEMORY].top(4) or 0)]
+    tops = [format_cpu(made.curves[CPU].top(3) or 0), format_memory(made.curves[MEMORY].top(4) or 0)]
     size = point.sizes[MEMORY]
     assert (counts[CPU], counts[MEMORY], point.replicas) == (3, 4, 4)
     assert 0 <= size - 6656 * 1024**2 < 1000
@@ -89,7 +89,7 @@ def test_what_a_conversion_serves_by_count() -> None:
         for made, name, serve in zip(
             converted(), ("by weights", "by intervals"), ("serve", "serve'"), strict=True
         ):
-            top, reach = made.lanes[CPU].edge(int(row["replicas"]))
+            top, reach = made.curves[CPU].edge(int(row["replicas"]))
             assert (row[name], row[serve]) == (format_cpu(top or 0), format_cpu(reach or 0))
 
 
@@ -111,13 +111,13 @@ def test_a_conversion_with_an_interval_for_each_count_serves_the_same() -> None:
     assert "an interval for 4 replicas (667m) and one for 5 (834m) it is the same" in ONE_LINE
     exact, weights = path({"trajectory": {"intervals": intervals}}, 500, 3000, TEN), converted()[0]
     for count in range(1, 11):
-        assert exact.lanes[CPU].edge(count) == weights.lanes[CPU].edge(count)
+        assert exact.curves[CPU].edge(count) == weights.curves[CPU].edge(count)
 
 
 def test_base_usage() -> None:
     change = {**BASE_USAGE, "weightBasedScalingIntervals": [{"vpaWeight": 50}]}
     made = path(change, 1000, 8000, TEN)
-    work = 5 * made.lanes[CPU].extent.reserve.work(1000)
+    work = 5 * made.curves[CPU].size_bounds.reserve.work(1000)
     point = made.point({CPU: work})
     size, total = point.sizes[CPU], point.replicas * point.sizes[CPU]
     assert (
@@ -131,9 +131,9 @@ def test_base_usage() -> None:
 
 @pytest.mark.parametrize("weight", [0, 30, 50, 80])
 def test_the_formulas_of_a_weight(weight: int) -> None:
-    lane = path({"weightBasedScalingIntervals": [{"vpaWeight": weight}]}, 1000, 10**9, TEN).lanes[CPU]
+    curve = path({"weightBasedScalingIntervals": [{"vpaWeight": weight}]}, 1000, 10**9, TEN).curves[CPU]
     assert "n pods have at most base × n^(w / (1 - w)) each" in ONE_LINE
     assert "at most base × n^(1 / (1 - w)) together: base × n at weight 0, base × n² at weight 50" in ONE_LINE
     for count in range(1, 10):
         exact = 1000 * count ** (weight / (100 - weight))
-        assert exact - 1e-6 <= (lane.top(count) or 0) < exact + 1
+        assert exact - 1e-6 <= (curve.top(count) or 0) < exact + 1

@@ -30,11 +30,11 @@ from tests.unit.joint_page import (
 
 
 def test_the_lines_that_the_reader_writes_down() -> None:
-    lanes = jointly.view(decided((1, 500, GIGA), 100, Usually(500, 1), PLAIN)).path.lanes
+    curves = jointly.view(decided((1, 500, GIGA), 100, Usually(500, 1), PLAIN)).path.curves
     rows = table("| replicas | cpu of each | serve | memory of each | serve |")
     assert len(rows) == 6
     for row in rows:
-        cpu, memory = (lanes[key].edge(int(row["replicas"])) for key in (CPU, MEMORY))
+        cpu, memory = (curves[key].edge(int(row["replicas"])) for key in (CPU, MEMORY))
         assert [row["cpu of each"], row["serve"]] == [format_cpu(one or 0) for one in cpu]
         assert [row["memory of each"], row["serve'"]] == [format_memory(one or 0) for one in memory]
 
@@ -60,11 +60,11 @@ def test_the_five_demands(asked: Row, answer: Row) -> None:
     usual = Usually(parse_cpu(asked["usual cpu"]), float(asked["mean replicas"]))
     decision = decided(there, used, usual, targets)
     cpu, _, later = answer["cpu"].partition(", after 5 minutes ")
-    slots = {slot.key: slot for slot in jointly.view(decision).slots}
+    items = {item.key: item for item in jointly.view(decision).items}
     assert answer[""] == asked[""]
-    assert answer["now"] == format_cpu(slots[CPU].present or 0)
-    assert answer["usual memory"] == format_memory(slots[MEMORY].usual or 0)
-    assert int(answer["n₀"]) == max(slots[key].usual_replicas or 0 for key in (CPU, MEMORY))
+    assert answer["now"] == format_cpu(items[CPU].present or 0)
+    assert answer["usual memory"] == format_memory(items[MEMORY].usual or 0)
+    assert int(answer["n₀"]) == max(items[key].usual_replicas or 0 for key in (CPU, MEMORY))
     assert read_pods(f"{answer['replicas']} × {cpu}, {answer['memory']}") == result(decision)
     assert [one.reason for one in decision.blocked] == (["SustainedDemand"] if later else [])
     if later:

@@ -69,13 +69,13 @@ def test_memory_that_is_measured_does_not_wait() -> None:
     readings = [jointly.utilization("memory", 50, 75, "750M")]
     metrics = [spec for spec, _, _ in readings]
     decision = build.decided(
-        jointly.scene(
+        jointly.state(
             6,
             [jointly.app("1", "1G")],
             readings,
             {"app": {"cpu": "500m", "memory": "500M"}},
             {"hpa": {"deploy": True, "template": {"spec": {"maxReplicas": 6, "metrics": metrics}}}},
-            wish=6,
+            desired=6,
             hpa={"spec": {"maxReplicas": 6}},
         )
     )

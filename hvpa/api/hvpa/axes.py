@@ -28,7 +28,7 @@ class AppliedReplicas(StatusModel):
 
     replicas: Whole
     """The count that was set."""
-    wish: Whole
+    desired: Whole
     """The count that the HorizontalPodAutoscaler wanted."""
     weight: Real
     """The vertical weight in percent that it was blended with."""
@@ -85,11 +85,11 @@ class HorizontalAxis(StatusModel):
 
     last_scale_time: Timestamp | None = None
     """When replicas were last changed."""
-    spent: AppliedReplicas | None = None
+    applied_from: AppliedReplicas | None = None
     """What the last step was blended from."""
     set_back: SetBack | None = None
     """Changes that somebody undid."""
-    mailbox: ScaleReplicasCorrection | None = None
+    correction: ScaleReplicasCorrection | None = None
     """Corrections of `spec.replicas`, into which the HorizontalPodAutoscaler writes its desired replicas."""
     refused: Refusal | None = None
     """What the API server refused."""
@@ -174,7 +174,7 @@ class VerticalAxis(StatusModel):
     """When requests were last changed."""
     last_scale_up_time: Timestamp | None = None
     """When a request was last raised."""
-    spent: tuple[AppliedTarget, ...] = ()
+    applied_from: tuple[AppliedTarget, ...] = ()
     """What the last steps were blended from."""
     pending: tuple[Pending, ...] = ()
     """Changes that wait."""

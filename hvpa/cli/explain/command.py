@@ -105,7 +105,7 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
     if seen.spec is not None and not seen.spec.joint:
         raise CommandError(f"{name}: there is no path to draw: spec.blend is not Trajectory")
     view, replicas = decision.joint, decision.replicas
-    if view is None or replicas is None or not view.path.lanes:
+    if view is None or replicas is None or not view.path.curves:
         kind = "Ready" if view is None else "VpaActive"
         why = next((f": {one.message}" for one in decision.status.conditions if one.type == kind), "")
         raise CommandError(f"{name}: there is no path to draw{why}")

@@ -83,5 +83,7 @@ def _why(seen: Observation, decision: Decision, was: StatusCondition) -> str:
         return _WRITES
     if was.observed_generation is not None and was.observed_generation < seen.metadata.generation:
         return _UNSEEN
-    is_due = decision.workload_patch is not None or decision.mailbox is not None or bool(decision.owned)
+    is_due = (
+        decision.workload_patch is not None or decision.scale_replicas is not None or bool(decision.owned)
+    )
     return _DUE if is_due else _CHANGED

@@ -10,7 +10,7 @@ from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.quantity import Resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import Blocked
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.report.summary import change
 from hvpa.core.workload.containers import amount as quantity_of
 
@@ -54,7 +54,7 @@ def counted(replicas: int) -> str:
     return f"{replicas} replica" if replicas == 1 else f"{replicas} replicas"
 
 
-def pods(replicas: int, sizes: Mapping[SlotKey, int]) -> str:
+def pods(replicas: int, sizes: Mapping[ResourceKey, int]) -> str:
     """So many replicas of these requests."""
     by_container: dict[str, list[str]] = {}
     for key, size in sizes.items():

@@ -9,7 +9,7 @@ from typing import Final
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import amount, present_resources
 from hvpa.recommend.hpa.requests import sidecars
 
@@ -59,7 +59,7 @@ class Size:
 
     replicas: int
     pod: Amount
-    containers: Mapping[str, ContainerResources]
+    containers: Mapping[str, ResourceRequirements]
 
     @property
     def total(self) -> Amount:
@@ -73,14 +73,14 @@ def size_now(workload: Workload) -> Size:
     return size_of(workload, workload.spec.replicas, containers)
 
 
-def size_of(workload: Workload, replicas: int, containers: Mapping[str, ContainerResources]) -> Size:
+def size_of(workload: Workload, replicas: int, containers: Mapping[str, ResourceRequirements]) -> Size:
     """The workload with other replicas and containers. Requests of the pod itself (pod-level `resources`) count in
     place of its containers', as for the scheduler; native sidecars count beside them."""
     pod = Amount(_pod(workload, "cpu", containers), _pod(workload, "memory", containers))
     return Size(replicas, pod, containers)
 
 
-def _pod(workload: Workload, resource: Resource, containers: Mapping[str, ContainerResources]) -> int:
+def _pod(workload: Workload, resource: Resource, containers: Mapping[str, ResourceRequirements]) -> int:
     spec = workload.spec.template.spec
     whole = None if spec.resources is None else amount(spec.resources.requests, resource)
     if whole is not None:
@@ -89,7 +89,7 @@ def _pod(workload: Workload, resource: Resource, containers: Mapping[str, Contai
     return sum(_request(one, resource) for one in (*containers.values(), *beside.values()))
 
 
-def _request(container: ContainerResources, resource: Resource) -> int:
+def _request(container: ResourceRequirements, resource: Resource) -> int:
     """A missing request counts as its limit, as in Kubernetes, and as nothing without one."""
     return container.requests.get(resource, container.limits.get(resource, 0))
 

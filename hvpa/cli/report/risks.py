@@ -17,7 +17,7 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.report.costs import human
 from hvpa.cli.report.inventory import Subject
 from hvpa.core.model import Decision, Observation
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import TOO_MANY_REPLICAS
 from hvpa.core.report.summary import saturation
 from hvpa.core.workload.containers import (
@@ -104,7 +104,7 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
     for name, recommended in sorted(targets.items()):
         for resource in RESOURCES if name in resources else ():
             least = amount(recommended.lower_bound, resource)
-            request = request_now(resources[name], SlotKey(name, resource), facts.seen.pods)
+            request = request_now(resources[name], ResourceKey(name, resource), facts.seen.pods)
             if least is not None and 0 < request < least:
                 found = True
                 yield Risk(
@@ -134,7 +134,7 @@ def _requests_missing(facts: Facts) -> Iterator[Risk]:
     for name, one in present_resources(template.containers).items():
         for resource in RESOURCES:
             whole = None if template.resources is None else amount(template.resources.requests, resource)
-            if whole is not None or request_now(one, SlotKey(name, resource), facts.seen.pods) > 0:
+            if whole is not None or request_now(one, ResourceKey(name, resource), facts.seen.pods) > 0:
                 continue
             what = f"container {name} requests no {resource}"
             if resource in relative:

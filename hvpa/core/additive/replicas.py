@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
-from hvpa.core.axes.replicas import MEASURED, HorizontalOutcome, Way, as_recommended_last, begun, go, settling
+from hvpa.core.axes.replicas import MEASURED, ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.gates.gates import (
-    Moment,
+    GateContext,
 )
-from hvpa.core.model import Scene
-from hvpa.core.recommenders.desired_replicas import Wish
+from hvpa.core.model import ObservedState
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.values.arithmetic import blend_replicas
 from hvpa.core.values.weight import Bounds, Weight
 
 
 def scale_horizontally(
-    seen: Scene, moment: Moment, wish: Wish, weight: Weight, bounds: Bounds, starving: bool
-) -> HorizontalOutcome:
+    seen: ObservedState,
+    context: GateContext,
+    desired: DesiredReplicas,
+    weight: Weight,
+    bounds: Bounds,
+    starving: bool,
+) -> ReplicasResult:
     """Decide on the replica count of a workload that has an HPA."""
     assert seen.workload is not None
-    if wish.unknown is not None:
-        return as_recommended_last(seen, moment, wish, wish.unknown, bounds, starving)
-    way = _way(seen, moment, wish, weight, seen.workload.spec.replicas)
-    return go(seen, moment, wish, way, bounds, starving)
+    if desired.unknown is not None:
+        return as_recommended_last(seen, context, desired, desired.unknown, bounds, starving)
+    way = _way(seen, context, desired, weight, seen.workload.spec.replicas)
+    return go(seen, context, desired, way, bounds, starving)
 
 
-def _way(seen: Scene, moment: Moment, wish: Wish, weight: Weight, current: int) -> Way:
-    """Where the wish leads, not yet cut to the largest step.
+def _way(
+    seen: ObservedState, context: GateContext, desired: DesiredReplicas, weight: Weight, current: int
+) -> Way:
+    """Where the desired replicas lead, not yet cut to the largest step.
 
-    One step per wish, whatever the weight: only after the HPA has measured the settled workload does the same wish
-    speak of the count that stands now (DESIGN 5.2). What `maxStep` has left of a step is still to be done.
+    One step per desired replicas, whatever the weight: only after the HPA has measured the settled workload does the
+    same desired replicas speak of the count that stands now (DESIGN 5.2). What `maxStep` has left of a step is still to
+    be done.
     """
-    if wish.replicas is None or wish.replicas == current:
+    if desired.replicas is None or desired.replicas == current:
         return Way(current, current, weight.percent, weight.percent)
     is_begun = begun(seen.horizontal, current)
-    spent, measurement = seen.horizontal.spent, MEASURED
-    if spent is not None and (spent.replicas, spent.wish) == (current, wish.replicas):
-        measurement = settling(seen, moment)
+    applied_from, measurement = seen.horizontal.applied_from, MEASURED
+    if applied_from is not None and (applied_from.replicas, applied_from.desired) == (
+        current,
+        desired.replicas,
+    ):
+        measurement = settling(seen, context)
         if (
             measurement.is_awaited
-            and spent.goal is not None
+            and applied_from.goal is not None
             and weight.horizontal_ppm > 0
-            and current < spent.goal
+            and current < applied_from.goal
         ):
-            return Way(spent.goal, spent.goal, spent.weight, weight.percent, is_begun)
-    goal = blend_replicas(current, wish.replicas, weight.horizontal_ppm)
+            return Way(applied_from.goal, applied_from.goal, applied_from.weight, weight.percent, is_begun)
+    goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
     return Way(goal, goal, weight.percent, weight.percent, is_begun, measurement=measurement)

@@ -16,14 +16,14 @@ class Axes(msgspec.Struct, frozen=True, gc=False):
     vertical_usable: bool = True
 
 
-def weight_at(spec: HvpaSpec, replicas: int, wish: int | None, bounds: Bounds, axes: Axes) -> Weight:
-    """The weight at `replicas`, when the HPA wants `wish` replicas (None: the HPA is not used).
+def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds, axes: Axes) -> Weight:
+    """The weight at `replicas`, when the HPA wants `desired` replicas (None: the HPA is not used).
 
     The first interval that contains the count decides. Inside an interval with weight 100 the HPA could never leave, so
     while it wants another count, the nearest interval below 100 on the side it wants to go to is used instead. A
     vertical axis that can't be used does not hold back scaling out: its weight counts as 0 for that.
     """
-    if wish is not None and wish > replicas and not axes.vertical_usable:
+    if desired is not None and desired > replicas and not axes.vertical_usable:
         return Weight(0, None, "the vertical axis can't be used: scaling out is all horizontal")
     intervals = spec.weight_based_scaling_intervals
     if not intervals:
@@ -34,12 +34,14 @@ def weight_at(spec: HvpaSpec, replicas: int, wish: int | None, bounds: Bounds, a
     for index, interval in enumerate(intervals):
         if not _contains(interval, replicas, bounds):
             continue
-        if weights[index] == FULL and wish is not None and wish != replicas:
-            side = range(index - 1, -1, -1) if wish < replicas else range(index + 1, len(intervals))
+        if weights[index] == FULL and desired is not None and desired != replicas:
+            side = range(index - 1, -1, -1) if desired < replicas else range(index + 1, len(intervals))
             for neighbour in side:
                 if weights[neighbour] < FULL:
-                    why = f"interval {index + 1} has weight 100, the HPA wants {wish}: using interval {neighbour + 1}"
-                    return Weight(weights[neighbour], neighbour, why)
+                    other = f"the HPA wants {desired}: using interval {neighbour + 1}"
+                    return Weight(
+                        weights[neighbour], neighbour, f"interval {index + 1} has weight 100, {other}"
+                    )
         return Weight(
             weights[index], index, f"interval {index + 1} of {len(intervals)} contains {replicas} replicas"
         )

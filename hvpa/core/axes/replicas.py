@@ -16,17 +16,17 @@ from hvpa.core.gates.gates import (
     OUTSIDE_BOUNDS,
     STABILIZATION_WINDOW,
     Change,
+    GateContext,
     Hold,
-    Moment,
     first_hold,
 )
 from hvpa.core.gates.refusals import refused_until
-from hvpa.core.model import Blocked, Direction, Scene
-from hvpa.core.recommenders.desired_replicas import Unknown, Wish, last_recommended
+from hvpa.core.model import Blocked, Direction, ObservedState
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.state import step_time
 from hvpa.core.values.arithmetic import threshold
-from hvpa.core.values.clock import Present, after
+from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.weight import Bounds
 
 STEP_PERIOD = dt.timedelta(seconds=15)
@@ -34,7 +34,7 @@ STEP_PERIOD = dt.timedelta(seconds=15)
 Postmates' controller. Without it, steps would follow one another as fast as the workload can be written."""
 
 
-class HorizontalOutcome(Struct, frozen=True):
+class ReplicasResult(Struct, frozen=True):
     """What becomes of the replica count: `target` is set now, `recommended` would be if nothing were blocked."""
 
     current: int
@@ -51,18 +51,28 @@ class HorizontalOutcome(Struct, frozen=True):
 
 
 def scale_to(
-    seen: Scene, moment: Moment, wish: Wish, goal: int, bounds: Bounds, starving: bool
-) -> HorizontalOutcome:
+    seen: ObservedState,
+    context: GateContext,
+    desired: DesiredReplicas,
+    goal: int,
+    bounds: Bounds,
+    starving: bool,
+) -> ReplicasResult:
     """Decide on the replica count where it is known which one serves the demand: `goal`."""
     assert seen.workload is not None
     is_begun = begun(seen.horizontal, seen.workload.spec.replicas)
     way = Way(goal, goal, 0, 0, is_begun, how="needed by the demand")
-    return go(seen, moment, wish, way, bounds, starving)
+    return go(seen, context, desired, way, bounds, starving)
 
 
 def as_recommended_last(
-    seen: Scene, moment: Moment, wish: Wish, unknown: Unknown, bounds: Bounds, starving: bool
-) -> HorizontalOutcome:
+    seen: ObservedState,
+    context: GateContext,
+    desired: DesiredReplicas,
+    unknown: Unknown,
+    bounds: Bounds,
+    starving: bool,
+) -> ReplicasResult:
     """Decide on the replica count while the demand is not known: what was recommended last still is, and a change to
     it waits for the measurement, up as well as down. But what we set and somebody took away is no guess: it is set
     again at once, as at other times (docs/decisions/0005)."""
@@ -74,45 +84,52 @@ def as_recommended_last(
     how = f"recommended last, and {unknown.why}"
     is_begun = begun(seen.horizontal, current)
     way = Way(goal, goal, 0, 0, is_begun, how=how, measurement=waits, is_unknown=True)
-    return structs.replace(go(seen, moment, wish, way, bounds, starving), recommended=last)
+    return structs.replace(go(seen, context, desired, way, bounds, starving), recommended=last)
 
 
 def go(
-    seen: Scene, moment: Moment, wish: Wish, way: Way, bounds: Bounds, starving: bool
-) -> HorizontalOutcome:
+    seen: ObservedState,
+    context: GateContext,
+    desired: DesiredReplicas,
+    way: Way,
+    bounds: Bounds,
+    starving: bool,
+) -> ReplicasResult:
     """As far on the way as `maxStep`, the bounds and the gates let it."""
     assert seen.workload is not None
     current = seen.workload.spec.replicas
-    contest = _contest(seen, moment, current)
-    way = _cut(seen, moment, way, bounds)
+    contest = _contest(seen, context, current)
+    way = _cut(seen, context, way, bounds)
     full = way.step
-    note = way.told(current, wish)
-    nothing = HorizontalOutcome(current, current, full, seen.horizontal, (), (note,))
+    note = way.told(current, desired)
+    nothing = ReplicasResult(current, current, full, seen.horizontal, (), (note,))
     if full == current and way.next_at is not None:
         return _held(structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at))
     reported = full
-    if way.weight_now == 100 and wish.replicas is not None and full == current:
-        reported = wish.replicas
+    if way.weight_now == 100 and desired.replicas is not None and full == current:
+        reported = desired.replicas
     if reported == current:
         return nothing
-    change = _change(seen, moment, contest, reported, way, weightless=reported != full)
+    change = _change(seen, context, contest, reported, way, weightless=reported != full)
     passes = frozenset({STABILIZATION_WINDOW}) if starving and reported > current else frozenset[str]()
-    hold = first_hold(change, moment, passes)
+    hold = first_hold(change, context, passes)
     if hold is None:
-        spent = AppliedReplicas(
+        applied_from = AppliedReplicas(
             replicas=full,
-            wish=full if wish.replicas is None else wish.replicas,
+            desired=full if desired.replicas is None else desired.replicas,
             weight=way.weight,
             goal=way.goal if way.goal > full else None,
         )
-        return structs.replace(nothing, target=full, axis=_stepped(seen, moment.present, contest, spent))
+        return structs.replace(
+            nothing, target=full, axis=_stepped(seen, context.clock, contest, applied_from)
+        )
     inside = bounds.clamp(current)
-    if inside != current and first_hold(change, moment, OUTSIDE_BOUNDS) is None:
-        spent = _spent_inside(seen.horizontal.spent, inside, way)
+    if inside != current and first_hold(change, context, OUTSIDE_BOUNDS) is None:
+        applied_from = _applied_from_inside(seen.horizontal.applied_from, inside, way)
         nothing = structs.replace(
             nothing,
             target=inside,
-            axis=_stepped(seen, moment.present, contest, spent),
+            axis=_stepped(seen, context.clock, contest, applied_from),
             steps=(note, f"replicas: {inside}, inside bounds, at once"),
         )
     elif hold.reason == CONTESTED:
@@ -122,22 +139,22 @@ def go(
     return nothing if nothing.target == reported else _held(nothing, reported, hold)
 
 
-def _spent_inside(before: AppliedReplicas | None, inside: int, way: Way) -> AppliedReplicas:
+def _applied_from_inside(before: AppliedReplicas | None, inside: int, way: Way) -> AppliedReplicas:
     """The record of a count that is brought inside its bounds. On a way to a goal beyond, it is a part of the way."""
     if way.begun and before is not None and before.goal is not None and before.goal > inside:
         return before.model_copy(update={"replicas": inside})
-    return AppliedReplicas(replicas=inside, wish=inside, weight=way.weight_now)
+    return AppliedReplicas(replicas=inside, desired=inside, weight=way.weight_now)
 
 
-def restored(seen: Scene, last: int) -> int:
+def restored(seen: ObservedState, last: int) -> int:
     """The replicas that we set and somebody took away since, as far as they were still recommended `last`; else 0."""
     assert seen.workload is not None
-    spent = seen.horizontal.spent
-    found = 0 if spent is None else min(spent.replicas, last)
+    applied_from = seen.horizontal.applied_from
+    found = 0 if applied_from is None else min(applied_from.replicas, last)
     return found if found > seen.workload.spec.replicas else 0
 
 
-def _held(outcome: HorizontalOutcome, wanted: int, hold: Hold) -> HorizontalOutcome:
+def _held(outcome: ReplicasResult, wanted: int, hold: Hold) -> ReplicasResult:
     direction = _direction(outcome.current, wanted)
     blocked = Blocked("horizontal", direction, hold.reason, outcome.current, wanted, until=hold.until)
     note = f"replicas: {wanted} held back by {hold.told()}"
@@ -148,25 +165,30 @@ def _direction(current: int, wanted: int) -> Direction:
     return "up" if wanted > current else "down"
 
 
-def _contest(seen: Scene, moment: Moment, current: int) -> Contest:
+def _contest(seen: ObservedState, context: GateContext, current: int) -> Contest:
     axis = seen.horizontal
-    undone = moment.applies and axis.spent is not None and axis.spent.replicas != current
-    return judge_contest(undone, axis.set_back, axis.last_scale_time, moment.present)
+    undone = context.applies and axis.applied_from is not None and axis.applied_from.replicas != current
+    return judge_contest(undone, axis.set_back, axis.last_scale_time, context.clock)
 
 
 def begun(axis: HorizontalAxis, current: int) -> bool:
     """Whether our last step, which stands, was part of a way that `maxStep` cut."""
-    spent = axis.spent
-    return spent is not None and spent.replicas == current and spent.goal is not None
+    applied_from = axis.applied_from
+    return applied_from is not None and applied_from.replicas == current and applied_from.goal is not None
 
 
-def without_past_goal(axis: HorizontalAxis, current: int, wish: Wish) -> HorizontalAxis:
+def without_past_goal(axis: HorizontalAxis, current: int, desired: DesiredReplicas) -> HorizontalAxis:
     """The axis without the goal of a way that has ended, since the HPA no longer wants out. What it wants later, the
-    same count included, is another wish."""
-    if wish.replicas is None or wish.replicas > current or axis.spent is None or not begun(axis, current):
+    same count included, is another number of desired replicas."""
+    if (
+        desired.replicas is None
+        or desired.replicas > current
+        or axis.applied_from is None
+        or not begun(axis, current)
+    ):
         return axis
-    spent = AppliedReplicas(replicas=current, wish=current, weight=axis.spent.weight)
-    return axis.model_copy(update={"spent": spent})
+    applied_from = AppliedReplicas(replicas=current, desired=current, weight=axis.applied_from.weight)
+    return axis.model_copy(update={"applied_from": applied_from})
 
 
 class Settling(NamedTuple):
@@ -180,26 +202,27 @@ class Settling(NamedTuple):
 MEASURED = Settling(False)
 
 
-def settling(seen: Scene, moment: Moment) -> Settling:
+def settling(seen: ObservedState, context: GateContext) -> Settling:
     """Whether the HPA has measured the settled workload: the rollout is complete, or past its progress deadline, and 60
     seconds have passed since (DESIGN 5.2)."""
-    if not moment.is_settled:
-        return Settling(True, None if moment.settles_at is None else after(moment.settles_at, SETTLING))
+    if not context.is_settled:
+        return Settling(True, None if context.settles_at is None else after(context.settles_at, SETTLING))
     changes = (
         seen.horizontal.last_scale_time,
         seen.vertical.last_scale_time,
         seen.pods.last_ready_at,
-        moment.settles_at,
+        context.settles_at,
     )
-    held = [until for when in changes if (until := moment.present.held_until(when, SETTLING)) is not None]
+    held = [until for when in changes if (until := context.clock.held_until(when, SETTLING)) is not None]
     return Settling(bool(held), max(held, default=None))
 
 
 class Way(Struct, frozen=True):
-    """Where the wish leads: to `goal`, blended with the vertical `weight` (percent), and now to `step`, which is less
-    where `maxStep` says so. `weight_now` is the weight at the present count, which may be another. `begun` tells that
-    earlier steps went part of the way, `next_at` when the next step of `maxStep` is due, `how` what was done with
-    the wish, `measurement` what it waits for, having had its step (`is_unknown`: since the demand is not known)."""
+    """Where the desired replicas lead: to `goal`, blended with the vertical `weight` (percent), and now to `step`,
+    which is less where `maxStep` says so. `weight_now` is the weight at the present count, which may be another.
+    `begun` tells that earlier steps went part of the way, `next_at` when the next step of `maxStep` is due, `how` what
+    was done with the desired replicas, `measurement` what it waits for, having had its step (`is_unknown`: since the
+    demand is not known)."""
 
     goal: int
     step: int
@@ -211,10 +234,12 @@ class Way(Struct, frozen=True):
     measurement: Settling = MEASURED
     is_unknown: bool = False
 
-    def told(self, current: int, wish: Wish) -> str:
+    def told(self, current: int, desired: DesiredReplicas) -> str:
         """The way in words."""
         asked = (
-            "the HPA has no recommendation" if wish.replicas is None else f"the HPA asks for {wish.replicas}"
+            "the HPA has no recommendation"
+            if desired.replicas is None
+            else f"the HPA asks for {desired.replicas}"
         )
         text = f"replicas: {current} now, {asked}; {self.goal} {self.how}"
         if self.measurement.is_awaited:
@@ -232,7 +257,7 @@ class Way(Struct, frozen=True):
         return f"{text}, {self.step} by maxStep, the rest later"
 
 
-def _cut(seen: Scene, moment: Moment, way: Way, bounds: Bounds) -> Way:
+def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) -> Way:
     """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that somebody else set is a new start; on
     one of our own, the next step waits for its turn."""
     assert seen.spec is not None and seen.workload is not None
@@ -242,15 +267,15 @@ def _cut(seen: Scene, moment: Moment, way: Way, bounds: Bounds) -> Way:
     if most is None or goal <= current:
         return way if goal == way.goal else structs.replace(way, goal=goal, step=goal)
     axis = seen.horizontal
-    ours = axis.spent is not None and axis.spent.replicas == current
-    next_at = moment.present.held_until(axis.last_scale_time, STEP_PERIOD) if ours else None
+    ours = axis.applied_from is not None and axis.applied_from.replicas == current
+    next_at = context.clock.held_until(axis.last_scale_time, STEP_PERIOD) if ours else None
     if next_at is not None:
         return structs.replace(way, goal=goal, step=bounds.clamp(current), next_at=next_at)
     return structs.replace(way, goal=goal, step=bounds.clamp(min(goal, most.limit(current))))
 
 
 def _change(
-    seen: Scene, moment: Moment, contest: Contest, reported: int, way: Way, *, weightless: bool
+    seen: ObservedState, context: GateContext, contest: Contest, reported: int, way: Way, *, weightless: bool
 ) -> Change:
     """The step as its gates see it. Whether it is too small is a matter of the whole way: a part of it is not."""
     assert seen.spec is not None and seen.workload is not None
@@ -262,7 +287,7 @@ def _change(
         policy=policy,
         last_scale_time=seen.horizontal.last_scale_time,
         contested_until=contest.until(up=reported > current),
-        refused_until=refused_until(seen.horizontal.refused, moment.present, current, reported),
+        refused_until=refused_until(seen.horizontal.refused, context.clock, current, reported),
         weightless=weightless,
         unmeasured=way.measurement.is_awaited,
         measured_at=way.measurement.until,
@@ -270,11 +295,13 @@ def _change(
     )
 
 
-def _stepped(seen: Scene, present: Present, contest: Contest, spent: AppliedReplicas) -> HorizontalAxis:
-    when = step_time(seen.horizontal.last_scale_time, present)
+def _stepped(
+    seen: ObservedState, clock: Clock, contest: Contest, applied_from: AppliedReplicas
+) -> HorizontalAxis:
+    when = step_time(seen.horizontal.last_scale_time, clock)
     return HorizontalAxis(
         last_scale_time=when,
-        spent=spent,
+        applied_from=applied_from,
         set_back=contest.after_step(when),
-        mailbox=seen.horizontal.mailbox,
+        correction=seen.horizontal.correction,
     )

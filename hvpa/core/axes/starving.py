@@ -6,7 +6,7 @@ import datetime as dt
 
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import Slot
+from hvpa.core.workload.containers import ContainerResource
 
 OVERRIDE_EVERY = dt.timedelta(minutes=10)
 """A starving container's memory is raised past all gates at most this often."""
@@ -17,17 +17,17 @@ CAP = 4
 """Without maxAllowed, the raise ends at this multiple of the VPA target."""
 
 
-def enough_memory(slot: Slot, *, known: bool) -> int:
+def enough_memory(item: ContainerResource, *, known: bool) -> int:
     """The memory request that a starving container should have.
 
     The VPA's target where that is above the request. Else a fifth more than the request, within `maxAllowed` or four
     times the target; but only where the pods show that this container starves (`known`), not where an older status
     merely says that some container does.
     """
-    if slot.target > slot.current or not known:
-        return slot.blended(FULL)
-    raised = max(ceil_div(slot.current * FACTOR_PERCENT, 100), slot.current + LEAST)
+    if item.target > item.current or not known:
+        return item.blended(FULL)
+    raised = max(ceil_div(item.current * FACTOR_PERCENT, 100), item.current + LEAST)
     raised = round_up(raised, KILOBYTE)
-    if slot.bounds.upper is None:
-        raised = min(raised, CAP * slot.target)
-    return slot.bounds.clamp(raised)
+    if item.bounds.upper is None:
+        raised = min(raised, CAP * item.target)
+    return item.bounds.clamp(raised)

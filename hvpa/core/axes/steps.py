@@ -1,4 +1,5 @@
-"""Steps of the vertical axis as values: a wanted change of one slot, what becomes of all of them, and their words."""
+"""Steps of the vertical axis as values: a wanted change of one container resource, what becomes of all of them, and
+their words."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ import msgspec
 from hvpa.api.hvpa.status import Pending, VerticalAxis
 from hvpa.api.values.quantity import readable_change, readable_resource
 from hvpa.core.gates.gates import Change, Hold
-from hvpa.core.model import Blocked, ContainerResources, Direction
+from hvpa.core.model import Blocked, Direction, ResourceRequirements
 from hvpa.core.values.weight import percent
-from hvpa.core.workload.containers import Slot
+from hvpa.core.workload.containers import ContainerResource
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """A change of one slot that is wanted: the request, the weight it was blended with, and how its gates see it."""
+    """A change of one container resource that is wanted: the request, the weight it was blended with, and how its gates
+    see it."""
 
-    slot: Slot
+    item: ContainerResource
     request: int
     weight_ppm: int
     change: Change
@@ -31,16 +33,16 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     @property
     def direction(self) -> Direction:
         """Which way the request goes."""
-        return "up" if self.request > self.slot.current else "down"
+        return "up" if self.request > self.item.current else "down"
 
 
-class VerticalOutcome(msgspec.Struct, frozen=True, gc=False):
+class RequestsResult(msgspec.Struct, frozen=True, gc=False):
     """What becomes of the resources: `containers` is set now, `recommended` would be if nothing were blocked, `changed`
     names the containers that this decision changes, `young_until` until when the VPA's history is too young
     for a request that would be lowered, `without_request` what was reckoned from a missing request."""
 
-    containers: Mapping[str, ContainerResources]
-    recommended: Mapping[str, ContainerResources]
+    containers: Mapping[str, ResourceRequirements]
+    recommended: Mapping[str, ResourceRequirements]
     changed: frozenset[str]
     directions: tuple[Direction, ...]
     axis: VerticalAxis
@@ -52,22 +54,22 @@ class VerticalOutcome(msgspec.Struct, frozen=True, gc=False):
 
 def blocked(step: Step, hold: Hold) -> Blocked:
     """A step that is held back, as it is told."""
-    slot = step.slot
+    item = step.item
     return Blocked(
         "vertical",
         step.direction,
         hold.reason,
-        slot.current,
+        item.current,
         step.request,
-        container=slot.container,
-        resource=slot.resource,
+        container=item.container,
+        resource=item.resource,
         until=hold.until,
     )
 
 
-def bound(slot: Slot, request: int) -> str:
+def bound(item: ContainerResource, request: int) -> str:
     """Which bound a request is at, in words; nothing where it is inside."""
-    bounds = slot.bounds
+    bounds = item.bounds
     for value, name in (
         (bounds.fixed_limit, "the most that limits and the pod's own resources leave"),
         (bounds.upper, "maxAllowed"),
@@ -80,17 +82,17 @@ def bound(slot: Slot, request: int) -> str:
 
 def note(step: Step, hold: Hold | None) -> str:
     """The step in words."""
-    slot = step.slot
-    now, wanted = readable_change(slot.resource, slot.current, step.request)
-    target = readable_resource(slot.resource, slot.target)
-    text = f"{slot.container} {slot.resource}: {now} now, {target} recommended, {wanted}"
+    item = step.item
+    now, wanted = readable_change(item.resource, item.current, step.request)
+    target = readable_resource(item.resource, item.target)
+    text = f"{item.container} {item.resource}: {now} now, {target} recommended, {wanted}"
     if step.override:
         text += ", raised because it ran out of memory"
     elif step.moved_from is None:
         text += f" at weight {percent(step.weight_ppm)}"
     else:
-        before, shown = readable_resource(slot.resource, step.moved_from), percent(step.weight_ppm)
+        before, shown = readable_resource(item.resource, step.moved_from), percent(step.weight_ppm)
         text += f" at weight {shown}: {now} was set when {before} was recommended, so "
         text += f"{now} + ({target} - {before}) × {shown} %"
-    text += bound(slot, step.request)
+    text += bound(item, step.request)
     return text if hold is None else f"{text}, held back by {hold.told()}"

@@ -14,7 +14,7 @@ import msgspec
 
 from hvpa.api.hvpa.status import SetBack
 from hvpa.core.state import INSTANT
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 
 HOUR = dt.timedelta(hours=1)
 """What is undone again within this time is contested (DESIGN 8)."""
@@ -47,20 +47,20 @@ class Contest(msgspec.Struct, frozen=True, gc=False):
 
 
 def judge_contest(
-    undone: bool, record: SetBack | None, last_scale_time: dt.datetime | None, present: Present
+    undone: bool, record: SetBack | None, last_scale_time: dt.datetime | None, clock: Clock
 ) -> Contest:
     """Judge an axis whose field stands `undone` or not, by what is remembered of earlier times."""
-    if record is not None and present.is_ahead(record.time):
+    if record is not None and clock.is_ahead(record.time):
         record = None
     if not undone:
         return Contest(record=record)
-    if record is None or last_scale_time is None or present.is_ahead(last_scale_time):
+    if record is None or last_scale_time is None or clock.is_ahead(last_scale_time):
         return Contest(undone=True, count=1)
     if record.time > last_scale_time:
         return Contest(True, record.time, record, record.count)
-    if present.is_past(record.time + HOUR):
+    if clock.is_past(record.time + HOUR):
         return Contest(undone=True, count=1)
-    found = SetBack(count=record.count + 1, time=max(present.stamp(), last_scale_time + INSTANT))
+    found = SetBack(count=record.count + 1, time=max(clock.stamp(), last_scale_time + INSTANT))
     return Contest(True, found.time, found, found.count)
 
 

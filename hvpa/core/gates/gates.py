@@ -15,7 +15,7 @@ import msgspec
 from hvpa.api.hvpa.resource import HvpaSpec, ScaleType
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.windows import WindowState, window_state
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 
 PAUSED = "Paused"
 """`spec.mode` is Paused."""
@@ -62,14 +62,14 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
         return self.reason if self.until is None else f"{self.reason} until {readable_timestamp(self.until)}"
 
 
-class Moment(msgspec.Struct, frozen=True, dict=True):
+class GateContext(msgspec.Struct, frozen=True, dict=True):
     """What all gates of one decision share. Windows are looked at once, and only where a direction asks for them.
 
     `is_settled`: no rollout is under way, or the last one is past its progress deadline. `settles_at` is that deadline,
     past or to come (None: the rollout is complete, or no clock ends it).
     """
 
-    present: Present
+    clock: Clock
     spec: HvpaSpec
     is_settled: bool
     settles_at: dt.datetime | None = None
@@ -82,7 +82,7 @@ class Moment(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def window(self) -> WindowState:
         """The state of the maintenance windows now."""
-        return self.present.answer(self._window)
+        return self.clock.answer(self._window)
 
     def _window(self, now: dt.datetime) -> tuple[WindowState, dt.datetime | None]:
         state = window_state(self.spec, now)
@@ -120,83 +120,81 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     raised_until: dt.datetime | None = None
 
 
-def _paused(change: Change, moment: Moment) -> Hold | None:
-    return Hold(PAUSED) if moment.spec.mode == "Paused" else None
+def _paused(change: Change, context: GateContext) -> Hold | None:
+    return Hold(PAUSED) if context.spec.mode == "Paused" else None
 
 
-def _contested(change: Change, moment: Moment) -> Hold | None:
+def _contested(change: Change, context: GateContext) -> Hold | None:
     until = change.contested_until
-    return None if until is None or moment.present.is_past(until) else Hold(CONTESTED, until)
+    return None if until is None or context.clock.is_past(until) else Hold(CONTESTED, until)
 
 
-def _weight(change: Change, moment: Moment) -> Hold | None:
+def _weight(change: Change, context: GateContext) -> Hold | None:
     return Hold(WEIGHT) if change.weightless else None
 
 
-def _update_policy(change: Change, moment: Moment) -> Hold | None:
+def _update_policy(change: Change, context: GateContext) -> Hold | None:
     return Hold(UPDATE_POLICY) if change.policy.update_policy.update_mode == "Off" else None
 
 
-def _refused(change: Change, moment: Moment) -> Hold | None:
+def _refused(change: Change, context: GateContext) -> Hold | None:
     until = change.refused_until
-    return None if until is None or moment.present.is_past(until) else Hold(REFUSED, until)
+    return None if until is None or context.clock.is_past(until) else Hold(REFUSED, until)
 
 
-def _min_history(change: Change, moment: Moment) -> Hold | None:
+def _min_history(change: Change, context: GateContext) -> Hold | None:
     until = change.young_until
-    return None if until is None or moment.present.is_past(until) else Hold(MIN_HISTORY, until)
+    return None if until is None or context.clock.is_past(until) else Hold(MIN_HISTORY, until)
 
 
-def _out_of_memory(change: Change, moment: Moment) -> Hold | None:
+def _out_of_memory(change: Change, context: GateContext) -> Hold | None:
     if not change.is_kept:
         return None
     until = change.kept_until
-    return None if until is not None and moment.present.is_past(until) else Hold(OUT_OF_MEMORY, until)
+    return None if until is not None and context.clock.is_past(until) else Hold(OUT_OF_MEMORY, until)
 
 
-def _recent_raise(change: Change, moment: Moment) -> Hold | None:
+def _recent_raise(change: Change, context: GateContext) -> Hold | None:
     until = change.raised_until
-    return None if until is None or moment.present.is_past(until) else Hold(RECENT_RAISE, until)
+    return None if until is None or context.clock.is_past(until) else Hold(RECENT_RAISE, until)
 
 
-def _stabilization(change: Change, moment: Moment) -> Hold | None:
+def _stabilization(change: Change, context: GateContext) -> Hold | None:
     wait = change.policy.stabilization_duration if change.wait is None else change.wait
-    until = moment.present.held_until(change.last_scale_time, wait)
+    until = context.clock.held_until(change.last_scale_time, wait)
     return None if until is None else Hold(STABILIZATION_WINDOW, until)
 
 
-def _maintenance(change: Change, moment: Moment) -> Hold | None:
+def _maintenance(change: Change, context: GateContext) -> Hold | None:
     if change.policy.update_policy.update_mode != "MaintenanceWindow":
         return None
-    window = moment.window
+    window = context.window
     return None if window.open else Hold(MAINTENANCE_WINDOW, window.opens_at)
 
 
-def _rollout(change: Change, moment: Moment) -> Hold | None:
-    return Hold(ROLLOUT, moment.settles_at) if change.disruptive and not moment.is_settled else None
+def _rollout(change: Change, context: GateContext) -> Hold | None:
+    return Hold(ROLLOUT, context.settles_at) if change.disruptive and not context.is_settled else None
 
 
-def _sustained_demand(change: Change, moment: Moment) -> Hold | None:
+def _sustained_demand(change: Change, context: GateContext) -> Hold | None:
     until = change.worth_at
-    return None if until is None or moment.present.is_past(until) else Hold(SUSTAINED_DEMAND, until)
+    return None if until is None or context.clock.is_past(until) else Hold(SUSTAINED_DEMAND, until)
 
 
-def _measurement(change: Change, moment: Moment) -> Hold | None:
+def _measurement(change: Change, context: GateContext) -> Hold | None:
     if not change.unmeasured:
         return None
     until = change.measured_at
-    return None if until is not None and moment.present.is_past(until) else Hold(MEASUREMENT, until)
+    return None if until is not None and context.clock.is_past(until) else Hold(MEASUREMENT, until)
 
 
-def _min_change(change: Change, moment: Moment) -> Hold | None:
-    if not change.too_small or (
-        change.small_until is not None and moment.present.is_past(change.small_until)
-    ):
+def _min_change(change: Change, context: GateContext) -> Hold | None:
+    if not change.too_small or (change.small_until is not None and context.clock.is_past(change.small_until)):
         return None
     return Hold(MIN_CHANGE, change.small_until)
 
 
-Gate = Callable[[Change, Moment], Hold | None]
+Gate = Callable[[Change, GateContext], Hold | None]
 
 GATES: tuple[tuple[str, Gate], ...] = (
     (PAUSED, _paused),
@@ -223,9 +221,9 @@ OUTSIDE_BOUNDS = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MEASUREMENT, 
 """Gates that a count outside minReplicas..maxReplicas passes on its way inside (DESIGN 6.5)."""
 
 
-def first_hold(change: Change, moment: Moment, passes: frozenset[str] = frozenset()) -> Hold | None:
+def first_hold(change: Change, context: GateContext, passes: frozenset[str] = frozenset()) -> Hold | None:
     """The first gate that blocks the change, not counting those that it `passes`."""
     for name, gate in GATES:
-        if name not in passes and (hold := gate(change, moment)) is not None:
+        if name not in passes and (hold := gate(change, context)) is not None:
             return hold
     return None

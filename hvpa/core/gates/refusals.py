@@ -14,8 +14,8 @@ from msgspec import structs
 from hvpa.api.hvpa.status import Refusal, RefusedChange
 from hvpa.api.values import text
 from hvpa.core.model import Axis, Decision, Observation
-from hvpa.core.path.path import SlotKey
-from hvpa.core.values.clock import Present
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import RESOURCES, present_resources, request_now
 
 FIRST_WAIT: Final = dt.timedelta(minutes=1)
@@ -29,13 +29,13 @@ MESSAGE_LENGTH: Final = 1024
 
 
 def refused_until(
-    record: Refusal | None, present: Present, current: int, wanted: int, key: SlotKey | None = None
+    record: Refusal | None, clock: Clock, current: int, wanted: int, key: ResourceKey | None = None
 ) -> dt.datetime | None:
     """When a change of the replicas, or of the container's resource `key`, is tried again; None where it is not one
     that was refused. From 1 core, 3 cores were refused: then 3.1 cores wait as well, and 2 cores go at once."""
     if record is None or not any(_is_like(one, current, wanted, key) for one in record.changes):
         return None
-    return present.held_until(record.time, wait_of(record.count))
+    return clock.held_until(record.time, wait_of(record.count))
 
 
 def wait_of(count: int) -> dt.timedelta:
@@ -43,7 +43,7 @@ def wait_of(count: int) -> dt.timedelta:
     return min(LONGEST_WAIT, FIRST_WAIT * (1 << min(max(count - 1, 0), 10)))
 
 
-def _is_like(refused: RefusedChange, current: int, wanted: int, key: SlotKey | None) -> bool:
+def _is_like(refused: RefusedChange, current: int, wanted: int, key: ResourceKey | None) -> bool:
     """Whether a change is the refused one: from the same value, in the same direction, and no nearer to it than nine
     tenths. Recommendations move a little all the time, and that makes no other change of them."""
     if _key(refused) != key or refused.current != current:
@@ -52,13 +52,13 @@ def _is_like(refused: RefusedChange, current: int, wanted: int, key: SlotKey | N
     return (was > 0) == (now > 0) and abs(now) * 10 > abs(was) * 9
 
 
-def _key(one: RefusedChange) -> SlotKey | None:
+def _key(one: RefusedChange) -> ResourceKey | None:
     if one.container is None:
         return None
-    return SlotKey(one.container, "cpu" if one.resource == "cpu" else "memory")
+    return ResourceKey(one.container, "cpu" if one.resource == "cpu" else "memory")
 
 
-def without_written(record: Refusal | None, written: Set[SlotKey]) -> Refusal | None:
+def without_written(record: Refusal | None, written: Set[ResourceKey]) -> Refusal | None:
     """The record once these requests were written; None where nothing is left of it."""
     kept = () if record is None else tuple(one for one in record.changes if _key(one) not in written)
     return record.model_copy(update={"changes": kept}) if record is not None and kept else None
@@ -95,7 +95,7 @@ def _requests(seen: Observation, decision: Decision) -> tuple[RefusedChange, ...
     for name, before in present_resources(seen.workload.spec.template.spec.containers).items():
         after = decision.containers[name].requests
         for resource in RESOURCES:
-            current = request_now(before, SlotKey(name, resource), seen.pods)
+            current = request_now(before, ResourceKey(name, resource), seen.pods)
             wanted = after.get(resource, current)
             if wanted != current:
                 one = RefusedChange(container=name, resource=resource, current=current, wanted=wanted)

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Final
 
 from hvpa.api.hvpa.resource import HvpaSpec
-from hvpa.core.path.curve import Extent, Flat, Lane, Level, Line, Piece, Power
-from hvpa.core.path.path import Path, SlotKey
+from hvpa.core.path.curve import FixedSizeStretch, Level, Line, Piece, Power, ResourceCurve, SizeBounds
+from hvpa.core.path.path import Path, ResourceKey
 from hvpa.core.values.weight import FULL, Bounds
 
 _PATHS: Final = 1024
@@ -92,46 +92,49 @@ def stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> tuple[St
 
 @lru_cache(maxsize=_PATHS)
 def path_of_weights(
-    intervals: tuple[WeightInterval, ...], counts: Bounds, slots: tuple[tuple[SlotKey, Extent], ...]
+    intervals: tuple[WeightInterval, ...], counts: Bounds, items: tuple[tuple[ResourceKey, SizeBounds], ...]
 ) -> Path:
-    """The path that weights draw from the base point (minReplicas, base), a curve for each slot (DESIGN 5.4).
+    """The path that weights draw from the base point (minReplicas, base), a curve for each container resource (DESIGN
+    5.4).
 
     A weight of 100 percent ends at `upper`, and so does what lies beyond the last count; at `upper` the rest is
-    horizontal. A slot without a base has no relative increase to share: all of its demand is vertical.
+    horizontal. A container resource without a base has no relative increase to share: all of its demand is vertical.
     """
     counts = _usable(counts)
     parts = stretches(intervals, counts)
-    return Path(counts, {key: _weight_lane(parts, counts, _sound(extent)) for key, extent in slots})
+    return Path(
+        counts, {key: _weight_curve(parts, counts, _sound(size_bounds)) for key, size_bounds in items}
+    )
 
 
-def _weight_lane(parts: tuple[Stretch, ...], counts: Bounds, extent: Extent) -> Lane:
-    size = extent.clamp(extent.base)
+def _weight_curve(parts: tuple[Stretch, ...], counts: Bounds, size_bounds: SizeBounds) -> ResourceCurve:
+    size = size_bounds.clamp(size_bounds.base)
     pieces: list[Piece] = [Level(counts.lower, size)]
-    walls: list[int] = []
-    flats: list[Flat] = []
+    vertical_stretches: list[int] = []
+    fixed_sizes: list[FixedSizeStretch] = []
     for part in parts:
         if part.weight_ppm == FULL or not size:
-            pieces.append(Level(part.start, extent.upper))
-            walls.append(part.start)
+            pieces.append(Level(part.start, size_bounds.upper))
+            vertical_stretches.append(part.start)
             break
-        if part.weight_ppm == 0 or size == extent.upper:
+        if part.weight_ppm == 0 or size == size_bounds.upper:
             pieces.append(Level(part.start + 1, size))
             if part.weight_ppm == 0:
-                flats.append(Flat(part.start, part.last, size))
+                fixed_sizes.append(FixedSizeStretch(part.start, part.last, size))
             continue
-        power = Power(part.start + 1, part.start, size, part.weight_ppm, extent.unit)
+        power = Power(part.start + 1, part.start, size, part.weight_ppm, size_bounds.unit)
         pieces.append(power)
         reached = None if part.last is None else power.top(part.last)
-        size = extent.clamp(reached) if reached is not None else extent.upper or 0
-    return _lane(counts, extent, pieces, walls, flats)
+        size = size_bounds.clamp(reached) if reached is not None else size_bounds.upper or 0
+    return _curve(counts, size_bounds, pieces, vertical_stretches, fixed_sizes)
 
 
 @lru_cache(maxsize=_PATHS)
 def path_of_intervals(
-    counts: Bounds, slots: tuple[tuple[SlotKey, Extent, tuple[ResourceInterval, ...]], ...]
+    counts: Bounds, items: tuple[tuple[ResourceKey, SizeBounds, tuple[ResourceInterval, ...]], ...]
 ) -> Path:
-    """The path that is written out, the intervals of its resource for each slot (DESIGN 5.5); one without any is all
-    vertical, and has a say at its upper bound only.
+    """The path that is written out, the intervals of its resource for each container resource (DESIGN 5.5); one without
+    any is all vertical, and has a say at its upper bound only.
 
     The first interval begins at no replicas and no resources, so that minReplicas moves no boundary. The last size is
     the path's end, like `upper` (whichever is smaller). From there the rest is horizontal, and at the last replica
@@ -141,29 +144,33 @@ def path_of_intervals(
     return Path(
         counts,
         {
-            key: _interval_lane(parts, counts, extent) if parts else _vertical_lane(counts, _sound(extent))
-            for key, extent, parts in slots
+            key: _interval_curve(parts, counts, size_bounds)
+            if parts
+            else _vertical_curve(counts, _sound(size_bounds))
+            for key, size_bounds, parts in items
         },
     )
 
 
-def _vertical_lane(counts: Bounds, extent: Extent) -> Lane:
-    return _lane(counts, extent, [Level(counts.lower, extent.upper)], [counts.lower], [])
+def _vertical_curve(counts: Bounds, size_bounds: SizeBounds) -> ResourceCurve:
+    return _curve(counts, size_bounds, [Level(counts.lower, size_bounds.upper)], [counts.lower], [])
 
 
-def _interval_lane(parts: tuple[ResourceInterval, ...], counts: Bounds, extent: Extent) -> Lane:
+def _interval_curve(
+    parts: tuple[ResourceInterval, ...], counts: Bounds, size_bounds: SizeBounds
+) -> ResourceCurve:
     for before, after in pairwise((ResourceInterval(0, 1), *parts)):
         if before.replicas >= after.replicas or before.size > after.size:
             raise ValueError(f"replicas must rise and sizes must not fall: {before} is followed by {after}")
     end = parts[-1]
-    extent = _sound(replace(extent, upper=extent.clamp(end.size)))
-    flats = [
-        Flat(before.replicas + 1, after.replicas, after.size)
+    size_bounds = _sound(replace(size_bounds, upper=size_bounds.clamp(end.size)))
+    fixed_sizes = [
+        FixedSizeStretch(before.replicas + 1, after.replicas, after.size)
         for before, after in pairwise((ResourceInterval(0, 0), *parts))
         if after.horizontal_only
     ]
-    pieces = [*_written(parts, extent.unit), Level(end.replicas + 1, end.size)]
-    return _lane(counts, extent, pieces, [], flats)
+    pieces = [*_written(parts, size_bounds.unit), Level(end.replicas + 1, end.size)]
+    return _curve(counts, size_bounds, pieces, [], fixed_sizes)
 
 
 def _written(parts: tuple[ResourceInterval, ...], unit: int) -> Iterator[Piece]:
@@ -175,12 +182,20 @@ def _written(parts: tuple[ResourceInterval, ...], unit: int) -> Iterator[Piece]:
             yield Line(first, before.replicas, before.size, after.replicas, after.size, unit)
 
 
-def _lane(counts: Bounds, extent: Extent, pieces: list[Piece], walls: list[int], flats: list[Flat]) -> Lane:
-    """The lane, with the rest: at the last replica count it is vertical."""
+def _curve(
+    counts: Bounds,
+    size_bounds: SizeBounds,
+    pieces: list[Piece],
+    vertical_stretches: list[int],
+    fixed_sizes: list[FixedSizeStretch],
+) -> ResourceCurve:
+    """The curve, with the rest: at the last replica count it is vertical."""
     if counts.upper is not None:
-        pieces.append(Level(counts.upper, extent.upper))
-        walls.append(counts.upper)
-    return Lane(counts, extent, tuple(pieces), tuple(sorted(set(walls))), tuple(flats))
+        pieces.append(Level(counts.upper, size_bounds.upper))
+        vertical_stretches.append(counts.upper)
+    return ResourceCurve(
+        counts, size_bounds, tuple(pieces), tuple(sorted(set(vertical_stretches))), tuple(fixed_sizes)
+    )
 
 
 def _usable(counts: Bounds) -> Bounds:
@@ -189,6 +204,8 @@ def _usable(counts: Bounds) -> Bounds:
     return Bounds(lower, None if counts.upper is None else max(lower, counts.upper))
 
 
-def _sound(extent: Extent) -> Extent:
+def _sound(size_bounds: SizeBounds) -> SizeBounds:
     """Bounds that leave a pod at least one millicore or byte."""
-    return extent if extent.upper is None or extent.upper > 0 else replace(extent, upper=1)
+    return (
+        size_bounds if size_bounds.upper is None or size_bounds.upper > 0 else replace(size_bounds, upper=1)
+    )

@@ -1,4 +1,5 @@
-"""One slot's curve: the largest pod of the path at each replica count (DESIGN 5.4, 5.5), and what follows from it.
+"""One container resource's curve: the largest pod of the path at each replica count (DESIGN 5.4, 5.5), and what follows
+from it.
 
 Whole numbers only: replicas, and millicores or bytes. A size on the curve is rounded up to whole units once, when it is
 first asked for; every comparison after that is one of integers. The curve never falls, so neither does what
@@ -64,8 +65,8 @@ NONE: Final = Margin()
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """What bounds the size of one slot (one container's one resource), in millicores or bytes.
+class SizeBounds:
+    """What bounds the size of one container resource (the CPU or the memory of one container), in millicores or bytes.
 
     `base` is the size at the path's first count: `minAllowed`, or the request when the Hvpa first saw the target; 0
     where it is not known. `upper` (`maxAllowed`, or a limit that stays put) wins over `lower` (`minAllowed`). Sizes
@@ -144,7 +145,7 @@ class Line:
 Piece = Level | Power | Line
 
 
-class Flat(NamedTuple):
+class FixedSizeStretch(NamedTuple):
     """A stretch of the path, from count `first` to `last` (None: without an end), on which only the count grows: pods
     keep this `size`, whatever the demand (weight 0, `horizontalOnly`)."""
 
@@ -161,16 +162,17 @@ class Edge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """One slot's path: for each replica count of `counts` the largest size, of which the last piece that begins at or
-    before the count speaks. `walls` are the counts, in order, at which the path goes straight up to its top there,
-    `flats` the stretches with one size. Demand is what the pods do together, without `extent.reserve`."""
+class ResourceCurve:
+    """One container resource's path: for each replica count of `counts` the largest size, of which the last piece that
+    begins at or before the count speaks. `vertical_stretches` are the counts, in order, at which the path goes straight
+    up to its top there, `fixed_sizes` the stretches with one size. Demand is what the pods do together, without
+    `size_bounds.reserve`."""
 
     counts: Bounds
-    extent: Extent
+    size_bounds: SizeBounds
     pieces: tuple[Piece, ...]
-    walls: tuple[int, ...]
-    flats: tuple[Flat, ...] = ()
+    vertical_stretches: tuple[int, ...]
+    fixed_sizes: tuple[FixedSizeStretch, ...] = ()
     _edges: dict[int, Edge] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def edge(self, count: int) -> Edge:
@@ -180,7 +182,7 @@ class Lane:
         except KeyError:
             pass
         top = self._top(count)
-        found = Edge(top, None if top is None else count * self.extent.reserve.work(top))
+        found = Edge(top, None if top is None else count * self.size_bounds.reserve.work(top))
         if len(self._edges) >= _REMEMBERED:
             self._edges.clear()
         self._edges[count] = found
@@ -223,55 +225,55 @@ class Lane:
         """The size with which `count` replicas serve `demand`: demand / count and the base usage, rounded up to whole
         units, inside the bounds, and not below that of a flat stretch. Where the path has fewer pods for that demand it
         is below the curve, and where `count` is fewer than the path has (they are held), above it."""
-        wanted, least = self.extent.reserve.size(ceil_div(demand, count)), self.flat(count)
-        least = max(least, self.extent.lower)
+        wanted, least = self.size_bounds.reserve.size(ceil_div(demand, count)), self.fixed_size(count)
+        least = max(least, self.size_bounds.lower)
         if wanted <= least:
-            return self.extent.clamp(least)
+            return self.size_bounds.clamp(least)
         top = self.top(count) if count >= self.counts.lower else None
-        rounded = round_up(wanted, self.extent.unit)
+        rounded = round_up(wanted, self.size_bounds.unit)
         if top is not None and wanted <= top:
             rounded = min(rounded, top)
-        return self.extent.clamp(rounded)
+        return self.size_bounds.clamp(rounded)
 
     def enough(self, count: int, size: int, demand: int) -> int:
         """This size where `count` pods of it serve `demand`, else the larger one that does."""
-        if count * self.extent.reserve.work(size) >= demand:
+        if count * self.size_bounds.reserve.work(size) >= demand:
             return size
         return max(size, self.size(count, demand))
 
-    def flat(self, count: int) -> int:
+    def fixed_size(self, count: int) -> int:
         """The size that pods keep at `count` replicas; 0 where it follows the demand."""
-        for one in self.flats:
+        for one in self.fixed_sizes:
             if one.first <= count and (one.last is None or count <= one.last):
                 return one.size
         return 0
 
     def fits(self, count: int, demand: int) -> bool:
         """Whether `count` replicas can serve `demand` at all, with pods as large as the bounds allow."""
-        upper = self.extent.upper
-        return upper is None or demand <= count * self.extent.reserve.work(upper)
+        upper = self.size_bounds.upper
+        return upper is None or demand <= count * self.size_bounds.reserve.work(upper)
 
     def replicas(self, usual: int, size: int, demand: int) -> int:
         """How many replicas serve a present `demand`, when the usual one is served by `usual` replicas of this `size`:
         replicas come first, sizes follow later.
 
-        But beyond `usual`, the path has no more than `wall` replicas before their size is at the end of the vertical
-        stretch there. So more demand than that many of them serve is a reason for larger pods first, and for more of
-        them only beyond `reach(wall)` (DESIGN 5.4: where replicas can't serve the present demand, the size does). The
-        last count is such a wall. Grows with `demand` without a jump.
+        But beyond `usual`, the path has no more than `vertical_stretch` replicas before their size is at the end of the
+        vertical stretch there. So more demand than that many of them serve is a reason for larger pods first, and for
+        more of them only beyond `reach(vertical_stretch)` (DESIGN 5.4: where replicas can't serve the present demand,
+        the size does). The last count is such a wall. Grows with `demand` without a jump.
         """
-        work = self.extent.reserve.work
+        work = self.size_bounds.reserve.work
         size = max(1, size)
         needed = ceil_div(demand, work(size))
         if needed <= usual:
             return self.counts.clamp(needed)
-        for wall in self.walls:
-            if needed <= wall:
+        for vertical_stretch in self.vertical_stretches:
+            if needed <= vertical_stretch:
                 break
-            if self.serves(wall, demand):
-                needed = wall
+            if self.serves(vertical_stretch, demand):
+                needed = vertical_stretch
                 break
-            size = max(size, self.top(wall) or size)
+            size = max(size, self.top(vertical_stretch) or size)
             needed = ceil_div(demand, work(size))
         return self.counts.clamp(max(needed, usual))
 
@@ -279,5 +281,5 @@ class Lane:
         for piece in reversed(self.pieces):
             if piece.first <= count:
                 size = piece.top(count)
-                return self.extent.upper if size is None else self.extent.clamp(size)
+                return self.size_bounds.upper if size is None else self.size_bounds.clamp(size)
         raise ValueError(f"the path begins at {self.counts.lower} replicas: there is no size for {count}")

@@ -12,22 +12,23 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from hvpa.api.values.quantity import Resource
-from hvpa.core.path.curve import NONE, Lane, Margin
+from hvpa.core.path.curve import NONE, Margin, ResourceCurve
 from hvpa.core.values.weight import Bounds
 
 DEFAULT_OVERLAP: Final = Margin(percentage=10)
 """How far below a boundary demand must be before replicas are taken away, where the spec does not say (DESIGN 5.5)."""
 
 
-class SlotKey(NamedTuple):
+class ResourceKey(NamedTuple):
     """One container's one resource."""
 
     container: str
     resource: Resource
 
 
-Demand = Mapping[SlotKey, int]
-"""What all pods do together, by slot: millicores and bytes. A slot that is missing, or that has no lane, has no say."""
+Demand = Mapping[ResourceKey, int]
+"""What all pods do together, by container resource: millicores and bytes. A container resource that is missing, or that
+has no curve, has no say."""
 Overlaps = Mapping[Resource, Margin]
 """How far a boundary is lowered for scaling in, by resource. Missing: not at all."""
 
@@ -36,30 +37,31 @@ Overlaps = Mapping[Resource, Margin]
 class Point:
     """Where demand is served: so many replicas, each with these requests (millicores, bytes).
 
-    `binding` is the slot that asks for that many replicas, the first of them; None where no slot has a say.
-    `saturated` are the slots that can't be served even so: replicas and size are at their ends.
+    `binding` is the container resource that asks for that many replicas, the first of them; None where no container
+    resource has a say. `saturated` are the container resources that can't be served even so: replicas and size are at
+    their ends.
     """
 
     replicas: int
-    sizes: Mapping[SlotKey, int]
-    binding: SlotKey | None
-    saturated: tuple[SlotKey, ...]
+    sizes: Mapping[ResourceKey, int]
+    binding: ResourceKey | None
+    saturated: tuple[ResourceKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One path for each slot over the same replica counts. Treat `lanes` as frozen: it is shared."""
+    """One path for each container resource over the same replica counts. Treat `curves` as frozen: it is shared."""
 
     counts: Bounds
-    lanes: Mapping[SlotKey, Lane]
+    curves: Mapping[ResourceKey, ResourceCurve]
 
-    def counts_of(self, demand: Demand) -> dict[SlotKey, int]:
-        """How many replicas each slot asks for, before the largest is taken."""
-        lanes = self.lanes
-        return {key: lanes[key].count(amount) for key, amount in demand.items() if key in lanes}
+    def counts_of(self, demand: Demand) -> dict[ResourceKey, int]:
+        """How many replicas each container resource asks for, before the largest is taken."""
+        curves = self.curves
+        return {key: curves[key].count(amount) for key, amount in demand.items() if key in curves}
 
     def count(self, demand: Demand) -> int:
-        """The replicas that serve `demand`: the largest count over slots. For scaling out."""
+        """The replicas that serve `demand`: the largest count over container resources. For scaling out."""
         return max(self.counts_of(demand).values(), default=self.counts.lower)
 
     def count_in(self, demand: Demand, overlaps: Overlaps) -> int:
@@ -77,17 +79,18 @@ class Path:
             return least
         return min(current, self.count_in(demand, overlaps))
 
-    def sizes(self, replicas: int, demand: Demand) -> dict[SlotKey, int]:
+    def sizes(self, replicas: int, demand: Demand) -> dict[ResourceKey, int]:
         """The requests with which `replicas` serve `demand`: demand / replicas plus base usage, rounded up to whole
-        units, inside the bounds of each slot. Serves for a count that is held as well: the size takes up the rest."""
-        lanes = self.lanes
-        return {key: lanes[key].size(replicas, amount) for key, amount in demand.items() if key in lanes}
+        units, inside the bounds of each container resource. Serves for a count that is held as well: the size takes up
+        the rest."""
+        curves = self.curves
+        return {key: curves[key].size(replicas, amount) for key, amount in demand.items() if key in curves}
 
-    def short(self, replicas: int, demand: Demand) -> tuple[SlotKey, ...]:
-        """The slots of which `replicas` can't serve the demand, however large their pods may be."""
-        lanes = self.lanes
+    def short(self, replicas: int, demand: Demand) -> tuple[ResourceKey, ...]:
+        """The container resources of which `replicas` can't serve the demand, however large their pods may be."""
+        curves = self.curves
         return tuple(
-            key for key, amount in demand.items() if key in lanes and not lanes[key].fits(replicas, amount)
+            key for key, amount in demand.items() if key in curves and not curves[key].fits(replicas, amount)
         )
 
     def point(self, demand: Demand) -> Point:
@@ -98,15 +101,15 @@ class Path:
         return Point(replicas, self.sizes(replicas, demand), binding, self.short(replicas, demand))
 
     def replicas(
-        self, usual: int, sizes: Mapping[SlotKey, int], demand: Demand
-    ) -> tuple[int, SlotKey | None]:
+        self, usual: int, sizes: Mapping[ResourceKey, int], demand: Demand
+    ) -> tuple[int, ResourceKey | None]:
         """How many replicas serve a present `demand`, where the usual one is served by `usual` replicas of these
-        sizes, and the slot that asks for that many (`Lane.replicas`)."""
-        lanes = self.lanes
+        sizes, and the container resource that asks for that many (`ResourceCurve.replicas`)."""
+        curves = self.curves
         most, binding = self.counts.lower, None
         for key, amount in demand.items():
-            if key in lanes and key in sizes:
-                needed = lanes[key].replicas(usual, sizes[key], amount)
+            if key in curves and key in sizes:
+                needed = curves[key].replicas(usual, sizes[key], amount)
                 if needed > most or binding is None:
                     most, binding = needed, key
         return most, binding
@@ -119,10 +122,12 @@ class Path:
         larger = self.enlarged(replicas, sizes, demand)
         return Point(replicas, larger, binding, self.short(replicas, demand))
 
-    def enlarged(self, replicas: int, sizes: Mapping[SlotKey, int], demand: Demand) -> dict[SlotKey, int]:
+    def enlarged(
+        self, replicas: int, sizes: Mapping[ResourceKey, int], demand: Demand
+    ) -> dict[ResourceKey, int]:
         """These sizes, and larger ones where `replicas` of them don't serve `demand`."""
-        lanes = self.lanes
+        curves = self.curves
         return {
-            key: lanes[key].enough(replicas, size, demand[key]) if key in demand and key in lanes else size
+            key: curves[key].enough(replicas, size, demand[key]) if key in demand and key in curves else size
             for key, size in sizes.items()
         }

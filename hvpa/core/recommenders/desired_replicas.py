@@ -1,8 +1,8 @@
-"""How far the HPA's wish is trusted, and what its mailbox must hold (DESIGN 4).
+"""How far the HPA's desired replicas are trusted, and what the Hvpa's `spec.replicas` must hold (DESIGN 4).
 
-The HPA writes its wish into the Hvpa's `spec.replicas`, the mailbox, and reads it back as the present count. A metric
-within tolerance proposes whatever stands there, so an old wish would stay for ever. It is therefore believed only
-between the workload's count and the operator's own estimate from the same measurements.
+The HPA writes its desired replicas into the Hvpa's `spec.replicas`, and reads that field back as its current count. A
+metric within tolerance proposes whatever stands there, so an old number would stay for ever. It is therefore
+believed only between the workload's count and the operator's own estimate from the same measurements.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from hvpa.api.hvpa.status import ScaleReplicasCorrection
 from hvpa.api.objects.read_models import Hpa, condition
 from hvpa.api.values import text
-from hvpa.core.model import Finding, Observation, Scene
+from hvpa.core.model import Finding, Observation, ObservedState
 from hvpa.core.recommenders.estimate import (
     MICRO,
     SETTLING,
@@ -24,12 +24,12 @@ from hvpa.core.recommenders.estimate import (
     measured_from,
     metric_demands,
 )
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds
 from hvpa.core.workload.managers import replicas_set_at
 
 MAX_CORRECTIONS = 2
-"""How often in a row the mailbox is set right for one and the same HPA status (DESIGN 4)."""
+"""How often in a row `spec.replicas` is set right for one and the same HPA status (DESIGN 4)."""
 TOO_MANY_REPLICAS = "TooManyReplicas"
 """Reason of the HPA's `ScalingLimited` where it wants more than maxReplicas (podautoscaler/horizontal.go)."""
 
@@ -51,19 +51,19 @@ class Unknown(Struct, frozen=True):
     until: dt.datetime
 
 
-class Wish(Struct, frozen=True):
+class DesiredReplicas(Struct, frozen=True):
     """What the HPA is believed to want.
 
-    `replicas` is the trusted wish (None: the HPA has no say), `beyond_max` whether it would go out further than
-    maxReplicas. `mailbox` is the count to be written to `spec.replicas`, `correction` the record of that write where it
-    corrects the HPA. For a joint decision: `measured` is what each metric calls for, in fractions of pods, `demands`
-    the same as far as the HPA stands by it, `held` what the wish speaks of where it is more than that, since the HPA is
-    slower to scale in, and `unmeasured` tells that a metric has no value.
+    `replicas` is the trusted desired replicas (None: the HPA has no say), `beyond_max` whether it would go out further
+    than maxReplicas. `scale_replicas` is the count to be written to `spec.replicas`, `correction` the record of that
+    write where it corrects the HPA. For a joint decision: `measured` is what each metric calls for, in fractions of
+    pods, `demands` the same as far as the HPA stands by it, `held` what the desired replicas speaks of where it is more
+    than that, since the HPA is slower to scale in, and `unmeasured` tells that a metric has no value.
     """
 
     replicas: int | None
     beyond_max: bool = False
-    mailbox: int | None = None
+    scale_replicas: int | None = None
     correction: ScaleReplicasCorrection | None = None
     problem: Finding | None = None
     measured: tuple[MetricDemand, ...] = ()
@@ -74,71 +74,79 @@ class Wish(Struct, frozen=True):
     """Why the demand is not known for the moment."""
 
 
-def trusted_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) -> Wish:
-    """The wish of an HPA that only recommends, given the mailbox's content and its last correction."""
+def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
+    """The desired replicas of an HPA that only recommends, given `spec.replicas` and its last correction."""
     assert seen.spec is not None
-    problem = _unusable(hpa, present)
+    problem = _unusable(hpa, clock)
     estimate = None if problem else estimate_replicas(seen, hpa)
-    wish = _whole_wish(hpa, seen, bounds, problem, estimate, present)
-    if wish.replicas is None or wish.unknown is not None or not seen.spec.joint:
-        return wish
+    desired = _whole_replicas(hpa, seen, bounds, problem, estimate, clock)
+    if desired.replicas is None or desired.unknown is not None or not seen.spec.joint:
+        return desired
     measured, unmeasured = metric_demands(seen, hpa)
-    found = structs.replace(wish, measured=measured, demands=measured, unmeasured=unmeasured)
+    found = structs.replace(desired, measured=measured, demands=measured, unmeasured=unmeasured)
     assert estimate is not None
-    wished = _as_wished(measured, wish.replicas * MICRO)
+    as_desired = _as_desired(measured, desired.replicas * MICRO)
     # More than the metrics call for is a reason to keep replicas, and none for larger pods: it is counted in pods as
     # they are, and would grow with them.
-    if wish.replicas > bounds.clamp(estimate):
-        return structs.replace(found, held=wished)
-    return found if wish.replicas == bounds.clamp(estimate) else structs.replace(found, demands=wished)
+    if desired.replicas > bounds.clamp(estimate):
+        return structs.replace(found, held=as_desired)
+    return found if desired.replicas == bounds.clamp(estimate) else structs.replace(found, demands=as_desired)
 
 
-def measured_wish(hpa: Hpa, seen: Observation, bounds: Bounds, present: Present) -> Wish:
+def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
     """What the measurements of an HPA call for that is read as it is: the operator's own estimate (DESIGN 4, e), inside
     the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
     `behavior` may hold back, nor `spec.replicas` of the Hvpa, to which no HPA writes."""
     assert seen.spec is not None and seen.workload is not None
-    corrected, problem = seen.horizontal.mailbox, _unusable(hpa, present)
+    corrected, problem = seen.horizontal.correction, _unusable(hpa, clock)
     if hpa.spec.scale_target_ref.kind != seen.workload.kind:
         # Its `currentReplicas` are the count that it asks another Hvpa for, and no pods.
         hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
     estimate = None if problem else estimate_replicas(seen, hpa)
     if estimate is None:
-        return _unknown_wish(hpa, seen, bounds, problem, present, None)
+        return _unknown_replicas(hpa, seen, bounds, problem, clock, None)
     beyond = bounds.upper is not None and estimate > bounds.upper
-    wish = Wish(bounds.clamp(estimate), beyond, correction=corrected)
+    desired = DesiredReplicas(bounds.clamp(estimate), beyond, correction=corrected)
     if not seen.spec.joint:
-        return wish
+        return desired
     measured, unmeasured = metric_demands(seen, hpa)
-    return structs.replace(wish, measured=measured, demands=measured, unmeasured=unmeasured)
+    return structs.replace(desired, measured=measured, demands=measured, unmeasured=unmeasured)
 
 
-def _as_wished(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDemand, ...]:
-    """Demands of which the largest is the wish itself, since the HPA knows better (DESIGN 4)."""
+def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDemand, ...]:
+    """Demands of which the largest is that of the desired replicas itself, since the HPA knows better (DESIGN 4)."""
     largest = max(range(len(demands)), key=lambda index: demands[index].pods)
     return tuple(
         one.scaled(pods) if index == largest else one.limited(pods) for index, one in enumerate(demands)
     )
 
 
-def _whole_wish(
+def _whole_replicas(
     hpa: Hpa,
     seen: Observation,
     bounds: Bounds,
     problem: Finding | None,
     reckoned: int | None,
-    instant: Present,
-) -> Wish:
-    """The wish without what its metrics call for. `reckoned` is the operator's own estimate."""
+    clock: Clock,
+) -> DesiredReplicas:
+    """The desired replicas without what its metrics call for. `reckoned` is the operator's own estimate."""
     assert seen.spec is not None and seen.workload is not None
-    present, mailbox, corrected = seen.workload.spec.replicas, seen.spec.replicas, seen.horizontal.mailbox
+    present, scale_replicas, corrected = (
+        seen.workload.spec.replicas,
+        seen.spec.replicas,
+        seen.horizontal.correction,
+    )
     if reckoned is None:
-        return _unknown_wish(hpa, seen, bounds, problem, instant, put_inside(mailbox, present, bounds))
+        return _unknown_replicas(
+            hpa, seen, bounds, problem, clock, put_inside(scale_replicas, present, bounds)
+        )
     # 0 is the count of an HPA that has not decided yet, but where minReplicas is 0.
     said = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
     if present == 0:
-        return Wish(bounds.clamp(said), mailbox=put_inside(mailbox, said, bounds), correction=corrected)
-    if was_lowered(seen, instant) is not None:
+        return DesiredReplicas(
+            bounds.clamp(said), scale_replicas=put_inside(scale_replicas, said, bounds), correction=corrected
+        )
+    if was_lowered(seen, clock) is not None:
         # The measurement is of the pods that were there before; their HPA's count stands as far as it was believed.
         reckoned = max(reckoned, min(said, last_recommended(seen)))
     estimate = bounds.clamp(reckoned)
@@ -154,57 +162,66 @@ def _whole_wish(
         and limited.reason == TOO_MANY_REPLICAS
         and said >= bounds.upper
     )
-    inside = put_inside(mailbox, trusted, bounds)
+    inside = put_inside(scale_replicas, trusted, bounds)
     if inside is None and said == trusted:
-        return Wish(trusted, beyond)
-    believed = Wish(trusted, beyond, inside, corrected)
+        return DesiredReplicas(trusted, beyond)
+    believed = DesiredReplicas(trusted, beyond, inside, corrected)
     if inside is not None:
         return believed
-    # Where the mailbox holds another count than the HPA's status, the HPA has yet to see or to tell of it.
-    if mailbox != said or (seen.spec.joint and _is_measuring(seen, instant)):
+    # Where `spec.replicas` holds another count than the HPA's status, the HPA has yet to see or to tell of it.
+    if scale_replicas != said or (seen.spec.joint and _is_measuring(seen, clock)):
         return believed
     return _corrected(believed, said, estimate)
 
 
-def _is_measuring(seen: Observation, instant: Present) -> bool:
+def _is_measuring(seen: Observation, clock: Clock) -> bool:
     """Whether pods became ready, or the count changed, so lately that the HPA may count other pods than the operator:
     it counts a pod once a metric window has passed since, which is between 10 and 60 seconds. What it asks for then is
     no contradiction to its own metrics (docs/decisions/0024)."""
     changes = (seen.pods.last_ready_at, seen.horizontal.last_scale_time)
-    return any([instant.held_until(when, SETTLING) is not None for when in changes])
+    return any([clock.held_until(when, SETTLING) is not None for when in changes])
 
 
-def _unknown_wish(
+def _unknown_replicas(
     hpa: Hpa,
     seen: Observation,
     bounds: Bounds,
     problem: Finding | None,
-    present: Present,
-    mailbox: int | None,
-) -> Wish:
-    """The wish of an HPA that has measured none of the pods that there are. Without metrics it has no say; where pods
-    are only too young for them, it is taken to want what was recommended last."""
-    wish = Wish(None, mailbox=mailbox, correction=seen.horizontal.mailbox, problem=problem or _NO_METRICS)
+    clock: Clock,
+    scale_replicas: int | None,
+) -> DesiredReplicas:
+    """The desired replicas of an HPA that has measured none of the pods that there are. Without metrics it has no say;
+    where pods are only too young for them, it is taken to want what was recommended last."""
+    desired = DesiredReplicas(
+        None,
+        scale_replicas=scale_replicas,
+        correction=seen.horizontal.correction,
+        problem=problem or _NO_METRICS,
+    )
     if problem is None and hpa.status.current_metrics and (until := measured_from(seen)) is not None:
-        present.is_past(until)
+        clock.is_past(until)
         why = f"the {len(seen.pods.ready_since)} ready pods are not measured yet"
         last = bounds.clamp(last_recommended(seen))
-        return structs.replace(wish, replicas=last, problem=None, unknown=Unknown(why, until))
+        return structs.replace(desired, replicas=last, problem=None, unknown=Unknown(why, until))
     active = condition(hpa.status.conditions, "ScalingActive")
     if active is None or active.status == "True":
-        return wish
-    until = present.held_until(active.last_transition_time, HPA_SILENT)
-    return wish if until is None else structs.replace(wish, unknown=Unknown("the HPA has no metrics", until))
+        return desired
+    until = clock.held_until(active.last_transition_time, HPA_SILENT)
+    return (
+        desired
+        if until is None
+        else structs.replace(desired, unknown=Unknown("the HPA has no metrics", until))
+    )
 
 
-def last_recommended(seen: Scene) -> int:
+def last_recommended(seen: ObservedState) -> int:
     """The replicas that were recommended last, as the status has them; the present ones where there are none."""
     assert seen.workload is not None
     before = seen.status.recommended
     return seen.workload.spec.replicas if before is None or before.replicas is None else before.replicas
 
 
-def was_lowered(seen: Scene, present: Present) -> dt.datetime | None:
+def was_lowered(seen: ObservedState, clock: Clock) -> dt.datetime | None:
     """Until when a metric may be a mean over pods that somebody else took away since: where there are fewer replicas
     than recommended last, and another client set them so lately. None where that is not so.
 
@@ -214,32 +231,37 @@ def was_lowered(seen: Scene, present: Present) -> dt.datetime | None:
     workload, last = seen.workload, last_recommended(seen)
     if workload.spec.replicas >= last:
         return None
-    return present.held_until(replicas_set_at(workload), SETTLING)
+    return clock.held_until(replicas_set_at(workload), SETTLING)
 
 
-def put_inside(mailbox: int | None, count: int, bounds: Bounds) -> int | None:
-    """What to write to a mailbox that must hold a count inside the bounds; None where it does."""
-    return bounds.clamp(count) if mailbox is None or not bounds.contains(mailbox) else None
+def put_inside(scale_replicas: int | None, count: int, bounds: Bounds) -> int | None:
+    """What to write to `spec.replicas` that must hold a count inside the bounds; None where it does."""
+    return bounds.clamp(count) if scale_replicas is None or not bounds.contains(scale_replicas) else None
 
 
-def _corrected(wish: Wish, said: int, estimate: int) -> Wish:
-    """The HPA stands by a wish that is not believed: set the mailbox right, at most twice in a row for the same
-    status.
+def _corrected(desired: DesiredReplicas, said: int, estimate: int) -> DesiredReplicas:
+    """The HPA stands by desired replicas that are not believed: set `spec.replicas` right, at most twice in a row for
+    the same status.
 
-    A status is the same when it says the same. Its resource version changes whenever the HPA repeats its wish, so by
-    that two who reckon differently (with another tolerance, say) would write against each other for ever.
+    A status is the same when it says the same. Its resource version changes whenever the HPA repeats its desired
+    replicas, so by that two who reckon differently (with another tolerance, say) would write against each other for
+    ever.
     """
-    told, before = f"{said}/{estimate}", wish.correction
+    told, before = f"{said}/{estimate}", desired.correction
     count = before.count + 1 if before is not None and before.hpa_status == told else 1
     if count > MAX_CORRECTIONS:
         why = f"the HPA keeps asking for {said} replicas though its metrics call for {estimate}"
-        return structs.replace(wish, problem=Finding("StaleWish", f"{why}; {wish.replicas} is used"))
+        return structs.replace(
+            desired, problem=Finding("StaleDesiredReplicas", f"{why}; {desired.replicas} is used")
+        )
     return structs.replace(
-        wish, mailbox=wish.replicas, correction=ScaleReplicasCorrection(hpa_status=told, count=count)
+        desired,
+        scale_replicas=desired.replicas,
+        correction=ScaleReplicasCorrection(hpa_status=told, count=count),
     )
 
 
-def _unusable(hpa: Hpa, present: Present) -> Finding | None:
+def _unusable(hpa: Hpa, clock: Clock) -> Finding | None:
     """Why the HPA's count is not used. Example: an HPA that gets no metrics since 10:00:00 is `NoMetrics`, a reason of
     every start, and `FailedGetResourceMetric`, which is a warning, from 10:01:00 on."""
     if len(hpa.spec.metrics) > MOST_METRICS:
@@ -249,7 +271,7 @@ def _unusable(hpa: Hpa, present: Present) -> Finding | None:
         reason = text.reason(active.reason, "ScalingInactive")
         why = active.message or "the HPA is not active"
         gets_none = reason.startswith("FailedGet") and reason.endswith("Metric")
-        if gets_none and present.held_until(active.last_transition_time, METRICS_AWAITED) is not None:
+        if gets_none and clock.held_until(active.last_transition_time, METRICS_AWAITED) is not None:
             return Finding("NoMetrics", f"for less than a minute, {reason}: {why}")
         return Finding(reason, why)
     return None

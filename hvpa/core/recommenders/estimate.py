@@ -169,7 +169,7 @@ def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...
 def _measured_pods(asked: _Asked, seen: Observation) -> int:
     """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
     others those that have been ready for as long as a measurement takes (`_readings`: one at least, but by clocks that
-    are wrong). The HPA's `currentReplicas` is the mailbox, which in a joint decision is another count."""
+    are wrong). The HPA's `currentReplicas` is `spec.replicas`, which in a joint decision is another count."""
     assert seen.workload is not None
     status = seen.workload.status
     if _is_of_status(asked):

@@ -68,8 +68,8 @@ _FIELDS = attrgetter(*[name for name in HvpaSpec.model_fields if name != "replic
 
 
 def apart_from_replicas(spec: HvpaSpec) -> tuple[object, ...]:
-    """All of a spec but `replicas`, the HPA's mailbox: part by part, since a spec in which only that has changed is a
-    new object with the same parts."""
+    """All of a spec but `replicas`, into which the HPA writes: part by part, since a spec in which only that has
+    changed is a new object with the same parts."""
     parts: tuple[object, ...] = _FIELDS(spec)
     return parts
 
@@ -132,7 +132,7 @@ def hpa_spec(owner: str, spec: HvpaSpec) -> dict[str, object]:
 def behavior(spec: HvpaSpec) -> Mapping[str, object]:
     """The owned HPA's behaviour where the template sets none: no memory. But in a joint decision an HPA counts as many
     pods as it takes at the present, not one step of them, so that one quiet quarter of a minute would take replicas
-    away: there it remembers the largest wish for as long as the Hvpa waits before it scales in."""
+    away: there it remembers the largest desired replicas for as long as the Hvpa waits before it scales in."""
     if not spec.joint:
         return NEUTRAL_BEHAVIOR
     wait = math.ceil(spec.hpa.scale_down.stabilization_duration.total_seconds())

@@ -14,7 +14,7 @@ import datetime as dt
 from typing import Final
 
 from hvpa.api.objects.read_models import ContainerRecommendation, Vpa
-from hvpa.core.values.clock import Present, after
+from hvpa.core.values.clock import Clock, after
 from hvpa.core.workload.containers import amount
 
 PERIODS: Final = 3
@@ -29,13 +29,13 @@ _ROUNDED_TO: Final = 1024
 `--humanize-memory`), but for one in a thousand. Example: 380258472 is not rounded, 363Mi and 380633088 are."""
 
 
-def silent_since(vpa: Vpa, present: Present, period: dt.timedelta) -> dt.datetime | None:
+def silent_since(vpa: Vpa, clock: Clock, period: dt.timedelta) -> dt.datetime | None:
     """When the recommender last wrote the status of a VPA that it should have written since; None where that is not
     known, or not long ago. Example: last written at 10:00, and its period is a minute: reported from 10:03 on."""
     written = vpa.metadata.written_at()
     if written is None or not must_change(vpa):
         return None
-    return written if present.is_past(after(written, PERIODS * period)) else None
+    return written if clock.is_past(after(written, PERIODS * period)) else None
 
 
 def must_change(vpa: Vpa) -> bool:

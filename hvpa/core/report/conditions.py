@@ -6,10 +6,10 @@ from hvpa.api.hvpa.status import StatusCondition
 from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED
-from hvpa.core.model import Axis, Finding, Scene
+from hvpa.core.model import Axis, Finding, ObservedState
 from hvpa.core.report.readiness import ready, refusal_text, refusals, unscaled
-from hvpa.core.report.summary import Judgement, blocked_text
-from hvpa.core.values.clock import Present
+from hvpa.core.report.summary import DecisionParts, blocked_text
+from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
 from hvpa.core.workload.governed import governed, recommended
 from hvpa.core.workload.managers import manager_of
@@ -19,26 +19,26 @@ _FIRST = 1024
 """Characters of `Ready`'s message that leave room for warnings after it."""
 
 
-def conditions(seen: Scene, present: Present, judged: Judgement) -> tuple[StatusCondition, ...]:
+def conditions(seen: ObservedState, clock: Clock, decided: DecisionParts) -> tuple[StatusCondition, ...]:
     """All conditions, always in the same order."""
     before = {entry.type: entry for entry in seen.status.conditions}
-    hpa, vpa, contested = _hpa_active(seen, judged), _vpa_active(seen, judged), _contested(seen, judged)
-    is_ready, why = ready(seen, present, judged, hpa, vpa, contested)
+    hpa, vpa, contested = _hpa_active(seen, decided), _vpa_active(seen, decided), _contested(seen, decided)
+    is_ready, why = ready(seen, clock, decided, hpa, vpa, contested)
     findings = (
         ("Ready", is_ready, _with_warnings(seen, why)),
         ("HpaActive", *hpa),
         ("VpaActive", *vpa),
-        ("ScalingBlocked", *_scaling_blocked(seen, judged)),
+        ("ScalingBlocked", *_scaling_blocked(seen, decided)),
         ("Paused", *_paused(seen)),
         ("Contested", *contested),
     )
     return tuple(
-        [_condition(seen, present, before.get(kind), kind, holds, why) for kind, holds, why in findings]
+        [_condition(seen, clock, before.get(kind), kind, holds, why) for kind, holds, why in findings]
     )
 
 
 def _condition(
-    seen: Scene, present: Present, old: StatusCondition | None, kind: str, holds: bool, why: Finding
+    seen: ObservedState, clock: Clock, old: StatusCondition | None, kind: str, holds: bool, why: Finding
 ) -> StatusCondition:
     """One condition; its time stays while its status does."""
     message = text.one_line(why.message)
@@ -52,32 +52,32 @@ def _condition(
         status=told[0],
         reason=why.reason,
         message=message,
-        last_transition_time=since or present.stamp().replace(microsecond=0),
+        last_transition_time=since or clock.stamp().replace(microsecond=0),
         observed_generation=generation,
     )
 
 
-def _with_warnings(seen: Scene, finding: Finding) -> Finding:
+def _with_warnings(seen: ObservedState, finding: Finding) -> Finding:
     """The finding with the warnings about the spec after it."""
     if seen.problem is not None or seen.spec is None or not seen.spec.warnings:
         return finding
     return Finding(finding.reason, text.joined((text.one_line(finding.message, _FIRST), *seen.spec.warnings)))
 
 
-def _hpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
+def _hpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
     if seen.problem is not None or seen.workload is None:
         return False, Finding("NotReady", "see condition Ready")
     if not seen.hpa.configured:
         return False, Finding("NotConfigured", "spec.hpa deploys no HorizontalPodAutoscaler and names none")
-    problem = seen.hpa.problem or judged.wish.problem
-    if judged.wish.replicas is None:
-        if judged.scaled_to_zero and problem is None:
+    problem = seen.hpa.problem or decided.desired.problem
+    if decided.desired.replicas is None:
+        if decided.scaled_to_zero and problem is None:
             return False, Finding("NoPods", "the target has 0 replicas")
         return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
     return True, problem or seen.hpa.read_as_is or Finding("Recommending", "using the HPA's recommendation")
 
 
-def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
+def _vpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
     if seen.problem is not None or seen.workload is None:
         return False, Finding("NotReady", "see condition Ready")
     if not seen.vpa.configured:
@@ -89,37 +89,37 @@ def _vpa_active(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
     if unknown:
         ignored = "recommendations for containers that the workload does not have are ignored"
         return True, Finding("UnknownContainer", f"{ignored}: {text.names(unknown)}")
-    if judged.without_request:
+    if decided.without_request:
         missing = "no request in the pod template, which counts as the limit, or 0 without one: "
-        return True, Finding("MissingRequest", missing + ", ".join(judged.without_request))
+        return True, Finding("MissingRequest", missing + ", ".join(decided.without_request))
     pod = seen.workload.spec.template.spec
     if pod.resources is not None and (short := cut_short(recommended(seen), governed(seen))):
         why = "the pod template's own resources (spec.template.spec.resources) leave less: "
         return True, Finding("PodLevelResources", why + ", ".join(short))
-    if judged.young_until is not None:
-        until = f"until {readable_timestamp(judged.young_until)} (vpa.scaleDown.minHistory)"
+    if decided.young_until is not None:
+        until = f"until {readable_timestamp(decided.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")
     return True, seen.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
 
 
-def _scaling_blocked(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
+def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
     if (why := unscaled(seen)) is not None:
         return True, Finding(why.reason, f"nothing is scaled: {why.message}")
-    if not judged.blocked:
+    if not decided.blocked:
         return False, Finding("NotBlocked", "nothing is held back")
-    told = [blocked_text(entry) for entry in judged.blocked]
-    told += [refusal_text(axis, record) for axis, record in refusals(seen, judged)]
-    return True, Finding(judged.blocked[0].reason, text.joined(told))
+    told = [blocked_text(entry) for entry in decided.blocked]
+    told += [refusal_text(axis, record) for axis, record in refusals(seen, decided)]
+    return True, Finding(decided.blocked[0].reason, text.joined(told))
 
 
-def _paused(seen: Scene) -> tuple[bool, Finding]:
+def _paused(seen: ObservedState) -> tuple[bool, Finding]:
     if seen.spec is not None and seen.spec.mode == "Paused":
         return True, Finding("Paused", "spec.mode is Paused: the workload is not changed")
     return False, Finding("NotPaused", "spec.mode is not Paused")
 
 
-def _contested(seen: Scene, judged: Judgement) -> tuple[bool, Finding]:
-    held = [entry for entry in judged.blocked if entry.reason == CONTESTED]
+def _contested(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
+    held = [entry for entry in decided.blocked if entry.reason == CONTESTED]
     if not held or seen.workload is None:
         return False, Finding("NotContested", "no other client is reverting changes")
     axes: list[Axis] = sorted({entry.axis for entry in held})

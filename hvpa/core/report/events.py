@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.values import text
 from hvpa.core.gates.gates import MAX_STEP, MEASUREMENT
-from hvpa.core.model import Event, Scene
+from hvpa.core.model import Event, ObservedState
 from hvpa.core.report.remedies import advised, entered
-from hvpa.core.report.summary import Judgement, blocked_text
+from hvpa.core.report.summary import DecisionParts, blocked_text
 
 PASSING = frozenset({MEASUREMENT, MAX_STEP})
 """Gates that follow a step, for a minute at most: no event."""
@@ -18,32 +18,32 @@ _COMPARED = 2048
 """Characters of warnings by which it is told whether they stand in a condition's message, which has an end."""
 
 
-def events_of(seen: Scene, judged: Judgement, status: HvpaStatus) -> tuple[Event, ...]:
+def events_of(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> tuple[Event, ...]:
     """An event for each change of what blocks, and for each condition that begins to need somebody to act. (Steps have
     theirs in `hvpa.core.report.step_events`.)"""
     if status is seen.status:
         return ()
-    events = list(_block_events(seen, judged, status))
+    events = list(_block_events(seen, decided, status))
     if status.conditions is not seen.status.conditions:
         events += _condition_events(seen, status)
     return tuple(events)
 
 
-def _block_events(seen: Scene, judged: Judgement, status: HvpaStatus) -> Iterable[Event]:
+def _block_events(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> Iterable[Event]:
     known = {
         (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
     }
-    for entry in judged.blocked:
+    for entry in decided.blocked:
         if entry.reason in PASSING:
             continue
         if (entry.reason, entry.axis, entry.direction, entry.container, entry.resource) not in known:
             yield Event("Normal", "ScalingBlocked", blocked_text(entry))
-    passed = any(reason not in PASSING for reason, *_ in known) and not judged.blocked
+    passed = any(reason not in PASSING for reason, *_ in known) and not decided.blocked
     if passed and _scales(seen, status):
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
 
 
-def _scales(seen: Scene, status: HvpaStatus) -> bool:
+def _scales(seen: ObservedState, status: HvpaStatus) -> bool:
     """Whether both axes are scaled as before: what is no longer wanted since scaling has stopped was not unblocked."""
     if list(entered(seen.status, status)):
         return False
@@ -55,7 +55,7 @@ def _scales(seen: Scene, status: HvpaStatus) -> bool:
     )
 
 
-def _condition_events(seen: Scene, status: HvpaStatus) -> Iterable[Event]:
+def _condition_events(seen: ObservedState, status: HvpaStatus) -> Iterable[Event]:
     for entry in entered(seen.status, status):
         yield Event("Warning", entry.reason, advised(entry.reason, entry.message))
     told = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""

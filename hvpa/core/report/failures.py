@@ -8,8 +8,8 @@ from typing import Final
 
 from hvpa.api.objects.read_models import Progress, Workload
 from hvpa.api.values import text
-from hvpa.core.model import Finding, Scene, StuckPods
-from hvpa.core.values.clock import Present
+from hvpa.core.model import Finding, ObservedState, StuckPods
+from hvpa.core.values.clock import Clock
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE, progress_deadline, rollout_gaps
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
@@ -19,13 +19,13 @@ CREATED_AFTER: Final = dt.timedelta(minutes=1)
 """A StatefulSet that has made none of its missing pods for so long can't make them."""
 
 
-def failures(seen: Scene, present: Present) -> tuple[Finding, ...]:
+def failures(seen: ObservedState, clock: Clock) -> tuple[Finding, ...]:
     """What keeps the workload from running the pods that its spec asks for; the most telling one first."""
     assert seen.workload is not None
     if seen.workload.spec.replicas == 0:
         return ()
-    stuck = [_stuck(one) for one in seen.pods.stuck if _is_due(one, present)]
-    found = (_not_created(seen), _missing(seen, present), *stuck, _paused(seen), _overdue(seen, present))
+    stuck = [_stuck(one) for one in seen.pods.stuck if _is_due(one, clock)]
+    found = (_not_created(seen), _missing(seen, clock), *stuck, _paused(seen), _overdue(seen, clock))
     return tuple([one for one in found if one is not None])
 
 
@@ -33,10 +33,10 @@ def _name(workload: Workload) -> str:
     return f"{workload.kind} {workload.metadata.name}"
 
 
-def _is_due(one: StuckPods, present: Present) -> bool:
-    if one.since is not None and not present.is_past(one.since):
+def _is_due(one: StuckPods, clock: Clock) -> bool:
+    if one.since is not None and not clock.is_past(one.since):
         return False
-    return one.until is None or not present.is_past(one.until)
+    return one.until is None or not clock.is_past(one.until)
 
 
 def _stuck(one: StuckPods) -> Finding:
@@ -46,7 +46,7 @@ def _stuck(one: StuckPods) -> Finding:
     return Finding(reason, f"{pods} {why}: {one.message}" if one.message else f"{pods} {why}")
 
 
-def _not_created(seen: Scene) -> Finding | None:
+def _not_created(seen: ObservedState) -> Finding | None:
     """Pods of a Deployment that the API server refuses (a quota, a LimitRange, a webhook)."""
     assert seen.workload is not None
     failed = _condition(seen.workload, REPLICA_FAILURE)
@@ -56,7 +56,7 @@ def _not_created(seen: Scene) -> Finding | None:
     return Finding(REPLICA_FAILURE, f"{_name(seen.workload)} can't create pods, {reason}: {failed.message}")
 
 
-def _missing(seen: Scene, present: Present) -> Finding | None:
+def _missing(seen: ObservedState, clock: Clock) -> Finding | None:
     """Pods that a StatefulSet has not created, although nothing that is to be seen keeps it from that. Its status has
     no condition of it, and Events are not read."""
     workload, pods = seen.workload, seen.pods
@@ -67,7 +67,7 @@ def _missing(seen: Scene, present: Present) -> Finding | None:
     if status.observed_generation < workload.metadata.generation:
         return None
     changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, pods.last_ready_at)
-    if any(present.held_until(when, CREATED_AFTER) is not None for when in changes):
+    if any(clock.held_until(when, CREATED_AFTER) is not None for when in changes):
         return None
     why = f"{_name(workload)} has {status.replicas} of {wanted} pods and creates no more"
     return Finding(
@@ -75,7 +75,7 @@ def _missing(seen: Scene, present: Present) -> Finding | None:
     )
 
 
-def _overdue(seen: Scene, present: Present) -> Finding | None:
+def _overdue(seen: ObservedState, clock: Clock) -> Finding | None:
     """A rollout that is past its progress deadline."""
     workload = seen.workload
     assert workload is not None
@@ -86,12 +86,12 @@ def _overdue(seen: Scene, present: Present) -> Finding | None:
     if progressing is not None and progressing.reason == DEADLINE_EXCEEDED:
         return Finding(DEADLINE_EXCEEDED, progressing.message or f"{_name(workload)}: {'; '.join(gaps)}")
     deadline = progress_deadline(seen)
-    if deadline is None or not present.is_past(deadline):
+    if deadline is None or not clock.is_past(deadline):
         return None
     return Finding(DEADLINE_EXCEEDED, f"the rollout of {_name(workload)} does not go on: {'; '.join(gaps)}")
 
 
-def _paused(seen: Scene) -> Finding | None:
+def _paused(seen: ObservedState) -> Finding | None:
     """A Deployment that is paused, so that new requests reach no pod."""
     workload = seen.workload
     assert workload is not None

@@ -12,10 +12,10 @@ from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED, REFUSED
-from hvpa.core.model import Axis, Finding, Scene
+from hvpa.core.model import Axis, Finding, ObservedState
 from hvpa.core.report.failures import failures
-from hvpa.core.report.summary import Judgement, blocked_text, saturation
-from hvpa.core.values.clock import Present
+from hvpa.core.report.summary import DecisionParts, blocked_text, saturation
+from hvpa.core.values.clock import Clock
 from hvpa.core.workload.governed import governed, recommended
 from hvpa.core.workload.pod_level import cut_short
 
@@ -35,32 +35,32 @@ Told = tuple[bool, Finding]
 
 
 def ready(
-    seen: Scene, present: Present, judged: Judgement, hpa: Told, vpa: Told, contested: Told
+    seen: ObservedState, clock: Clock, decided: DecisionParts, hpa: Told, vpa: Told, contested: Told
 ) -> tuple[bool, Finding]:
     """Whether the workload is what it should be, given the conditions `HpaActive`, `VpaActive` and `Contested`."""
     if (why := unscaled(seen)) is not None:
         return False, why
     assert seen.spec is not None, "`unscaled` has looked at it"
-    if judged.scaled_to_zero:
+    if decided.scaled_to_zero:
         return True, Finding("ScaledToZero", "the target has 0 replicas and is left alone")
     applies = seen.spec.mode == "Apply"
     problems = [
-        *(_obstacles(seen, present, judged, contested) if applies else ()),
+        *(_obstacles(seen, clock, decided, contested) if applies else ()),
         *_inactive(seen, hpa, vpa),
     ]
     if problems:
         return False, Finding(problems[0].reason, text.joined(one.message for one in problems))
-    held = "; ".join(blocked_text(entry) for entry in judged.blocked)
+    held = "; ".join(blocked_text(entry) for entry in decided.blocked)
     if not applies:
         return True, Finding(seen.spec.mode, _only_recommended(seen.spec.mode, held))
-    if limits := _limits(seen, judged):
+    if limits := _limits(seen, decided):
         return True, Finding(SATURATED, "; ".join((*limits, *([held] if held else ()))))
     if held:
         return True, Finding(HELD_BACK, held)
     return True, Finding(RECONCILED, "the workload follows its recommendations")
 
 
-def unscaled(seen: Scene) -> Finding | None:
+def unscaled(seen: ObservedState) -> Finding | None:
     """Why nothing of the target is scaled; None where it can be."""
     if seen.problem is not None or seen.spec is None:
         return seen.problem or Finding("InvalidSpec", "the spec can't be read")
@@ -78,16 +78,18 @@ def _only_recommended(mode: Mode, held: str) -> str:
     return f"{told}; in mode Apply, gates would now hold back " + (held or "nothing of it")
 
 
-def _obstacles(seen: Scene, present: Present, judged: Judgement, contested: Told) -> Iterable[Finding]:
+def _obstacles(
+    seen: ObservedState, clock: Clock, decided: DecisionParts, contested: Told
+) -> Iterable[Finding]:
     """What somebody else, the API server or the workload itself does against it."""
     if contested[0]:
         yield Finding(CONTESTED, contested[1].message)
-    if refused := refusals(seen, judged):
-        yield Finding(REFUSED, _refused_text(refused, judged))
-    yield from failures(seen, present)
+    if refused := refusals(seen, decided):
+        yield Finding(REFUSED, _refused_text(refused, decided))
+    yield from failures(seen, clock)
 
 
-def _inactive(seen: Scene, hpa: Told, vpa: Told) -> Iterable[Finding]:
+def _inactive(seen: ObservedState, hpa: Told, vpa: Told) -> Iterable[Finding]:
     """Recommenders that are configured and can't be used."""
     for name, reason, configured, (holds, why) in (
         ("HPA", HPA_INACTIVE, seen.hpa.configured, hpa),
@@ -98,29 +100,29 @@ def _inactive(seen: Scene, hpa: Told, vpa: Told) -> Iterable[Finding]:
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
-def _limits(seen: Scene, judged: Judgement) -> tuple[str, ...]:
+def _limits(seen: ObservedState, decided: DecisionParts) -> tuple[str, ...]:
     """The user's bounds that leave less than is needed, in words."""
-    if judged.joint is not None:
-        return saturation(judged.joint)
-    return (*_replica_limit(judged), *_size_limits(seen))
+    if decided.joint is not None:
+        return saturation(decided.joint)
+    return (*_replica_limit(decided), *_size_limits(seen))
 
 
-def _replica_limit(judged: Judgement) -> Iterable[str]:
-    upper = judged.upper
-    if judged.wish.beyond_max and upper is not None and (judged.target or 0) >= upper:
+def _replica_limit(decided: DecisionParts) -> Iterable[str]:
+    upper = decided.upper
+    if decided.desired.beyond_max and upper is not None and (decided.target or 0) >= upper:
         yield f"the HPA asks for more replicas than maxReplicas, {upper}"
 
 
-def _size_limits(seen: Scene) -> Iterable[str]:
+def _size_limits(seen: ObservedState) -> Iterable[str]:
     """Requests that are as large as they may be while the VPA's target is not below that."""
     assert seen.workload is not None
     if not seen.vpa.in_charge or seen.vpa.problem is not None:
         return
-    for slot in recommended(seen):
-        upper = slot.bounds.upper
-        if upper is not None and slot.current >= upper and slot.target >= upper:
-            most = format_resource(slot.resource, upper)
-            yield f"{slot.container} {slot.resource}: the VPA's target is not below maxAllowed, {most}"
+    for item in recommended(seen):
+        upper = item.bounds.upper
+        if upper is not None and item.current >= upper and item.target >= upper:
+            most = format_resource(item.resource, upper)
+            yield f"{item.container} {item.resource}: the VPA's target is not below maxAllowed, {most}"
     if seen.workload.spec.template.spec.resources is not None and (
         short := cut_short(recommended(seen), governed(seen))
     ):
@@ -128,9 +130,9 @@ def _size_limits(seen: Scene) -> Iterable[str]:
 
 
 # --- what the API server refused -------------------------------------------------------------------------------------
-def refusals(seen: Scene, judged: Judgement) -> tuple[tuple[Axis, Refusal], ...]:
+def refusals(seen: ObservedState, decided: DecisionParts) -> tuple[tuple[Axis, Refusal], ...]:
     """The axes on which a change is held back because the API server refused it, and its message."""
-    held = {entry.axis for entry in judged.blocked if entry.reason == REFUSED}
+    held = {entry.axis for entry in decided.blocked if entry.reason == REFUSED}
     records: tuple[tuple[Axis, Refusal | None], ...] = (
         ("horizontal", seen.horizontal.refused),
         ("vertical", seen.vertical.refused),
@@ -144,7 +146,9 @@ def refusal_text(axis: Axis, record: Refusal) -> str:
     return f"the API server refused to change {what}: {record.message}"
 
 
-def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], judged: Judgement) -> str:
+def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], decided: DecisionParts) -> str:
     parts = [refusal_text(axis, record) for axis, record in refused]
-    retries = [entry.until for entry in judged.blocked if entry.reason == REFUSED and entry.until is not None]
+    retries = [
+        entry.until for entry in decided.blocked if entry.reason == REFUSED and entry.until is not None
+    ]
     return text.joined([*parts, *(f"retrying at {readable_timestamp(when)}" for when in sorted({*retries}))])

@@ -20,7 +20,14 @@ EXPECTED: Final = frozenset(
 )
 """Reasons for an inactive axis that are part of a normal start, or reported by another condition."""
 NOTEWORTHY: Final = frozenset(
-    {"StaleWish", "UnknownContainer", "MissingRequest", "PodLevelResources", "ScaledToZero", "Saturated"}
+    {
+        "StaleDesiredReplicas",
+        "UnknownContainer",
+        "MissingRequest",
+        "PodLevelResources",
+        "ScaledToZero",
+        "Saturated",
+    }
 )
 """Reasons that need somebody to act although the condition is as it should be."""
 REMEDIES: Final[Mapping[str, str]] = {
@@ -48,7 +55,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "NotRecommendationOnly": "Let the named HPA have this Hvpa as its scaleTargetRef, or set updateMode of the named "
     "VPA to Off",
     "TooManyMetrics": "Reduce the HPA's metrics",
-    "StaleWish": "Set --hpa-tolerance to kube-controller-manager's --horizontal-pod-autoscaler-tolerance",
+    "StaleDesiredReplicas": "Set --hpa-tolerance to kube-controller-manager's --horizontal-pod-autoscaler-tolerance",
     "ScalingInactive": "See `kubectl describe hpa`",
     "AmbiguousSelector": "Delete all but one of the HPAs that select these pods",
     "InvalidSelector": "Correct the workload's selector",

@@ -25,11 +25,11 @@ from hvpa.api.hvpa.status import (
     VpaScalingStatus,
 )
 from hvpa.api.values import text
-from hvpa.core.model import Axis, Blocked, ContainerResources, Scene
+from hvpa.core.model import Axis, Blocked, ObservedState, ResourceRequirements
 from hvpa.core.report.conditions import conditions
 from hvpa.core.report.readiness import refusals
-from hvpa.core.report.summary import Judgement, wire, written
-from hvpa.core.values.clock import Present
+from hvpa.core.report.summary import DecisionParts, wire, written
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import FULL, percent
 from hvpa.core.workload.selector import selector_text
 
@@ -39,13 +39,13 @@ CRASHED: Final = "DecisionFailed"
 """The decision itself raised an error: a defect of the operator."""
 
 
-def next_status(seen: Scene, present: Present, judged: Judgement) -> HvpaStatus:
+def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> HvpaStatus:
     """The status as it is once this decision's writes are done."""
     before, spec, workload = seen.status, seen.spec, seen.workload
-    told = conditions(seen, present, judged)
+    told = conditions(seen, clock, decided)
     if spec is None or workload is None:
         return _updated(before, {"conditions": told, "last_error": None, **_not_scaled(seen)})
-    weight = judged.weight.vertical_ppm if judged.weight is not None else None
+    weight = decided.weight.vertical_ppm if decided.weight is not None else None
     hpa, vpa = spec.hpa, spec.vpa
     fields: dict[str, object] = {
         "replicas": workload.status.replicas,
@@ -57,17 +57,17 @@ def next_status(seen: Scene, present: Present, judged: Judgement) -> HvpaStatus:
         "hpa_weight": before.hpa_weight if weight is None else percent(FULL - weight),
         "vpa_weight": before.vpa_weight if weight is None else percent(weight),
         "override_scale_up_stabilization": bool(seen.pods.starving) or seen.legacy_override,
-        "last_blocked_scaling": tuple([_blocked(entry) for entry in judged.blocked]),
-        "last_scaling": _last_scaling(seen, present, judged) if judged.applied else before.last_scaling,
-        "last_error": _refused(seen, judged),
+        "last_blocked_scaling": tuple([_blocked(entry) for entry in decided.blocked]),
+        "last_scaling": _last_scaling(seen, clock, decided) if decided.applied else before.last_scaling,
+        "last_error": _refused(seen, decided),
         "conditions": told,
-        "recommended": _recommended(seen, judged),
-        "axes": _axes(before.axes, judged.horizontal or seen.horizontal, judged.vertical or seen.vertical),
+        "recommended": _recommended(seen, decided),
+        "axes": _axes(before.axes, decided.horizontal or seen.horizontal, decided.vertical or seen.vertical),
     }
     return _updated(before, fields)
 
 
-def _not_scaled(seen: Scene) -> dict[str, object]:
+def _not_scaled(seen: ObservedState) -> dict[str, object]:
     """The fields of a target that is not scaled: nothing is recommended for it, and of one that is gone no number is
     left; nor of one that is shared, since its changes wake nobody."""
     target = seen.target
@@ -140,9 +140,9 @@ def _ready(status: HvpaStatus) -> StatusCondition | None:
     return next((one for one in status.conditions if one.type == "Ready"), None)
 
 
-def _refused(seen: Scene, judged: Judgement) -> LastError | None:
+def _refused(seen: ObservedState, decided: DecisionParts) -> LastError | None:
     """The error of a change that the API server refused and that is still wanted: of both axes, the later one."""
-    found = [record for _, record in refusals(seen, judged)]
+    found = [record for _, record in refusals(seen, decided)]
     if not found:
         return None
     last = max(found, key=lambda record: record.time)
@@ -190,16 +190,16 @@ def _blocked(entry: Blocked) -> BlockedScaling:
     )
 
 
-def _last_scaling(seen: Scene, present: Present, judged: Judgement) -> LastScaling:
+def _last_scaling(seen: ObservedState, clock: Clock, decided: DecisionParts) -> LastScaling:
     assert seen.workload is not None
     targets = tuple(
-        ContainerTarget(container_name=name, target=wire(judged.containers[name].requests))
-        for name in sorted(judged.changed)
+        ContainerTarget(container_name=name, target=wire(decided.containers[name].requests))
+        for name in sorted(decided.changed)
     )
     return LastScaling(
-        last_scale_time=present.stamp().replace(microsecond=0),
+        last_scale_time=clock.stamp().replace(microsecond=0),
         hpa_status=HpaScalingStatus(
-            current_replicas=seen.workload.spec.replicas, desired_replicas=judged.target
+            current_replicas=seen.workload.spec.replicas, desired_replicas=decided.target
         ),
         vpa_status=VpaScalingStatus(recommendation=VpaRecommendationStatus(container_recommendations=targets))
         if targets
@@ -207,24 +207,24 @@ def _last_scaling(seen: Scene, present: Present, judged: Judgement) -> LastScali
     )
 
 
-def _recommended(seen: Scene, judged: Judgement) -> Recommended:
+def _recommended(seen: ObservedState, decided: DecisionParts) -> Recommended:
     """What would be set if nothing were blocked; of what was told before, what still holds is the same object."""
     assert seen.workload is not None
     before = seen.status.recommended or Recommended()
     known = {one.name: one for one in before.containers}
-    containers: Iterable[tuple[str, ContainerResources]] = (
-        judged.recommended.items() if seen.vpa.configured else ()
+    containers: Iterable[tuple[str, ResourceRequirements]] = (
+        decided.recommended.items() if seen.vpa.configured else ()
     )
     told = tuple([_container(known.get(name), name, one) for name, one in containers])
     current = seen.workload.spec.replicas
-    replicas = current if judged.recommended_replicas is None else judged.recommended_replicas
+    replicas = current if decided.recommended_replicas is None else decided.recommended_replicas
     if replicas == before.replicas and told == before.containers:
         return before
     return Recommended(replicas=replicas, containers=told)
 
 
 def _container(
-    before: RecommendedContainer | None, name: str, one: ContainerResources
+    before: RecommendedContainer | None, name: str, one: ResourceRequirements
 ) -> RecommendedContainer:
     requests, limits = wire(one.requests), wire(one.limits)
     if before is not None and before.requests == requests and before.limits == limits:

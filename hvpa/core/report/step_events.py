@@ -18,7 +18,7 @@ from hvpa.core.model import (
     Observation,
     ReplicaView,
 )
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric
 from hvpa.core.values.weight import Bounds, percent
 from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations
@@ -129,11 +129,11 @@ def _of_requests(seen: Observation, decision: Decision) -> Iterable[str]:
     if starving:
         yield f"out of memory: {text.names(starving)}"
     if decision.joint is not None:
-        usual = {slot.key: slot.usual for slot in decision.joint.slots}
+        usual = {item.key: item.usual for item in decision.joint.items}
         needs = [
             f"{resource} {readable_resource(resource, need)} of {name}"
             for name, resource, *_ in changed
-            if (need := usual.get(SlotKey(name, resource))) is not None
+            if (need := usual.get(ResourceKey(name, resource))) is not None
         ]
         yield f"usual demand of all pods: {', '.join(needs)}"
         return

@@ -11,8 +11,8 @@ import msgspec
 from hvpa.api.hvpa.status import HorizontalAxis, VerticalAxis
 from hvpa.api.values.quantity import Resource, format_resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.model import Axis, Blocked, ContainerResources, Direction, JointView
-from hvpa.core.recommenders.desired_replicas import Wish
+from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import Weight
 
@@ -20,15 +20,15 @@ CORE: Final = 1000
 """Millicores."""
 
 
-class Judgement(msgspec.Struct, frozen=True, gc=False):
+class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """What was made of both axes, before it is put into words. All empty where nothing could be judged."""
 
-    wish: Wish = Wish(None)
+    desired: DesiredReplicas = DesiredReplicas(None)
     weight: Weight | None = None
     target: int | None = None
     recommended_replicas: int | None = None
-    containers: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
-    recommended: Mapping[str, ContainerResources] = msgspec.field(default_factory=dict)
+    containers: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
+    recommended: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     changed: frozenset[str] = frozenset()
     horizontal: HorizontalAxis | None = None
     vertical: VerticalAxis | None = None
@@ -65,16 +65,16 @@ def change(entry: Blocked) -> tuple[str, str]:
 def saturation(view: JointView) -> tuple[str, ...]:
     """What can't be served although replicas and requests are at their ends, in words. Amounts that are needed are
     rounded up to two digits, so that the words stay the same while demand moves a little."""
-    wanted, slots = view.wanted, {slot.key: slot for slot in view.slots}
+    wanted, items = view.wanted, {item.key: item for item in view.items}
     counts = view.path.counts
     replicas = counts.upper or wanted.replicas
     most_of = "as many as there are" if counts.lower == counts.upper else "maxReplicas"
     told = []
     for key in wanted.saturated:
-        extent, slot = view.path.lanes[key].extent, slots[key]
-        size = extent.upper or slot.size
-        most = replicas * extent.reserve.work(size)
-        needed = slot.present if (slot.present or 0) > most else slot.usual
+        size_bounds, item = view.path.curves[key].size_bounds, items[key]
+        size = size_bounds.upper or item.size
+        most = replicas * size_bounds.reserve.work(size)
+        needed = item.present if (item.present or 0) > most else item.usual
         about, each, together = [
             with_unit(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
         ]

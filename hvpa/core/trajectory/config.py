@@ -8,11 +8,11 @@ from hvpa.api.hvpa.resource import CpuParams, HvpaSpec, MemoryParams
 from hvpa.api.hvpa.trajectory import ResourceMargins, Trajectory
 from hvpa.api.values.quantity import Resource, parse_quantity
 from hvpa.core.path.build import ResourceInterval, path_of_intervals, path_of_weights, weight_intervals
-from hvpa.core.path.curve import NONE, Extent, Margin
-from hvpa.core.path.path import DEFAULT_OVERLAP, Path, SlotKey
+from hvpa.core.path.curve import NONE, Margin, SizeBounds
+from hvpa.core.path.path import DEFAULT_OVERLAP, Path, ResourceKey
 from hvpa.core.values.arithmetic import UNIT, ceil_div
 from hvpa.core.values.weight import Bounds
-from hvpa.core.workload.containers import RESOURCES, Slot
+from hvpa.core.workload.containers import RESOURCES, ContainerResource
 
 _NOTHING = Trajectory()
 
@@ -28,11 +28,11 @@ def overlaps(spec: HvpaSpec) -> dict[Resource, Margin]:
     return {resource: _margin(_params(margins, resource), DEFAULT_OVERLAP) for resource in RESOURCES}
 
 
-def reserves(spec: HvpaSpec, first: Mapping[SlotKey, int]) -> dict[SlotKey, Margin]:
+def reserves(spec: HvpaSpec, first: Mapping[ResourceKey, int]) -> dict[ResourceKey, Margin]:
     """What of each request is base usage. Containers share a pod's `value` by their requests at first sight; none is
     named where there is none."""
     margins = trajectory_of(spec).base_resources_per_replica
-    found: dict[SlotKey, Margin] = {}
+    found: dict[ResourceKey, Margin] = {}
     for key in first:
         margin = _margin(_params(margins, key.resource), NONE)
         if margin != NONE:
@@ -41,21 +41,30 @@ def reserves(spec: HvpaSpec, first: Mapping[SlotKey, int]) -> dict[SlotKey, Marg
 
 
 def path_of(
-    spec: HvpaSpec, slots: Sequence[Slot], first: Mapping[SlotKey, int], counts: Bounds, vertical_only: bool
+    spec: HvpaSpec,
+    items: Sequence[ContainerResource],
+    first: Mapping[ResourceKey, int],
+    counts: Bounds,
+    vertical_only: bool,
 ) -> Path:
-    """The path on which these slots are scaled. `first` are their requests at first sight."""
+    """The path on which these container resources are scaled. `first` are their requests at first sight."""
     reserve = reserves(spec, first)
-    extents = tuple((slot.key, _extent(slot, first[slot.key], reserve.get(slot.key, NONE))) for slot in slots)
+    size_bounds_of = tuple(
+        (item.key, _size_bounds(item, first[item.key], reserve.get(item.key, NONE))) for item in items
+    )
     intervals = trajectory_of(spec).intervals
     if not intervals:
-        return path_of_weights(weight_intervals(spec, vertical_only), counts, extents)
+        return path_of_weights(weight_intervals(spec, vertical_only), counts, size_bounds_of)
     return path_of_intervals(
-        counts, tuple((key, extent, _written(spec, key, first)) for key, extent in extents)
+        counts, tuple((key, size_bounds, _written(spec, key, first)) for key, size_bounds in size_bounds_of)
     )
 
 
-def _written(spec: HvpaSpec, key: SlotKey, first: Mapping[SlotKey, int]) -> tuple[ResourceInterval, ...]:
-    """The intervals of a slot's resource: the pod's maxima, shared by containers as their requests at first sight."""
+def _written(
+    spec: HvpaSpec, key: ResourceKey, first: Mapping[ResourceKey, int]
+) -> tuple[ResourceInterval, ...]:
+    """The intervals of a container resource's resource: the pod's maxima, shared by containers as their requests at
+    first sight."""
     found: list[ResourceInterval] = []
     for one in trajectory_of(spec).intervals:
         written = one.max_resources.quantity(key.resource)
@@ -68,22 +77,22 @@ def _written(spec: HvpaSpec, key: SlotKey, first: Mapping[SlotKey, int]) -> tupl
     return tuple(found)
 
 
-def _extent(slot: Slot, first: int, reserve: Margin) -> Extent:
-    bounds = slot.bounds
+def _size_bounds(item: ContainerResource, first: int, reserve: Margin) -> SizeBounds:
+    bounds = item.bounds
     upper = bounds.upper
     if bounds.fixed_limit is not None:
         upper = bounds.fixed_limit if upper is None else min(upper, bounds.fixed_limit)
-    return Extent(
+    return SizeBounds(
         base=bounds.lower if bounds.lower is not None else first,
         lower=bounds.lower or 0,
         upper=upper,
-        unit=UNIT[slot.resource],
+        unit=UNIT[item.resource],
         reserve=reserve,
     )
 
 
-def _total(first: Mapping[SlotKey, int], of: SlotKey) -> int:
-    """What a pod requested of this slot's resource at first sight, all containers together."""
+def _total(first: Mapping[ResourceKey, int], of: ResourceKey) -> int:
+    """What a pod requested of this container resource's resource at first sight, all containers together."""
     return max(1, sum(size for key, size in first.items() if key.resource == of.resource))
 
 

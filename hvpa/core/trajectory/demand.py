@@ -13,18 +13,18 @@ from msgspec import Struct, structs
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import PodSize, PodTotal
 from hvpa.core.path.curve import Margin
-from hvpa.core.path.path import Overlaps, SlotKey
+from hvpa.core.path.path import Overlaps, ResourceKey
 from hvpa.core.recommenders.estimate import MICRO, MetricDemand
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import RESOURCES, Slot
+from hvpa.core.workload.containers import RESOURCES, ContainerResource
 
 _CLOSE: Final = 1e-6
 TARGET_PERCENT: Final = 115
 """What a VPA targets of what is used: 15 percent more (`--recommendation-margin-fraction` of the recommender)."""
 
 
-class Claim(Struct, frozen=True):
+class MetricRequirement(Struct, frozen=True):
     """What one metric calls for: `required` (millicores or bytes) of the requests of `keys` together, without their
     base usage. One that speaks of no governed request asks for `pods` (millionths) instead. What there is may be less
     by `tolerance` (parts per million of what there is).
@@ -33,23 +33,23 @@ class Claim(Struct, frozen=True):
     of `keys` themselves (None: all of it)."""
 
     label: str
-    keys: tuple[SlotKey, ...]
+    keys: tuple[ResourceKey, ...]
     required: int
     pods: int
     tolerance: int = 0
     beside: int = 0
     own: int | None = None
 
-    def tolerated(self) -> Claim:
+    def tolerated(self) -> MetricRequirement:
         """The smallest that there may be without a reason for more."""
         whole = FULL + self.tolerance
         return structs.replace(
             self, required=ceil_div(self.required * FULL, whole), pods=ceil_div(self.pods * FULL, whole)
         )
 
-    def raised(self, margins: Overlaps) -> Claim:
-        """The smallest claim that the boundary for scaling in, lowered by its resource's margin, still holds. What the
-        other containers of the pods use is not raised: with each pod that goes, some of it goes."""
+    def raised(self, margins: Overlaps) -> MetricRequirement:
+        """The smallest requirement that the boundary for scaling in, lowered by its resource's margin, still holds.
+        What the other containers of the pods use is not raised: with each pod that goes, some of it goes."""
         if not self.keys:
             margin = Margin(percentage=margins["cpu"].percentage)
             return structs.replace(self, pods=margin.raised(self.pods))
@@ -67,15 +67,15 @@ class Requests(Struct, frozen=True):
     native ones, or where a LimitRange or requests of the pod itself say so.
     """
 
-    now: Mapping[SlotKey, int]
-    first: Mapping[SlotKey, int]
-    pods: Mapping[SlotKey, PodSize]
-    reserve: Mapping[SlotKey, Margin]
-    targets: Mapping[SlotKey, int]
-    others: Mapping[SlotKey, int] = {}
+    now: Mapping[ResourceKey, int]
+    first: Mapping[ResourceKey, int]
+    pods: Mapping[ResourceKey, PodSize]
+    reserve: Mapping[ResourceKey, Margin]
+    targets: Mapping[ResourceKey, int]
+    others: Mapping[ResourceKey, int] = {}
     totals: Mapping[Resource, PodTotal] = {}
 
-    def covered(self, resource: Resource, container: str) -> tuple[SlotKey, ...]:
+    def covered(self, resource: Resource, container: str) -> tuple[ResourceKey, ...]:
         """The governed requests that a metric of this resource speaks of (`container` "": of all containers). None
         where the pods have requests of their own: those hold whatever their containers request."""
         if not container and self._is_whole(resource):
@@ -89,19 +89,19 @@ class Requests(Struct, frozen=True):
             and request > 0
         )
 
-    def work(self, key: SlotKey, size: int) -> int:
+    def work(self, key: ResourceKey, size: int) -> int:
         """What a pod of this size has left for work."""
         margin = self.reserve.get(key)
         return size if margin is None else margin.work(size)
 
-    def measured(self, key: SlotKey) -> int:
+    def measured(self, key: ResourceKey) -> int:
         """What the measured pods request of this container and resource, in the mean."""
         return self.pods[key].mean if key in self.pods else self.now.get(key, 0)
 
     def of_pod(self, resource: Resource, container: str) -> int:
         """What a measured pod requests of all that a metric speaks of, governed or not."""
         if container:
-            return self.measured(SlotKey(container, resource))
+            return self.measured(ResourceKey(container, resource))
         total = self.totals.get(resource)
         if total is None:
             return sum(self.measured(key) for key in self.now if key.resource == resource)
@@ -125,14 +125,14 @@ class Usual(Struct, frozen=True):
     """What usual demand is reckoned from: means of what was measured, by container and resource, and the mean of the
     replica counts that the VPA's targets speak of."""
 
-    measured: Mapping[SlotKey, float]
+    measured: Mapping[ResourceKey, float]
     replicas: float = 0.0
 
-    def known(self) -> dict[SlotKey, int]:
+    def known(self) -> dict[ResourceKey, int]:
         """The means, rounded up."""
         return {key: math.ceil(mean - _CLOSE) for key, mean in self.measured.items()}
 
-    def count(self, slots: Iterable[Slot], requests: Requests, usual: int) -> float:
+    def count(self, items: Iterable[ContainerResource], requests: Requests, usual: int) -> float:
         """How many pods the VPA's targets speak of: as many as it takes of them to use what was measured (of CPU, or of
         memory where CPU is not measured), since all targets change together when pods are of another size.
 
@@ -141,35 +141,39 @@ class Usual(Struct, frozen=True):
         serves what was measured."""
         for resource in RESOURCES:
             pairs = [
-                (self.measured[slot.key], requests.work(slot.key, slot.target))
-                for slot in slots
-                if slot.resource == resource and slot.key in self.measured
+                (self.measured[item.key], requests.work(item.key, item.target))
+                for item in items
+                if item.resource == resource and item.key in self.measured
             ]
             if (work := sum(one for _, one in pairs)) > 0:
                 told = sum(mean for mean, _ in pairs) / work
                 return min(max(told, min(usual, self.replicas)), max(usual, self.replicas))
         return self.replicas
 
-    def demand(self, slots: Sequence[Slot], requests: Requests, count: float) -> dict[SlotKey, int]:
+    def demand(
+        self, items: Sequence[ContainerResource], requests: Requests, count: float
+    ) -> dict[ResourceKey, int]:
         """What the pods usually need together: the mean of what was measured; else VPA target times the `count` that it
         speaks of. Of memory the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
-        known, found = self.known(), dict[SlotKey, int]()
-        for slot in slots:
-            key = slot.key
-            told = math.ceil(requests.work(key, slot.target) * count - _CLOSE)
+        known, found = self.known(), dict[ResourceKey, int]()
+        for item in items:
+            key = item.key
+            told = math.ceil(requests.work(key, item.target) * count - _CLOSE)
             if key in known:
                 told = max(known[key], told) if key.resource == "memory" else known[key]
             found[key] = told
         return found
 
 
-def claims(demands: Iterable[MetricDemand], requests: Requests, spare: Resource) -> tuple[Claim, ...]:
+def requirements(
+    demands: Iterable[MetricDemand], requests: Requests, spare: Resource
+) -> tuple[MetricRequirement, ...]:
     """What the metrics call for, in requests. Metrics that are no resource speak of `spare` (CPU, or memory where CPU
     is not governed)."""
-    return tuple(_claim(one, requests, spare) for one in demands)
+    return tuple(_requirement(one, requests, spare) for one in demands)
 
 
-def _claim(demand: MetricDemand, requests: Requests, spare: Resource) -> Claim:
+def _requirement(demand: MetricDemand, requests: Requests, spare: Resource) -> MetricRequirement:
     """What one metric calls for.
 
     An example: 4 pods with an app of 500m (governed) and an injected proxy of 500m, target 50 percent; the app uses
@@ -179,10 +183,10 @@ def _claim(demand: MetricDemand, requests: Requests, spare: Resource) -> Claim:
     """
     pod = _pod(demand, requests, spare)
     if pod.whole <= 0:
-        return Claim(demand.label, (), 0, demand.pods, demand.tolerance)
+        return MetricRequirement(demand.label, (), 0, demand.pods, demand.tolerance)
     called = ceil_div(demand.pods * pod.reference, MICRO) if demand.requested is None else demand.requested
     if not pod.keys:
-        return Claim(demand.label, (), 0, ceil_div(called * MICRO, pod.whole), demand.tolerance)
+        return MetricRequirement(demand.label, (), 0, ceil_div(called * MICRO, pod.whole), demand.tolerance)
     # What was measured is the base usage of pods as they are, however many or large the target is meant for.
     idle = pod.governed - sum(requests.work(key, requests.measured(key)) for key in pod.keys)
     if demand.requested is None and not demand.absolute:
@@ -190,7 +194,7 @@ def _claim(demand: MetricDemand, requests: Requests, spare: Resource) -> Claim:
     else:
         idle *= demand.counted
     others = _others(demand, pod, called, requests)
-    return Claim(
+    return MetricRequirement(
         label=demand.label,
         keys=pod.keys,
         required=max(0, called - idle - others.beyond),
@@ -205,7 +209,7 @@ class _Pod(NamedTuple):
     """A pod as a metric measured it: what it requests of what the metric speaks of (`whole`), the part of its governed
     containers (`governed`, `keys`), and what pods request for which the metric's target is meant (`reference`)."""
 
-    keys: tuple[SlotKey, ...]
+    keys: tuple[ResourceKey, ...]
     governed: int
     whole: int
     reference: int
@@ -266,49 +270,51 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     return _Others(of_known + called * rest // total, beyond)
 
 
-def pods_needed(claim: Claim, sizes: Mapping[SlotKey, int], requests: Requests) -> int:
-    """How many pods of these sizes (what is missing stays as it is) a claim takes."""
-    if not claim.keys:
-        return ceil_div(claim.pods, MICRO)
-    work = sum(requests.work(key, sizes.get(key, requests.now[key])) for key in claim.keys)
-    return ceil_div(claim.required, max(1, work + claim.beside))
+def pods_needed(requirement: MetricRequirement, sizes: Mapping[ResourceKey, int], requests: Requests) -> int:
+    """How many pods of these sizes (what is missing stays as it is) a requirement takes."""
+    if not requirement.keys:
+        return ceil_div(requirement.pods, MICRO)
+    work = sum(requests.work(key, sizes.get(key, requests.now[key])) for key in requirement.keys)
+    return ceil_div(requirement.required, max(1, work + requirement.beside))
 
 
-def limited(claim: Claim, pods: int, requests: Requests) -> Claim:
-    """A claim of no more than so many pods, as they are, can serve."""
-    if not claim.keys:
-        return structs.replace(claim, pods=min(claim.pods, pods * MICRO))
-    work = sum(requests.work(key, requests.now[key]) for key in claim.keys)
-    most = pods * (work + claim.beside)
-    if claim.required <= most:
-        return claim
-    own = None if claim.own is None else ceil_div(claim.own * most, claim.required)
-    return structs.replace(claim, required=most, own=own)
+def limited(requirement: MetricRequirement, pods: int, requests: Requests) -> MetricRequirement:
+    """A requirement of no more than so many pods, as they are, can serve."""
+    if not requirement.keys:
+        return structs.replace(requirement, pods=min(requirement.pods, pods * MICRO))
+    work = sum(requests.work(key, requests.now[key]) for key in requirement.keys)
+    most = pods * (work + requirement.beside)
+    if requirement.required <= most:
+        return requirement
+    own = None if requirement.own is None else ceil_div(requirement.own * most, requirement.required)
+    return structs.replace(requirement, required=most, own=own)
 
 
-def by_sizes(found: Iterable[Claim], sizes: Mapping[SlotKey, int], requests: Requests) -> dict[SlotKey, int]:
-    """The claims by container and resource, each shared in the proportion of `sizes`, so that each part takes as many
-    pods of them as the whole; the largest of each counts. Those that are not in `sizes` are left out."""
-    demand: dict[SlotKey, int] = {}
-    for claim in found:
-        works = {key: requests.work(key, sizes.get(key, requests.now[key])) for key in claim.keys}
-        total = max(1, sum(works.values()) + claim.beside)
+def by_sizes(
+    found: Iterable[MetricRequirement], sizes: Mapping[ResourceKey, int], requests: Requests
+) -> dict[ResourceKey, int]:
+    """The requirements by container and resource, each shared in the proportion of `sizes`, so that each part takes as
+    many pods of them as the whole; the largest of each counts. Those that are not in `sizes` are left out."""
+    demand: dict[ResourceKey, int] = {}
+    for requirement in found:
+        works = {key: requests.work(key, sizes.get(key, requests.now[key])) for key in requirement.keys}
+        total = max(1, sum(works.values()) + requirement.beside)
         for key, work in works.items():
             if key in sizes:
-                demand[key] = max(demand.get(key, 0), ceil_div(claim.required * work, total))
+                demand[key] = max(demand.get(key, 0), ceil_div(requirement.required * work, total))
     return demand
 
 
-def by_targets(found: Iterable[Claim], requests: Requests) -> dict[SlotKey, int]:
+def by_targets(found: Iterable[MetricRequirement], requests: Requests) -> dict[ResourceKey, int]:
     """The demand of each container and resource: what a metric measures of the whole pod is shared in the proportion of
     their VPA targets, less base usage; the largest of each counts. An example: of 1900m that are called for, 1800m are
     those of an app whose target is 1035m, and 100m those of a proxy whose target is 58m, whatever they request."""
-    demand: dict[SlotKey, int] = {}
-    for claim in found:
-        works = {key: requests.work(key, requests.targets[key]) for key in claim.keys}
+    demand: dict[ResourceKey, int] = {}
+    for requirement in found:
+        works = {key: requests.work(key, requests.targets[key]) for key in requirement.keys}
         if not any(works.values()):
-            works = {key: requests.work(key, requests.now[key]) for key in claim.keys}
-        own, total = claim.required if claim.own is None else claim.own, sum(works.values())
+            works = {key: requests.work(key, requests.now[key]) for key in requirement.keys}
+        own, total = requirement.required if requirement.own is None else requirement.own, sum(works.values())
         for key, work in works.items():
             demand[key] = max(demand.get(key, 0), ceil_div(own * work, total))
     return demand

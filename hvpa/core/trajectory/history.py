@@ -17,12 +17,12 @@ from msgspec import Struct
 from hvpa.api.hvpa.status import UsualDemand, UsualReplicas, VerticalAxis
 from hvpa.api.schema.fields import INT64_MAX
 from hvpa.api.values.quantity import format_resource
-from hvpa.core.model import ContainerResources, Scene
-from hvpa.core.path.path import SlotKey
+from hvpa.core.model import ObservedState, ResourceRequirements
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.demand import Requests, Usual
 from hvpa.core.trajectory.means import Mean, weight_since
-from hvpa.core.values.clock import Present
-from hvpa.core.workload.containers import RESOURCES, Slot, amount, recommendations, request_now
+from hvpa.core.values.clock import Clock
+from hvpa.core.workload.containers import RESOURCES, ContainerResource, amount, recommendations, request_now
 
 SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
 """How long a measured demand stands for the present one, at least."""
@@ -37,8 +37,8 @@ class Remembered(Struct, frozen=True):
     LimitRange gave the pods, and as 0 without that), `first` as they were when the target was first seen, and the
     means."""
 
-    requests: Mapping[SlotKey, int]
-    first: Mapping[SlotKey, int]
+    requests: Mapping[ResourceKey, int]
+    first: Mapping[ResourceKey, int]
     demands: tuple[UsualDemand, ...] = ()
     counts: UsualReplicas | None = None
 
@@ -53,15 +53,15 @@ class Remembered(Struct, frozen=True):
         return axis.model_copy(update=update)
 
 
-def first_seen(seen: Scene, resources: Mapping[str, ContainerResources]) -> Remembered:
+def first_seen(seen: ObservedState, resources: Mapping[str, ResourceRequirements]) -> Remembered:
     """The requests as they are, and as they were when each was first seen: where there was none, the VPA's target."""
     requests = {
-        (key := SlotKey(name, resource)): request_now(one, key, seen.pods)
+        (key := ResourceKey(name, resource)): request_now(one, key, seen.pods)
         for name, one in resources.items()
         for resource in RESOURCES
     }
     targets = recommendations(seen.vpa.object) if seen.vpa.object is not None else {}
-    first: dict[SlotKey, int] = {}
+    first: dict[ResourceKey, int] = {}
     for key, request in requests.items():
         known = amount(seen.vertical.base.get(key.container, {}), key.resource)
         target = targets.get(key.container)
@@ -73,32 +73,34 @@ def first_seen(seen: Scene, resources: Mapping[str, ContainerResources]) -> Reme
 
 
 class Memory:
-    """Brings what is remembered up to the present: what was `measured` of slots (None: the HPA has no say, and what it
-    said last still counts), and how many replicas there are."""
+    """Brings what is remembered up to the present: what was `measured` of container resources (None: the HPA has no
+    say, and what it said last still counts), and how many replicas there are."""
 
-    def __init__(self, seen: Scene, present: Present, slots: Sequence[Slot], requests: Requests) -> None:
+    def __init__(
+        self, seen: ObservedState, clock: Clock, items: Sequence[ContainerResource], requests: Requests
+    ) -> None:
         assert seen.workload is not None
-        self.present = present
-        self.slots = {one.key: one for one in slots}
+        self.clock = clock
+        self.items = {one.key: one for one in items}
         self.requests = requests
         self.replicas = seen.workload.spec.replicas
         vpa = seen.vpa.object
         self.since = vpa.metadata.creation_timestamp if vpa is not None else None
 
     def brought_up(
-        self, known: Remembered, measured: Mapping[SlotKey, int] | None, unmeasured: bool
+        self, known: Remembered, measured: Mapping[ResourceKey, int] | None, unmeasured: bool
     ) -> tuple[Remembered, Usual]:
         """What is to be remembered, and the means that usual demand is reckoned from. Where a metric has no value
         (`unmeasured`), what it said last still counts."""
         records = {_key(one): one for one in known.demands}
-        before = {key: one for key, one in records.items() if key in self.slots}
+        before = {key: one for key, one in records.items() if key in self.items}
         # What the VPA says nothing of for a while is not forgotten: its container is still there.
-        idle = {key: one for key, one in records.items() if key not in self.slots and key in known.requests}
+        idle = {key: one for key, one in records.items() if key not in self.items and key in known.requests}
         found = before
         if measured is not None:
             found = before if unmeasured else {}
             found = found | {key: self._demand(key, size, before.get(key)) for key, size in measured.items()}
-        counts = self._counts(known.counts) if self.slots else None
+        counts = self._counts(known.counts) if self.items else None
         demands = {key: self._told(mean_of(one)) for key, one in found.items()}
         usual = Usual(demands, 0.0 if counts is None else self._told(mean_of_counts(counts)))
         kept = found | idle
@@ -106,43 +108,43 @@ class Memory:
         return told, usual
 
     def _told(self, mean: Mean) -> float:
-        return self.present.answer(mean.told)
+        return self.clock.answer(mean.told)
 
-    def _demand(self, key: SlotKey, size: int, before: UsualDemand | None) -> UsualDemand:
+    def _demand(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
         """The mean with what is measured now."""
         if before is None:
             return self._first_demand(key, size)
         if abs(size - before.present) * 100 <= before.present * MOVED_PERCENT:
             return before
-        if self.present.held_until(before.time, SAMPLE_EVERY) is not None:
+        if self.clock.held_until(before.time, SAMPLE_EVERY) is not None:
             return before
-        return _stored(key, mean_of(before).at(self.present.stamp()), size)
+        return _stored(key, mean_of(before).at(self.clock.stamp()), size)
 
-    def _first_demand(self, key: SlotKey, size: int) -> UsualDemand:
+    def _first_demand(self, key: ResourceKey, size: int) -> UsualDemand:
         """The mean at first sight: what the VPA has seen since it is there, at the present count; it is filled up with
         what is measured now."""
-        now = self.present.stamp()
+        now = self.clock.stamp()
         weight = weight_since(self.since, now)
         fill = max(0.0, FIRST_WEIGHT - weight)
-        seen = self.replicas * self.requests.work(key, self.slots[key].target)
+        seen = self.replicas * self.requests.work(key, self.items[key].target)
         mean = (seen * weight + size * fill) / (weight + fill)
         return _stored(key, Mean(mean, weight + fill, now, size), size)
 
     def _counts(self, before: UsualReplicas | None) -> UsualReplicas:
         if before is None:
-            now = self.present.stamp()
+            now = self.clock.stamp()
             weight = self.replicas * max(FIRST_WEIGHT, weight_since(self.since, now))
             mean = Mean(self.replicas, weight, now, self.replicas)
         elif before.replicas == self.replicas:
             return before
         else:
-            mean = mean_of_counts(before).at(self.present.stamp())
+            mean = mean_of_counts(before).at(self.clock.stamp())
         return UsualReplicas(
             mean=round(mean.mean, 4), weight=round(mean.weight), time=mean.time, replicas=self.replicas
         )
 
 
-def _stored(key: SlotKey, mean: Mean, size: int) -> UsualDemand:
+def _stored(key: ResourceKey, mean: Mean, size: int) -> UsualDemand:
     return UsualDemand(
         container=key.container,
         resource=key.resource,
@@ -153,8 +155,8 @@ def _stored(key: SlotKey, mean: Mean, size: int) -> UsualDemand:
     )
 
 
-def _key(one: UsualDemand) -> SlotKey:
-    return SlotKey(one.container, "cpu" if one.resource == "cpu" else "memory")
+def _key(one: UsualDemand) -> ResourceKey:
+    return ResourceKey(one.container, "cpu" if one.resource == "cpu" else "memory")
 
 
 def mean_of(one: UsualDemand) -> Mean:

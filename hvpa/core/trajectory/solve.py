@@ -16,18 +16,18 @@ from typing import Final
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.api.values.text import names
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.model import JointSlot, JointView
-from hvpa.core.path.path import Overlaps, Path, Point, SlotKey
+from hvpa.core.model import JointResource, JointView
+from hvpa.core.path.path import Overlaps, Path, Point, ResourceKey
 from hvpa.core.recommenders.desired_replicas import Unknown
-from hvpa.core.trajectory.demand import Claim, Requests, Usual, by_sizes, by_targets, pods_needed
+from hvpa.core.trajectory.demand import MetricRequirement, Requests, Usual, by_sizes, by_targets, pods_needed
 from hvpa.core.values.arithmetic import ceil_div
-from hvpa.core.workload.containers import Slot
+from hvpa.core.workload.containers import ContainerResource
 
 ROUNDED: Final = 1000
 """A size that differs by less than one part of so many is the same one: without an overlap, what measurements are
 rounded by would replace pods to and fro."""
 
-Sizes = Mapping[SlotKey, int]
+Sizes = Mapping[ResourceKey, int]
 BAND: Final = 2
 """How many times the overlap a size must be off before pods are replaced for it alone: replicas make up for it."""
 
@@ -39,25 +39,25 @@ LOOKED_AT: Final = 256
 class Joint:
     """One decision's solution, found once. Set nothing after it was made.
 
-    `replicas` is the count that there is, `slots` are what a VPA has targets for, `means` what usual demand is reckoned
-    from. `found` is what the metrics call for (empty: there is no HPA; None: the HPA has no metrics, and nothing may
-    shrink on a guess; `unknown`: nor grow, since it had some a moment ago), `last` the count that was recommended last,
-    which stands while what is measured may be of other pods (0: it is not), `beyond` the same without the limit that
-    the last count sets until it is measured (None: no limit), `held` what the replicas must still be enough for where
-    the HPA wants more than that, `holds_in` why nothing is taken away at all. `in_place`: sizes follow the present
-    demand.
+    `replicas` is the count that there is, `container resources` are what a VPA has targets for, `means` what usual
+    demand is reckoned from. `found` is what the metrics call for (empty: there is no HPA; None: the HPA has no metrics,
+    and nothing may shrink on a guess; `unknown`: nor grow, since it had some a moment ago), `last` the count that was
+    recommended last, which stands while what is measured may be of other pods (0: it is not), `beyond` the same without
+    the limit that the last count sets until it is measured (None: no limit), `held` what the replicas must still be
+    enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all. `in_place`: sizes follow
+    the present demand.
     """
 
     path: Path
-    slots: Sequence[Slot]
+    items: Sequence[ContainerResource]
     requests: Requests
     margins: Overlaps
     replicas: int
     means: Usual
-    found: tuple[Claim, ...] | None
-    held: tuple[Claim, ...] = ()
+    found: tuple[MetricRequirement, ...] | None
+    held: tuple[MetricRequirement, ...] = ()
     holds_in: str = ""
-    beyond: tuple[Claim, ...] | None = None
+    beyond: tuple[MetricRequirement, ...] | None = None
     unknown: Unknown | None = None
     last: int = 0
     in_place: bool = False
@@ -65,18 +65,18 @@ class Joint:
     @cached_property
     def current(self) -> Sizes:
         """The requests as they are."""
-        return {one.key: one.current for one in self.slots}
+        return {one.key: one.current for one in self.items}
 
     # --- the two demands ---------------------------------------------------------------------------------------------
     @cached_property
-    def usual(self) -> dict[SlotKey, int]:
+    def usual(self) -> dict[ResourceKey, int]:
         """Usual demand."""
-        return self.means.demand(self.slots, self.requests, self.mean)
+        return self.means.demand(self.items, self.requests, self.mean)
 
     @cached_property
     def mean(self) -> float:
         """The count of pods that the VPA's targets speak of."""
-        return self.means.count(self.slots, self.requests, self.path.count(self.means.known()))
+        return self.means.count(self.items, self.requests, self.path.count(self.means.known()))
 
     @cached_property
     def point(self) -> Point:
@@ -106,7 +106,7 @@ class Joint:
         count = self.path.counts.clamp(max(1, ceil_div(self.usual[binding], work)))
         return self.path.sizes(count, self.usual)
 
-    def _stays(self, key: SlotKey, size: int, served: int) -> bool:
+    def _stays(self, key: ResourceKey, size: int, served: int) -> bool:
         """Whether a request need not change for the usual demand. More replicas make up for CPU that is missing; for
         memory they don't, so that it must not be less than what is `served` by more than the overlap."""
         if key.resource == "memory" and not self.is_near(key, served) and served > self.current[key]:
@@ -114,24 +114,24 @@ class Joint:
         return self.is_near(key, size, BAND)
 
     @cached_property
-    def claims(self) -> tuple[Claim, ...]:
+    def requirements(self) -> tuple[MetricRequirement, ...]:
         """What is to be served now. Where the HPA has no say: what there is; where there is none: the usual demand."""
         if self.found:
             return self.found
         if self.found is not None:
             return tuple(
-                Claim(f"the usual demand of {key.container} {key.resource}", (key,), amount, 0)
+                MetricRequirement(f"the usual demand of {key.container} {key.resource}", (key,), amount, 0)
                 for key, amount in self.usual.items()
             )
         return tuple(
-            Claim("", (key,), self.replicas * self.requests.work(key, size), 0)
+            MetricRequirement("", (key,), self.replicas * self.requests.work(key, size), 0)
             for key, size in self.current.items()
         )
 
     @cached_property
-    def present(self) -> dict[SlotKey, int]:
+    def present(self) -> dict[ResourceKey, int]:
         """Present demand, as far as it is known."""
-        return by_targets(self.claims, self.requests)
+        return by_targets(self.requirements, self.requests)
 
     # --- solving -----------------------------------------------------------------------------------------------------
     @cached_property
@@ -168,7 +168,7 @@ class Joint:
         """Both follow the present demand."""
         demand, path = self._served_in_place(), self.path
         count = path.settled(self.replicas, demand, self.margins)
-        rest = [pods_needed(one, {}, self.requests) for one in self.claims if not self._is_scaled(one)]
+        rest = [pods_needed(one, {}, self.requests) for one in self.requirements if not self._is_scaled(one)]
         count = path.counts.clamp(max([count, *rest]))
         count = max(count, self._held(path.sizes(count, demand)))
         counts = path.counts_of(demand)
@@ -178,7 +178,7 @@ class Joint:
             sizes = {key: max(size, self.current[key]) for key, size in sizes.items()}
         return Point(count, self._kept(sizes), binding, path.short(count, demand))
 
-    def _served_in_place(self) -> dict[SlotKey, int]:
+    def _served_in_place(self) -> dict[ResourceKey, int]:
         """What pods must serve that are resized in place: the present demand. What is not measured grows with what is.
         Memory can't be taken back from a pod that has it, so that it serves its usual demand at least, which knows the
         peaks of a day."""
@@ -196,13 +196,13 @@ class Joint:
     def replicas_for(self, sizes: Sizes, *, may_grow: bool) -> int:
         """How many pods of these sizes serve the present demand: more where it takes more, fewer where it would take
         fewer with the overlap to spare. `may_grow`: larger pods come first where the path says so."""
-        least = self._count(self.claims, sizes, may_grow)
+        least = self._count(self.requirements, sizes, may_grow)
         if self.found is None:
             return max(least, self.replicas, self.settled.replicas)
         if self.replicas <= least:
-            enough = self._count([one.tolerated() for one in self.claims], sizes, may_grow)
+            enough = self._count([one.tolerated() for one in self.requirements], sizes, may_grow)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
-        raised = tuple(one.raised(self.margins) for one in self.claims)
+        raised = tuple(one.raised(self.margins) for one in self.requirements)
         return min(self.replicas, max(least, self._held(sizes), self._count(raised, sizes, may_grow)))
 
     def _held(self, sizes: Sizes) -> int:
@@ -211,19 +211,19 @@ class Joint:
             return self.replicas
         return min(self.replicas, self._count(self.held, sizes, may_grow=False))
 
-    def _count(self, claims: Sequence[Claim], sizes: Sizes, may_grow: bool) -> int:
+    def _count(self, requirements: Sequence[MetricRequirement], sizes: Sizes, may_grow: bool) -> int:
         path = self.path
         if not may_grow or not sizes:
-            pods = [pods_needed(one, sizes, self.requests) for one in claims]
+            pods = [pods_needed(one, sizes, self.requests) for one in requirements]
             return path.counts.clamp(max(pods, default=0))
-        rest = [pods_needed(one, sizes, self.requests) for one in claims if not self._is_scaled(one)]
-        demand = by_sizes(claims, sizes, self.requests)
+        rest = [pods_needed(one, sizes, self.requests) for one in requirements if not self._is_scaled(one)]
+        demand = by_sizes(requirements, sizes, self.requests)
         scaled, _ = path.replicas(self.settled.replicas, sizes, demand)
         return path.counts.clamp(max([scaled, *rest]))
 
-    def _is_scaled(self, claim: Claim) -> bool:
-        """Whether a claim speaks of a request that is scaled here."""
-        return any(key in self.path.lanes for key in claim.keys)
+    def _is_scaled(self, requirement: MetricRequirement) -> bool:
+        """Whether a requirement speaks of a request that is scaled here."""
+        return any(key in self.path.curves for key in requirement.keys)
 
     def grown(self, replicas: int, sizes: Sizes) -> Sizes:
         """Sizes, not below these, with which `replicas` that are held serve the present demand."""
@@ -239,7 +239,7 @@ class Joint:
         }
         if all(least[key] == size for key, size in sizes.items()):
             return self.path.counts.lower
-        raised = tuple(one.raised(self.margins) for one in self.claims)
+        raised = tuple(one.raised(self.margins) for one in self.requirements)
         return self._count(raised, least, may_grow=False)
 
     def once_measured(self) -> Joint:
@@ -249,7 +249,7 @@ class Joint:
         return replace(self, found=found, beyond=None, holds_in="", last=0)
 
     # --- hysteresis --------------------------------------------------------------------------------------------------
-    def is_near(self, key: SlotKey, size: int, times: int = 1) -> bool:
+    def is_near(self, key: ResourceKey, size: int, times: int = 1) -> bool:
         """Whether the present request is so near to this size that it is left alone: within `times` the overlap, or
         within a thousandth, by which measurements are rounded."""
         current, margin = self.current[key], self.margins[key.resource]
@@ -266,25 +266,25 @@ class Joint:
         return JointView(
             path=self.path,
             mean_replicas=self.mean,
-            slots=tuple(self._told(slot) for slot in self.slots),
+            items=tuple(self._told(item) for item in self.items),
             usual=usual if self.usual else None,
             wanted=wanted,
             because=self._because(),
         )
 
-    def _told(self, slot: Slot) -> JointSlot:
-        key = slot.key
+    def _told(self, item: ContainerResource) -> JointResource:
+        key = item.key
         amount = self.present.get(key) if self.found else None
         sources = [one.label for one in self.found or () if key in one.keys]
-        size = self.wanted.sizes.get(key, slot.current)
-        return JointSlot(
+        size = self.wanted.sizes.get(key, item.current)
+        return JointResource(
             key=key,
-            base=self.path.lanes[key].extent.base,
-            current=slot.current,
+            base=self.path.curves[key].size_bounds.base,
+            current=item.current,
             size=size,
             usual=self.usual[key],
-            usual_from=self._usual_from(slot),
-            usual_replicas=self.path.lanes[key].count(self.usual[key]),
+            usual_from=self._usual_from(item),
+            usual_replicas=self.path.curves[key].count(self.usual[key]),
             present=amount,
             present_from=f"HPA: {names(sources)}" if sources else "",
             present_replicas=None
@@ -292,10 +292,10 @@ class Joint:
             else ceil_div(amount, max(1, self.requests.work(key, size))),
         )
 
-    def _usual_from(self, slot: Slot) -> str:
-        told = f"VPA: {readable_resource(slot.resource, slot.target)} each of {self.mean:.2f} pods"
-        measured = slot.key in self.means.measured
-        return "HPA: mean of what it measured" if measured and slot.resource == "cpu" else told
+    def _usual_from(self, item: ContainerResource) -> str:
+        told = f"VPA: {readable_resource(item.resource, item.target)} each of {self.mean:.2f} pods"
+        measured = item.key in self.means.measured
+        return "HPA: mean of what it measured" if measured and item.resource == "cpu" else told
 
     def _because(self) -> str:
         """What bound the count."""
@@ -307,7 +307,7 @@ class Joint:
                 return "the HPA has no metrics: nothing shrinks"
             until = readable_timestamp(self.unknown.until)
             return f"{self.unknown.why}: {self.wanted.replicas} replicas were recommended last, and are until {until}"
-        pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in self.claims]
+        pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in self.requirements]
         most = max(pods, default=(0, ""))
         if most[0] > self.wanted.replicas:
             return (
@@ -325,7 +325,7 @@ class Joint:
         return f"{asked}, which is inside the overlap"
 
 
-def spare_resource(slots: Sequence[Slot]) -> Resource:
+def spare_resource(items: Sequence[ContainerResource]) -> Resource:
     """Which resource serves what metrics measure that are none: CPU, or memory where CPU is not governed."""
-    governed = {slot.resource for slot in slots}
+    governed = {item.resource for item in items}
     return "memory" if governed == {"memory"} else "cpu"

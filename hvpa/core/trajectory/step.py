@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from hvpa.core.axes.replicas import (
-    HorizontalOutcome,
+    ReplicasResult,
     as_recommended_last,
     begun,
     restored,
@@ -22,21 +22,42 @@ from hvpa.core.axes.replicas import (
     settling,
 )
 from hvpa.core.axes.requests import VerticalScaling, params_of
-from hvpa.core.axes.steps import Step, VerticalOutcome
-from hvpa.core.gates.gates import MEASUREMENT, MIN_CHANGE, POD_REPLACEMENT, REFUSED, Hold, Moment, first_hold
-from hvpa.core.model import Blocked, ContainerResources, JointView, Scene
+from hvpa.core.axes.steps import RequestsResult, Step
+from hvpa.core.gates.gates import (
+    MEASUREMENT,
+    MIN_CHANGE,
+    POD_REPLACEMENT,
+    REFUSED,
+    GateContext,
+    Hold,
+    first_hold,
+)
+from hvpa.core.model import Blocked, JointView, ObservedState, ResourceRequirements
 from hvpa.core.path.build import weight_intervals, weight_leaving
-from hvpa.core.path.path import SlotKey
-from hvpa.core.recommenders.desired_replicas import Unknown, Wish, last_recommended, was_lowered
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
-from hvpa.core.trajectory.demand import Claim, Requests, by_targets, claims, limited, pods_needed
+from hvpa.core.trajectory.demand import (
+    MetricRequirement,
+    Requests,
+    by_targets,
+    limited,
+    pods_needed,
+    requirements,
+)
 from hvpa.core.trajectory.history import Memory, first_seen
 from hvpa.core.trajectory.means import HALF_LIFE
 from hvpa.core.trajectory.solve import Joint, Sizes, spare_resource
 from hvpa.core.values.clock import after
 from hvpa.core.values.weight import FULL, Bounds, Weight
-from hvpa.core.workload.containers import RESOURCES, Slot, amount, present_resources, recommendations
+from hvpa.core.workload.containers import (
+    RESOURCES,
+    ContainerResource,
+    amount,
+    present_resources,
+    recommendations,
+)
 from hvpa.core.workload.governed import governed
 
 NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
@@ -50,23 +71,30 @@ _UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
 _ALL_VERTICAL: Final = Weight(FULL, None, "")
 
 
-class JointOutcome(Struct, frozen=True):
+class JointResult(Struct, frozen=True):
     """What becomes of both axes, and how it was found."""
 
-    horizontal: HorizontalOutcome | None
-    vertical: VerticalOutcome | None
+    horizontal: ReplicasResult | None
+    vertical: RequestsResult | None
     view: JointView
 
 
 class JointScaling:
     """One decision's step. `counts` are the replica counts of the path; `in_place`: pods need not be replaced."""
 
-    def __init__(self, seen: Scene, moment: Moment, wish: Wish, bounds: Bounds, in_place: bool) -> None:
+    def __init__(
+        self,
+        seen: ObservedState,
+        context: GateContext,
+        desired: DesiredReplicas,
+        bounds: Bounds,
+        in_place: bool,
+    ) -> None:
         assert seen.spec is not None and seen.workload is not None
         self.seen = seen
         self.spec = seen.spec
-        self.moment = moment
-        self.wish = wish
+        self.context = context
+        self.desired = desired
         self.replicas = seen.workload.spec.replicas
         self.in_place = in_place
         self.vertical_only = seen.vpa.configured and not seen.hpa.configured
@@ -89,50 +117,54 @@ class JointScaling:
 
     def _joint(self) -> Joint:
         """What both axes are solved from."""
-        seen, known, wish = self.seen, self.known, self.wish
+        seen, known, desired = self.seen, self.known, self.desired
         usable = seen.vpa.in_charge and seen.vpa.problem is None
-        slots = governed(seen) if usable else ()
-        requests = self._requests(slots)
-        spare = spare_resource(slots)
-        found: tuple[Claim, ...] | None = None if seen.hpa.configured else ()
-        measured: Mapping[SlotKey, int] | None = None if seen.hpa.configured else {}
+        items = governed(seen) if usable else ()
+        requests = self._requests(items)
+        spare = spare_resource(items)
+        found: tuple[MetricRequirement, ...] | None = None if seen.hpa.configured else ()
+        measured: Mapping[ResourceKey, int] | None = None if seen.hpa.configured else {}
         is_unsettled = self._is_unsettled()
-        beyond: tuple[Claim, ...] | None = None
-        if wish.demands:
-            told = claims(wish.demands, requests, spare)
-            raw = told if wish.measured is wish.demands else claims(wish.measured, requests, spare)
+        beyond: tuple[MetricRequirement, ...] | None = None
+        if desired.demands:
+            told = requirements(desired.demands, requests, spare)
+            raw = (
+                told
+                if desired.measured is desired.demands
+                else requirements(desired.measured, requests, spare)
+            )
             found = self._settled(told, requests)
             beyond = None if found is told else told
             measured = None if is_unsettled else by_targets(raw, requests)
-        memory = Memory(seen, self.moment.present, slots, requests)
-        self.known, means = memory.brought_up(known, measured, wish.unmeasured)
+        memory = Memory(seen, self.context.clock, items, requests)
+        self.known, means = memory.brought_up(known, measured, desired.unmeasured)
         stands = found is not None and is_unsettled and not begun(seen.horizontal, self.replicas)
-        holds_in = "a metric has no value" if wish.unmeasured else _UNSETTLED if is_unsettled else ""
+        holds_in = "a metric has no value" if desired.unmeasured else _UNSETTLED if is_unsettled else ""
         return Joint(
-            path=path_of(self.spec, slots, known.first, self.bounds, self.vertical_only),
-            slots=slots,
+            path=path_of(self.spec, items, known.first, self.bounds, self.vertical_only),
+            items=items,
             requests=requests,
             margins=overlaps(self.spec),
             replicas=self.replicas,
             means=means,
             found=found,
-            held=claims(wish.held, requests, spare),
+            held=requirements(desired.held, requests, spare),
             holds_in=holds_in,
             beyond=beyond,
-            unknown=wish.unknown,
-            last=last_recommended(seen) if wish.unknown or stands else 0,
+            unknown=desired.unknown,
+            last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
         )
 
-    def _requests(self, slots: Sequence[Slot]) -> Requests:
+    def _requests(self, items: Sequence[ContainerResource]) -> Requests:
         """The requests of template and pods, with what the VPA says of each container that pods have."""
         pods, known, vpa = self.seen.pods, self.known, self.seen.vpa.object
-        targets = {slot.key: slot.target for slot in slots}
+        targets = {item.key: item.target for item in items}
         others = {
             key: target
             for name, one in (recommendations(vpa) if vpa is not None else {}).items()
             for resource in RESOURCES
-            if (key := SlotKey(name, resource)) not in targets
+            if (key := ResourceKey(name, resource)) not in targets
             and (name in pods.containers or name in self.resources)
             and (target := amount(one.target, resource)) is not None
         }
@@ -142,25 +174,27 @@ class JointScaling:
     def _is_unsettled(self) -> bool:
         """Whether what the HPA tells may be of another number of pods than there is now: of those before a step of
         ours, or of those that are being replaced. It is a mean over pods, and too small in sum for fewer of them."""
-        seen, present = self.seen, self.moment.present
-        lately = [until for when in seen.pods.ready_since if (until := present.held_until(when, SETTLING))]
-        changes = [present.held_until(seen.horizontal.last_scale_time, SETTLING)]
+        seen, clock = self.seen, self.context.clock
+        lately = [until for when in seen.pods.ready_since if (until := clock.held_until(when, SETTLING))]
+        changes = [clock.held_until(seen.horizontal.last_scale_time, SETTLING)]
         if len(lately) * _FEW > seen.pods.ready:
             changes.append(max(lately))
         if not seen.pods.ready:
-            changes.append(present.held_until(seen.pods.newest_unready, SETTLING))
-        changes.append(was_lowered(seen, present))
+            changes.append(clock.held_until(seen.pods.newest_unready, SETTLING))
+        changes.append(was_lowered(seen, clock))
         found = [until for until in changes if until is not None]
         self.measured_at += found
         return bool(found)
 
-    def _settled(self, found: tuple[Claim, ...], requests: Requests) -> tuple[Claim, ...]:
-        """The claims, without what is beyond the last count of pods as they are: for that pods would have to grow, and
-        only once the HPA has measured the settled workload is it known that they must."""
+    def _settled(
+        self, found: tuple[MetricRequirement, ...], requests: Requests
+    ) -> tuple[MetricRequirement, ...]:
+        """The requirements, without what is beyond the last count of pods as they are: for that pods would have to
+        grow, and only once the HPA has measured the settled workload is it known that they must."""
         upper, pods = self.bounds.upper, [pods_needed(one, {}, requests) for one in found]
         if upper is None or max(pods, default=0) <= upper:
             return found
-        settles = settling(self.seen, self.moment)
+        settles = settling(self.seen, self.context)
         if not settles.is_awaited:
             return found
         self.measured_at += [] if settles.until is None else [settles.until]
@@ -174,15 +208,15 @@ class JointScaling:
         return Weight(found, None, f"where the path leaves {self.replicas} replicas")
 
     # --- the step ----------------------------------------------------------------------------------------------------
-    def outcome(self) -> JointOutcome:
+    def outcome(self) -> JointResult:
         """Both axes, each through its gates."""
         joint = self.joint
-        vertical = self._resized(joint.wanted.sizes) if joint.slots else None
+        vertical = self._resized(joint.wanted.sizes) if joint.items else None
         horizontal = None
-        if self.wish.unknown is not None:
+        if self.desired.unknown is not None:
             starving = bool(self.seen.pods.starving) or self.seen.legacy_override
             horizontal = as_recommended_last(
-                self.seen, self.moment, self.wish, self.wish.unknown, self.bounds, starving
+                self.seen, self.context, self.desired, self.desired.unknown, self.bounds, starving
             )
         elif self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
             horizontal = self._counted(vertical)
@@ -190,16 +224,16 @@ class JointScaling:
                 vertical = self._made_up_for(vertical, horizontal)
         if (joint.holds_in or joint.beyond is not None) and joint.found is not None:
             horizontal, vertical = self._with_waits(horizontal, vertical)
-        return JointOutcome(horizontal, vertical, joint.view())
+        return JointResult(horizontal, vertical, joint.view())
 
     def _with_waits(
-        self, horizontal: HorizontalOutcome | None, vertical: VerticalOutcome | None
-    ) -> tuple[HorizontalOutcome | None, VerticalOutcome | None]:
+        self, horizontal: ReplicasResult | None, vertical: RequestsResult | None
+    ) -> tuple[ReplicasResult | None, RequestsResult | None]:
         """Both axes with what waits for the HPA's next measurement: fewer replicas, and larger pods at the last
         count."""
         until = max(self.measured_at, default=None)
         if until is not None:
-            self.moment.present.is_past(until)
+            self.context.clock.is_past(until)
         wanted = self.joint.once_measured().wanted
         if horizontal is not None and not horizontal.blocked and wanted.replicas < horizontal.target:
             waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted.replicas, until=until)
@@ -215,7 +249,7 @@ class JointScaling:
         ]
         return horizontal, structs.replace(vertical, blocked=(*vertical.blocked, *rises))
 
-    def _made_up_for(self, vertical: VerticalOutcome, horizontal: HorizontalOutcome) -> VerticalOutcome:
+    def _made_up_for(self, vertical: RequestsResult, horizontal: ReplicasResult) -> RequestsResult:
         """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for
         long, pods are no smaller than they are, so far as they are needed, and not larger either."""
         joint = self.joint
@@ -228,10 +262,10 @@ class JointScaling:
             return vertical
         return structs.replace(self._resized(needed, is_held), recommended=vertical.recommended)
 
-    def _resized(self, sizes: Sizes, is_held: bool = False) -> VerticalOutcome:
-        return JointVertical(self.seen, self.moment, self.joint, sizes, is_held).outcome()
+    def _resized(self, sizes: Sizes, is_held: bool = False) -> RequestsResult:
+        return JointVertical(self.seen, self.context, self.joint, sizes, is_held).outcome()
 
-    def _counted(self, vertical: VerticalOutcome | None) -> HorizontalOutcome:
+    def _counted(self, vertical: RequestsResult | None) -> ReplicasResult:
         """The count that serves with the sizes that will be. It falls only as far as what is there while pods are
         replaced serves as well; the rest follows when that is done (DESIGN 5.5)."""
         joint, seen = self.joint, self.seen
@@ -244,11 +278,11 @@ class JointScaling:
         starving = bool(seen.pods.starving) or seen.legacy_override
         if goal < restored(seen, joint.last) or goal <= self.replicas < joint.last:
             young = Unknown(_UNSETTLED, max(self.measured_at))
-            return as_recommended_last(seen, self.moment, self.wish, young, self.bounds, starving)
+            return as_recommended_last(seen, self.context, self.desired, young, self.bounds, starving)
         target = goal
         if goal < self.replicas and not self.in_place:
             target = min(self.replicas, max(goal, joint.safe(sizes)))
-        found = scale_to(seen, self.moment, self.wish, target, self.bounds, starving)
+        found = scale_to(seen, self.context, self.desired, target, self.bounds, starving)
         found = structs.replace(found, recommended=joint.wanted.replicas)
         if target == goal or found.blocked:
             return found
@@ -256,7 +290,7 @@ class JointScaling:
         note = f"replicas: {goal} once all pods have their new size"
         return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
 
-    def _is_held_for_long(self, horizontal: HorizontalOutcome) -> bool:
+    def _is_held_for_long(self, horizontal: ReplicasResult) -> bool:
         """Whether more replicas are needed and held back, for longer than it takes to replace pods."""
         held = [one for one in horizontal.blocked if one.direction == "up"]
         if not held:
@@ -266,7 +300,7 @@ class JointScaling:
         until = held[0].until
         if self.in_place or until is None:
             return True
-        return not self.moment.present.is_past(until - NOT_WORTH_REPLACING)
+        return not self.context.clock.is_past(until - NOT_WORTH_REPLACING)
 
 
 class JointVertical(VerticalScaling):
@@ -275,28 +309,28 @@ class JointVertical(VerticalScaling):
     sizes make up for a count that is held."""
 
     def __init__(
-        self, seen: Scene, moment: Moment, joint: Joint, sizes: Sizes, is_held: bool = False
+        self, seen: ObservedState, context: GateContext, joint: Joint, sizes: Sizes, is_held: bool = False
     ) -> None:
-        super().__init__(seen, moment, _ALL_VERTICAL, wants_out=False)
+        super().__init__(seen, context, _ALL_VERTICAL, wants_out=False)
         self.joint = joint
         self.is_held = is_held
         self.disruptive = not joint.in_place
-        self.slots = tuple(
-            structs.replace(slot, target=sizes.get(slot.key, slot.current)) for slot in joint.slots
+        self.items = tuple(
+            structs.replace(item, target=sizes.get(item.key, item.current)) for item in joint.items
         )
 
-    def judged(self) -> list[tuple[Step, Hold | None]]:
+    def decided(self) -> list[tuple[Step, Hold | None]]:
         """See the base class."""
         near: list[Step] = []
         movers: list[Step] = []
-        for slot in self.slots:
-            step = self.step(slot)
+        for item in self.items:
+            step = self.step(item)
             if step is None:
                 continue
-            rides = not step.override and self.joint.is_near(slot.key, step.request)
+            rides = not step.override and self.joint.is_near(item.key, step.request)
             if not rides:
                 movers.append(step)
-            elif self._raised_at(slot) is None:
+            elif self._raised_at(item) is None:
                 near.append(step)
         found = [(step, self._hold(step)) for step in movers]
         if all(hold is not None for _, hold in found):
@@ -306,12 +340,12 @@ class JointVertical(VerticalScaling):
         return found + [(step, hold) for step, hold in riders if hold is None]
 
     def _hold(self, step: Step) -> Hold | None:
-        return first_hold(step.change, self.moment, step.passes)
+        return first_hold(step.change, self.context, step.passes)
 
-    def step(self, slot: Slot) -> Step | None:
+    def step(self, item: ContainerResource) -> Step | None:
         """See the base class. Where pods are replaced, requests are not lowered soon after a step, and CPU that only
         the present demand calls for, at the last count, waits: a spike is over before all pods are larger."""
-        step = super().step(slot)
+        step = super().step(item)
         if step is None or step.override:
             return step
         if (unknown := self.joint.unknown) is not None:
@@ -320,35 +354,35 @@ class JointVertical(VerticalScaling):
         if not self.disruptive:
             return step
         change = step.change
-        raised_at = self._raised_at(slot)
+        raised_at = self._raised_at(item)
         if step.direction == "down" and raised_at is not None:
             until = None if change.is_kept else after(raised_at, HALF_LIFE)
             change = structs.replace(change, is_kept=True, kept_until=until)
         elif step.direction == "down":
             wait = self.spec.scale_down.stabilization_duration or SHRINKS_AFTER
             change = structs.replace(change, wait=wait)
-        elif step.pending is not None and self._is_of_the_moment(step, slot):
+        elif step.pending is not None and self._is_short_rise(step, item):
             change = structs.replace(change, worth_at=after(step.pending.since, NOT_WORTH_REPLACING))
         return structs.replace(step, change=change)
 
-    def _is_of_the_moment(self, step: Step, slot: Slot) -> bool:
+    def _is_short_rise(self, step: Step, item: ContainerResource) -> bool:
         """Whether a rise is one of CPU that nothing but the present demand calls for."""
-        if step.passes or self.is_held or slot.resource != "cpu":
+        if step.passes or self.is_held or item.resource != "cpu":
             return False
-        return self.joint.settled.sizes[slot.key] <= slot.current
+        return self.joint.settled.sizes[item.key] <= item.current
 
-    def least_change(self, slot: Slot, up: bool) -> int:
+    def least_change(self, item: ContainerResource, up: bool) -> int:
         """See the base class. Where no pod is replaced, the overlap is enough."""
-        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, slot.resource)
+        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, item.resource)
         if self.joint.in_place and params.value is None and params.percentage is None:
             return 0
-        return super().least_change(slot, up)
+        return super().least_change(item, up)
 
-    def _raised_at(self, slot: Slot) -> dt.datetime | None:
+    def _raised_at(self, item: ContainerResource) -> dt.datetime | None:
         """When memory was raised since it ran out, if that was lately: until the recommender has forgotten half of what
         was before, it is not taken back."""
-        before = self.record.overrides.get(slot.container)
-        if slot.resource != "memory" or before is None or slot.target >= slot.current:
+        before = self.record.overrides.get(item.container)
+        if item.resource != "memory" or before is None or item.target >= item.current:
             return None
         return None if self.now.held_until(before.time, HALF_LIFE) is None else before.time
 
@@ -359,7 +393,7 @@ def _along(step: Step, wait: dt.timedelta | None) -> Step:
     return structs.replace(step, change=change, passes=step.passes | {MIN_CHANGE})
 
 
-def _sizes(outcome: VerticalOutcome, current: Sizes) -> dict[SlotKey, int]:
+def _sizes(outcome: RequestsResult, current: Sizes) -> dict[ResourceKey, int]:
     """The requests that will be."""
-    containers: Mapping[str, ContainerResources] = outcome.containers
+    containers: Mapping[str, ResourceRequirements] = outcome.containers
     return {key: containers[key.container].requests.get(key.resource, size) for key, size in current.items()}

@@ -28,10 +28,11 @@ def round_up(amount: int, unit: int) -> int:
     return ceil_div(amount, unit) * unit
 
 
-def blend_replicas(current: int, wish: int, horizontal_ppm: int) -> int:
-    """`current + (wish - current) * weight`, rounded towards the wish: up when scaling out, down when scaling in."""
-    scaled = (wish - current) * horizontal_ppm
-    return current + (ceil_div(scaled, FULL) if wish > current else scaled // FULL)
+def blend_replicas(current: int, desired: int, horizontal_ppm: int) -> int:
+    """`current + (desired - current) * weight`, rounded towards the desired replicas: up when scaling out,
+    down when scaling in."""
+    scaled = (desired - current) * horizontal_ppm
+    return current + (ceil_div(scaled, FULL) if desired > current else scaled // FULL)
 
 
 def blend_request(resource: Resource, current: int, target: int, vertical_ppm: int) -> int:

@@ -19,7 +19,7 @@ CLOCK_SKEW: Final = dt.timedelta(minutes=1)
 LAST_INSTANT: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
-class Present:
+class Clock:
     """The instant `now` (aware, UTC). All its answers are the same at any instant from `now` to before `changes_at`."""
 
     __slots__ = ("_changes_at", "_is_recorded", "_now")
@@ -40,9 +40,9 @@ class Present:
         """Whether the instant itself was written down, so that what was made with it holds for this instant alone."""
         return self._is_recorded
 
-    def fresh(self) -> Present:
+    def fresh(self) -> Clock:
         """The same instant, without what it was asked so far."""
-        return Present(self._now)
+        return Clock(self._now)
 
     def is_within(self, since: dt.datetime, until: dt.datetime) -> bool:
         """Whether this is an instant from `since` to before `until`. For results that are kept only."""

@@ -12,7 +12,7 @@ from functools import wraps
 from operator import is_
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
-from hvpa.core.values.clock import LAST_INSTANT, Present
+from hvpa.core.values.clock import LAST_INSTANT, Clock
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,14 +25,14 @@ HVPAS = 16_384
 
 _tables: list[dict[Any, Any]] = []
 _slots: dict[Hashable, Hashable] = {}
-"""The slots in use: each is held once, whatever is kept for it."""
+"""The container resources in use: each is held once, whatever is kept for it."""
 _latest: list[dict[Hashable, Any]] = []
 _of_status: list[dict[Hashable, Any]] = []
 """Those of `_latest` whose results were made of the Hvpa's status."""
 
 
 def forget(slot: Hashable) -> None:
-    """Drop what is kept for an Hvpa that is gone: `slot` as in `Basis`."""
+    """Drop what is kept for an Hvpa that is gone: `container resource` as in `Basis`."""
     _slots.pop(slot, None)
     for table in _latest:
         table.pop(slot, None)
@@ -73,8 +73,8 @@ def remembered(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
 
 
 class Basis(NamedTuple):
-    """What a result is made of: whose it is (`slot`: namespace and name of the Hvpa), objects that must be the very
-    `same`, and what must be `equal`. All of it must be frozen."""
+    """What a result is made of: whose it is (`container resource`: namespace and name of the Hvpa), objects that must
+    be the very `same`, and what must be `equal`. All of it must be frozen."""
 
     slot: Hashable
     same: tuple[object, ...]
@@ -114,35 +114,35 @@ def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, 
 
 def remembered_while(
     basis: Callable[P, Basis], of_status: bool = False
-) -> Callable[[Callable[Concatenate[Present, P], R]], Callable[Concatenate[Present, P], R]]:
+) -> Callable[[Callable[Concatenate[Clock, P], R]], Callable[Concatenate[Clock, P], R]]:
     """As `latest`, for a function of the present as well: the result is kept while time alone changes nothing
-    (`Present.changes_at`), and, where it is made `of_status`, until that is written (`forget_decision`)."""
+    (`Clock.changes_at`), and, where it is made `of_status`, until that is written (`forget_decision`)."""
 
-    def decorate(function: Callable[Concatenate[Present, P], R]) -> Callable[Concatenate[Present, P], R]:
+    def decorate(function: Callable[Concatenate[Clock, P], R]) -> Callable[Concatenate[Clock, P], R]:
         table: dict[Hashable, _Kept] = {}
         _latest.append(table)
         if of_status:
             _of_status.append(table)
 
         @wraps(function)
-        def call(present: Present, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        def call(clock: Clock, /, *args: P.args, **kwargs: P.kwargs) -> R:
             slot, same, equal = basis(*args, **kwargs)
             kept = table.get(slot)
             if (
                 kept is not None
-                and present.is_within(kept.since, kept.until)
+                and clock.is_within(kept.since, kept.until)
                 and _are_same(kept.same, same)
                 and kept.equal == equal
             ):
-                present.is_past(kept.until)
+                clock.is_past(kept.until)
                 return kept.result  # type: ignore[return-value]
-            own = present.fresh()
+            own = clock.fresh()
             result = function(own, *args, **kwargs)
             until = own.changes_at or LAST_INSTANT
-            present.is_past(until)
+            clock.is_past(until)
             if own.is_recorded:
                 table.pop(slot, None)
-                present.stamp()
+                clock.stamp()
             else:
                 _keep(table, slot, _Kept(same, equal, own.stamp(), until, result))
             return result

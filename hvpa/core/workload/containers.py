@@ -1,4 +1,5 @@
-"""What a VPA governs of a pod template: one `Slot` for each container and resource that it has a target for."""
+"""What a VPA governs of a pod template: one `ContainerResource` for each container and resource that it has a target
+for."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from hvpa.api.hvpa.resource import ContainerPolicy, HvpaSpec
 from hvpa.api.objects.autoscalers import policies_by_name
 from hvpa.api.objects.read_models import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
-from hvpa.core.model import ContainerResources, PodsSeen
-from hvpa.core.path.path import SlotKey
+from hvpa.core.model import PodsSeen, ResourceRequirements
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, RequestBounds, blend_request, move_request
 from hvpa.core.values.memo import remembered
 
@@ -21,7 +22,7 @@ Policy = ContainerPolicy | VpaContainerPolicy
 """A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""
 
 
-class Slot(msgspec.Struct, frozen=True, gc=False):
+class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     """One container's one resource: what is set now, what the VPA targets, and what bounds it. `most_limit` is the
     pod's own limit, where it has one."""
 
@@ -35,9 +36,9 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
     most_limit: int | None = None
 
     @property
-    def key(self) -> SlotKey:
-        """Which slot of the pod it is."""
-        return SlotKey(self.container, self.resource)
+    def key(self) -> ResourceKey:
+        """Which container resource of the pod it is."""
+        return ResourceKey(self.container, self.resource)
 
     @property
     def current(self) -> int:
@@ -56,15 +57,15 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
 
 
 @remembered
-def present_resources(containers: Sequence[Container]) -> Mapping[str, ContainerResources]:
+def present_resources(containers: Sequence[Container]) -> Mapping[str, ResourceRequirements]:
     """CPU and memory of all containers of a pod template as numbers. Treat the result as frozen: it is shared."""
     return {
-        one.name: ContainerResources(_amounts(one.resources.requests), _amounts(one.resources.limits))
+        one.name: ResourceRequirements(_amounts(one.resources.requests), _amounts(one.resources.limits))
         for one in containers
     }
 
 
-def request_now(resources: ContainerResources, key: SlotKey, pods: PodsSeen) -> int:
+def request_now(resources: ResourceRequirements, key: ResourceKey, pods: PodsSeen) -> int:
     """The request that holds: a missing one counts as its limit, without one as what the pods were given (by a
     LimitRange, say), and as 0 without that."""
     known = resources.requests.get(key.resource, resources.limits.get(key.resource, 0))
@@ -110,12 +111,16 @@ def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
 
 
 @remembered
-def slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> tuple[Slot, ...]:
+def container_resources(
+    spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ResourceRequirements]
+) -> tuple[ContainerResource, ...]:
     """Every container and resource that the VPA governs and has a target for, in the order of the pod template."""
-    return tuple(_slots(spec, vpa, present))
+    return tuple(_container_resources(spec, vpa, present))
 
 
-def _slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) -> Iterable[Slot]:
+def _container_resources(
+    spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ResourceRequirements]
+) -> Iterable[ContainerResource]:
     targets, find_policy = recommendations(vpa), policies_by_name(policies(spec, vpa))
     for name, resources in present.items():
         policy = find_policy(name)
@@ -126,10 +131,12 @@ def _slots(spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ContainerResources]) 
         for resource in RESOURCES:
             target = amount(recommended.target, resource)
             if resource in governed and target is not None:
-                yield _slot(name, resource, resources, target, policy)
+                yield _container_resource(name, resource, resources, target, policy)
 
 
-def _slot(name: str, resource: Resource, resources: ContainerResources, target: int, policy: Policy) -> Slot:
+def _container_resource(
+    name: str, resource: Resource, resources: ResourceRequirements, target: int, policy: Policy
+) -> ContainerResource:
     limit = resources.limits.get(resource)
     scales_limit = policy.controlled_values != "RequestsOnly"
     bounds = RequestBounds(
@@ -137,4 +144,6 @@ def _slot(name: str, resource: Resource, resources: ContainerResources, target: 
         upper=amount(policy.max_allowed, resource),
         fixed_limit=None if scales_limit else limit,
     )
-    return Slot(name, resource, resources.requests.get(resource), limit, target, bounds, scales_limit)
+    return ContainerResource(
+        name, resource, resources.requests.get(resource), limit, target, bounds, scales_limit
+    )

@@ -13,41 +13,42 @@ from msgspec import structs
 from hvpa.api.objects.read_models import PodSpec
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import RESOURCES, Slot, amount
+from hvpa.core.workload.containers import RESOURCES, ContainerResource, amount
 
 
-def within_pod(slots: Sequence[Slot], pod: PodSpec) -> tuple[Slot, ...]:
+def within_pod(items: Sequence[ContainerResource], pod: PodSpec) -> tuple[ContainerResource, ...]:
     """The container resources, each bounded by what the pod's own resources leave for it.
 
     The pod requests 1000m, its containers 300m and 200m, for which 900m and 300m are recommended: of the 500m that are
     left the first gets six sevenths, the second one seventh. So they fit whichever of them are changed.
     """
     if pod.resources is None:
-        return tuple(slots)
+        return tuple(items)
     left = {one: _left(pod, one) for one in RESOURCES}
     limits = {one: amount(pod.resources.limits, one) for one in RESOURCES}
-    rises = {one.key: max(0, one.blended(FULL) - one.current) for one in slots}
+    rises = {one.key: max(0, one.blended(FULL) - one.current) for one in items}
     found = []
-    for slot in slots:
-        resource, room = slot.resource, left[slot.resource]
+    for item in items:
+        resource, room = item.resource, left[item.resource]
         if room is not None:
-            among = [rises[one.key] for one in slots if one.resource == resource]
-            most = slot.current + _share(room, rises[slot.key], among)
-            fixed = slot.bounds.fixed_limit
-            bounds = structs.replace(slot.bounds, fixed_limit=most if fixed is None else min(fixed, most))
-            slot = structs.replace(slot, bounds=bounds, most_limit=limits[resource])
-        found.append(slot)
+            among = [rises[one.key] for one in items if one.resource == resource]
+            most = item.current + _share(room, rises[item.key], among)
+            fixed = item.bounds.fixed_limit
+            bounds = structs.replace(item.bounds, fixed_limit=most if fixed is None else min(fixed, most))
+            item = structs.replace(item, bounds=bounds, most_limit=limits[resource])
+        found.append(item)
     return tuple(found)
 
 
-def cut_short(slots: Iterable[Slot], within: Iterable[Slot]) -> list[str]:
-    """Which recommendations the pod's own resources cut short, in words: `slots` without, and `within` with them."""
+def cut_short(items: Iterable[ContainerResource], within: Iterable[ContainerResource]) -> list[str]:
+    """Which recommendations the pod's own resources cut short, in words: `container resources` without, and `within`
+    with them."""
     told = []
-    for free, slot in zip(slots, within, strict=True):
-        wanted, most = free.blended(FULL), slot.blended(FULL)
+    for free, item in zip(items, within, strict=True):
+        wanted, most = free.blended(FULL), item.blended(FULL)
         if most < wanted:
-            texts = [readable_resource(slot.resource, one) for one in (wanted, most)]
-            told.append(f"{slot.container} {slot.resource}: {texts[0]} recommended, {texts[1]} at most")
+            texts = [readable_resource(item.resource, one) for one in (wanted, most)]
+            told.append(f"{item.container} {item.resource}: {texts[0]} recommended, {texts[1]} at most")
     return told
 
 

@@ -12,8 +12,8 @@ from msgspec import structs
 
 from hvpa.api.objects.read_models import Container, ContainerStatus, Meta, Pod, Workload, condition
 from hvpa.api.values.quantity import QuantityError, Resource
-from hvpa.core.model import PodSize, PodsSeen, PodTotal, Scene
-from hvpa.core.path.path import SlotKey
+from hvpa.core.model import ObservedState, PodSize, PodsSeen, PodTotal
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import after
 from hvpa.core.values.memo import Basis, latest
@@ -75,7 +75,7 @@ def rollout_gaps(workload: Workload) -> tuple[str, ...]:
     return tuple(found)
 
 
-def progress_deadline(seen: Scene) -> dt.datetime | None:
+def progress_deadline(seen: ObservedState) -> dt.datetime | None:
     """When the last rollout, which is not complete, is past its progress deadline: from then on a change may be what
     repairs the pods (DESIGN 6.2). None where no clock ends it: the controller has not seen the workload's latest spec,
     the deadline is switched off, or nothing is known of when the rollout last went on.
@@ -167,7 +167,7 @@ def see_pods(
 class _OfSpec(NamedTuple):
     """What a pod with this spec requests."""
 
-    sizes: Mapping[SlotKey, int]
+    sizes: Mapping[ResourceKey, int]
     totals: Mapping[Resource, PodTotal]
     names: tuple[str, ...]
 
@@ -176,7 +176,7 @@ class _Requested:
     """What the pods that run or will run request, each amount with whether its pod is ready."""
 
     def __init__(self) -> None:
-        self.sizes: dict[SlotKey, list[tuple[int, bool]]] = {}
+        self.sizes: dict[ResourceKey, list[tuple[int, bool]]] = {}
         self.totals: dict[Resource, list[tuple[PodTotal, bool]]] = {}
         self.names: set[str] = set()
         self._known: dict[int, _OfSpec] = {}
@@ -200,17 +200,17 @@ class _Requested:
 
 def _of_spec(pod: Pod) -> _OfSpec:
     running = (*pod.spec.containers, *sidecars(pod.spec))
-    sizes: dict[SlotKey, int] = {}
+    sizes: dict[ResourceKey, int] = {}
     for container in running:
         requested = container.resources.limits | container.resources.requests
         for resource in RESOURCES:
             if (size := amount(requested, resource)) is not None:
-                sizes[SlotKey(container.name, resource)] = size
+                sizes[ResourceKey(container.name, resource)] = size
     totals = {resource: _pod_total(pod, resource, sizes) for resource in RESOURCES}
     return _OfSpec(sizes, totals, tuple(one.name for one in running))
 
 
-def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[SlotKey, int]) -> PodTotal:
+def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[ResourceKey, int]) -> PodTotal:
     """What the HPA takes a pod to request. Where a request is missing, the HPA has no utilization; what the others
     request is what the pod has for the targets of other kinds."""
     whole = pod.spec.resources

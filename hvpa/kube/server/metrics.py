@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
-from hvpa.core.model import Axis, Blocked, ContainerResources, Decision, Direction
+from hvpa.core.model import Axis, Blocked, Decision, Direction, ResourceRequirements
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome
 
@@ -270,6 +270,6 @@ def _present(raw: str | int | float | None, resource: Resource) -> float | None:
         return None
 
 
-def _recommended(wanted: ContainerResources | None, resource: Resource) -> float | None:
+def _recommended(wanted: ResourceRequirements | None, resource: Resource) -> float | None:
     value = wanted.requests.get(resource) if wanted is not None else None
     return None if value is None else value / _UNIT[resource]

@@ -29,7 +29,7 @@ from hvpa.recommend.hpa.status import SCALED_TO_ZERO, SyncReport
 
 __all__ = [
     "HorizontalAutoscaler",
-    "HpaOutcome",
+    "HpaResult",
     "HpaSettings",
     "Metrics",
     "MetricsError",
@@ -57,7 +57,7 @@ _ABOVE: Final = "Current number of replicas above Spec.MaxReplicas"
 _BELOW: Final = "Current number of replicas below Spec.MinReplicas"
 
 
-class HpaOutcome(NamedTuple):
+class HpaResult(NamedTuple):
     """What one sync leads to.
 
     `status` is complete, as it would be written; it is the HPA's own object where nothing changed. `replicas` is what
@@ -95,7 +95,7 @@ class HorizontalAutoscaler:
 
     def sync(
         self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], metrics: Metrics, now: dt.datetime
-    ) -> HpaOutcome:
+    ) -> HpaResult:
         """Decide once (`reconcileAutoscaler`).
 
         `pods` are the namespace's; only those that the scale's selector selects count. `now` is aware. Raises
@@ -150,7 +150,7 @@ class HorizontalAutoscaler:
         report.conditions[_LIMITED] = ("False" if desired == stable else "True", *limited)
         return desired
 
-    def _rescale(self, hpa: Hpa, plan: Plan, report: SyncReport, step: _Step, now: dt.datetime) -> HpaOutcome:
+    def _rescale(self, hpa: Hpa, plan: Plan, report: SyncReport, step: _Step, now: dt.datetime) -> HpaResult:
         """The count is written."""
         current, desired, reason = step
         message = f"the HPA controller was able to update the target scale to {desired}"
@@ -162,8 +162,8 @@ class HorizontalAutoscaler:
         return _outcome(report.status(hpa.status, current, desired, now, rescaled=True), desired, report)
 
 
-def _outcome(status: HpaStatusRead, replicas: int | None, report: SyncReport) -> HpaOutcome:
-    return HpaOutcome(status, replicas, tuple(report.events))
+def _outcome(status: HpaStatusRead, replicas: int | None, report: SyncReport) -> HpaResult:
+    return HpaResult(status, replicas, tuple(report.events))
 
 
 def _propose(plan: Plan, report: SyncReport, here: Situation) -> _Step:

@@ -27,7 +27,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.objects.read_models import Workload as StoredWorkload
 from hvpa.api.values.quantity import Resource, format_resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.rollout import OOM_KILLED
 from hvpa.simulate.cluster.pods import Workload
@@ -59,7 +59,7 @@ def selector_text(name: str) -> str:
 
 
 @remembered
-def containers(template: Mapping[str, ContainerResources]) -> list[Container]:
+def containers(template: Mapping[str, ResourceRequirements]) -> list[Container]:
     """Containers of a pod or of a pod template: the same list for pods that were made from the same one."""
     return [
         Container(
@@ -70,7 +70,7 @@ def containers(template: Mapping[str, ContainerResources]) -> list[Container]:
 
 
 @remembered
-def pod_spec(template: Mapping[str, ContainerResources]) -> PodSpec:
+def pod_spec(template: Mapping[str, ResourceRequirements]) -> PodSpec:
     """The spec of a pod or of a pod template; shared like its containers."""
     return PodSpec(containers=containers(template))
 

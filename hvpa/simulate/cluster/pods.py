@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.resizes import Resizes
 from hvpa.simulate.cluster.rollout import replace_failed, roll_deployment, roll_stateful_set
@@ -49,7 +49,7 @@ class Workload:
         self.in_place = model.resize == "InPlace"
         self.replicas = model.replicas
         self.template: Template = {
-            one.name: ContainerResources(dict(one.requests), dict(one.limits)) for one in model.containers
+            one.name: ResourceRequirements(dict(one.requests), dict(one.limits)) for one in model.containers
         }
         self.revision = 1
         self.admission: Callable[[Template], Template] | None = None

@@ -16,7 +16,7 @@ from hvpa.api.hvpa.resource import HvpaObject, HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource
-from hvpa.core.model import ContainerResources, Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.core.model import Event, Objects, OwnedChange, ResourceRequirements, WorkloadPatch
 from hvpa.reconcile.ports import Key, WriteError
 from hvpa.simulate.cluster.objects import PodObjects, WorkloadObject, raw
 from hvpa.simulate.cluster.pods import Workload
@@ -130,7 +130,7 @@ class SimulatedCluster:
         self._status = status
         self._touch_hvpa()
 
-    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+    async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         """See the port."""
         self._set_desired_replicas(replicas)
 
@@ -187,7 +187,7 @@ def _targets(status: VpaStatusRead) -> list[tuple[object, ...]]:
     return [(one.container_name, one.target, one.uncapped_target) for one in found or ()]
 
 
-def _merged(template: Mapping[str, ContainerResources], patch: object) -> dict[str, ContainerResources]:
+def _merged(template: Mapping[str, ResourceRequirements], patch: object) -> dict[str, ResourceRequirements]:
     """The template after a strategic merge patch of its containers' resources."""
     merged = dict(template)
     entries = cast(Mapping[str, Mapping[str, list[Mapping[str, object]]]], patch)["spec"]["containers"]
@@ -195,7 +195,7 @@ def _merged(template: Mapping[str, ContainerResources], patch: object) -> dict[s
         name = cast(str, entry["name"])
         resources = cast(Mapping[str, Mapping[str, str]], entry["resources"])
         old = merged[name]
-        merged[name] = ContainerResources(
+        merged[name] = ResourceRequirements(
             requests={**old.requests, **_parsed(resources.get("requests", {}))},
             limits={**old.limits, **_parsed(resources.get("limits", {}))},
         )

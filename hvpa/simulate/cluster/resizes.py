@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
 from hvpa.simulate.model import SimulationEvent
@@ -175,11 +175,11 @@ def qos_class(template: Template) -> Literal["Guaranteed", "Burstable", "BestEff
     return "Guaranteed" if all(_is_guaranteed(one) for one in template.values()) else "Burstable"
 
 
-def _amounts(one: ContainerResources) -> bool:
+def _amounts(one: ResourceRequirements) -> bool:
     return any(one.requests.values()) or any(one.limits.values())
 
 
-def _is_guaranteed(one: ContainerResources) -> bool:
+def _is_guaranteed(one: ResourceRequirements) -> bool:
     return all(
         one.limits.get(resource, 0)
         and one.requests.get(resource, one.limits[resource]) == one.limits[resource]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.meters import IDLE, Meter
 
 ResizeState = Literal["", "Deferred", "Infeasible", "Error"]
@@ -20,10 +20,10 @@ ResizeState = Literal["", "Deferred", "Infeasible", "Error"]
 INSTANT: Final = 1e-6
 """Seconds that count as the same instant: far more than the rounding of times, far less than anything that happens."""
 
-Template = Mapping[str, ContainerResources]
+Template = Mapping[str, ResourceRequirements]
 """Requests and limits by container name."""
 
-NOTHING: Final = ContainerResources({}, {})
+NOTHING: Final = ResourceRequirements({}, {})
 """A container without requests and limits."""
 
 FIRST_BACK_OFF: Final = 10.0
@@ -42,7 +42,7 @@ class Shape(NamedTuple):
     memory_limit: float
 
 
-def shape_of(resources: ContainerResources) -> Shape:
+def shape_of(resources: ResourceRequirements) -> Shape:
     """The bounds that these resources set. A request that is missing is the limit, as the API server sets it."""
     requests, limits = resources.requests, resources.limits
 
@@ -57,7 +57,8 @@ def with_default_requests(template: Template) -> Template:
     if all(one.limits.keys() <= one.requests.keys() for one in template.values()):
         return template
     return {
-        name: ContainerResources({**one.limits, **one.requests}, one.limits) for name, one in template.items()
+        name: ResourceRequirements({**one.limits, **one.requests}, one.limits)
+        for name, one in template.items()
     }
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import ResourceList, Vpa, VpaContainerPolicy
 from hvpa.api.values.quantity import CPU, MEMORY, Resource, parse_resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 
 Amounts = dict[Resource, int]
 RECREATE: Final = "Recreate"
@@ -34,7 +34,7 @@ def update_mode(vpa: Vpa) -> str:
     return policy.update_mode or RECREATE if policy is not None else RECREATE
 
 
-def admitted(template: Mapping[str, ContainerResources], vpa: Vpa) -> Mapping[str, ContainerResources]:
+def admitted(template: Mapping[str, ResourceRequirements], vpa: Vpa) -> Mapping[str, ResourceRequirements]:
     """What a new pod of this template gets: requests as recommended; limits in the same proportion to them as the
     template's, unless the container's policy says RequestsOnly. Nothing changes without a recommendation, and nothing
     under a VPA whose mode is Off.
@@ -50,7 +50,7 @@ def admitted(template: Mapping[str, ContainerResources], vpa: Vpa) -> Mapping[st
     }
 
 
-def recommended(pod: Mapping[str, ContainerResources], vpa: Vpa) -> dict[str, Recommended]:
+def recommended(pod: Mapping[str, ResourceRequirements], vpa: Vpa) -> dict[str, Recommended]:
     """The recommendation for a pod with these resources, by container: inside what the policies allow and, where only
     requests are controlled, at most the container's limits. Raises `QuantityError`."""
     recommendation = vpa.status.recommendation
@@ -79,7 +79,7 @@ def proportional_limit(limit: int, request: int, wanted: int) -> int | None:
     return limit * wanted // request
 
 
-def _changed(own: ContainerResources, target: Amounts, policy: VpaContainerPolicy) -> ContainerResources:
+def _changed(own: ResourceRequirements, target: Amounts, policy: VpaContainerPolicy) -> ResourceRequirements:
     limits = dict(own.limits)
     if policy.controlled_values != REQUESTS_ONLY:
         for resource in _RESOURCES:
@@ -88,7 +88,7 @@ def _changed(own: ContainerResources, target: Amounts, policy: VpaContainerPolic
             )
             if limit is not None:
                 limits[resource] = limit
-    return ContainerResources({**own.requests, **target}, limits)
+    return ResourceRequirements({**own.requests, **target}, limits)
 
 
 def _capped(amounts: ResourceList, policy: VpaContainerPolicy, limits: Mapping[Resource, int]) -> Amounts:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Vpa, VpaMeta, condition
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.recommend.hpa.controller import Scale
 from hvpa.simulate.cluster.metrics_server import Every
 from hvpa.simulate.cluster.objects import PodObjects, raw, selector_text
@@ -38,7 +38,7 @@ class ActingScaler:
         self._pods = PodObjects(context.state, scenario.start)
         self._in_place = InPlaceUpdater()
         self._acts = self._vpa is not None and update_mode(self._vpa) != "Off"
-        self._admitted: Mapping[str, ContainerResources] = context.state.pod_resources
+        self._admitted: Mapping[str, ResourceRequirements] = context.state.pod_resources
         if self._acts:
             context.state.admission = self._admit
 
@@ -79,7 +79,7 @@ class ActingScaler:
         if old is None or (old.status, old.message) != (new.status, new.message):
             self._context.recorder.record("Condition", new.reason, new.message)
 
-    def _admit(self, template: Mapping[str, ContainerResources]) -> Mapping[str, ContainerResources]:
+    def _admit(self, template: Mapping[str, ResourceRequirements]) -> Mapping[str, ResourceRequirements]:
         """The VPA's webhook: a new pod gets what is recommended."""
         assert self._vpa is not None
         given = admitted(template, self._vpa)
@@ -107,9 +107,9 @@ class ActingScaler:
     def _resize(self, vpa: Vpa, now: float) -> list[SimPod]:
         """Resize pods in place; those that have to be evicted instead."""
         state = self._context.state
-        wanted: dict[int, Mapping[str, ContainerResources]] = {}  # of pods that share their resources
+        wanted: dict[int, Mapping[str, ResourceRequirements]] = {}  # of pods that share their resources
 
-        def resources(pod: SimPod) -> Mapping[str, ContainerResources]:
+        def resources(pod: SimPod) -> Mapping[str, ResourceRequirements]:
             if id(pod.resources) not in wanted:
                 wanted[id(pod.resources)] = admitted(pod.resources, vpa)
             return wanted[id(pod.resources)]

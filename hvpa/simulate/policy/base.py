@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hvpa.api.objects.read_models import Hpa, Pod
-from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaOutcome, Scale
+from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaResult, Scale
 from hvpa.simulate.cluster.metrics_server import Every, MetricsServer
 from hvpa.simulate.cluster.objects import instant
 from hvpa.simulate.cluster.pods import Workload
@@ -50,7 +50,7 @@ class Context:
         """The instant that many seconds after the scenario's start."""
         return instant(self.scenario.start, now)
 
-    def sync_hpa(self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], now: float) -> HpaOutcome:
+    def sync_hpa(self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], now: float) -> HpaResult:
         """One sync of the HPA, which is recorded before anything comes of it."""
         outcome = self._autoscaler.sync(hpa, scale, pods, self.metrics, self.at(now))
         published = self.metrics.published

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Vpa
 from hvpa.api.values.quantity import CPU, Resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.policy.admission import Recommended, recommended, update_mode
 
@@ -125,7 +125,7 @@ def _is_due(pod: SimPod, priority: Priority, vpa: Vpa, now: float, settings: Upd
     return priority.difference >= settings.update_threshold
 
 
-def priority_of(resources: Mapping[str, ContainerResources], found: Mapping[str, Recommended]) -> Priority:
+def priority_of(resources: Mapping[str, ResourceRequirements], found: Mapping[str, Recommended]) -> Priority:
     """How far a pod's requests are from what is recommended for it. A missing request counts as 0, and as outside of
     the range."""
     requested: dict[Resource, int] = {}

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from hvpa.api.hvpa.resource import KIND, HvpaSpec, parse_spec, validate_manifest, warnings
 from hvpa.api.schema.base import without_nulls
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
 from hvpa.simulate.model import Policy, PolicyKind, WorkloadModel
 from hvpa.simulate.policy.updater_in_place import IN_PLACE_OR_RECREATE
@@ -88,17 +88,19 @@ class _Reader:
                 raise self._source.refuse(at, f"the workload has no such container, only {', '.join(known)}")
             model = known[container]
             resources[container] = self._resources(
-                at, given, ContainerResources(model.requests, model.limits)
+                at, given, ResourceRequirements(model.requests, model.limits)
             )
         return Policy(name, "Fixed", replicas=fixed.replicas, resources=resources)
 
-    def _resources(self, at: str, given: FixedContainer, before: ContainerResources) -> ContainerResources:
+    def _resources(
+        self, at: str, given: FixedContainer, before: ResourceRequirements
+    ) -> ResourceRequirements:
         requests = before.requests if given.requests is None else given.requests.by_resource()
         limits = before.limits if given.limits is None else given.limits.by_resource()
         for resource, limit in limits.items():
             if requests.get(resource, 0) > limit:
                 raise self._source.refuse(f"{at}.limits.{resource}", "must not be less than the request")
-        return ContainerResources(requests, limits)
+        return ResourceRequirements(requests, limits)
 
 
 class _Manifest:

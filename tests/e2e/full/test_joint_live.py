@@ -100,7 +100,7 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
         wait_for(lambda: objects.replicas(api, name, namespace) > 2, PATIENCE, "the first step")
 
         def changes(seconds: float) -> list[str]:
-            """What is changed in this time about the workload, by anybody, and about the mailbox by the HPA."""
+            """What is changed in this time about the workload, by anybody, and about `spec.replicas` by the HPA."""
             mark = cluster.audit.mark()
             time.sleep(seconds)
             asked = cluster.audit.requests(mark, writes=True, namespace=namespace, name=name)

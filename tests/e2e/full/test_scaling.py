@@ -143,7 +143,7 @@ def vpa_template(**bounds: Json) -> Json:
 def blended_by_weight(world: World, name: str, weight: int) -> None:
     """Each request that the operator set stands between what was and what was recommended, at the weight."""
     spent = wait_for(
-        lambda: objects.axes(world.api, name, world.namespace).get("vertical", {}).get("spent"),
+        lambda: objects.axes(world.api, name, world.namespace).get("vertical", {}).get("appliedFrom"),
         60,
         "a vertical step",
     )

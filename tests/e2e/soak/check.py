@@ -143,12 +143,12 @@ class Checker:
             self._replicas(place, write, int(spec["replicas"]), record["horizontal"], axes)
         for container in spec.get("template", {}).get("spec", {}).get("containers", []):
             requests = container.get("resources", {}).get("requests", {})
-            for spent in record["vertical"].get("spent", []):
+            for spent in record["vertical"].get("appliedFrom", []):
                 if spent["resource"] in requests:
                     self._request(place, write, requests[spent["resource"]], spent, axes)
 
     def _replicas(self, place: Place, write: Write, count: int, record: dict[str, Any], axes: Class) -> None:
-        wish = int((record.get("spent") or {}).get("wish", 0))
+        wish = int((record.get("appliedFrom") or {}).get("desired", 0))
         decided = parse_timestamp(record["lastScaleTime"]).timestamp()
         if not LEAST <= count <= MOST:
             self.found.append(f"{write}: {count} replicas")

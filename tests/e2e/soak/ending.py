@@ -48,9 +48,7 @@ def _loud(local: LocalCluster, role: Role) -> str:
         return f"Ready is {ready.reason if ready else 'missing'}: {ready.message if ready else ''}"
     if is_quiet(decision) and not told:
         return ""
-    return (
-        f"still to be written: {decision.workload_patch}, {decision.mailbox}, {decision.owned}, status {told}"
-    )
+    return f"still to be written: {decision.workload_patch}, {decision.scale_replicas}, {decision.owned}, status {told}"
 
 
 def _elsewhere(workloads: dict[Place, Json], controllers: Controllers, role: Role) -> str:

@@ -15,7 +15,7 @@ from hvpa.api.objects.workloads import Pod
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.recommend.hpa.controller import (
     HorizontalAutoscaler,
-    HpaOutcome,
+    HpaResult,
     HpaSettings,
     MetricsError,
     PodReading,
@@ -108,7 +108,7 @@ class Player:
         self._follow = False
         self._readings = Readings()
 
-    def sync(self, number: int, defaulted: Json | None) -> HpaOutcome:
+    def sync(self, number: int, defaulted: Json | None) -> HpaResult:
         """The sync of this number, counted from 1. `defaulted` is the spec as the API server would keep it, where it is
         new; None takes the spec as it was written."""
         at = number * self._period
@@ -142,7 +142,7 @@ class Player:
             self._spec = msgspec.json.encode(step["spec"])
 
 
-def ours(outcome: HpaOutcome) -> Json:
+def ours(outcome: HpaResult) -> Json:
     """What our model did in a sync, in the form of `theirs`."""
     return _told(
         msgspec.to_builtins(outcome.status),

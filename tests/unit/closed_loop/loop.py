@@ -323,7 +323,7 @@ class Loop:
         if status.last_error is not None:
             self.errors.append(status.last_error.description)
 
-    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+    async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         """See the port."""
         self.desired_replicas_writes.append(self.now)
         self._set_desired_replicas(replicas)

@@ -6,8 +6,8 @@ import pytest
 
 from hvpa.api.hvpa.resource import HvpaSpec, validate_manifest, warnings
 from hvpa.core.path.build import path_of_weights, weight_intervals
-from hvpa.core.path.curve import Extent
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.curve import SizeBounds
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.weight import Bounds
 from tests.unit.config.folders import Json, objects
 
@@ -59,11 +59,11 @@ def test_named_recommenders_only_recommend() -> None:
 
 
 def test_the_joint_sample_has_a_path_as_its_comments_say() -> None:
-    spec, cpu = _spec("cart"), SlotKey("app", "cpu")
-    extent = Extent(base=500, lower=500, upper=1000)
-    path = path_of_weights(weight_intervals(spec, False), Bounds(2, 10), ((cpu, extent),))
+    spec, cpu = _spec("cart"), ResourceKey("app", "cpu")
+    size_bounds = SizeBounds(base=500, lower=500, upper=1000)
+    path = path_of_weights(weight_intervals(spec, False), Bounds(2, 10), ((cpu, size_bounds),))
     assert spec.joint
-    assert [path.lanes[cpu].top(count) for count in range(2, 11)] == [
+    assert [path.curves[cpu].top(count) for count in range(2, 11)] == [
         500,
         500,
         500,

@@ -210,14 +210,14 @@ def statuses(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
     names = [one.name for one in workload.spec.template.spec.containers]
     horizontal = {
         "lastScaleTime": draw(times()),
-        "spent": draw(_SPENT),
+        "appliedFrom": draw(_SPENT),
         "setBack": draw(_SET_BACK),
     }
-    if horizontal["spent"] and draw(_STANDS):
-        horizontal["spent"] = {**horizontal["spent"], "replicas": workload.spec.replicas}
+    if horizontal["appliedFrom"] and draw(_STANDS):
+        horizontal["appliedFrom"] = {**horizontal["appliedFrom"], "replicas": workload.spec.replicas}
     vertical = {
         "lastScaleTime": draw(times()),
-        "spent": [_spent_target(draw, workload) for _ in range(draw(_UP_TO_3))],
+        "appliedFrom": [_spent_target(draw, workload) for _ in range(draw(_UP_TO_3))],
         "pending": [
             {"container": name, "resource": "cpu", "direction": "up", "since": draw(times()) or stamp(NOW)}
             for name in names[: draw(_UP_TO_3)]
@@ -235,7 +235,7 @@ _STANDS = st.sampled_from([True, True, True, False])
 _UP_TO_3 = st.integers(0, 3)
 _AMOUNT = st.integers(1, 8000)
 _SPENT = st.none() | st.fixed_dictionaries(
-    {"replicas": st.integers(1, 12), "wish": st.integers(1, 12), "weight": _WEIGHTS},
+    {"replicas": st.integers(1, 12), "desired": st.integers(1, 12), "weight": _WEIGHTS},
     optional={"goal": st.integers(1, 12)},
 )
 _SET_BACK = mostly(

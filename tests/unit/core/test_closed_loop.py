@@ -64,7 +64,7 @@ def test_two_who_reckon_with_another_tolerance_do_not_write_against_each_other()
     assert world.replicas == 4
     assert [kind for when, kind in world.writes if when >= settled] == []
     active = next(one for one in world.seen.hvpa.status.conditions if one.type == "HpaActive")
-    assert active.reason == "StaleWish"
+    assert active.reason == "StaleDesiredReplicas"
 
 
 def test_a_pod_pinned_at_its_nodes_headroom_escalates() -> None:
@@ -79,7 +79,7 @@ def test_a_pod_pinned_at_its_nodes_headroom_escalates() -> None:
 
 
 def test_outside_a_window_the_hpa_cannot_reach_the_workload() -> None:
-    # 7.7: the HPA writes its wish into the mailbox, and that is all.
+    # 7.7: the HPA writes its desired replicas into `spec.replicas`, and that is all.
     in_window = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
     spec = {
         "hpa": {"scaleUp": in_window, "scaleDown": in_window},

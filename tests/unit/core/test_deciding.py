@@ -84,14 +84,14 @@ EXAMPLE_1: dict[str, Any] = {
 NAMED = {"metadata": {"name": "resource-consumer"}}
 
 
-def example_1(replicas: int, wish: int, targets: Mapping[str, str]) -> Objects:
-    """The first example at `replicas` x (500m, 1Gi; limits 700m, 2Gi), the HPA wanting `wish`."""
+def example_1(replicas: int, desired: int, targets: Mapping[str, str]) -> Objects:
+    """The first example at `replicas` x (500m, 1Gi; limits 700m, 2Gi), the HPA wanting `desired replicas`."""
     resources = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "700m", "memory": "2Gi"}}
     containers = [{"name": "resource-consumer", "resources": resources}]
     measured = [
         {
             "type": "Resource",
-            "resource": {"name": name, "current": {"averageUtilization": 50 * wish // replicas}},
+            "resource": {"name": name, "current": {"averageUtilization": 50 * desired // replicas}},
         }
         for name in ("memory", "cpu")
     ]
@@ -103,10 +103,10 @@ def example_1(replicas: int, wish: int, targets: Mapping[str, str]) -> Objects:
         for name in ("memory", "cpu")
     ]
     return build.objects(
-        build.hvpa({**EXAMPLE_1, "replicas": wish}, base={}),
+        build.hvpa({**EXAMPLE_1, "replicas": desired}, base={}),
         build.workload(replicas, containers, NAMED),
         build.hpa(
-            wish,
+            desired,
             change={
                 "metadata": {"labels": {"key1": "value1"}},
                 "spec": {"metrics": metrics},
@@ -177,7 +177,7 @@ def test_example_1_lowers_requests_in_its_window_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("present", "wish", "expected", "weight"),
+    ("present", "desired", "expected", "weight"),
     [
         pytest.param(1, 2, 2, 0, id="1 to 2: all horizontal"),
         pytest.param(2, 8, 8, 0, id="2: all horizontal, right through the middle interval"),
@@ -186,22 +186,22 @@ def test_example_1_lowers_requests_in_its_window_only() -> None:
         pytest.param(7, 2, 5, 60, id="in from 7: floor(7 - 5 x 0.4)"),
     ],
 )
-def test_example_1_by_count(present: int, wish: int, expected: int, weight: int) -> None:
-    decision = build.decided(example_1(present, wish, {"cpu": "500m", "memory": "2Gi"}))
+def test_example_1_by_count(present: int, desired: int, expected: int, weight: int) -> None:
+    decision = build.decided(example_1(present, desired, {"cpu": "500m", "memory": "2Gi"}))
     assert replicas(decision) == expected
     assert decision.status.vpa_weight == weight
     assert (resources(decision)[0]["memory"] == GIB) is (weight == 0), "with weight 0 requests stay"
 
 
-def example_2(present: int, wish: int) -> Objects:
+def example_2(present: int, desired: int) -> Objects:
     """The second example: vertical first, both in the middle, then horizontal; its vpaWeight 1 is a fraction."""
-    spec = {"replicas": wish, "weightBasedScalingIntervals": intervals((1, 1, 1), (0.6, 2, 4), (0, 5, 10))}
-    hpa = build.hpa(wish, 50 * wish // present, replicas=present)
+    spec = {"replicas": desired, "weightBasedScalingIntervals": intervals((1, 1, 1), (0.6, 2, 4), (0, 5, 10))}
+    hpa = build.hpa(desired, 50 * desired // present, replicas=present)
     return build.objects(build.hvpa(spec), build.workload(present), hpa, build.vpa({"app": {"cpu": "2"}}))
 
 
 @pytest.mark.parametrize(
-    ("present", "wish", "expected", "cpu"),
+    ("present", "desired", "expected", "cpu"),
     [
         pytest.param(1, 1, 1, 2000, id="1, and the HPA is content: all vertical, to the target"),
         pytest.param(
@@ -217,8 +217,8 @@ def example_2(present: int, wish: int) -> Objects:
         pytest.param(5, 9, 9, 1000, id="5: all horizontal"),
     ],
 )
-def test_example_2(present: int, wish: int, expected: int, cpu: int) -> None:
-    decision = build.decided(example_2(present, wish))
+def test_example_2(present: int, desired: int, expected: int, cpu: int) -> None:
+    decision = build.decided(example_2(present, desired))
     assert replicas(decision) == expected
     assert decision.containers["app"].requests["cpu"] == cpu
 
@@ -299,7 +299,7 @@ def test_at_rest_nothing_is_written() -> None:
     settled = build.settled(seen)
     decision = build.decided(settled, at(hours=5))
     assert decision.status == settled.hvpa.status
-    assert (decision.workload_patch, decision.mailbox, decision.owned, decision.events) == (
+    assert (decision.workload_patch, decision.scale_replicas, decision.owned, decision.events) == (
         None,
         None,
         (),

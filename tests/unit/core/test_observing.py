@@ -97,7 +97,7 @@ def test_what_is_wrong_is_told_and_nothing_is_scaled(seen: Objects, reason: str,
     assert (ready.type, ready.status, ready.reason) == ("Ready", "False", reason)
     assert told in ready.message
     assert decision.workload_patch is None
-    assert decision.mailbox is None
+    assert decision.scale_replicas is None
     assert decision.owned == ()
     assert decision.recheck_after is None
     assert condition(decision, "HpaActive") == ("False", "NotReady")
@@ -131,7 +131,7 @@ def test_an_hvpa_that_is_being_deleted_does_nothing() -> None:
     one = build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})
     decision = build.decided(usual(one=one))
     assert decision.status == one.status
-    assert (decision.workload_patch, decision.mailbox, decision.owned, decision.events) == (
+    assert (decision.workload_patch, decision.scale_replicas, decision.owned, decision.events) == (
         None,
         None,
         (),

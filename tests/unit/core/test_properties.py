@@ -86,7 +86,7 @@ def _of_the_moment(decision: Decision) -> tuple[object, ...]:
         decision.recommended,
         decision.blocked,
         decision.weight_ppm,
-        decision.mailbox,
+        decision.scale_replicas,
         decision.applied,
         [(one.type, one.status, one.reason) for one in decision.status.conditions],
     )
@@ -170,9 +170,9 @@ def test_a_decision_that_is_applied_is_not_made_again(seen: Objects) -> None:
         return
     assert build.decided(unfinished).workload_patch is None
     third = build.decided(after)
-    wishes = [one.replicas.hpa for one in (first, third) if one.replicas is not None]
-    if len(set(wishes)) > 1:
-        return  # of fewer pods, the same measurement is another wish, until the HPA has measured again
+    desired_counts = [one.replicas.hpa for one in (first, third) if one.replicas is not None]
+    if len(set(desired_counts)) > 1:
+        return  # of fewer pods, the same measurement is another desired replicas, until the HPA has measured again
     waited = any(entry.reason in ("Rollout", "PodReplacement") for entry in first.blocked)
     if third.weight_ppm == first.weight_ppm and not waited:
         assert third.workload_patch is None
@@ -189,7 +189,7 @@ def test_at_rest_nothing_is_written(seen: Objects) -> None:
         seen = build.apply(seen, build.decided(seen))
     decision = build.decided(seen)
     assert decision.workload_patch is None
-    assert decision.mailbox is None or decision.mailbox != seen.hvpa.spec.replicas  # type: ignore[union-attr]
+    assert decision.scale_replicas is None or decision.scale_replicas != seen.hvpa.spec.replicas  # type: ignore[union-attr]
     assert to_wire(decision.status) == to_wire(seen.hvpa.status)
     assert decision.events == ()
 
@@ -328,7 +328,7 @@ def test_statuses_and_annotations_round_trip(seen: Objects) -> None:
     for axis, _ in decision.applied:
         if axis == "horizontal":
             assert axes.horizontal is not None
-            assert crashed.horizontal == axes.horizontal.model_copy(update={"mailbox": None})
+            assert crashed.horizontal == axes.horizontal.model_copy(update={"correction": None})
         else:
             assert axes.vertical is not None
             assert crashed.vertical == axes.vertical.model_copy(update={"pending": ()})

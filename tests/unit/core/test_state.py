@@ -18,21 +18,24 @@ from hvpa.api.hvpa.status import (
     VerticalAxis,
 )
 from hvpa.core.state import annotation_text, held_until, recorded_axes, step_time
-from hvpa.core.values.clock import Present, after
+from hvpa.core.values.clock import Clock, after
 
 OLD, NEW = at(minutes=-20), at(minutes=-10)
 
 
 def axes(horizontal: dt.datetime | None, vertical: dt.datetime | None, replicas: int) -> dict[str, Any]:
-    spent = {"replicas": replicas, "wish": 9, "weight": 50}
+    applied_from = {"replicas": replicas, "desired": 9, "weight": 50}
     return {
-        "horizontal": {"lastScaleTime": horizontal.isoformat() if horizontal else None, "spent": spent},
+        "horizontal": {
+            "lastScaleTime": horizontal.isoformat() if horizontal else None,
+            "appliedFrom": applied_from,
+        },
         "vertical": {"lastScaleTime": vertical.isoformat() if vertical else None},
     }
 
 
 def read(known: HvpaStatus, annotation: str | None) -> tuple[HorizontalAxis, VerticalAxis]:
-    return recorded_axes(known, annotation, Present(NOW))
+    return recorded_axes(known, annotation, Clock(NOW))
 
 
 def status(**fields: Any) -> HvpaStatus:
@@ -63,8 +66,8 @@ def test_the_newer_of_annotation_and_status_counts(
 ) -> None:
     known = status(axes=axes(in_status, in_status, 1))
     horizontal, vertical = read(known, json.dumps(axes(in_annotation, in_annotation, 2)))
-    assert horizontal.spent is not None
-    assert horizontal.spent.replicas == {"status": 1, "annotation": 2}[expected]
+    assert horizontal.applied_from is not None
+    assert horizontal.applied_from.replicas == {"status": 1, "annotation": 2}[expected]
     assert vertical.last_scale_time == {"status": in_status, "annotation": in_annotation}[expected]
 
 
@@ -97,8 +100,8 @@ def test_gardeners_time_counts_for_all_directions_where_nothing_else_is_known() 
 def test_the_annotation_holds_what_must_survive_and_nothing_else() -> None:
     horizontal = HorizontalAxis(
         last_scale_time=NOW,
-        spent=AppliedReplicas(replicas=5, wish=6, weight=60),
-        mailbox=ScaleReplicasCorrection(hpa_status="7", count=1),
+        applied_from=AppliedReplicas(replicas=5, desired=6, weight=60),
+        correction=ScaleReplicasCorrection(hpa_status="7", count=1),
     )
     waits = Pending(container="app", resource="cpu", direction="up", since=NOW)
     vertical = VerticalAxis(last_scale_time=OLD, pending=(waits,))
@@ -106,14 +109,14 @@ def test_the_annotation_holds_what_must_survive_and_nothing_else() -> None:
     assert json.loads(text) == {
         "horizontal": {
             "lastScaleTime": "2026-11-21T10:00:00Z",
-            "spent": {"replicas": 5, "weight": 60.0, "wish": 6},
+            "appliedFrom": {"replicas": 5, "weight": 60.0, "desired": 6},
         },
         "vertical": {"lastScaleTime": "2026-11-21T09:40:00Z"},
     }
-    known = status(axes={"horizontal": {"mailbox": {"hpaStatus": "8", "count": 2}}})
+    known = status(axes={"horizontal": {"correction": {"hpaStatus": "8", "count": 2}}})
     back = read(known, text)
     assert back[0] == horizontal.model_copy(
-        update={"mailbox": ScaleReplicasCorrection(hpa_status="8", count=2)}
+        update={"correction": ScaleReplicasCorrection(hpa_status="8", count=2)}
     )
     assert back[1] == vertical.model_copy(update={"pending": ()})
 
@@ -131,7 +134,7 @@ def test_the_longest_duration_ends_at_the_last_instant() -> None:
 
 
 def test_a_later_step_has_a_later_time_whatever_the_clocks_say() -> None:
-    assert step_time(None, Present(NOW)) == NOW
-    assert step_time(at(minutes=-1), Present(NOW)) == NOW
-    assert step_time(at(seconds=30), Present(NOW)) == at(seconds=30, microseconds=1)
-    assert step_time(at(hours=1), Present(NOW)) == NOW, "a clock that was wrong does not count"
+    assert step_time(None, Clock(NOW)) == NOW
+    assert step_time(at(minutes=-1), Clock(NOW)) == NOW
+    assert step_time(at(seconds=30), Clock(NOW)) == at(seconds=30, microseconds=1)
+    assert step_time(at(hours=1), Clock(NOW)) == NOW, "a clock that was wrong does not count"

@@ -41,7 +41,7 @@ class World:
     """The HPA's own; the operator believes in 0.1."""
     now: dt.datetime = build.NOW
     usage: float = 0.0
-    mailbox: int | None = None
+    scale_replicas: int | None = None
     version: int = 1
     desired: int = 0
     average: float | None = None
@@ -78,14 +78,14 @@ class World:
         return self.replicas * self.cpu / 1000
 
     def _measure(self, load: float) -> None:
-        """The recommenders' turn: usage by pod, the HPA's wish (into the mailbox), the VPA's target."""
+        """The recommenders' turn: usage by pod, the HPA's desired replicas (into `spec.replicas`), the VPA's target."""
         self.usage = load * 1000 / self.replicas
         if self.node is not None:
             self.usage = min(self.usage, self.cpu + self.node)
         known = self.usage if self.average is None else self.average
         self.average = known * self.vpa_memory + self.usage * (1 - self.vpa_memory)
         assert self.seen.hvpa.spec is not None
-        mailbox = self.seen.hvpa.spec.replicas or 1
+        scale_replicas = self.seen.hvpa.spec.replicas or 1
         # The HPA reckons with whole percent of the request, and with whole millicores.
         percent = int(self.usage * 100 / self.cpu)
         ratio = (
@@ -94,7 +94,7 @@ class World:
             else Fraction(int(self.usage), self.target_value)
         )
         self.desired = (
-            mailbox if abs(ratio - 1) <= self.tolerance else max(1, math.ceil(ratio * self.replicas))
+            scale_replicas if abs(ratio - 1) <= self.tolerance else max(1, math.ceil(ratio * self.replicas))
         )
         limited = self.desired > 10
         self.desired = min(self.desired, 10)
@@ -106,7 +106,11 @@ class World:
             self.usage,
             math.ceil(self.average * HEADROOM),
         )
-        one = _with_mailbox(self.seen, self.desired) if mailbox != self.desired else self.seen.hvpa
+        one = (
+            _with_scale_replicas(self.seen, self.desired)
+            if scale_replicas != self.desired
+            else self.seen.hvpa
+        )
         if told == self.told:
             self.seen = replace(self.seen, hvpa=one)
             return
@@ -155,9 +159,9 @@ class World:
 
     def _kinds(self, decision: Decision) -> list[str]:
         found = [axis for axis, _ in decision.applied]
-        return [*dict.fromkeys(found), *(["mailbox"] if decision.mailbox is not None else [])]
+        return [*dict.fromkeys(found), *(["scale_replicas"] if decision.scale_replicas is not None else [])]
 
 
-def _with_mailbox(seen: Objects, replicas: int) -> Any:
+def _with_scale_replicas(seen: Objects, replicas: int) -> Any:
     assert seen.hvpa.spec is not None
     return replace(seen.hvpa, spec=seen.hvpa.spec.model_copy(update={"replicas": replicas}))

@@ -24,13 +24,13 @@ _LATELY = stamp(at(minutes=-3))
 _AXES: Json = {
     "horizontal": {
         "lastScaleTime": _LATELY,
-        "spent": {"replicas": 3, "wish": 5, "weight": 50, "goal": 4},
+        "appliedFrom": {"replicas": 3, "desired": 5, "weight": 50, "goal": 4},
         "setBack": {"count": 1, "time": _LATELY},
-        "mailbox": {"hpaStatus": "5/4", "count": 1},
+        "correction": {"hpaStatus": "5/4", "count": 1},
     },
     "vertical": {
         "lastScaleTime": _LATELY,
-        "spent": [{"container": "app", "resource": "cpu", "target": "2", "weight": 50, "request": "1"}],
+        "appliedFrom": [{"container": "app", "resource": "cpu", "target": "2", "weight": 50, "request": "1"}],
         "pending": [{"container": "app", "resource": "memory", "direction": "up", "since": _LATELY}],
         "overrides": [{"container": "app", "time": _LATELY}],
         "setBack": {"count": 2, "time": _LATELY},

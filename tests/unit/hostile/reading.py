@@ -48,7 +48,7 @@ class Writes:
     local: LocalCluster
     status: HvpaStatus | None = None
     patch: WorkloadPatch | None = None
-    mailbox: int | None = None
+    scale_replicas: int | None = None
     owned: list[OwnedChange] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     status_patch: Mapping[str, object] = field(default_factory=dict)
@@ -62,8 +62,8 @@ class Writes:
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         self.status, self.status_patch = status, dict(patch)
 
-    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
-        self.mailbox = replicas
+    async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
+        self.scale_replicas = replicas
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         self.owned.append(change)
@@ -159,8 +159,8 @@ def is_bounded(writes: Writes) -> None:
             assert len(text) < MOST_ANNOTATION
             _of_the_schema(json.loads(text))
         _of_the_schema(json.loads(msgspec.json.encode(writes.patch.body)))
-    if writes.mailbox is not None:
-        assert 0 <= writes.mailbox < 2**31
+    if writes.scale_replicas is not None:
+        assert 0 <= writes.scale_replicas < 2**31
 
 
 def _of_the_schema(value: object) -> None:

@@ -1,5 +1,5 @@
-"""Many objects that claim to belong to an Hvpa, and many Hvpas that claim one target: few are reported by name, a few
-are written at a time, and one more or less wakes nobody else."""
+"""Many objects that requirement to belong to an Hvpa, and many Hvpas that requirement one target: few are reported by
+name, a few are written at a time, and one more or less wakes nobody else."""
 
 from __future__ import annotations
 

@@ -158,12 +158,14 @@ async def test_a_status_that_comes_while_ours_fails_wakes_the_hvpa(tmp_path: Pat
     assert world.woken == [Key("ns", "h")]
 
 
-async def test_the_mailbox_is_written_on_top_of_the_newest_version_that_is_known(tmp_path: Path) -> None:
+async def test_spec_replicas_is_set_right_is_written_on_top_of_the_newest_version_that_is_known(
+    tmp_path: Path,
+) -> None:
     world = World()
     world.local.hvpas.put(HVPAS.decode(_encoded(answer("h", 9))))
     world.answer = answer("h", 10)
     async with world.running(tmp_path) as cluster:
-        await cluster.write_mailbox(OWNER, 4)
+        await cluster.write_scale_replicas(OWNER, 4)
     assert world.sent()[1:] == (
         "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h",
         {"fieldManager": "hvpa"},
@@ -303,7 +305,7 @@ async def test_a_server_that_asked_to_wait_is_sent_nothing_until_then(tmp_path: 
     world.answer = web.Response(status=429, text="Too many requests", headers={"Retry-After": "30"})
     async with world.running(tmp_path) as cluster:
         with pytest.raises(Overloaded) as caught:
-            await cluster.write_mailbox(OWNER, 1)
+            await cluster.write_scale_replicas(OWNER, 1)
         assert caught.value.retry_after.total_seconds() == 30.0
         with pytest.raises(Overloaded) as caught:
             await cluster.patch_status(OWNER, {}, HvpaStatus())
@@ -316,9 +318,9 @@ async def test_a_webhook_that_asks_to_wait_does_so_for_its_object_alone(tmp_path
     async with world.running(tmp_path) as cluster:
         world.answer = status(429, "TooManyRequests", "denied", headers={"Retry-After": "30"})
         with pytest.raises(Overloaded):
-            await cluster.write_mailbox(OWNER, 1)
+            await cluster.write_scale_replicas(OWNER, 1)
         world.answer = answer("h", 6)
-        await cluster.write_mailbox(OWNER, 1)
+        await cluster.write_scale_replicas(OWNER, 1)
     assert len(world.server.requests) == 2
 
 
@@ -326,7 +328,7 @@ async def test_an_answer_that_can_t_be_read_is_left_to_the_watch(tmp_path: Path)
     world = World()
     world.answer = {"metadata": 5}
     async with world.running(tmp_path) as cluster:
-        await cluster.write_mailbox(OWNER, 1)
+        await cluster.write_scale_replicas(OWNER, 1)
     assert len(world.local.hvpas) == 0
 
 

@@ -75,8 +75,8 @@ class FakeCluster:
         if self.keeps:
             self.status_is(status)
 
-    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
-        self._note("mailbox", replicas)
+    async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
+        self._note("scale_replicas", replicas)
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         self._note("owned", change)

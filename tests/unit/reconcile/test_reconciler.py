@@ -72,7 +72,7 @@ def test_the_workload_is_written_first_then_the_status_then_the_rest() -> None:
     world = World(scaling_out())
     assert world.reconcile().outcome == "done"
     names = world.cluster.names()
-    order = ["workload", "status", "mailbox", "owned", "event"]
+    order = ["workload", "status", "scale_replicas", "owned", "event"]
     assert names == sorted(names, key=order.index)
     assert names[:2] == ["workload", "status"]
     assert ("applied", "horizontal", "up") in world.telemetry.told
@@ -123,7 +123,7 @@ def outside_bounds() -> Objects:
     ("write", "operation", "one"),
     [
         ("workload", "PatchWorkload", scaling_out()),
-        ("mailbox", "WriteMailbox", outside_bounds()),
+        ("scale_replicas", "WriteScaleReplicas", outside_bounds()),
         ("owned", "ChangeOwned", scaling_out()),
     ],
 )

@@ -213,7 +213,7 @@ def test_where_replicas_are_refused_the_requests_are_written_alone() -> None:
     axes = world.status.axes
     assert axes is not None
     assert axes.horizontal is not None
-    assert axes.horizontal.spent is None
+    assert axes.horizontal.applied_from is None
     assert axes.horizontal.last_scale_time is None
     world.reconcile(seconds=10)
     assert world.attempts == []

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.engine import quiet, simulate
 from hvpa.simulate.model import Policy, PolicyResult, WorkloadModel
 from tests.unit.simulate import build
@@ -104,7 +104,7 @@ def run(hvpa: dict[str, Any], load: build.Shape, days: float, begin: Shape = ONE
     """Simulate it."""
     options: dict[str, Any] = {"workload": workload(), "step": 60.0} | changes
     limits = options["workload"].containers[0].limits
-    resources = {"app": ContainerResources({"cpu": begin.cpu, "memory": begin.memory}, limits)}
+    resources = {"app": ResourceRequirements({"cpu": begin.cpu, "memory": begin.memory}, limits)}
     policy = Policy("joint", "Hvpa", hvpa=hvpa, replicas=begin.replicas, resources=resources)
     logs = structlog.get_config()
     quiet()

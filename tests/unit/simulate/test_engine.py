@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.engine import simulate
 from hvpa.simulate.model import NodeModel, Policy, PolicyResult, Scenario, WorkloadModel
 from hvpa.simulate.policy.base import SimulationError
@@ -48,7 +48,7 @@ def test_a_fixed_size_stays_and_is_recorded_at_every_step() -> None:
 
 
 def test_a_policy_may_begin_with_another_size() -> None:
-    own = {"app": ContainerResources({"cpu": 1000, "memory": build.MIB}, {})}
+    own = {"app": ResourceRequirements({"cpu": 1000, "memory": build.MIB}, {})}
     policy = Policy("fixed", "Fixed", replicas=5, resources=own)
     result = run(policy)
     assert set(result.series.replicas) == {5}

@@ -97,7 +97,7 @@ def test_one_oom_does_not_restart_every_replica_at_once() -> None:
 
 
 def test_outside_its_window_the_hpa_does_not_reach_the_workload() -> None:
-    """It writes into a mailbox. What the window holds, larger pods make up for; at noon, it opens."""
+    """It writes into `spec.replicas`. What the window holds, larger pods make up for; at noon, it opens."""
     held = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
     spec = joint(50, maintenanceTimeWindow={"begin": "120000+0000", "end": "130000+0000"})
     spec["spec"]["hpa"] |= {"scaleUp": held, "scaleDown": held}

@@ -80,9 +80,9 @@ def status(role: Role, by: str, at: float) -> Write:
 
 def horizontal(role: Role, count: int, wish: int, at: float, by: str = "a", late: float = 0.0) -> Write:
     """A step that was decided so many seconds after the start, and that arrived `late` after that."""
-    spent = {"replicas": count, "wish": wish, "weight": 0}
+    spent = {"replicas": count, "desired": wish, "weight": 0}
     decided = dt.datetime.fromtimestamp(START + at, dt.UTC)
-    axis = {"spent": spent, "lastScaleTime": f"{decided:%Y-%m-%dT%H:%M:%S.%fZ}"}
+    axis = {"appliedFrom": spent, "lastScaleTime": f"{decided:%Y-%m-%dT%H:%M:%S.%fZ}"}
     return write(role, body({"replicas": count}, axis, {}), at + late, by)
 
 
@@ -98,7 +98,7 @@ def vertical(role: Role, request: int, target: int, at: float) -> Write:
     ]
     container = {"name": "app", "resources": {"requests": {"cpu": f"{request}m"}}}
     spec = {"template": {"spec": {"containers": [container]}}}
-    return write(role, body(spec, {}, {"spent": spent}), at)
+    return write(role, body(spec, {}, {"appliedFrom": spent}), at)
 
 
 def body(spec: Any, across: Any, along: Any) -> Any:

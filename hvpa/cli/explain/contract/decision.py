@@ -25,7 +25,7 @@ from hvpa.cli.explain.contract.reported import (
     report,
     report_differences,
 )
-from hvpa.core.model import Blocked, ContainerResources, Decision, Observation
+from hvpa.core.model import Blocked, Decision, Observation, ResourceRequirements
 from hvpa.core.values.weight import FULL, percent
 
 Percent = Annotated[int, Meta(ge=0, le=100)] | Annotated[float, Meta(ge=0, le=100)]
@@ -159,13 +159,13 @@ class Explanation(Part, frozen=True):
 def explanation(seen: Observation, decision: Decision, applied: Decision | None = None) -> Explanation:
     """The decision in the contract's form; `applied` is the one that mode Apply would make, in another mode."""
     view, weight, wait = decision.replicas, decision.weight_ppm, decision.recheck_after
-    judged = view is not None
+    decided = view is not None
     return Explanation(
         replicas=None if view is None else Replicas(current=view.current, hpa=view.hpa, target=view.target),
         weights=None if weight is None else Weights(hpa=percent(FULL - weight), vpa=percent(weight)),
         containers=containers_view(decision.containers),
         recommended=Recommended(
-            replicas=view.recommended if judged and view is not None else None,
+            replicas=view.recommended if decided and view is not None else None,
             containers=containers_view(decision.recommended),
         ),
         changes=decision.workload_patch is not None,
@@ -175,7 +175,7 @@ def explanation(seen: Observation, decision: Decision, applied: Decision | None 
         path=None if decision.joint is None else path_view(decision.joint),
         patch=patch_body(decision),
         next_status=to_wire(decision.status),
-        scale_replicas=decision.mailbox,
+        scale_replicas=decision.scale_replicas,
         reported=report(seen),
         differences=report_differences(seen, decision),
         in_mode_apply=None if applied is None else _in_mode_apply(applied),
@@ -210,7 +210,7 @@ def to_json(seen: Observation, decision: Decision, applied: Decision | None = No
     return printable_json(msgspec.json.format(encoded, indent=2).decode())
 
 
-def containers_view(containers: Mapping[str, ContainerResources]) -> Containers:
+def containers_view(containers: Mapping[str, ResourceRequirements]) -> Containers:
     """Requests and limits by container, in the contract's form."""
     return {
         name: Container(

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from hvpa.api.values.quantity import format_resource
-from hvpa.core.model import JointSlot, JointView
-from hvpa.core.path.path import Point, SlotKey
+from hvpa.core.model import JointResource, JointView
+from hvpa.core.path.path import Point, ResourceKey
 
 Quantities = Annotated[
     dict[str, str],
@@ -24,7 +24,7 @@ class Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Base of all parts of the contract."""
 
 
-class SlotName(Part, frozen=True):
+class ResourceName(Part, frozen=True):
     """One container's one resource."""
 
     container: str
@@ -38,7 +38,7 @@ class PathCounts(Part, frozen=True):
     max: Annotated[Count | None, Meta(description="null where there is no end.")]
 
 
-class PathSlot(Part, frozen=True):
+class PathResource(Part, frozen=True):
     """One container's one resource on the path. Amounts are quantities; those that are needed are of all pods
     together, without what each pod uses before it does any work (baseResourcesPerReplica)."""
 
@@ -62,9 +62,9 @@ class PathPoint(Part, frozen=True):
 
     replicas: Count
     requests: Annotated[dict[str, Quantities], Meta(description="By container.")]
-    binding: Annotated[SlotName | None, Meta(description="Who asks for that many; null where none does.")]
+    binding: Annotated[ResourceName | None, Meta(description="Who asks for that many; null where none does.")]
     saturated: Annotated[
-        list[SlotName],
+        list[ResourceName],
         Meta(description="What can't be served even so: replicas and request are at their ends."),
     ]
 
@@ -78,7 +78,8 @@ class PathView(Part, frozen=True):
     ]
     counts: PathCounts
     containers: Annotated[
-        dict[str, dict[str, PathSlot]], Meta(description="What is on the path, by container and resource.")
+        dict[str, dict[str, PathResource]],
+        Meta(description="What is on the path, by container and resource."),
     ]
     usual: Annotated[
         PathPoint | None, Meta(description="Where the usual demand is served; null where there is none.")
@@ -89,11 +90,11 @@ class PathView(Part, frozen=True):
 
 def path_view(view: JointView) -> PathView:
     """A joint decision's way in the contract's form."""
-    containers: dict[str, dict[str, PathSlot]] = {}
-    for slot in view.slots:
-        containers.setdefault(slot.key.container, {})[slot.key.resource] = _slot(slot)
+    containers: dict[str, dict[str, PathResource]] = {}
+    for item in view.items:
+        containers.setdefault(item.key.container, {})[item.key.resource] = _item(item)
     return PathView(
-        usual_replicas=round(view.mean_replicas, _MEAN_DIGITS) if view.slots else None,
+        usual_replicas=round(view.mean_replicas, _MEAN_DIGITS) if view.items else None,
         counts=PathCounts(min=view.path.counts.lower, max=view.path.counts.upper),
         containers=containers,
         usual=None if view.usual is None else _point(view.usual),
@@ -102,20 +103,20 @@ def path_view(view: JointView) -> PathView:
     )
 
 
-def _slot(slot: JointSlot) -> PathSlot:
+def _item(item: JointResource) -> PathResource:
     def told(amount: int) -> str:
-        return format_resource(slot.key.resource, amount)
+        return format_resource(item.key.resource, amount)
 
-    return PathSlot(
-        base=told(slot.base),
-        current=told(slot.current),
-        wanted=told(slot.size),
-        usual=None if slot.usual is None else told(slot.usual),
-        usual_from=slot.usual_from or None,
-        usual_replicas=slot.usual_replicas,
-        present=None if slot.present is None else told(slot.present),
-        present_from=slot.present_from or None,
-        present_replicas=slot.present_replicas,
+    return PathResource(
+        base=told(item.base),
+        current=told(item.current),
+        wanted=told(item.size),
+        usual=None if item.usual is None else told(item.usual),
+        usual_from=item.usual_from or None,
+        usual_replicas=item.usual_replicas,
+        present=None if item.present is None else told(item.present),
+        present_from=item.present_from or None,
+        present_replicas=item.present_replicas,
     )
 
 
@@ -128,12 +129,12 @@ def _point(point: Point) -> PathPoint:
     )
 
 
-def _requests(sizes: Mapping[SlotKey, int]) -> dict[str, dict[str, str]]:
+def _requests(sizes: Mapping[ResourceKey, int]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for key, size in sizes.items():
         found.setdefault(key.container, {})[key.resource] = format_resource(key.resource, size)
     return found
 
 
-def _name(key: SlotKey) -> SlotName:
-    return SlotName(container=key.container, resource=key.resource)
+def _name(key: ResourceKey) -> ResourceName:
+    return ResourceName(container=key.container, resource=key.resource)

@@ -11,8 +11,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from hvpa.cli.explain.plot.scale import multiples, short
-from hvpa.core.path.curve import Lane
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.curve import ResourceCurve
+from hvpa.core.path.path import ResourceKey
 from hvpa.simulate.report.picture import INK
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Mark:
 
     kind: str
     replicas: int
-    sizes: Mapping[SlotKey, int]
-    demand: Mapping[SlotKey, int]
+    sizes: Mapping[ResourceKey, int]
+    demand: Mapping[ResourceKey, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ LOOKS: Final = {
 class Panel:
     """One container's one resource."""
 
-    def __init__(self, key: SlotKey, lane: Lane, marks: Sequence[Mark], ax: Axes) -> None:
+    def __init__(self, key: ResourceKey, curve: ResourceCurve, marks: Sequence[Mark], ax: Axes) -> None:
         self.key = key
-        self.lane = lane
+        self.curve = curve
         self.marks = [one for one in marks if key in one.sizes]
         self.ax = ax
         self.first, self.last = self._counts()
@@ -82,7 +82,7 @@ class Panel:
 
     def _counts(self) -> tuple[int, int]:
         """The replica counts that are shown: all of the path where there are not too many."""
-        lower, upper = self.lane.counts.lower, self.lane.counts.upper
+        lower, upper = self.curve.counts.lower, self.curve.counts.upper
         shown = [one.replicas for one in self.marks]
         last = max([lower + FEW_COUNTS, *(2 * one for one in shown)]) if shown else lower + MANY_COUNTS
         last = last if upper is None else min(upper, last)
@@ -90,15 +90,15 @@ class Panel:
 
     def _height(self) -> float:
         """The request at the upper edge."""
-        tops = [self.lane.top(count) for count in self._path_counts()]
+        tops = [self.curve.top(count) for count in self._path_counts()]
         sizes = [*(one for one in tops if one is not None), *(one.sizes[self.key] for one in self.marks)]
-        highest = max([*sizes, self.lane.extent.base, 1])
+        highest = max([*sizes, self.curve.size_bounds.base, 1])
         if None in tops:
             highest *= 2
         return highest * (1 + MARGIN)
 
     def _path_counts(self) -> range:
-        return range(self.lane.counts.lower, self.last + 1)
+        return range(self.curve.counts.lower, self.last + 1)
 
     def draw(self) -> None:
         """All of the panel."""
@@ -119,7 +119,7 @@ class Panel:
         self._legend()
 
     def _told_beyond(self) -> str:
-        upper = self.lane.counts.upper
+        upper = self.curve.counts.upper
         if upper is None:
             return " (the path goes on)"
         return f" (the path goes on to {upper})" if upper > self.last else ""
@@ -127,7 +127,7 @@ class Panel:
     # --- lines of equal capacity -------------------------------------------------------------------------------------
     def _capacities(self) -> None:
         """Round totals in grey, and those that are needed in the colour of their mark; each labelled at its end."""
-        work, resource = self.lane.extent.reserve.work, self.key.resource
+        work, resource = self.curve.size_bounds.reserve.work, self.key.resource
         taken: list[float] = []
         for mark in self.marks:
             demand, look = mark.demand.get(self.key), LOOKS[mark.kind]
@@ -144,7 +144,7 @@ class Panel:
 
     def _capacity(self, total: int, colour: str, style: str) -> float:
         """One line; where it ends at the right edge, as a part of the panel's height."""
-        size = self.lane.extent.reserve.size
+        size = self.curve.size_bounds.reserve.size
         left, right = max(self.first - 0.6, 0.05), self.last + 0.6
         xs = [left + (right - left) * at / FINE for at in range(FINE + 1)]
         ys = [size(max(1, round(total / x))) for x in xs]
@@ -162,23 +162,27 @@ class Panel:
     # --- the path ----------------------------------------------------------------------------------------------------
     def _curve(self) -> None:
         """For each replica count the requests that the path has there, from where fewer replicas end to the largest."""
-        lane, ax = self.lane, self.ax
+        curve, ax = self.curve, self.ax
         xs, ys = [], []
         for count, low, top in self._stretches():
             ax.plot([count, count], [low, min(top, self.height)], color=CURVE, linewidth=2.4, zorder=3)
             xs.append(count)
             ys.append(min(top, self.height))
-            if lane.top(count) is None:
+            if curve.top(count) is None:
                 ax.plot(count, self.height * 0.985, marker="^", color=CURVE, markersize=6, zorder=4)
         ax.plot(xs, ys, color=CURVE, linewidth=0.7, alpha=0.5, zorder=2.5)
         ax.plot(xs, ys, color=CURVE, linestyle="none", marker="o", markersize=3.5, zorder=3.5)
 
     def _stretches(self) -> Iterator[tuple[int, float, float]]:
         """Replica count, and the smallest and the largest request of the path there."""
-        lane, before = self.lane, 0
+        curve, before = self.curve, 0
         for count in self._path_counts():
-            low = lane.size(count, before + 1) if before else max(lane.extent.lower, lane.flat(count))
-            top, reach = lane.top(count), lane.reach(count)
+            low = (
+                curve.size(count, before + 1)
+                if before
+                else max(curve.size_bounds.lower, curve.fixed_size(count))
+            )
+            top, reach = curve.top(count), curve.reach(count)
             yield count, low, self.height if top is None else max(low, top)
             if reach is None:
                 return
@@ -187,14 +191,14 @@ class Panel:
     # --- what bounds it, and where we are ----------------------------------------------------------------------------
     def _bounds(self) -> None:
         """Grey where there may be nothing."""
-        lane, ax = self.lane, self.ax
-        ax.axvspan(self.first - 0.6, lane.counts.lower - 0.35, color=OUTSIDE, linewidth=0, zorder=0)
-        if lane.counts.upper is not None:
-            ax.axvspan(lane.counts.upper + 0.35, self.last + 0.6, color=OUTSIDE, linewidth=0, zorder=0)
-        if lane.extent.lower:
-            ax.axhspan(0, lane.extent.lower, color=OUTSIDE, linewidth=0, zorder=0)
-        if lane.extent.upper is not None:
-            ax.axhspan(lane.extent.upper, self.height, color=OUTSIDE, linewidth=0, zorder=0)
+        curve, ax = self.curve, self.ax
+        ax.axvspan(self.first - 0.6, curve.counts.lower - 0.35, color=OUTSIDE, linewidth=0, zorder=0)
+        if curve.counts.upper is not None:
+            ax.axvspan(curve.counts.upper + 0.35, self.last + 0.6, color=OUTSIDE, linewidth=0, zorder=0)
+        if curve.size_bounds.lower:
+            ax.axhspan(0, curve.size_bounds.lower, color=OUTSIDE, linewidth=0, zorder=0)
+        if curve.size_bounds.upper is not None:
+            ax.axhspan(curve.size_bounds.upper, self.height, color=OUTSIDE, linewidth=0, zorder=0)
 
     def _mark(self, mark: Mark) -> None:
         look = LOOKS[mark.kind]

@@ -214,8 +214,8 @@ def _patch(decision: Decision) -> Sequence[str]:
 
 
 def _other_writes(decision: Decision) -> Iterable[str]:
-    if decision.mailbox is not None:
-        yield f"spec.replicas of the Hvpa, which the HPA reads, is set to {decision.mailbox}"
+    if decision.scale_replicas is not None:
+        yield f"spec.replicas of the Hvpa, which the HPA reads, is set to {decision.scale_replicas}"
     for change in decision.owned:
         yield f"{change.action} {change.kind} {change.name}"
     for event in decision.events:

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from hvpa.api.values.quantity import readable_resource
 from hvpa.cli.explain.words import counted, held, pods
-from hvpa.core.model import Decision, JointSlot, JointView, Observation
+from hvpa.core.model import Decision, JointResource, JointView, Observation
 from hvpa.core.path.curve import NONE
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.report.summary import saturation
 from hvpa.core.values.weight import percent
 
@@ -25,9 +25,9 @@ def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterab
     yield "replicas and requests are solved together: what the pods usually need sets their requests,"
     yield f"what they need now sets how many there are; needs are requests of all pods together{_without_base(view)}"
     yield _counts(view, decision)
-    for slot in view.slots:
-        yield from _slot(view, slot)
-    if not view.slots:
+    for item in view.items:
+        yield from _item(view, item)
+    if not view.items:
         yield "no request is scaled: there is no VPA recommendation to use"
     if view.usual is not None:
         yield f"usual demand is served by: {pods(view.usual.replicas, view.usual.sizes)}"
@@ -39,7 +39,7 @@ def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterab
 
 
 def _without_base(view: JointView) -> str:
-    reserved = any(lane.extent.reserve != NONE for lane in view.path.lanes.values())
+    reserved = any(curve.size_bounds.reserve != NONE for curve in view.path.curves.values())
     return ", without what each pod uses before it does any work" if reserved else ""
 
 
@@ -52,33 +52,33 @@ def _counts(view: JointView, decision: Decision) -> str:
     return f"{text}; at {current}, {shown} percent of an increase goes into larger pods, the rest into more of them"
 
 
-def _slot(view: JointView, slot: JointSlot) -> Iterable[str]:
+def _item(view: JointView, item: JointResource) -> Iterable[str]:
     """What is known of one container's one resource."""
-    key = slot.key
-    current, wanted = _told(key, slot.current), _told(key, slot.size)
-    request = f"{current}, which stays" if slot.size == slot.current else f"{current} now, {wanted} wanted"
-    yield f"{key.container} {key.resource}: request {request}{_near(view, slot)}"
-    if slot.usual is not None:
-        fits = "" if slot.usual_replicas is None else f": {counted(slot.usual_replicas)} on the path"
-        yield f"  usually {_told(key, slot.usual)} ({slot.usual_from}){fits}"
-    if slot.present is None:
+    key = item.key
+    current, wanted = _told(key, item.current), _told(key, item.size)
+    request = f"{current}, which stays" if item.size == item.current else f"{current} now, {wanted} wanted"
+    yield f"{key.container} {key.resource}: request {request}{_near(view, item)}"
+    if item.usual is not None:
+        fits = "" if item.usual_replicas is None else f": {counted(item.usual_replicas)} on the path"
+        yield f"  usually {_told(key, item.usual)} ({item.usual_from}){fits}"
+    if item.present is None:
         yield "  now: no metric of the HPA measures it"
         return
-    takes = "" if slot.present_replicas is None else f": {counted(slot.present_replicas)} of {wanted}"
-    yield f"  now {_told(key, slot.present)} ({slot.present_from}){takes}"
+    takes = "" if item.present_replicas is None else f": {counted(item.present_replicas)} of {wanted}"
+    yield f"  now {_told(key, item.present)} ({item.present_from}){takes}"
 
 
-def _near(view: JointView, slot: JointSlot) -> str:
+def _near(view: JointView, item: JointResource) -> str:
     """Why a request stays that is not the one of the path."""
-    if slot.size != slot.current or slot.usual is None or view.usual is None:
+    if item.size != item.current or item.usual is None or view.usual is None:
         return ""
-    exact = view.path.lanes[slot.key].size(view.usual.replicas, slot.usual)
-    return "" if exact == slot.current else f" (near enough to {_told(slot.key, exact)})"
+    exact = view.path.curves[item.key].size(view.usual.replicas, item.usual)
+    return "" if exact == item.current else f" (near enough to {_told(item.key, exact)})"
 
 
 def _other_steps(view: JointView, decision: Decision) -> Iterable[str]:
     """Steps that are no matter of the path: how the count gets there, and memory that ran out."""
-    told = tuple(f"{slot.key.container} {slot.key.resource}: " for slot in view.slots)
+    told = tuple(f"{item.key.container} {item.key.resource}: " for item in view.items)
     for step in decision.steps:
         if not step.startswith(("weight: ", *told)) or _OVERRIDDEN in step:
             yield step
@@ -91,13 +91,13 @@ def _instead(seen: Observation, decision: Decision, view: JointView) -> Iterable
     if decision.replicas is None or (seen.spec is not None and seen.spec.mode != "Apply"):
         return
     sizes = {
-        slot.key: decision.containers[slot.key.container].requests.get(slot.key.resource, slot.current)
-        for slot in view.slots
+        item.key: decision.containers[item.key.container].requests.get(item.key.resource, item.current)
+        for item in view.items
     }
-    wanted = {slot.key: slot.size for slot in view.slots}
+    wanted = {item.key: item.size for item in view.items}
     if decision.replicas.target != view.wanted.replicas or sizes != wanted:
         yield f"for now: {pods(decision.replicas.target, sizes)}"
 
 
-def _told(key: SlotKey, amount: int) -> str:
+def _told(key: ResourceKey, amount: int) -> str:
     return readable_resource(key.resource, amount)

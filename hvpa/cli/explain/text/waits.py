@@ -60,14 +60,14 @@ def measurement(seen: Observation, decision: Decision) -> Iterable[str]:
 
 def applied_from(seen: Observation) -> Iterable[str]:
     """What the last steps were made from: a recommendation that had its step has no second one."""
-    replicas, is_path = seen.horizontal.spent, seen.spec is not None and seen.spec.joint
+    replicas, is_path = seen.horizontal.applied_from, seen.spec is not None and seen.spec.joint
     if replicas is not None:
         rest = "" if replicas.goal is None else f", on the way to {replicas.goal}"
         yield (
-            f"replicas: {replicas.replicas} applied when the HPA asked for {replicas.wish}"
+            f"replicas: {replicas.replicas} applied when the HPA asked for {replicas.desired}"
             f"{'' if is_path else f', at weight {replicas.weight:g}'}{_at(seen.horizontal.last_scale_time)}{rest}"
         )
-    for one in seen.vertical.spent:
+    for one in seen.vertical.applied_from:
         small = "" if not one.small_steps else f", small step {one.small_steps} in a row"
         resource: Resource = "cpu" if one.resource == "cpu" else "memory"
         request, target = readable(resource, one.request), readable(resource, one.target)
@@ -86,7 +86,7 @@ def had_their_step(seen: Observation, decision: Decision) -> Iterable[str]:
     moving = {(one.container, one.resource) for one in decision.blocked}
     present = present_resources(seen.workload.spec.template.spec.containers)
     targets = recommendations(seen.vpa.object)
-    for one in seen.vertical.spent:
+    for one in seen.vertical.applied_from:
         resource: Resource = "cpu" if one.resource == "cpu" else "memory"
         now = present[one.container].requests.get(resource) if one.container in present else None
         after = decision.containers.get(one.container)

@@ -133,9 +133,9 @@ ROWS = (
         insists,
         HEALTHY_READY,
         content,
-        others=(("HpaActive", "True", "StaleWish"),),
+        others=(("HpaActive", "True", "StaleDesiredReplicas"),),
         text="the HPA keeps asking for 9 replicas",
-        to_act=("StaleWish",),
+        to_act=("StaleDesiredReplicas",),
     ),
     Row(
         "somebody else's HPA scales the workload",

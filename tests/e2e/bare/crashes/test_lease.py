@@ -102,7 +102,7 @@ def test_a_lease_whose_holder_died_at_any_point_goes_to_the_next_and_nothing_is_
         scenario.await_owned()
         scenario.hpa_wants(5)
         scenario.await_replicas(5)
-        scenario.soon(lambda: scenario.status["axes"]["horizontal"]["spent"], "the step in the status")
+        scenario.soon(lambda: scenario.status["axes"]["horizontal"]["appliedFrom"], "the step in the status")
     patches = plane.audit.requests(
         user=USER, resource="deployments", namespace=scenario.namespace, writes=True, code=200
     )

@@ -1,10 +1,10 @@
 """SIGKILL at each named fault point (`localcluster/operator/fault_points.py`): afterwards all stands as after an
 undisturbed run.
 
-Each write has its points in the scenes in which it comes: setting up (status, mailbox, HPA and VPA, Events), tidying up
-(what is found is adopted, or deleted where there is one too many), letting go (of what lost its labels), telling again
-(an Event that is counted), and one step on both axes at once (workload, status, Events). So that a step is one
-decision, the Hvpas are paused while recommendations are written. The Lease's points are in `test_lease.py`.
+Each write has its points in the scenes in which it comes: setting up (status, scale_replicas, HPA and VPA, Events),
+tidying up (what is found is adopted, or deleted where there is one too many), letting go (of what lost its labels),
+telling again (an Event that is counted), and one step on both axes at once (workload, status, Events). So that a step
+is one decision, the Hvpas are paused while recommendations are written. The Lease's points are in `test_lease.py`.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def has_ended(scenario: Scenario) -> bool:
 
 
 def spent(axes: Json) -> list[Any]:
-    return [axes.get(axis, {}).get("spent") for axis in ("horizontal", "vertical")]
+    return [axes.get(axis, {}).get("appliedFrom") for axis in ("horizontal", "vertical")]
 
 
 def record(scenario: Scenario) -> Json:
@@ -212,13 +212,13 @@ def outcome(scenario: Scenario) -> Json:
     return {
         "workload": scenario.target["spec"],
         "generation": scenario.target["metadata"]["generation"],
-        "spent": spent(axes),
+        "appliedFrom": spent(axes),
         "record": spent(written),
         "clocks": [
             axes.get(axis, {}).get("lastScaleTime") == written.get(axis, {}).get("lastScaleTime")
             for axis in ("horizontal", "vertical")
         ],
-        "mailbox": hvpa["spec"]["replicas"],
+        "scale_replicas": hvpa["spec"]["replicas"],
         "conditions": {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]},
         "recommended": status.get("recommended"),
         "blocked": status.get("lastBlockedScaling"),

@@ -146,11 +146,11 @@ def test_a_step_of_an_operator_that_died_with_a_wrong_clock_is_not_taken_again(
     scenario.vpa_is_content()
     scenario.hpa_wants(6)
     assert dying.process.wait(120) == -9
-    assert "spent" not in scenario.status.get("axes", {}).get("horizontal", {}), (
+    assert "appliedFrom" not in scenario.status.get("axes", {}).get("horizontal", {}), (
         "it was to die before the status"
     )
     start("--namespace", space)
-    scenario.soon(lambda: scenario.status["axes"]["horizontal"]["spent"], "the step in the status")
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"]["appliedFrom"], "the step in the status")
     decides(scenario, 1)
     assert scenario.replicas == 4
     assert len(written(plane, scenario)) == 1

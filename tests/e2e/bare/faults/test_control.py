@@ -91,7 +91,7 @@ def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_an
 ) -> None:
     scenario = new_scenario()
     scales(scenario)
-    scenario.soon(lambda: scenario.status["axes"]["horizontal"]["spent"], "the step in the status")
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"]["appliedFrom"], "the step in the status")
     scenario.await_event("ScaledOut")  # the last that is written of a step
     mark = plane.audit.mark()
     plane.api.delete("CustomResourceDefinition", CRD)

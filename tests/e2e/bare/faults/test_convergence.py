@@ -122,7 +122,7 @@ def test_one_lost_patch_leads_to_one_step_and_to_no_error(
     hold.wait()
     hold.drop()
     scenario.await_replicas(4)
-    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("appliedFrom"), "the step in the status")
     scenario.soon(
         lambda: scenario.status["axes"]["horizontal"] == scenario.record["horizontal"], "the same in both"
     )
@@ -213,7 +213,7 @@ def test_a_write_that_fails_is_told_in_the_status_tried_again_and_then_forgotten
 
 
 def test_a_failure_of_any_other_write_is_made_good(line: Proxy, new_scenario: NewScenario) -> None:
-    """Status, mailbox, owned objects and Events, each refused once."""
+    """Status, scale_replicas, owned objects and Events, each refused once."""
     scenario = new_scenario(create=False)
     paths = (
         "/hvpas/[^/]+/status$",
@@ -258,7 +258,7 @@ def test_the_api_server_is_restarted_in_the_middle_of_a_step(
     done.hpa_wants(6)
     done.await_replicas(4)
     # The step is over when the status tells it: what comes after the mark would be a second one.
-    done.soon(lambda: done.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    done.soon(lambda: done.status["axes"]["horizontal"].get("appliedFrom"), "the step in the status")
     mark = plane.audit.mark()
     hold = line.hold(verb="patch", path=f"/deployments/{midway.name}$", answered=not graceful)
     midway.hpa_wants(6)
@@ -275,7 +275,7 @@ def test_the_api_server_is_restarted_in_the_middle_of_a_step(
     other = new_scenario()
     scales(other)
     midway.await_replicas(4)
-    midway.soon(lambda: midway.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    midway.soon(lambda: midway.status["axes"]["horizontal"].get("appliedFrom"), "the step in the status")
     midway.soon(lambda: "lastError" not in midway.status, "no error any more")
     assert remote.process.alive
     assert remote.probe("healthz") == 200

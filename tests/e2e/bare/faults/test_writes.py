@@ -87,7 +87,7 @@ class Case:
         self.scenario.create(wait=False)
 
     def is_set_up(self) -> bool:
-        """HPA and VPA are there, and the mailbox is of use."""
+        """HPA and VPA are there, and `spec.replicas` is of use."""
         scenario = self.scenario
         return bool(scenario.hpa and scenario.vpa and scenario.hvpa["spec"]["replicas"])
 
@@ -98,7 +98,7 @@ class Case:
 
     def has_stepped(self) -> bool:
         axes, record = self.scenario.status["axes"], self.scenario.record
-        return all(axes[axis].get("spent") == record[axis]["spent"] for axis in axes)
+        return all(axes[axis].get("appliedFrom") == record[axis]["appliedFrom"] for axis in axes)
 
     def has_let_go(self) -> bool:
         scenario = self.scenario
@@ -118,11 +118,11 @@ class Case:
         return {
             "workload": self.scenario.target["spec"],
             "generation": self.scenario.target["metadata"]["generation"],
-            "spent": [record[axis]["spent"] for axis in record],
+            "appliedFrom": [record[axis]["appliedFrom"] for axis in record],
             "clocks": [
                 status["axes"][axis]["lastScaleTime"] == record[axis]["lastScaleTime"] for axis in record
             ],
-            "mailbox": hvpa["spec"]["replicas"],
+            "scale_replicas": hvpa["spec"]["replicas"],
             "conditions": {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]},
             "recommended": status["recommended"],
             "blocked": status.get("lastBlockedScaling"),

@@ -83,9 +83,9 @@ def forged_record(new_scenario: NewScenario) -> Scenario:
     scenario.soon(lambda: scenario.status["axes"]["vertical"]["usualReplicas"], "what is remembered")
     axes = scenario.status["axes"]
     axes["vertical"]["usualReplicas"] |= {"mean": 1e308, "weight": 1e308, "time": "9999-12-31T23:59:59Z"}
-    axes["horizontal"]["spent"] = {"replicas": -1, "wish": 2**62, "weight": -1e308}
+    axes["horizontal"]["appliedFrom"] = {"replicas": -1, "desired": 2**62, "weight": -1e308}
     scenario.api.patch_status("Hvpa", scenario.name, scenario.namespace, {"axes": axes})
-    record = '{"horizontal": {"spent": {"replicas": 1e400, "weight": NaN}}, "vertical": ' + "[" * 20_000
+    record = '{"horizontal": {"appliedFrom": {"replicas": 1e400, "weight": NaN}}, "vertical": ' + "[" * 20_000
     body = {"metadata": {"annotations": {LAST_APPLIED: record}}}
     scenario.api.patch(scenario.kind, scenario.name, scenario.namespace, body)
     scenario.rollout_completes()

@@ -164,23 +164,23 @@ def test_every_change_of_what_is_scaled_or_how_needs_the_right(policies: Control
     assert api.find("Hvpa", "changing", namespace) is None
 
 
-def test_the_mailbox_and_statuses_are_not_judged(policies: ControlPlane, users: Users) -> None:
+def test_spec_replicas_is_set_right_and_statuses_are_not_judged(policies: ControlPlane, users: Users) -> None:
     """Even for one without the right: the HPA controller has none on workloads."""
     api, namespace = policies.api, users.namespace
-    api.create(_named("mine", namespace) | {"metadata": {"name": "mailbox", "namespace": namespace}})
+    api.create(_named("mine", namespace) | {"metadata": {"name": "by-hand", "namespace": namespace}})
     bounded = {"metadata": {"annotations": {f"{GROUP}/max-replicas": "1"}}}
     api.patch("Namespace", namespace, None, bounded)  # from now on the Hvpa itself would be refused
     try:
         wait_for(lambda: "at most 1" in refusal(users.owner, _named("mine", namespace)), 30, "the bound")
-        users.stranger.patch("Hvpa", "mailbox", namespace, {"spec": {"replicas": 5}}, subresource="scale")
-        users.stranger.patch("Hvpa", "mailbox", namespace, {"spec": {"replicas": 6}})
-        api.patch_status("Hvpa", "mailbox", namespace, {"replicas": 2})
-        found = api.get("Hvpa", "mailbox", namespace)
+        users.stranger.patch("Hvpa", "by-hand", namespace, {"spec": {"replicas": 5}}, subresource="scale")
+        users.stranger.patch("Hvpa", "by-hand", namespace, {"spec": {"replicas": 6}})
+        api.patch_status("Hvpa", "by-hand", namespace, {"replicas": 2})
+        found = api.get("Hvpa", "by-hand", namespace)
         assert (found["spec"]["replicas"], found["status"]["replicas"]) == (6, 2)
-        assert "at most 1" in changed(users.owner, "mailbox", namespace, CHANGES["hpa"])
+        assert "at most 1" in changed(users.owner, "by-hand", namespace, CHANGES["hpa"])
     finally:
         api.patch("Namespace", namespace, None, {"metadata": {"annotations": None}})
-        users.stranger.delete("Hvpa", "mailbox", namespace, missing_ok=False)
+        users.stranger.delete("Hvpa", "by-hand", namespace, missing_ok=False)
 
 
 def policy(container: str, **fields: Any) -> Json:
@@ -257,7 +257,7 @@ def test_a_bound_that_can_not_be_read_lets_nothing_pass(policies: ControlPlane) 
 def test_the_operator_scales_on(
     policies: ControlPlane, operator: Operator, new_scenario: NewScenario, space: str
 ) -> None:
-    """It owns HPA and VPA, hears the HPA's wish, and corrects the mailbox, as without policies."""
+    """It owns HPA and VPA, hears the HPA's wish, and corrects `spec.replicas`, as without policies."""
     scenario: Scenario = new_scenario()
     scenario.hpa_wants(4)
     scenario.await_replicas(4)
@@ -265,7 +265,7 @@ def test_the_operator_scales_on(
     current = {"averageUtilization": 100, "averageValue": "500m"}
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "current": current}}]
     scenario.hpa_wants(9, currentMetrics=metrics)  # which no measurement bears out
-    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 4, "the mailbox set right")
+    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 4, "spec.replicas set right")
     user = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
     refused = [one for one in policies.audit.requests(user=user, namespace=space) if one.code in (403, 422)]
     assert refused == []

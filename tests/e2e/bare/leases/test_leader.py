@@ -172,7 +172,7 @@ def test_a_leader_that_hangs_writes_nothing_when_it_goes_on_after_its_lease(
     leader.operator.pause()  # between two writes: the step is made, the status is next
     hung, own = time.monotonic(), len(leader.writes)
     took_over(other, hung, 5 + LOOK)
-    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("appliedFrom"), "the step in the status")
     hold.release()
     leader.operator.resume()
     assert leader.operator.process.wait(90) == 1

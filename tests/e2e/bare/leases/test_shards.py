@@ -109,7 +109,7 @@ def test_a_replica_that_hangs_writes_nothing_when_it_goes_on(
     own = len([one for one in operators.writes() if one.user == hung.user])
     rest = [one for one in operators.replicas if one is not hung]
     operators.await_shares(SHARDS, *rest)
-    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("spent"), "the step in the status")
+    scenario.soon(lambda: scenario.status["axes"]["horizontal"].get("appliedFrom"), "the step in the status")
     hold.release()
     hung.operator.resume()
     assert hung.operator.process.wait(90) == 1

@@ -31,13 +31,13 @@ def first_step(scenario: Scenario) -> tuple[dt.datetime, str]:
     scenario.hpa_wants(WISH)
     said = scenario.hpa["metadata"]["resourceVersion"]
     scenario.await_replicas(FIRST)
-    assert scenario.record["horizontal"]["spent"] == {
+    assert scenario.record["horizontal"]["appliedFrom"] == {
         "replicas": FIRST,
-        "wish": WISH,
+        "desired": WISH,
         "weight": 0,
         "goal": WISH,
     }
-    assert scenario.hvpa["spec"]["replicas"] == WISH, "the mailbox is the HPA's"
+    assert scenario.hvpa["spec"]["replicas"] == WISH, "the scale_replicas is the HPA's"
     return scenario.last_scale_time("horizontal"), said
 
 
@@ -46,9 +46,9 @@ def the_rest(scenario: Scenario, plane: ControlPlane, said: str) -> dt.datetime:
     scenario.await_replicas(WISH)
     scenario.soon(
         lambda: (
-            scenario.status["axes"]["horizontal"]["spent"]
-            == scenario.record["horizontal"]["spent"]
-            == {"replicas": WISH, "wish": WISH, "weight": 0}
+            scenario.status["axes"]["horizontal"]["appliedFrom"]
+            == scenario.record["horizontal"]["appliedFrom"]
+            == {"replicas": WISH, "desired": WISH, "weight": 0}
         ),
         "the last step in the status",
     )
@@ -83,7 +83,7 @@ def test_the_rest_of_a_step_follows_a_period_later_though_the_hpa_says_nothing_n
     scenario.soon(lambda: scenario.status["replicas"] == FIRST, "the step in the status")
     status = scenario.status
     assert status["axes"]["horizontal"] == scenario.record["horizontal"]
-    assert status["axes"]["horizontal"]["spent"]["goal"] == WISH
+    assert status["axes"]["horizontal"]["appliedFrom"]["goal"] == WISH
     assert scenario.await_blocked("MaxStep", "horizontal")["wanted"] == str(WISH)
     scenario.await_condition("Ready", "True", "HeldBack")
     assert (scenario.replicas, scenario.hvpa["spec"]["replicas"]) == (FIRST, WISH)

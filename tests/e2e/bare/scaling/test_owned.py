@@ -245,9 +245,9 @@ def test_a_wish_that_the_measurements_do_not_bear_out_is_corrected_in_the_mailbo
     stale = {"averageUtilization": 100, "averageValue": "500m"}
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "current": stale}}]
     scenario.hpa_wants(8, currentMetrics=metrics)
-    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 2, "the mailbox set right")
+    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 2, "spec.replicas set right")
     assert scenario.replicas == 2
-    mailbox = plane.audit.requests(
+    scale_replicas = plane.audit.requests(
         user=USER, resource="hvpas", subresource="", name=scenario.name, writes=True
     )
-    assert [one.body["spec"] for one in mailbox if one.code == 200][-1] == {"replicas": 2}
+    assert [one.body["spec"] for one in scale_replicas if one.code == 200][-1] == {"replicas": 2}

@@ -73,13 +73,13 @@ WIRE: dict[str, Any] = {
     "axes": {
         "horizontal": {
             "lastScaleTime": "2026-11-21T10:15:00.000005Z",
-            "spent": {"replicas": 3, "wish": 5, "weight": 60.0},
+            "appliedFrom": {"replicas": 3, "desired": 5, "weight": 60.0},
             "setBack": {"count": 1, "time": NOW},
-            "mailbox": {"hpaStatus": "12", "count": 1},
+            "correction": {"hpaStatus": "12", "count": 1},
         },
         "vertical": {
             "lastScaleTime": NOW,
-            "spent": [
+            "appliedFrom": [
                 {"container": "app", "resource": "cpu", "target": "1", "weight": 60.0, "request": "800m"}
             ],
             "pending": [{"container": "app", "resource": "cpu", "direction": "up", "since": NOW}],
@@ -202,7 +202,7 @@ json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["lastScaleTime", "spent", "horizontal", "reason"]), inner)
+        | st.dictionaries(st.sampled_from(["lastScaleTime", "appliedFrom", "horizontal", "reason"]), inner)
     ),
     max_leaves=8,
 )

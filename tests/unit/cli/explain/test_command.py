@@ -194,7 +194,7 @@ def test_a_small_change_of_replicas_is_told_as_numbers(shell: Shell, gardener: l
 def test_what_somebody_sets_back_is_contested(shell: Shell, gardener: list[Doc]) -> None:
     horizontal = {
         "lastScaleTime": "2026-11-21T09:55:00Z",
-        "spent": {"replicas": 5, "wish": 6, "weight": 60},
+        "appliedFrom": {"replicas": 5, "desired": 6, "weight": 60},
         "setBack": {"count": 1, "time": "2026-11-21T09:55:00Z"},
     }
     explained = shell.explain(changed(gardener, Hvpa__status={"axes": {"horizontal": horizontal}}))

@@ -94,7 +94,7 @@ class FileCluster:
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         self.files.hvpa["status"] = patched(self.files.hvpa.get("status"), patch)
 
-    async def write_mailbox(self, hvpa: Meta, replicas: int) -> None:
+    async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         self.files.hvpa["spec"]["replicas"] = replicas
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:

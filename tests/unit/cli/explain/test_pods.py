@@ -43,15 +43,15 @@ def shop(
 ) -> list[Doc]:
     """A Deployment of `count` pods, each of which uses so many millicores of `requested`, by the HPA's rules."""
     utilization = used * 100 // requested
-    wish = count
+    desired = count
     if abs(utilization / TARGET - 1) > 0.1:
-        wish = min(MOST, math.ceil(utilization / TARGET * count))
+        desired = min(MOST, math.ceil(utilization / TARGET * count))
     status = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count)
     cpu = {"averageUtilization": utilization, "averageValue": f"{used}m"}
     said = [{"containerName": name, "target": {"cpu": one}} for name, one in (targets or {}).items()]
     documents = changed(
         load("trajectory.yaml"),
-        Hvpa__spec__replicas=wish,
+        Hvpa__spec__replicas=desired,
         Hvpa__spec__hpa__template__spec__maxReplicas=MOST,
         Hvpa__spec__weightBasedScalingIntervals=[{"vpaWeight": 0}],
         Hvpa__spec__vpa__template__spec={
@@ -62,7 +62,7 @@ def shop(
         Deployment__status={"observedGeneration": 4, **status},
         HorizontalPodAutoscaler__spec__maxReplicas=MOST,
         HorizontalPodAutoscaler__status__currentReplicas=count,
-        HorizontalPodAutoscaler__status__desiredReplicas=wish,
+        HorizontalPodAutoscaler__status__desiredReplicas=desired,
         HorizontalPodAutoscaler__status__currentMetrics=[
             {"type": "Resource", "resource": {"name": "cpu", "current": cpu}}
         ],
@@ -168,7 +168,7 @@ def test_pods_that_were_all_replaced_are_reported_as_not_measured(shell: Shell) 
     flux = {"manager": "flux", "time": "2026-11-21T09:59:40Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
     axis = {
         "lastScaleTime": "2026-11-21T09:55:00Z",
-        "spent": {"replicas": 10, "wish": 10, "weight": 0},
+        "appliedFrom": {"replicas": 10, "desired": 10, "weight": 0},
         "setBack": {"count": 2, "time": "2026-11-21T09:59:40Z"},
     }
     documents = changed(

@@ -217,7 +217,7 @@ def test_other_metrics_are_plain_numbers(shell: Shell, gardener: list[Doc], valu
 
 
 def test_a_recommendation_that_had_its_step_is_shown_as_that(shell: Shell, gardener: list[Doc]) -> None:
-    spent = [
+    applied_from = [
         {
             "container": "resource-consumer",
             "resource": "cpu",
@@ -235,8 +235,8 @@ def test_a_recommendation_that_had_its_step_is_shown_as_that(shell: Shell, garde
         {"container": "gone", "resource": "cpu", "request": "1", "target": "2", "weight": 60},
         {"container": "gone", "resource": "memory", "request": "?", "target": "2", "weight": 60},
     ]
-    horizontal = {"lastScaleTime": EARLIER, "spent": {"replicas": 3, "wish": 6, "weight": 60}}
-    axes = {"vertical": {"lastScaleTime": EARLIER, "spent": spent}, "horizontal": horizontal}
+    horizontal = {"lastScaleTime": EARLIER, "appliedFrom": {"replicas": 3, "desired": 6, "weight": 60}}
+    axes = {"vertical": {"lastScaleTime": EARLIER, "appliedFrom": applied_from}, "horizontal": horizontal}
     text = explained(shell, changed(gardener, Hvpa__status={"axes": axes}))
     assert (
         "resource-consumer cpu: 500m now, 1500m recommended; this recommendation had its step at weight 60, "

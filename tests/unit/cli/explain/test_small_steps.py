@@ -127,10 +127,10 @@ def pods(count: int, requests: Doc, *, ready: int | None = None, created: str = 
     ]
 
 
-def spent(request: str, target: str, weight: int, **more: Any) -> Doc:
+def applied_from(request: str, target: str, weight: int, **more: Any) -> Doc:
     """A status that remembers a step of CPU an hour ago."""
     record = {"container": "app", "resource": "cpu", "target": target, "weight": weight, "request": request}
-    return {"axes": {"vertical": {"lastScaleTime": "2026-11-21T09:00:00Z", "spent": [record | more]}}}
+    return {"axes": {"vertical": {"lastScaleTime": "2026-11-21T09:00:00Z", "appliedFrom": [record | more]}}}
 
 
 def pending(since: str) -> list[Doc]:
@@ -159,7 +159,7 @@ def holds(explained: Any) -> list[tuple[str, str, str, Any]]:
 
 # --- minChange protects against restarts ------------------------------------------------------------------------------
 def test_a_millicore_more_restarts_no_pod_however_long_it_is_wanted(shell: Shell) -> None:
-    status = spent("1", "1", 100)
+    status = applied_from("1", "1", 100)
     status["axes"]["vertical"]["pending"] = pending("2026-11-21T09:40:00Z")
     explained = shell.explain(vertical(100, {"cpu": "1"}, {"cpu": "1001m"}, status))
     assert not explained["changes"]
@@ -200,7 +200,7 @@ def test_min_change_timeout_lets_through_what_is_worth_it(
 def test_each_small_step_doubles_the_timeout_up_to_a_day(
     shell: Shell, small_steps: int | None, until: str
 ) -> None:
-    status = spent("1", "1", 100, **({} if small_steps is None else {"smallSteps": small_steps}))
+    status = applied_from("1", "1", 100, **({} if small_steps is None else {"smallSteps": small_steps}))
     explained = shell.explain(vertical(100, {"cpu": "1"}, {"cpu": "1150m"}, status))
     assert holds(explained) == [("vertical", "up", "MinChange", until)]
 
@@ -213,7 +213,7 @@ def test_a_request_does_not_rise_for_a_target_below_it(shell: Shell) -> None:
 
 # --- one step per recommendation --------------------------------------------------------------------------------------
 def test_a_target_that_moves_a_little_does_not_pull_the_request_all_the_way(shell: Shell) -> None:
-    status = spent("750m", "1", 50)
+    status = applied_from("750m", "1", 50)
     status["axes"]["vertical"]["pending"] = pending("2026-11-21T09:40:00Z")
     explained = shell.explain(vertical(50, {"cpu": "750m"}, {"cpu": "1001m"}, status))
     assert not explained["changes"]
@@ -221,7 +221,7 @@ def test_a_target_that_moves_a_little_does_not_pull_the_request_all_the_way(shel
 
 
 def test_only_the_movement_of_a_target_counts(shell: Shell) -> None:
-    status = spent("750m", "1", 50)
+    status = applied_from("750m", "1", 50)
     status["axes"]["vertical"]["pending"] = pending("2026-11-21T09:40:00Z")
     explained = shell.explain(vertical(50, {"cpu": "750m"}, {"cpu": "1199m"}, status))
     assert request_after(explained) == "850m", "750m + 199m x 0.5, rounded up, wanted for 20 minutes"
@@ -243,8 +243,8 @@ def horizontal(weight: int, replicas: int, desired: int, utilization: int, **res
 
 def stepped(replicas: int, desired: int, when: str) -> Doc:
     """A status that remembers a step out to `replicas` for an HPA that wants `desired`."""
-    record = {"replicas": replicas, "wish": desired, "weight": 50}
-    return {"axes": {"horizontal": {"lastScaleTime": when, "spent": record}}}
+    record = {"replicas": replicas, "desired": desired, "weight": 50}
+    return {"axes": {"horizontal": {"lastScaleTime": when, "appliedFrom": record}}}
 
 
 def test_what_waits_for_a_new_measurement_is_reported_with_its_time(shell: Shell) -> None:
@@ -389,7 +389,7 @@ def test_an_explanation_says_that_a_rollout_is_no_longer_waited_for(shell: Shell
 
 
 def test_an_explanation_says_what_a_request_was_applied_from(shell: Shell) -> None:
-    status = spent("750m", "1", 50, smallSteps=2)
+    status = applied_from("750m", "1", 50, smallSteps=2)
     explained = text(shell, vertical(50, {"cpu": "750m"}, {"cpu": "1100m"}, status))
     assert "app cpu: 750m applied from target 1 at weight 50, small step 2 in a row" in explained
 

@@ -18,7 +18,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
 from hvpa.cli.report.costs import HOURS_PER_MONTH, Amount, human, size_now, size_of
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 
 GIB = 2**30
 amounts = st.builds(Amount, st.integers(0, 10**9), st.integers(0, 2**60))
@@ -86,7 +86,7 @@ def test_requests_of_the_pod_itself_stand_for_those_of_its_containers() -> None:
         containers=[container("app", {"cpu": "500m", "memory": "1Gi"})],
         resources=Resources(requests={"cpu": "2"}),
     )
-    larger = {"app": ContainerResources({"cpu": 900, "memory": 2 * GIB}, {})}
+    larger = {"app": ResourceRequirements({"cpu": 900, "memory": 2 * GIB}, {})}
     assert size_of(workload(spec), 3, larger).total == Amount(6000, 6 * GIB)
 
 

@@ -28,7 +28,7 @@ MAX_REPLICAS = 100
 
 
 def seen(
-    wish: int,
+    desired: int,
     replicas: int,
     most: Mapping[str, Any] | None,
     weight: float = 0,
@@ -36,13 +36,13 @@ def seen(
     status: Mapping[str, Any] | None = None,
     **rest: Any,
 ) -> Objects:
-    """An Hvpa whose HPA wants `wish` of `replicas` replicas, and whose metrics say so too."""
+    """An Hvpa whose HPA wants `desired replicas` of `replicas` replicas, and whose metrics say so too."""
     own = {
-        "replicas": wish,
+        "replicas": desired,
         "weightBasedScalingIntervals": [{"vpaWeight": weight}],
         "hpa": {"scaleUp": {"maxStep": most}, "template": {"spec": {"maxReplicas": MAX_REPLICAS}}},
     }
-    hpa = build.hpa(wish, 50 * wish // replicas, replicas=replicas)
+    hpa = build.hpa(desired, 50 * desired // replicas, replicas=replicas)
     one = build.hvpa(build.merged(own, spec or {}), status)
     return build.objects(one, rest.pop("target", None) or build.workload(replicas), hpa, AT_REST, **rest)
 
@@ -84,7 +84,7 @@ def test_the_limit(most: dict[str, Any], current: int, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "current", "expected"),
+    ("desired", "current", "expected"),
     [
         pytest.param(10, 1, 4, id="10 are wanted: 4"),
         pytest.param(3, 1, 3, id="3 are wanted: 3"),
@@ -92,8 +92,8 @@ def test_the_limit(most: dict[str, Any], current: int, limit: int) -> None:
         pytest.param(2, 20, 2, id="scaling in is not limited"),
     ],
 )
-def test_one_step(wish: int, current: int, expected: int) -> None:
-    decision = build.decided(seen(wish, current, PLAIN))
+def test_one_step(desired: int, current: int, expected: int) -> None:
+    decision = build.decided(seen(desired, current, PLAIN))
     assert target(decision) == expected
     assert decision.blocked == ()
     assert decision.status.recommended is not None
@@ -109,7 +109,8 @@ def test_one_step(wish: int, current: int, expected: int) -> None:
     ],
 )
 def test_the_steps_to_postmates_79_pods(most: dict[str, Any] | None, expected: list[int]) -> None:
-    # The wish stays what it is, and the HPA says nothing new: the rest follows all the same, a step in 15 s.
+    # The desired replicas stays what it is, and the HPA says nothing new: the rest follows all the same, a step in 15
+    # s.
     assert counts(seen(79, 1, most), 8) == expected
     assert counts(seen(79, 1, most), len(expected), still=True) == expected
 
@@ -228,11 +229,11 @@ def test_min_change_does_not_judge_the_rest_though_the_wish_moves(least: dict[st
     spec = {"hpa": {"scaleUp": {"minChange": {"replicas": least}}}}
     now = seen(20, 1, PLAIN, spec=spec)
     found = []
-    for index, wish in enumerate((20, 19, 21, 22, 30)):
+    for index, desired in enumerate((20, 19, 21, 22, 30)):
         assert now.workload is not None
         count = now.workload.spec.replicas
         pods = tuple(build.pod(f"web-{number}") for number in range(count))
-        now = replace(now, hpas=seen(wish, count, PLAIN).hpas, pods=pods)
+        now = replace(now, hpas=seen(desired, count, PLAIN).hpas, pods=pods)
         decision = build.decided(now, NOW + index * PERIOD)
         now = build.apply(now, decision)
         found.append((target(decision), [entry.reason for entry in decision.blocked]))
@@ -252,12 +253,12 @@ def test_min_change_does_not_judge_the_rest_though_the_pods_have_settled() -> No
 
 
 # --- the goal --------------------------------------------------------------------------------------------------------
-def spent(decision: Decision) -> dict[str, Any]:
-    return dict(_axes(decision)["horizontal"]["spent"])
+def applied_from(decision: Decision) -> dict[str, Any]:
+    return dict(_axes(decision)["horizontal"]["appliedFrom"])
 
 
 def starting(now: Objects) -> Objects:
-    """While the last pods are not yet available: the same wish is not blended anew."""
+    """While the last pods are not yet available: the same desired replicas is not blended anew."""
     assert now.workload is not None
     status = structs.replace(now.workload.status, available_replicas=1)
     return replace(now, workload=structs.replace(now.workload, status=status))
@@ -266,13 +267,13 @@ def starting(now: Objects) -> Objects:
 @pytest.mark.parametrize("mode", ["Apply", "Paused"])
 def test_a_goal_ends_when_the_hpa_no_longer_wants_out(mode: str) -> None:
     first = build.decided(seen(44, 4, PLAIN, 50))
-    assert spent(first) == {"replicas": 8, "wish": 44, "weight": 50, "goal": 24}
+    assert applied_from(first) == {"replicas": 8, "desired": 44, "weight": 50, "goal": 24}
     enough = build.decided(seen(8, 8, PLAIN, 50, {"mode": mode}, {"axes": _axes(first)}), at(seconds=20))
-    assert spent(enough) == {"replicas": 8, "wish": 8, "weight": 50}
+    assert applied_from(enough) == {"replicas": 8, "desired": 8, "weight": 50}
     # An hour later the same count is wanted, at another weight.
     later = starting(seen(44, 8, PLAIN, 0, status={"axes": _axes(enough)}))
     decision = build.decided(later, at(hours=1))
-    assert spent(decision) == {"replicas": 16, "wish": 44, "weight": 0, "goal": 44}
+    assert applied_from(decision) == {"replicas": 16, "desired": 44, "weight": 0, "goal": 44}
 
 
 def test_a_goal_outlasts_a_time_without_a_wish() -> None:
@@ -282,17 +283,17 @@ def test_a_goal_outlasts_a_time_without_a_wish() -> None:
     silent = build.hpa(
         44, 550, {"status": {"conditions": [failed]}, "spec": {"maxReplicas": 100}}, replicas=4
     )
-    assert spent(build.decided(replace(after, hpas=(silent,)), at(seconds=20)))["goal"] == 24
+    assert applied_from(build.decided(replace(after, hpas=(silent,)), at(seconds=20)))["goal"] == 24
 
 
 def test_the_weight_that_is_recorded_is_the_one_that_the_goal_was_blended_with() -> None:
     first = build.decided(seen(44, 4, PLAIN, 0))
     edited = build.decided(seen(44, 8, PLAIN, 90, status={"axes": _axes(first)}), at(seconds=15))
-    assert spent(edited) == {"replicas": 16, "wish": 44, "weight": 0, "goal": 44}
+    assert applied_from(edited) == {"replicas": 16, "desired": 44, "weight": 0, "goal": 44}
 
 
 @pytest.mark.parametrize(
-    ("lowest", "left"), [(12, {"wish": 44, "weight": 50, "goal": 24}), (30, {"wish": 30, "weight": 0})]
+    ("lowest", "left"), [(12, {"desired": 44, "weight": 50, "goal": 24}), (30, {"desired": 30, "weight": 0})]
 )
 def test_min_replicas_that_are_raised_leave_the_goal(lowest: int, left: dict[str, int]) -> None:
     window = {"scaleUp": {"stabilizationDuration": "30s"}}
@@ -301,14 +302,14 @@ def test_min_replicas_that_are_raised_leave_the_goal(lowest: int, left: dict[str
     for seconds in (5, 20):
         inside = build.decided(seen(44, 8, PLAIN, 50, raised, {"axes": _axes(first)}), at(seconds=seconds))
         assert target(inside) == lowest
-        assert spent(inside) == {"replicas": lowest, **left}
+        assert applied_from(inside) == {"replicas": lowest, **left}
 
 
 def test_min_replicas_that_are_raised_before_the_first_step_begin_no_way() -> None:
     just_stepped = {"axes": {"horizontal": {"lastScaleTime": stamp(NOW)}}}
     raised = {"hpa": {"scaleUp": {"stabilizationDuration": "30s"}, "template": {"spec": {"minReplicas": 12}}}}
     decision = build.decided(seen(44, 8, PLAIN, 50, raised, just_stepped), at(seconds=20))
-    assert spent(decision) == {"replicas": 12, "wish": 12, "weight": 0}
+    assert applied_from(decision) == {"replicas": 12, "desired": 12, "weight": 0}
 
 
 def test_an_interval_without_horizontal_weight_holds_the_rest() -> None:
@@ -326,7 +327,10 @@ def test_a_count_below_min_replicas_is_brought_inside_at_once() -> None:
     assert target(decision) == 30
     just_stepped = {
         "axes": {
-            "horizontal": {"lastScaleTime": stamp(NOW), "spent": {"replicas": 1, "wish": 1, "weight": 0}}
+            "horizontal": {
+                "lastScaleTime": stamp(NOW),
+                "appliedFrom": {"replicas": 1, "desired": 1, "weight": 0},
+            }
         }
     }
     assert target(build.decided(seen(60, 1, PLAIN, spec=spec, status=just_stepped))) == 30
@@ -350,9 +354,12 @@ _LIMITS = st.fixed_dictionaries(
 
 @given(_COUNT, _COUNT, _LIMITS, st.sampled_from([0, 20, 50, 99]))
 def test_a_step_goes_as_far_as_it_may_and_no_further(
-    wish: int, current: int, most: dict[str, Any], weight: float
+    desired: int, current: int, most: dict[str, Any], weight: float
 ) -> None:
-    free, cut = target(build.decided(seen(wish, current, None, weight))), seen(wish, current, most, weight)
+    free, cut = (
+        target(build.decided(seen(desired, current, None, weight))),
+        seen(desired, current, most, weight),
+    )
     limit = MaxStep.model_validate(most).limit(current)
     assert limit > current or limit >= most["minimum"]
     assert target(build.decided(cut)) == (free if free <= current else min(free, limit))
@@ -360,12 +367,12 @@ def test_a_step_goes_as_far_as_it_may_and_no_further(
 
 @given(_COUNT, _COUNT, _LIMITS, st.sampled_from([0, 20, 50]))
 def test_the_steps_end_where_one_would_have(
-    wish: int, current: int, most: dict[str, Any], weight: float
+    desired: int, current: int, most: dict[str, Any], weight: float
 ) -> None:
-    # Only the first 60 s: after that, the same wish is one on a settled workload, and worth another step.
-    whole = counts(seen(wish, current, None, weight), 4, still=True)[-1]
-    parts = counts(seen(wish, current, most, weight), 4, still=True)
-    assert parts == sorted(parts, reverse=wish < current)
-    assert parts[-1] <= whole if wish > current else parts[-1] == whole
+    # Only the first 60 s: after that, the same desired replicas is one on a settled workload, and worth another step.
+    whole = counts(seen(desired, current, None, weight), 4, still=True)[-1]
+    parts = counts(seen(desired, current, most, weight), 4, still=True)
+    assert parts == sorted(parts, reverse=desired < current)
+    assert parts[-1] <= whole if desired > current else parts[-1] == whole
     if parts[-1] == parts[-2]:
         assert parts[-1] == whole

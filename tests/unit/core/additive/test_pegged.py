@@ -36,7 +36,7 @@ def pods(*ready: int) -> list[Any]:
 def pegged(*ready: int) -> Objects:
     """Four pods that use twice what they should. The HPA counts all of them and asks for 8."""
     one = build.hvpa({**jointly.JOINT, "replicas": 8})
-    hpa = jointly.hpa(4, jointly.utilization("cpu", 50, 100, "1"), wish=8)
+    hpa = jointly.hpa(4, jointly.utilization("cpu", 50, 100, "1"), desired=8)
     return build.objects(
         one, build.workload(4), hpa, build.vpa({"app": {"cpu": "1", "memory": "1Gi"}}), pods(*ready)
     )
@@ -56,22 +56,24 @@ def test_what_the_hpa_asks_for_while_pods_become_ready_is_neither_corrected_nor_
     decision = build.decided(seen)
     for _ in range(4):
         decision = build.decided(seen)
-        assert (decision.mailbox, reason(decision)) == (None, "Recommending")
-        assert [event for event in decision.events if event.reason == "StaleWish"] == []
+        assert (decision.scale_replicas, reason(decision)) == (None, "Recommending")
+        assert [event for event in decision.events if event.reason == "StaleDesiredReplicas"] == []
         seen = again(seen, decision)
     assert decision.recheck_after is not None
     assert decision.recheck_after <= at(seconds=40) - build.NOW
     later = build.decided(seen, at(seconds=40))
     assert later.replicas is not None
-    assert (later.replicas.hpa, later.mailbox, reason(later)) == (8, None, "Recommending")
+    assert (later.replicas.hpa, later.scale_replicas, reason(later)) == (8, None, "Recommending")
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_count_that_its_metrics_do_not_call_for_is_corrected_once_all_are_measured(times: int) -> None:
-    hpa = jointly.hpa(4, jointly.utilization("cpu", 50, 50, "500m"), wish=8)
+    hpa = jointly.hpa(4, jointly.utilization("cpu", 50, 50, "500m"), desired=8)
     seen = replace(pegged(*[SINCE_LONG] * 4), hpas=(hpa,))
     decision = build.decided(seen)
     for _ in range(times):
         decision = build.decided(seen)
         seen = again(seen, decision)
-    assert (decision.mailbox, reason(decision)) == ((4, "Recommending") if times < 3 else (None, "StaleWish"))
+    assert (decision.scale_replicas, reason(decision)) == (
+        (4, "Recommending") if times < 3 else (None, "StaleDesiredReplicas")
+    )

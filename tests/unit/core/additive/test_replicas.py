@@ -19,18 +19,18 @@ WINDOW = {"begin": "220000+0000", "end": "230000+0000"}
 
 
 def seen(
-    wish: int = 6,
+    desired: int = 6,
     replicas: int = 3,
     weight: float | None = 50,
     spec: Mapping[str, Any] | None = None,
     status: Mapping[str, Any] | None = None,
     **rest: Any,
 ) -> Objects:
-    """An Hvpa whose HPA wants `wish` of `replicas` replicas, and whose metrics say so too."""
+    """An Hvpa whose HPA wants `desired replicas` of `replicas` replicas, and whose metrics say so too."""
     intervals = None if weight is None else [{"vpaWeight": weight}]
-    inside = min(max(wish, 1), 10)
+    inside = min(max(desired, 1), 10)
     whole = build.merged({"replicas": inside, "weightBasedScalingIntervals": intervals}, spec or {})
-    utilization = 50 * wish // min(replicas, 10)
+    utilization = 50 * desired // min(replicas, 10)
     hpa = build.hpa(inside, utilization, replicas=min(replicas, 10))
     target = rest.pop("target", None) or build.workload(replicas)
     return build.objects(build.hvpa(whole, status), target, rest.pop("horizontal", hpa), AT_REST, **rest)
@@ -52,7 +52,7 @@ def axis(last: dt.datetime | None = None, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("wish", "replicas", "weight", "expected"),
+    ("desired", "replicas", "weight", "expected"),
     [
         pytest.param(6, 3, 60, 5, id="out: ceil(3 + 3 x 0.4)"),
         pytest.param(3, 6, 60, 4, id="in: floor(6 - 3 x 0.4)"),
@@ -63,8 +63,8 @@ def axis(last: dt.datetime | None = None, **more: Any) -> dict[str, Any]:
         pytest.param(0, 3, 0, 1, id="not below minReplicas"),
     ],
 )
-def test_the_count_is_blended(wish: int, replicas: int, weight: float | None, expected: int) -> None:
-    decision = build.decided(seen(wish, replicas, weight))
+def test_the_count_is_blended(desired: int, replicas: int, weight: float | None, expected: int) -> None:
+    decision = build.decided(seen(desired, replicas, weight))
     assert target(decision) == expected
     patch = decision.workload_patch
     assert (patch is None) == (expected == replicas)
@@ -103,13 +103,13 @@ def test_an_unfinished_rollout_keeps_the_wish_spent() -> None:
 
 
 def test_one_pod_that_never_becomes_ready_does_not_stop_scaling_out() -> None:
-    spent = axis(at(hours=-8), spent={"replicas": 15, "wish": 20, "weight": 50})
+    applied_from = axis(at(hours=-8), appliedFrom={"replicas": 15, "desired": 20, "weight": 50})
     created = {"metadata": {"creationTimestamp": stamp(at(hours=-8))}}
     pods = [build.pod(f"web-{index}", change=created) for index in range(14)]
     stuck = build.pod("web-14", ready=False, change=created)
     behind = build.workload(15, change={"status": {"availableReplicas": 14, "readyReplicas": 14}})
     objects = build.objects(
-        build.hvpa({"replicas": 20, "hpa": {"template": {"spec": {"maxReplicas": 30}}}}, spent),
+        build.hvpa({"replicas": 20, "hpa": {"template": {"spec": {"maxReplicas": 30}}}}, applied_from),
         behind,
         build.hpa(20, 72, {"spec": {"maxReplicas": 30}}, replicas=15),
         AT_REST,
@@ -147,11 +147,11 @@ def test_one_pod_that_never_becomes_ready_does_not_stop_scaling_out() -> None:
 def test_what_waits_for_a_rollout_waits_until_its_progress_deadline(
     target_change: dict[str, Any], pods: dict[str, Any], until: dt.datetime | None
 ) -> None:
-    spent = axis(spent={"replicas": 3, "wish": 6, "weight": 50})
+    applied_from = axis(appliedFrom={"replicas": 3, "desired": 6, "weight": 50})
     behind = build.workload(3, change=build.merged({"status": {"availableReplicas": 2}}, target_change))
     all_pods = [build.pod("a"), build.pod("b"), build.pod("c", ready=False, change={"metadata": pods})]
     hpa = build.hpa(6, 150)  # of the two that are ready
-    decision = build.decided(seen(6, 3, status=spent, target=behind, pods=all_pods, horizontal=hpa))
+    decision = build.decided(seen(6, 3, status=applied_from, target=behind, pods=all_pods, horizontal=hpa))
     assert hold(decision) == ("Measurement", "up", 3, 5, until)
 
 
@@ -161,12 +161,12 @@ def _annotations(objects: Objects) -> Mapping[str, str]:
 
 
 def test_pods_that_have_just_become_ready_have_not_been_measured() -> None:
-    spent = axis(at(minutes=-10), spent={"replicas": 3, "wish": 6, "weight": 50})
+    applied_from = axis(at(minutes=-10), appliedFrom={"replicas": 3, "desired": 6, "weight": 50})
     ready = {
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=-20))}]
     }
     pods = [build.pod("a"), build.pod("b"), build.pod("c", change={"status": ready})]
-    decision = build.decided(seen(6, 3, status=spent, pods=pods))
+    decision = build.decided(seen(6, 3, status=applied_from, pods=pods))
     assert target(decision) == 3
     assert decision.recheck_after == dt.timedelta(seconds=40)
 
@@ -183,9 +183,9 @@ def test_the_step_is_remembered_with_what_it_was_blended_from() -> None:
     assert decision.status.axes is not None
     assert decision.status.axes.horizontal is not None
     assert decision.status.axes.horizontal.last_scale_time == NOW
-    spent = decision.status.axes.horizontal.spent
-    assert spent is not None
-    assert (spent.replicas, spent.wish, spent.weight) == (5, 6, 60)
+    applied_from = decision.status.axes.horizontal.applied_from
+    assert applied_from is not None
+    assert (applied_from.replicas, applied_from.desired, applied_from.weight) == (5, 6, 60)
 
 
 def test_another_interval_does_not_make_the_same_wish_count_twice() -> None:
@@ -372,8 +372,8 @@ def test_bringing_a_count_inside_spends_no_wish() -> None:
     assert hold(later)[0] == "MinChange"
     assert decision.status.axes is not None
     assert decision.status.axes.horizontal is not None
-    assert decision.status.axes.horizontal.spent is not None
-    assert decision.status.axes.horizontal.spent.wish == 10
+    assert decision.status.axes.horizontal.applied_from is not None
+    assert decision.status.axes.horizontal.applied_from.desired == 10
 
 
 # --- somebody else ---------------------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def contested(
     """Another client set 2 replicas so long ago, again, where we had set 10 as the HPA asked."""
     record = {
         "setBack": {"count": 2, "time": stamp(at(seconds=-20))},
-        "spent": {"replicas": 10, "wish": 10, "weight": 0},
+        "appliedFrom": {"replicas": 10, "desired": 10, "weight": 0},
     }
     status = {**axis(at(minutes=-2), **record), "recommended": {"replicas": 10}}
     managed = [
@@ -429,7 +429,7 @@ def test_a_measurement_of_pods_that_somebody_took_away_ends_no_contest() -> None
     """Ten pods at their target, of which two are left: what these use is measured a minute later."""
     decision = build.decided(contested(seconds=20))
     assert hold(decision) == ("Contested", "up", 2, 10, at(seconds=40))
-    assert decision.mailbox is None, "the HPA's count stands"
+    assert decision.scale_replicas is None, "the HPA's count stands"
     assert build.decided(contested(seconds=60)).blocked == ()
 
 
@@ -454,7 +454,7 @@ def test_a_silence_of_the_hpa_ends_no_contest() -> None:
 def test_contested_goes_on_when_the_field_stays() -> None:
     record = {
         "setBack": {"count": 2, "time": stamp(at(seconds=-30))},
-        "spent": {"replicas": 6, "wish": 6, "weight": 0},
+        "appliedFrom": {"replicas": 6, "desired": 6, "weight": 0},
     }
     status = axis(at(minutes=-2), **record)
     assert hold(build.decided(seen(6, 3, 0, status=status)))[0] == "Contested"
@@ -464,7 +464,7 @@ def test_contested_goes_on_when_the_field_stays() -> None:
 def test_contested_holds_also_what_is_outside_the_bounds() -> None:
     record = {
         "setBack": {"count": 2, "time": stamp(at(minutes=-1))},
-        "spent": {"replicas": 10, "wish": 10, "weight": 0},
+        "appliedFrom": {"replicas": 10, "desired": 10, "weight": 0},
     }
     decision = build.decided(seen(10, 14, 0, status=axis(at(minutes=-2), **record)))
     assert hold(decision)[0] == "Contested"
@@ -474,7 +474,7 @@ def test_contested_holds_also_what_is_outside_the_bounds() -> None:
 def test_in_recommend_mode_nobody_contests() -> None:
     record = {
         "setBack": {"count": 1, "time": stamp(at(minutes=-2))},
-        "spent": {"replicas": 6, "wish": 6, "weight": 0},
+        "appliedFrom": {"replicas": 6, "desired": 6, "weight": 0},
     }
     decision = build.decided(seen(6, 3, 0, spec={"mode": "Recommend"}, status=axis(at(minutes=-2), **record)))
     assert decision.blocked == ()

@@ -103,7 +103,9 @@ def test_the_patch_holds_what_changes_and_the_record() -> None:
     assert record["vertical"] == {
         "lastScaleTime": "2026-11-21T10:00:00Z",
         "lastScaleUpTime": "2026-11-21T10:00:00Z",
-        "spent": [{"container": "app", "resource": "cpu", "target": "2", "weight": 50.0, "request": "1500m"}],
+        "appliedFrom": [
+            {"container": "app", "resource": "cpu", "target": "2", "weight": 50.0, "request": "1500m"}
+        ],
     }
     assert decision.applied == (("vertical", "up"),)
     [event] = [one for one in decision.events if one.involved is None]
@@ -845,7 +847,7 @@ def test_one_change_by_somebody_else_counts_once() -> None:
     assert requests(first)["cpu"] == 2000
     assert first.status.axes is not None
     assert first.status.axes.vertical is not None
-    assert [entry.resource for entry in first.status.axes.vertical.spent] == ["cpu"]
+    assert [entry.resource for entry in first.status.axes.vertical.applied_from] == ["cpu"]
     moved = build.apply(one, first)
     second = build.decided(
         build.objects(
@@ -858,17 +860,26 @@ def test_one_change_by_somebody_else_counts_once() -> None:
 
 
 def test_a_container_that_is_gone_contests_nothing() -> None:
-    spent = {"container": "gone", "resource": "memory", "target": "2Gi", "weight": 50, "request": "1Gi"}
-    decision = build.decided(seen({"cpu": "2"}, status=axis(at(minutes=-9), spent=[spent])))
+    applied_from = {
+        "container": "gone",
+        "resource": "memory",
+        "target": "2Gi",
+        "weight": 50,
+        "request": "1Gi",
+    }
+    decision = build.decided(seen({"cpu": "2"}, status=axis(at(minutes=-9), appliedFrom=[applied_from])))
     assert decision.status.axes is not None
     assert decision.status.axes.vertical is not None
-    assert [entry.container for entry in decision.status.axes.vertical.spent] == ["app"]
+    assert [entry.container for entry in decision.status.axes.vertical.applied_from] == ["app"]
 
 
 def test_a_spent_target_that_cannot_be_read_counts_as_none() -> None:
-    spent = {"container": "app", "resource": "cpu", "target": "?", "weight": 50, "request": "1"}
+    applied_from = {"container": "app", "resource": "cpu", "target": "?", "weight": 50, "request": "1"}
     assert (
-        requests(build.decided(seen({"cpu": "2"}, status=axis(at(minutes=-9), spent=[spent]))))["cpu"] == 1500
+        requests(build.decided(seen({"cpu": "2"}, status=axis(at(minutes=-9), appliedFrom=[applied_from]))))[
+            "cpu"
+        ]
+        == 1500
     )
 
 
@@ -889,13 +900,13 @@ def test_at_max_replicas_the_usual_weight_counts_until_the_hpa_has_measured_that
 @pytest.mark.parametrize(("small_steps", "hours"), [(6, 16), (7, 24), (10**18, 24)])
 def test_each_small_step_doubles_the_timeout_up_to_a_day(small_steps: int, hours: int) -> None:
     before = {"container": "app", "resource": "cpu", "target": "1", "weight": 100, "request": "1"}
-    status = axis(at(days=-9), spent=[{**before, "smallSteps": small_steps}])
+    status = axis(at(days=-9), appliedFrom=[{**before, "smallSteps": small_steps}])
     assert only(build.decided(seen({"cpu": "1150m"}, weight=100, status=status))).until == at(hours=hours)
 
 
 def test_a_timeout_of_nothing_stays_one() -> None:
     before = {"container": "app", "resource": "cpu", "target": "1", "weight": 100, "request": "1"}
-    status = axis(at(days=-9), spent=[{**before, "smallSteps": 3}])
+    status = axis(at(days=-9), appliedFrom=[{**before, "smallSteps": 3}])
     decision = build.decided(
         seen({"cpu": "1150m"}, weight=100, status=status, spec=up(minChangeTimeout="0s"))
     )

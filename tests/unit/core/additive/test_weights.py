@@ -22,7 +22,7 @@ BOUNDS = Bounds(1, 10)
 
 
 @pytest.mark.parametrize(
-    ("intervals", "replicas", "wish", "expected"),
+    ("intervals", "replicas", "desired", "expected"),
     [
         pytest.param(README_1, 1, 1, 0, id="inside the first"),
         pytest.param(README_1, 2, 9, 0, id="at the end of the first"),
@@ -65,11 +65,11 @@ BOUNDS = Bounds(1, 10)
     ],
 )
 def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
-    intervals: list[dict[str, Any]], replicas: int, wish: int | None, expected: float
+    intervals: list[dict[str, Any]], replicas: int, desired: int | None, expected: float
 ) -> None:
     spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
     assert spec is not None
-    weight = weight_at(spec, replicas, wish, BOUNDS, Axes())
+    weight = weight_at(spec, replicas, desired, BOUNDS, Axes())
     assert weight.percent == expected
     assert weight.horizontal_ppm + weight.vertical_ppm == 1_000_000
 

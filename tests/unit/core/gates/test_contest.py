@@ -10,7 +10,7 @@ from builders import build
 from builders.build import NOW, at
 from hvpa.api.hvpa.status import SetBack
 from hvpa.core.gates.contest import judge_contest, wait_of
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 from hvpa.core.workload.managers import manager_of, replicas_set_at
 
 
@@ -19,15 +19,15 @@ def minutes(count: int) -> dt.timedelta:
 
 
 def test_what_stands_is_not_contested() -> None:
-    contest = judge_contest(False, None, at(minutes=-1), Present(NOW))
+    contest = judge_contest(False, None, at(minutes=-1), Clock(NOW))
     assert contest.until(up=True) is None
     assert contest.after_step(NOW) is None
     before = SetBack(count=1, time=at(minutes=-1))
-    assert judge_contest(False, before, at(minutes=-1), Present(NOW)).after_step(NOW) == before
+    assert judge_contest(False, before, at(minutes=-1), Clock(NOW)).after_step(NOW) == before
 
 
 def test_the_first_time_it_is_made_again_at_once() -> None:
-    contest = judge_contest(True, None, at(minutes=-1), Present(NOW))
+    contest = judge_contest(True, None, at(minutes=-1), Clock(NOW))
     assert contest.since is None
     assert contest.after_step(NOW) == SetBack(count=1, time=NOW)
 
@@ -35,7 +35,7 @@ def test_the_first_time_it_is_made_again_at_once() -> None:
 @pytest.mark.parametrize("later", [0, 1, 4, 6, 59])
 def test_a_second_time_within_an_hour_the_axis_waits(later: int) -> None:
     made_again = at(minutes=-later)
-    contest = judge_contest(True, SetBack(count=1, time=made_again), made_again, Present(NOW))
+    contest = judge_contest(True, SetBack(count=1, time=made_again), made_again, Clock(NOW))
     for up, wait in ((True, 1), (False, 5)):
         until = contest.until(up=up)
         assert until is not None
@@ -46,7 +46,7 @@ def test_a_second_time_within_an_hour_the_axis_waits(later: int) -> None:
 
 def test_after_an_hour_it_is_a_first_time_again() -> None:
     made_again = at(hours=-1)
-    contest = judge_contest(True, SetBack(count=3, time=made_again), made_again, Present(NOW))
+    contest = judge_contest(True, SetBack(count=3, time=made_again), made_again, Clock(NOW))
     assert contest.since is None
     assert contest.after_step(NOW) == SetBack(count=1, time=NOW)
 
@@ -54,16 +54,16 @@ def test_after_an_hour_it_is_a_first_time_again() -> None:
 def test_the_wait_goes_on_to_its_end_and_then_the_change_is_made_again() -> None:
     made_again = at(minutes=-10)
     found = SetBack(count=2, time=at(minutes=-4))
-    waiting = judge_contest(True, found, made_again, Present(NOW))
+    waiting = judge_contest(True, found, made_again, Clock(NOW))
     assert (waiting.until(up=True), waiting.until(up=False)) == (at(minutes=-3), at(minutes=1))
     assert waiting.record == found
-    over = judge_contest(True, found, made_again, Present(at(minutes=1)))
+    over = judge_contest(True, found, made_again, Clock(at(minutes=1)))
     assert over.after_step(at(minutes=1)) == SetBack(count=2, time=at(minutes=1))
 
 
 def test_it_goes_on_when_the_field_stays() -> None:
     found = SetBack(count=2, time=at(minutes=-1))
-    assert judge_contest(False, found, at(minutes=-3), Present(NOW)).since is None
+    assert judge_contest(False, found, at(minutes=-3), Clock(NOW)).since is None
 
 
 def test_waits_grow_to_an_hour() -> None:
@@ -77,16 +77,16 @@ def test_waits_grow_to_an_hour() -> None:
 
 
 def test_a_record_of_a_wrong_clock_counts_as_none() -> None:
-    contest = judge_contest(True, SetBack(count=4, time=at(hours=2)), at(minutes=-1), Present(NOW))
+    contest = judge_contest(True, SetBack(count=4, time=at(hours=2)), at(minutes=-1), Clock(NOW))
     assert contest.since is None
     assert contest.count == 1
 
 
 def test_found_at_the_instant_of_the_step_it_is_still_told_apart() -> None:
-    first = judge_contest(True, SetBack(count=1, time=NOW), NOW, Present(NOW))
+    first = judge_contest(True, SetBack(count=1, time=NOW), NOW, Clock(NOW))
     assert first.record is not None
     assert first.record.count == 2
-    again = judge_contest(True, first.record, NOW, Present(NOW))
+    again = judge_contest(True, first.record, NOW, Clock(NOW))
     assert again.record == first.record
     assert again.since == first.since
 

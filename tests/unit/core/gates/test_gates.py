@@ -17,11 +17,11 @@ from hvpa.core.gates.gates import (
     OVERRIDDEN,
     RELIEVED,
     Change,
+    GateContext,
     Hold,
-    Moment,
     first_hold,
 )
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 
 
 def policy(mode: str = "Auto", stabilization: str = "0s") -> ScaleType:
@@ -30,12 +30,12 @@ def policy(mode: str = "Auto", stabilization: str = "0s") -> ScaleType:
     )
 
 
-def moment(
+def context(
     spec: dict[str, Any] | None = None, is_settled: bool = True, settles_at: dt.datetime | None = None
-) -> Moment:
+) -> GateContext:
     parsed = build.hvpa(spec).spec
     assert parsed is not None
-    return Moment(Present(NOW), parsed, is_settled, settles_at)
+    return GateContext(Clock(NOW), parsed, is_settled, settles_at)
 
 
 FREE = Change(policy(), None)
@@ -46,144 +46,144 @@ IN_WINDOW = {"maintenanceTimeWindow": {"begin": "093000+0000", "end": "103000+00
 @pytest.mark.parametrize(
     ("change", "now", "expected"),
     [
-        pytest.param(FREE, moment(), None, id="nothing holds"),
-        pytest.param(FREE, moment({"mode": "Paused"}), Hold("Paused"), id="Paused: no clock opens it"),
-        pytest.param(FREE, moment({"mode": "Recommend"}), None, id="Recommend is no gate"),
+        pytest.param(FREE, context(), None, id="nothing holds"),
+        pytest.param(FREE, context({"mode": "Paused"}), Hold("Paused"), id="Paused: no clock opens it"),
+        pytest.param(FREE, context({"mode": "Recommend"}), None, id="Recommend is no gate"),
         pytest.param(
             replace(FREE, contested_until=at(minutes=5)),
-            moment(),
+            context(),
             Hold("Contested", at(minutes=5)),
             id="Contested until",
         ),
-        pytest.param(replace(FREE, contested_until=NOW), moment(), None, id="Contested is over at its end"),
-        pytest.param(replace(FREE, weightless=True), moment(), Hold("Weight"), id="no weight"),
-        pytest.param(replace(FREE, policy=policy("Off")), moment(), Hold("UpdatePolicy"), id="mode Off"),
+        pytest.param(replace(FREE, contested_until=NOW), context(), None, id="Contested is over at its end"),
+        pytest.param(replace(FREE, weightless=True), context(), Hold("Weight"), id="no weight"),
+        pytest.param(replace(FREE, policy=policy("Off")), context(), Hold("UpdatePolicy"), id="mode Off"),
         pytest.param(
             Change(policy(stabilization="3m"), at(minutes=-1)),
-            moment(),
+            context(),
             Hold("StabilizationWindow", at(minutes=2)),
             id="the axis was scaled a minute ago, three are asked for",
         ),
         pytest.param(
-            Change(policy(stabilization="3m"), at(minutes=-3)), moment(), None, id="three minutes are over"
+            Change(policy(stabilization="3m"), at(minutes=-3)), context(), None, id="three minutes are over"
         ),
-        pytest.param(Change(policy(stabilization="3m"), None), moment(), None, id="never scaled before"),
+        pytest.param(Change(policy(stabilization="3m"), None), context(), None, id="never scaled before"),
         pytest.param(
             Change(policy(stabilization="3m"), at(minutes=2)),
-            moment(),
+            context(),
             None,
             id="a clock that was wrong holds nothing",
         ),
         pytest.param(
             Change(policy(stabilization="3m"), at(seconds=30)),
-            moment(),
+            context(),
             Hold("StabilizationWindow", at(minutes=3, seconds=30)),
             id="a clock that is a little ahead does",
         ),
         pytest.param(
             Change(policy("MaintenanceWindow"), None),
-            moment(WINDOW),
+            context(WINDOW),
             Hold("MaintenanceWindow", at(hours=12)),
             id="no window is open, the next one at 22:00",
         ),
         pytest.param(
-            Change(policy("MaintenanceWindow"), None), moment(IN_WINDOW), None, id="a window is open"
+            Change(policy("MaintenanceWindow"), None), context(IN_WINDOW), None, id="a window is open"
         ),
         pytest.param(
             Change(policy("MaintenanceWindow"), None),
-            moment(),
+            context(),
             Hold("MaintenanceWindow"),
             id="there is no window at all",
         ),
-        pytest.param(FREE, moment(WINDOW), None, id="mode Auto does not wait for a window"),
+        pytest.param(FREE, context(WINDOW), None, id="mode Auto does not wait for a window"),
         pytest.param(
             replace(FREE, disruptive=True),
-            moment(is_settled=False),
+            context(is_settled=False),
             Hold("Rollout"),
             id="a rollout is under way",
         ),
         pytest.param(
             replace(FREE, disruptive=True),
-            moment(is_settled=False, settles_at=at(minutes=3)),
+            context(is_settled=False, settles_at=at(minutes=3)),
             Hold("Rollout", at(minutes=3)),
             id="a rollout is under way, up to its progress deadline",
         ),
         pytest.param(
             replace(FREE, disruptive=True),
-            moment(settles_at=at(minutes=-3)),
+            context(settles_at=at(minutes=-3)),
             None,
             id="its progress deadline has passed",
         ),
-        pytest.param(FREE, moment(is_settled=False), None, id="it does not matter to replicas"),
-        pytest.param(replace(FREE, unmeasured=True), moment(), Hold("Measurement"), id="not measured yet"),
+        pytest.param(FREE, context(is_settled=False), None, id="it does not matter to replicas"),
+        pytest.param(replace(FREE, unmeasured=True), context(), Hold("Measurement"), id="not measured yet"),
         pytest.param(
             replace(FREE, unmeasured=True, measured_at=at(minutes=1)),
-            moment(),
+            context(),
             Hold("Measurement", at(minutes=1)),
             id="measured in a minute",
         ),
-        pytest.param(replace(FREE, unmeasured=True, measured_at=NOW), moment(), None, id="measured now"),
+        pytest.param(replace(FREE, unmeasured=True, measured_at=NOW), context(), None, id="measured now"),
         pytest.param(
             replace(FREE, disruptive=True, worth_at=at(minutes=1)),
-            moment(),
+            context(),
             Hold("SustainedDemand", at(minutes=1)),
             id="demand has not lasted yet",
         ),
-        pytest.param(replace(FREE, disruptive=True, worth_at=NOW), moment(), None, id="demand has lasted"),
+        pytest.param(replace(FREE, disruptive=True, worth_at=NOW), context(), None, id="demand has lasted"),
         pytest.param(
             replace(FREE, young_until=at(hours=1)),
-            moment(),
+            context(),
             Hold("MinHistory", at(hours=1)),
             id="the VPA's history is young",
         ),
-        pytest.param(replace(FREE, young_until=NOW), moment(), None, id="the VPA's history is old enough"),
+        pytest.param(replace(FREE, young_until=NOW), context(), None, id="the VPA's history is old enough"),
         pytest.param(
-            replace(FREE, is_kept=True), moment(), Hold("OutOfMemory"), id="it ran out of memory just now"
+            replace(FREE, is_kept=True), context(), Hold("OutOfMemory"), id="it ran out of memory just now"
         ),
         pytest.param(
             replace(FREE, is_kept=True, kept_until=at(hours=1)),
-            moment(),
+            context(),
             Hold("OutOfMemory", at(hours=1)),
             id="it ran out of memory lately",
         ),
         pytest.param(
-            replace(FREE, is_kept=True, kept_until=NOW), moment(), None, id="it ran out of memory long ago"
+            replace(FREE, is_kept=True, kept_until=NOW), context(), None, id="it ran out of memory long ago"
         ),
         pytest.param(
             replace(FREE, raised_until=at(minutes=6)),
-            moment(),
+            context(),
             Hold("RecentRaise", at(minutes=6)),
             id="its memory was raised four minutes ago",
         ),
-        pytest.param(replace(FREE, raised_until=NOW), moment(), None, id="it was raised ten minutes ago"),
+        pytest.param(replace(FREE, raised_until=NOW), context(), None, id="it was raised ten minutes ago"),
         pytest.param(
             Change(policy(stabilization="3m"), at(minutes=-4), wait=dt.timedelta(minutes=6)),
-            moment(),
+            context(),
             Hold("StabilizationWindow", at(minutes=2)),
             id="its own wait counts in place of the policy's",
         ),
         pytest.param(
             Change(policy(stabilization="3m"), at(minutes=-1), wait=dt.timedelta()),
-            moment(),
+            context(),
             None,
             id="a wait of nothing, too",
         ),
-        pytest.param(replace(FREE, too_small=True), moment(), Hold("MinChange"), id="too small"),
+        pytest.param(replace(FREE, too_small=True), context(), Hold("MinChange"), id="too small"),
         pytest.param(
             replace(FREE, too_small=True, small_until=at(minutes=1)),
-            moment(),
+            context(),
             Hold("MinChange", at(minutes=1)),
             id="too small for another minute",
         ),
         pytest.param(
             replace(FREE, too_small=True, small_until=NOW),
-            moment(),
+            context(),
             None,
             id="small, and wanted for long enough",
         ),
     ],
 )
-def test_each_gate(change: Change, now: Moment, expected: Hold | None) -> None:
+def test_each_gate(change: Change, now: GateContext, expected: Hold | None) -> None:
     assert first_hold(change, now) == expected
 
 
@@ -225,7 +225,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         young_until=at(hours=1),
         raised_until=at(hours=1),
     )
-    paused, running = moment({"mode": "Paused"}, is_settled=False), moment(is_settled=False)
+    paused, running = context({"mode": "Paused"}, is_settled=False), context(is_settled=False)
     passed: set[str] = set()
     reported = []
     for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 9]:

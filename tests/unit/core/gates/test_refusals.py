@@ -15,16 +15,19 @@ from hvpa.api.hvpa.status import Refusal, RefusedChange
 from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
 from hvpa.core.gates.refusals import refused_until, wait_of, with_refusal, without_written
 from hvpa.core.model import LAST_APPLIED
-from hvpa.core.path.path import SlotKey
-from hvpa.core.values.clock import Present
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.values.clock import Clock
 from tests.unit.core.trajectory import jointly
 
-CPU = SlotKey("app", "cpu")
-MEMORY = SlotKey("app", "memory")
+CPU = ResourceKey("app", "cpu")
+MEMORY = ResourceKey("app", "memory")
 
 
 def refusal(
-    *changes: tuple[int, int], key: SlotKey | None = CPU, count: int = 1, ago: dt.timedelta = dt.timedelta()
+    *changes: tuple[int, int],
+    key: ResourceKey | None = CPU,
+    count: int = 1,
+    ago: dt.timedelta = dt.timedelta(),
 ) -> Refusal:
     """A record of these changes (from, to)."""
     container, resource = key or (None, None)
@@ -77,21 +80,21 @@ def condition(decision: Decision, kind: str) -> tuple[str, str, str]:
     ],
 )
 def test_a_change_waits_where_it_is_the_refused_one(current: int, wanted: int, holds: bool) -> None:
-    until = refused_until(refusal((1000, 3000)), Present(NOW), current, wanted, CPU)
+    until = refused_until(refusal((1000, 3000)), Clock(NOW), current, wanted, CPU)
     assert until == (at(minutes=1) if holds else None)
 
 
 @pytest.mark.parametrize(("wanted", "holds"), [(1, True), (2, True), (3, False), (9, False)])
 def test_a_change_downwards_waits_likewise(wanted: int, holds: bool) -> None:
     record = refusal((8, 2), key=None)
-    assert (refused_until(record, Present(NOW), 8, wanted) is not None) == holds
+    assert (refused_until(record, Clock(NOW), 8, wanted) is not None) == holds
 
 
 def test_only_what_was_refused_waits() -> None:
     record = refusal((1000, 3000))
-    assert refused_until(record, Present(NOW), 1000, 3000, MEMORY) is None
-    assert refused_until(record, Present(NOW), 1000, 3000) is None
-    assert refused_until(None, Present(NOW), 1000, 3000, CPU) is None
+    assert refused_until(record, Clock(NOW), 1000, 3000, MEMORY) is None
+    assert refused_until(record, Clock(NOW), 1000, 3000) is None
+    assert refused_until(None, Clock(NOW), 1000, 3000, CPU) is None
 
 
 def test_the_wait_doubles_up_to_an_hour() -> None:
@@ -101,12 +104,12 @@ def test_the_wait_doubles_up_to_an_hour() -> None:
 
 def test_the_wait_ends() -> None:
     record = refusal((3, 5), key=None, count=3, ago=dt.timedelta(minutes=4))
-    assert refused_until(record, Present(NOW), 3, 5) is None
-    assert refused_until(record, Present(at(minutes=-1)), 3, 5) == NOW
+    assert refused_until(record, Clock(NOW), 3, 5) is None
+    assert refused_until(record, Clock(at(minutes=-1)), 3, 5) == NOW
 
 
 def test_a_time_of_a_clock_that_was_wrong_holds_nothing_back() -> None:
-    assert refused_until(refusal((3, 5), key=None, ago=dt.timedelta(hours=-2)), Present(NOW), 3, 5) is None
+    assert refused_until(refusal((3, 5), key=None, ago=dt.timedelta(hours=-2)), Clock(NOW), 3, 5) is None
 
 
 def test_without_the_refused_requests_the_replicas_are_written_alone() -> None:
@@ -118,12 +121,12 @@ def test_without_the_refused_requests_the_replicas_are_written_alone() -> None:
     assert decision.workload_patch is not None
     metadata: Any = decision.workload_patch.body["metadata"]
     record = json.loads(metadata["annotations"][LAST_APPLIED])
-    assert record["horizontal"]["spent"]["replicas"] == 5
+    assert record["horizontal"]["appliedFrom"]["replicas"] == 5
     assert record["vertical"] == {}, "nothing was written on this axis"
     axes = decision.status.axes
     assert axes is not None
     assert axes.vertical is not None
-    assert (axes.vertical.last_scale_time, axes.vertical.spent) == (None, ())
+    assert (axes.vertical.last_scale_time, axes.vertical.applied_from) == (None, ())
     assert axes.vertical.refused is not None
     assert [
         (one.container, one.resource, one.current, one.wanted) for one in axes.vertical.refused.changes
@@ -137,7 +140,7 @@ def test_without_the_refused_replicas_the_requests_are_written_alone() -> None:
     metadata: Any = decision.workload_patch.body["metadata"]
     record = json.loads(metadata["annotations"][LAST_APPLIED])
     assert record["horizontal"] == {}
-    assert record["vertical"]["spent"][0]["request"] == "1500m"
+    assert record["vertical"]["appliedFrom"][0]["request"] == "1500m"
     [held] = decision.blocked
     assert (held.axis, held.reason, held.current, held.wanted) == ("horizontal", "Refused", 3, 5)
 

@@ -15,15 +15,15 @@ from hvpa.core.path.build import (
     path_of_weights,
     weight_intervals,
 )
-from hvpa.core.path.curve import Extent, Lane, Margin
-from hvpa.core.path.path import DEFAULT_OVERLAP, Overlaps, Path, Point, SlotKey
+from hvpa.core.path.curve import Margin, ResourceCurve, SizeBounds
+from hvpa.core.path.path import DEFAULT_OVERLAP, Overlaps, Path, Point, ResourceKey
 from hvpa.core.values.weight import FULL, Bounds
 
 GIB = 1024**3
-CPU, MEMORY = SlotKey("app", "cpu"), SlotKey("app", "memory")
+CPU, MEMORY = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
 PERCENT = FULL // 100
 TEN, FIVE = Bounds(1, 10), Bounds(1, 5)
-CORE, HALF = Extent(base=1000), Extent(base=500)
+CORE, HALF = SizeBounds(base=1000), SizeBounds(base=500)
 FIVE_CPU = tuple(ResourceInterval(n, size) for n, size in enumerate((500, 1000, 2000, 4000, 8000), 1))
 FIVE_MEMORY = tuple(ResourceInterval(n, size * GIB) for n, size in enumerate((2, 4, 8, 16, 32), 1))
 
@@ -31,27 +31,27 @@ FIVE_MEMORY = tuple(ResourceInterval(n, size * GIB) for n, size in enumerate((2,
 def weighted(
     *intervals: tuple[float, int | None, int | None],
     counts: Bounds = TEN,
-    extent: Extent = CORE,
+    size_bounds: SizeBounds = CORE,
 ) -> Path:
-    """A path of one CPU slot; weights in percent."""
+    """A path of one CPU container resource; weights in percent."""
     parts = tuple(WeightInterval(round(weight * PERCENT), start, last) for weight, start, last in intervals)
-    return path_of_weights(parts, counts, ((CPU, extent),))
+    return path_of_weights(parts, counts, ((CPU, size_bounds),))
 
 
-def written(*parts: ResourceInterval, counts: Bounds = FIVE, extent: Extent = HALF) -> Path:
-    return path_of_intervals(counts, ((CPU, extent, parts),))
+def written(*parts: ResourceInterval, counts: Bounds = FIVE, size_bounds: SizeBounds = HALF) -> Path:
+    return path_of_intervals(counts, ((CPU, size_bounds, parts),))
 
 
-def lane(path: Path) -> Lane:
-    return path.lanes[CPU]
+def curve(path: Path) -> ResourceCurve:
+    return path.curves[CPU]
 
 
 def tops(path: Path, last: int = 10) -> list[int | None]:
-    return [lane(path).top(count) for count in range(path.counts.lower, last + 1)]
+    return [curve(path).top(count) for count in range(path.counts.lower, last + 1)]
 
 
 FIVE_ROWS = path_of_intervals(
-    Bounds(1, 5), ((CPU, Extent(base=500), FIVE_CPU), (MEMORY, Extent(base=2 * GIB), FIVE_MEMORY))
+    Bounds(1, 5), ((CPU, SizeBounds(base=500), FIVE_CPU), (MEMORY, SizeBounds(base=2 * GIB), FIVE_MEMORY))
 )
 
 
@@ -81,7 +81,7 @@ def test_beyond_the_last_row_the_table_is_saturated() -> None:
 
 
 def test_a_slot_without_a_path_and_a_slot_without_a_demand_have_no_say() -> None:
-    other = SlotKey("sidecar", "cpu")
+    other = ResourceKey("sidecar", "cpu")
     assert FIVE_ROWS.point({other: 10**6}) == Point(1, {}, None, ())
     assert FIVE_ROWS.point({other: 10**6, CPU: 700}) == Point(2, {CPU: 350}, CPU, ())
     assert FIVE_ROWS.present(usual(1, {CPU: 500}), {other: 5, MEMORY: 5}) == Point(1, {CPU: 500}, None, ())
@@ -89,22 +89,22 @@ def test_a_slot_without_a_path_and_a_slot_without_a_demand_have_no_say() -> None
 
 # --- weights ---------------------------------------------------------------------------------------------------------
 def test_the_first_example_of_gardener_is_flat_rises_and_is_flat() -> None:
-    path = weighted((0, 1, 2), (60, 3, 7), (0, 7, 10), extent=Extent(base=400, upper=3000))
+    path = weighted((0, 1, 2), (60, 3, 7), (0, 7, 10), size_bounds=SizeBounds(base=400, upper=3000))
     # 400 * (n / 3) ** 1.5 from 3 to 7; at the last count the rest is vertical up to maxAllowed
     assert tops(path) == [400, 400, 400, 616, 861, 1132, 1426, 1426, 1426, 3000]
 
 
 def test_the_second_example_of_gardener_is_vertical_at_one_and_horizontal_at_max_allowed() -> None:
     intervals = ((100.0, 1, 1), (60.0, 2, 4), (0.0, 5, 10))
-    path = weighted(*intervals, extent=Extent(base=400, upper=3000))
+    path = weighted(*intervals, size_bounds=SizeBounds(base=400, upper=3000))
     assert tops(path) == [3000] * 10
     assert path.point({CPU: 2999}) == Point(1, {CPU: 2999}, CPU, ())
     assert path.point({CPU: 3001}) == Point(2, {CPU: 1501}, CPU, ())
-    assert weighted(*intervals, extent=Extent(base=400)).count({CPU: 10**9}) == 1  # it never ends
+    assert weighted(*intervals, size_bounds=SizeBounds(base=400)).count({CPU: 10**9}) == 1  # it never ends
 
 
 def test_the_third_example_of_gardener_ends_with_larger_pods_at_max_replicas() -> None:
-    path = weighted((0, 1, 3), (60, 4, 10), extent=Extent(base=100))
+    path = weighted((0, 1, 3), (60, 4, 10), size_bounds=SizeBounds(base=100))
     assert tops(path) == [100, 100, 100, 100, 140, 184, 232, 283, 338, None]
     assert path.point({CPU: 10**9}) == Point(10, {CPU: 10**8}, CPU, ())
 
@@ -130,61 +130,65 @@ def test_the_third_example_of_gardener_ends_with_larger_pods_at_max_replicas() -
 def test_the_weight_that_a_count_is_left_with(
     intervals: list[tuple[float, int, int]], expected: list[int]
 ) -> None:
-    path = weighted(*intervals, counts=Bounds(1, 6), extent=Extent(base=10, upper=100))
+    path = weighted(*intervals, counts=Bounds(1, 6), size_bounds=SizeBounds(base=10, upper=100))
     assert tops(path, 5) == expected
 
 
 def test_a_weight_beyond_all_quantities_without_an_upper_bound_has_no_end() -> None:
-    path = weighted((99.9999, 1, 3), (50, 4, None), counts=Bounds(1, None), extent=Extent(base=10))
+    path = weighted((99.9999, 1, 3), (50, 4, None), counts=Bounds(1, None), size_bounds=SizeBounds(base=10))
     assert tops(path, 5) == [10, None, None, None, None]
     assert path.point({CPU: 10**12}) == Point(2, {CPU: 10**12 // 2}, CPU, ())
 
 
 def test_a_path_that_begins_at_more_replicas_begins_at_its_base_there() -> None:
-    path = weighted((50, 1, None), counts=Bounds(3, 10), extent=Extent(base=300))
+    path = weighted((50, 1, None), counts=Bounds(3, 10), size_bounds=SizeBounds(base=300))
     assert tops(path, 5) == [300, 400, 500]
     with pytest.raises(ValueError, match="begins at 3 replicas: there is no size for 2"):
-        lane(path).top(2)
+        curve(path).top(2)
 
 
 def test_one_replica_count_is_all_vertical() -> None:
-    path = weighted((0, None, None), counts=Bounds(4, 4), extent=Extent(base=100, upper=1000))
+    path = weighted((0, None, None), counts=Bounds(4, 4), size_bounds=SizeBounds(base=100, upper=1000))
     assert path.point({CPU: 3999}) == Point(4, {CPU: 1000}, CPU, ())
     assert path.point({CPU: 4001}) == Point(4, {CPU: 1000}, CPU, (CPU,))
     assert weighted((0, None, None), counts=Bounds(0, 0)).counts == Bounds(1, 1)
 
 
 @pytest.mark.parametrize(
-    ("extent", "expected"),
+    ("size_bounds", "expected"),
     [
-        pytest.param(Extent(base=0, upper=70), [70, 70, 70], id="no base: vertical up to maxAllowed"),
-        pytest.param(Extent(base=0), [None, None, None], id="no base and no end"),
-        pytest.param(Extent(base=0, lower=10, upper=70), [10, 20, 30], id="minAllowed is the base"),
-        pytest.param(Extent(base=90, upper=70), [70, 70, 70], id="a base above maxAllowed"),
-        pytest.param(Extent(base=9, lower=90, upper=70), [70, 70, 70], id="maxAllowed wins over minAllowed"),
-        pytest.param(Extent(base=9, upper=0), [1, 1, 1], id="nothing is smaller than one unit"),
-        pytest.param(Extent(base=1500, unit=1000), [1500, 3000, 5000], id="whole units above the base"),
-        pytest.param(Extent(base=1500, upper=4500, unit=1000), [1500, 3000, 4500], id="and the upper bound"),
+        pytest.param(SizeBounds(base=0, upper=70), [70, 70, 70], id="no base: vertical up to maxAllowed"),
+        pytest.param(SizeBounds(base=0), [None, None, None], id="no base and no end"),
+        pytest.param(SizeBounds(base=0, lower=10, upper=70), [10, 20, 30], id="minAllowed is the base"),
+        pytest.param(SizeBounds(base=90, upper=70), [70, 70, 70], id="a base above maxAllowed"),
+        pytest.param(
+            SizeBounds(base=9, lower=90, upper=70), [70, 70, 70], id="maxAllowed wins over minAllowed"
+        ),
+        pytest.param(SizeBounds(base=9, upper=0), [1, 1, 1], id="nothing is smaller than one unit"),
+        pytest.param(SizeBounds(base=1500, unit=1000), [1500, 3000, 5000], id="whole units above the base"),
+        pytest.param(
+            SizeBounds(base=1500, upper=4500, unit=1000), [1500, 3000, 4500], id="and the upper bound"
+        ),
     ],
 )
-def test_bounds_of_the_size(extent: Extent, expected: list[int | None]) -> None:
-    assert tops(weighted((50, None, None), extent=extent), 3) == expected
+def test_bounds_of_the_size(size_bounds: SizeBounds, expected: list[int | None]) -> None:
+    assert tops(weighted((50, None, None), size_bounds=size_bounds), 3) == expected
 
 
 def test_without_an_end_to_replicas_a_demand_is_still_found() -> None:
-    path = weighted((0, None, None), counts=Bounds(2, None), extent=Extent(base=1))
+    path = weighted((0, None, None), counts=Bounds(2, None), size_bounds=SizeBounds(base=1))
     for demand, expected in [(0, 2), (2, 2), (3, 3), (10**12, 10**12), (10**12 + 1, 10**12 + 1)]:
         assert path.count({CPU: demand}) == expected
 
 
 def test_sizes_are_rounded_up_to_whole_units_but_not_above_the_curve() -> None:
-    path = weighted((50, None, None), extent=Extent(base=1_073_741_824, unit=1000))
+    path = weighted((50, None, None), size_bounds=SizeBounds(base=1_073_741_824, unit=1000))
     assert path.sizes(3, {CPU: 3 * 10**9 + 1}) == {CPU: 1_000_001_000}
     assert path.sizes(1, {CPU: 1_073_741_824}) == {CPU: 1_073_741_824}
 
 
 def test_on_a_flat_stretch_pods_keep_their_size_whatever_the_demand() -> None:
-    path = weighted((0, 1, 3), (50, 3, 5), (0, 5, None), extent=Extent(base=1500, unit=1000))
+    path = weighted((0, 1, 3), (50, 3, 5), (0, 5, None), size_bounds=SizeBounds(base=1500, unit=1000))
     assert [path.point({CPU: demand}) for demand in (0, 1, 1500, 1501, 4500)] == [
         Point(1, {CPU: 1500}, CPU, ()),
         Point(1, {CPU: 1500}, CPU, ()),
@@ -200,7 +204,7 @@ def test_on_a_flat_stretch_pods_keep_their_size_whatever_the_demand() -> None:
     assert path.sizes(10, {CPU: 1}) == {
         CPU: 3000
     }  # flat to the very end, and whole units are no reason to change
-    uneven = weighted((0, None, None), extent=Extent(base=1500, unit=1000))
+    uneven = weighted((0, None, None), size_bounds=SizeBounds(base=1500, unit=1000))
     assert uneven.sizes(10, {CPU: 1}) == {CPU: 1500}
 
 
@@ -208,12 +212,12 @@ def test_horizontal_only_is_flat_and_linear_is_not() -> None:
     path = written(ResourceInterval(1, 100), ResourceInterval(3, 300, True), ResourceInterval(5, 500))
     assert [path.sizes(count, {CPU: 1})[CPU] for count in range(1, 6)] == [1, 300, 300, 1, 1]
     assert path.point({CPU: 101}) == Point(2, {CPU: 300}, CPU, ())
-    bounded = written(ResourceInterval(3, 300, True), extent=Extent(upper=200))
+    bounded = written(ResourceInterval(3, 300, True), size_bounds=SizeBounds(upper=200))
     assert bounded.sizes(2, {CPU: 1}) == {CPU: 200}
 
 
 def test_a_count_that_is_held_is_made_up_for_by_size() -> None:
-    path = weighted((50, None, None), extent=Extent(base=1000, lower=500, upper=4000))
+    path = weighted((50, None, None), size_bounds=SizeBounds(base=1000, lower=500, upper=4000))
     assert path.sizes(2, {CPU: 5000}) == {CPU: 2500}
     assert path.sizes(10, {CPU: 3000}) == {CPU: 500}
     assert path.short(2, {CPU: 8000}) == ()
@@ -265,18 +269,18 @@ def test_min_replicas_moves_no_boundary() -> None:
 
 def test_bounds_and_units_of_what_is_written() -> None:
     parts = (ResourceInterval(1, 100), ResourceInterval(5, 300))
-    assert tops(written(*parts, extent=Extent(lower=110, upper=270)), 5) == [110, 225, 267, 270, 270]
-    assert tops(written(*parts, extent=Extent(lower=400)), 5) == [400] * 5
-    assert tops(written(*parts, extent=Extent(unit=50)), 5) == [100, 250, 300, 300, 300]
+    assert tops(written(*parts, size_bounds=SizeBounds(lower=110, upper=270)), 5) == [110, 225, 267, 270, 270]
+    assert tops(written(*parts, size_bounds=SizeBounds(lower=400)), 5) == [400] * 5
+    assert tops(written(*parts, size_bounds=SizeBounds(unit=50)), 5) == [100, 250, 300, 300, 300]
 
 
 def test_a_slot_without_intervals_is_all_vertical_and_has_a_say_at_its_upper_bound_alone() -> None:
-    path = written(extent=Extent(base=500, upper=900))
+    path = written(size_bounds=SizeBounds(base=500, upper=900))
     assert path.point({CPU: 900}) == Point(1, {CPU: 900}, CPU, ())
     assert path.point({CPU: 901}) == Point(2, {CPU: 451}, CPU, ())
     assert path.point({CPU: 4501}) == Point(5, {CPU: 900}, CPU, (CPU,))
-    assert written(extent=Extent(base=500)).point({CPU: 10**9}) == Point(1, {CPU: 10**9}, CPU, ())
-    assert tops(written(extent=Extent(upper=0)), 5) == [1] * 5  # nothing is smaller than one unit
+    assert written(size_bounds=SizeBounds(base=500)).point({CPU: 10**9}) == Point(1, {CPU: 10**9}, CPU, ())
+    assert tops(written(size_bounds=SizeBounds(upper=0)), 5) == [1] * 5  # nothing is smaller than one unit
 
 
 @pytest.mark.parametrize(
@@ -339,7 +343,7 @@ def test_base_usage_is_the_larger_share_but_leaves_a_tenth(margin: Margin, size:
 
 
 def test_base_usage_is_put_back_on_every_size() -> None:
-    path = weighted((50, None, None), extent=Extent(base=1000, reserve=Margin(200)))
+    path = weighted((50, None, None), size_bounds=SizeBounds(base=1000, reserve=Margin(200)))
     # boundaries: 1 * 800, 2 * 1800, 3 * 2800
     assert path.count({CPU: 3600}) == 2
     assert path.point({CPU: 3601}) == Point(3, {CPU: 1401}, CPU, ())
@@ -347,7 +351,7 @@ def test_base_usage_is_put_back_on_every_size() -> None:
 
 
 # --- present demand --------------------------------------------------------------------------------------------------
-def usual(replicas: int, sizes: dict[SlotKey, int]) -> Point:
+def usual(replicas: int, sizes: dict[ResourceKey, int]) -> Point:
     return Point(replicas, sizes, None, ())
 
 
@@ -358,21 +362,21 @@ def test_present_demand_takes_replicas_and_leaves_the_size_to_usual_demand() -> 
 
 
 def test_below_the_base_point_pods_are_more_as_well() -> None:
-    path = weighted((50, None, None), extent=Extent(base=1000))
+    path = weighted((50, None, None), size_bounds=SizeBounds(base=1000))
     assert path.present(usual(1, {CPU: 300}), {CPU: 900}) == Point(3, {CPU: 300}, CPU, ())
     assert path.present(usual(1, {CPU: 300}), {CPU: 2001}) == Point(7, {CPU: 300}, CPU, ())
 
 
 def test_at_fewer_replicas_a_flat_stretch_is_no_reason_for_larger_pods() -> None:
-    extents = ((CPU, CORE), (MEMORY, Extent(base=GIB)))
-    path = path_of_weights((WeightInterval(0, 1, 3), WeightInterval(50 * PERCENT, 3)), TEN, extents)
+    size_bounds_of = ((CPU, CORE), (MEMORY, SizeBounds(base=GIB)))
+    path = path_of_weights((WeightInterval(0, 1, 3), WeightInterval(50 * PERCENT, 3)), TEN, size_bounds_of)
     start = path.point({CPU: 8000, MEMORY: GIB})
     assert start == Point(5, {CPU: 1600, MEMORY: GIB // 5 + 1}, CPU, ())
     assert path.present(start, {CPU: 3200, MEMORY: 5}) == Point(2, start.sizes, CPU, ())
 
 
 def test_on_a_vertical_stretch_pods_grow_at_once_and_beyond_it_they_are_more() -> None:
-    path = weighted((0, 1, 2), (100, 3, 3), (0, 4, None), extent=Extent(base=1000, upper=4000))
+    path = weighted((0, 1, 2), (100, 3, 3), (0, 4, None), size_bounds=SizeBounds(base=1000, upper=4000))
     start = path.point({CPU: 1000})
     assert [path.present(start, {CPU: demand}) for demand in (3000, 3001, 12_000, 12_001, 40_001)] == [
         Point(3, {CPU: 1000}, CPU, ()),
@@ -391,8 +395,8 @@ def test_at_max_replicas_pods_grow_at_once() -> None:
 
 def test_replicas_of_the_usual_point_are_kept_rather_than_larger_pods() -> None:
     # memory has a vertical stretch at one replica, and three because CPU asks for them
-    extents = ((CPU, Extent(base=1000)), (MEMORY, Extent(base=0)))
-    path = path_of_weights((WeightInterval(0),), TEN, extents)
+    size_bounds_of = ((CPU, SizeBounds(base=1000)), (MEMORY, SizeBounds(base=0)))
+    path = path_of_weights((WeightInterval(0),), TEN, size_bounds_of)
     start = path.point({CPU: 3000, MEMORY: 3 * GIB})
     assert start == Point(3, {CPU: 1000, MEMORY: GIB}, CPU, ())
     assert path.present(start, {CPU: 1000, MEMORY: 3 * GIB}) == Point(3, {CPU: 1000, MEMORY: GIB}, MEMORY, ())
@@ -405,11 +409,11 @@ def test_replicas_of_the_usual_point_are_kept_rather_than_larger_pods() -> None:
 # --- keeping boundaries ----------------------------------------------------------------------------------------------
 def test_boundaries_are_kept_but_not_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hvpa.core.path.curve._REMEMBERED", 3)
-    path = weighted((50, None, None), extent=Extent(base=777))
+    path = weighted((50, None, None), size_bounds=SizeBounds(base=777))
     demands = [17 * step * step for step in range(80)]
     expected = [path.count({CPU: demand}) for demand in demands]
     assert all(before <= after for before, after in pairwise(expected))
-    assert len(lane(path)._edges) <= 3
+    assert len(curve(path)._edges) <= 3
 
 
 def test_paths_are_built_once() -> None:

@@ -10,13 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hvpa.core.path.build import ResourceInterval, WeightInterval, path_of_intervals, path_of_weights
-from hvpa.core.path.curve import Extent, Lane, Margin
-from hvpa.core.path.path import Demand, Overlaps, Path, SlotKey
+from hvpa.core.path.curve import Margin, ResourceCurve, SizeBounds
+from hvpa.core.path.path import Demand, Overlaps, Path, ResourceKey
 from hvpa.core.values.weight import FULL, Bounds
 
 pytestmark = pytest.mark.untraced
 
-CPU, MEMORY = SlotKey("app", "cpu"), SlotKey("app", "memory")
+CPU, MEMORY = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
 KEYS = (CPU, MEMORY)
 
 AMOUNTS = st.one_of(st.integers(0, 300), st.integers(0, 10**6), st.integers(0, 2**40))
@@ -29,7 +29,7 @@ WEIGHT_INTERVALS = st.lists(
     st.builds(WeightInterval, WEIGHTS, st.none() | COUNTS, st.none() | COUNTS), max_size=4
 ).map(tuple)
 EXTENTS = st.builds(
-    Extent,
+    SizeBounds,
     base=st.one_of(st.integers(0, 5000), st.integers(1, 2**34)),
     lower=st.integers(0, 3000),
     upper=st.none() | st.integers(1, 2**35),
@@ -53,39 +53,39 @@ def resource_intervals(draw: Any, more: int = 4) -> tuple[ResourceInterval, ...]
     replicas = accumulate(rise[0] for rise in rises)
     sizes = accumulate((rise[1] for rise in rises), initial=draw(st.integers(1, 5000)))
     return tuple(
-        ResourceInterval(count, size, flat)
-        for count, size, (_, _, flat) in zip(replicas, sizes, rises, strict=False)
+        ResourceInterval(count, size, fixed_size)
+        for count, size, (_, _, fixed_size) in zip(replicas, sizes, rises, strict=False)
     )
 
 
 @st.composite
-def paths(draw: Any, keys: tuple[SlotKey, ...] = KEYS) -> Path:
-    counts, extents = draw(REPLICA_BOUNDS), [draw(EXTENTS) for _ in keys]
+def paths(draw: Any, keys: tuple[ResourceKey, ...] = KEYS) -> Path:
+    counts, size_bounds_of = draw(REPLICA_BOUNDS), [draw(EXTENTS) for _ in keys]
     if draw(st.booleans()):
-        return path_of_weights(draw(WEIGHT_INTERVALS), counts, tuple(zip(keys, extents, strict=True)))
+        return path_of_weights(draw(WEIGHT_INTERVALS), counts, tuple(zip(keys, size_bounds_of, strict=True)))
     written = [draw(resource_intervals()) for _ in keys]
-    return path_of_intervals(counts, tuple(zip(keys, extents, written, strict=True)))
+    return path_of_intervals(counts, tuple(zip(keys, size_bounds_of, written, strict=True)))
 
 
 @st.composite
-def lanes(draw: Any) -> Lane:
+def curves(draw: Any) -> ResourceCurve:
     path: Path = draw(paths((CPU,)))
-    return path.lanes[CPU]
+    return path.curves[CPU]
 
 
 DEMANDS = st.fixed_dictionaries(dict.fromkeys(KEYS, AMOUNTS))
 
 
-def flat_size(lane: Lane, replicas: int) -> int:
+def flat_size(curve: ResourceCurve, replicas: int) -> int:
     """The size that pods keep at this count whatever the demand, inside the bounds; the least one elsewhere."""
-    return lane.extent.clamp(lane.flat(replicas))
+    return curve.size_bounds.clamp(curve.fixed_size(replicas))
 
 
-def capacity(path: Path, key: SlotKey, replicas: int, size: int) -> int:
-    return replicas * path.lanes[key].extent.reserve.work(size)
+def capacity(path: Path, key: ResourceKey, replicas: int, size: int) -> int:
+    return replicas * path.curves[key].size_bounds.reserve.work(size)
 
 
-def more(demand: Demand, added: Demand) -> dict[SlotKey, int]:
+def more(demand: Demand, added: Demand) -> dict[ResourceKey, int]:
     return {key: amount + added[key] for key, amount in demand.items()}
 
 
@@ -94,8 +94,8 @@ def test_replicas_and_capacity_never_fall_as_demand_grows(path: Path, demand: De
     before, after = path.point(demand), path.point(more(demand, added))
     assert before.replicas <= after.replicas
     for key, amount in added.items():
-        own = path.lanes[key].count(demand[key])
-        if own == before.replicas and path.lanes[key].count(demand[key] + amount) == after.replicas:
+        own = path.curves[key].count(demand[key])
+        if own == before.replicas and path.curves[key].count(demand[key] + amount) == after.replicas:
             small = capacity(path, key, before.replicas, before.sizes[key])
             assert small <= capacity(path, key, after.replicas, after.sizes[key])
 
@@ -106,16 +106,16 @@ def test_capacity_is_the_demand_up_to_rounding_inside_bounds_but_for_flat_stretc
 ) -> None:
     point = path.point(demand)
     for key, amount in demand.items():
-        extent, size = path.lanes[key].extent, point.sizes[key]
+        size_bounds, size = path.curves[key].size_bounds, point.sizes[key]
         if key in point.saturated:
-            assert size == extent.upper
+            assert size == size_bounds.upper
             assert capacity(path, key, point.replicas, size) < amount
         else:
             assert capacity(path, key, point.replicas, size) >= amount
-        least = flat_size(path.lanes[key], point.replicas)
+        least = flat_size(path.curves[key], point.replicas)
         assert size >= least
         if size > least:
-            assert capacity(path, key, point.replicas, max(0, size - extent.unit)) < amount
+            assert capacity(path, key, point.replicas, max(0, size - size_bounds.unit)) < amount
 
 
 @given(paths(), DEMANDS)
@@ -123,7 +123,7 @@ def test_bounds_are_respected_and_saturation_is_at_the_last_count_alone(path: Pa
     point = path.point(demand)
     assert path.counts.contains(point.replicas)
     for key, size in point.sizes.items():
-        assert size == path.lanes[key].extent.clamp(size)
+        assert size == path.curves[key].size_bounds.clamp(size)
     assert not point.saturated or point.replicas == path.counts.upper
 
 
@@ -142,31 +142,31 @@ def test_the_path_of_what_a_point_holds_is_that_point(path: Path, demand: Demand
             assert again.sizes[key] == size
 
 
-@given(lanes(), st.integers(0, 40))
-def test_a_boundary_is_served_by_its_count_and_one_more_by_the_next(lane: Lane, step: int) -> None:
-    count = lane.counts.lower + step
-    assume(lane.counts.contains(count))
-    reach = lane.reach(count)
+@given(curves(), st.integers(0, 40))
+def test_a_boundary_is_served_by_its_count_and_one_more_by_the_next(curve: ResourceCurve, step: int) -> None:
+    count = curve.counts.lower + step
+    assume(curve.counts.contains(count))
+    reach = curve.reach(count)
     if reach is None:
-        assert lane.count(2**62) <= count
+        assert curve.count(2**62) <= count
         return
-    assert lane.count(reach) == count
-    assert lane.count(reach + 1) == lane.counts.clamp(count + 1)
+    assert curve.count(reach) == count
+    assert curve.count(reach + 1) == curve.counts.clamp(count + 1)
 
 
-@given(lanes(), AMOUNTS)
-def test_no_fewer_replicas_of_the_path_serve_a_demand(lane: Lane, demand: int) -> None:
-    count = lane.count(demand)
-    assert lane.serves(count, demand) or count == lane.counts.upper
-    assert count == lane.counts.lower or not lane.serves(count - 1, demand)
+@given(curves(), AMOUNTS)
+def test_no_fewer_replicas_of_the_path_serve_a_demand(curve: ResourceCurve, demand: int) -> None:
+    count = curve.count(demand)
+    assert curve.serves(count, demand) or count == curve.counts.upper
+    assert count == curve.counts.lower or not curve.serves(count - 1, demand)
 
 
 @given(st.integers(1, 99), st.integers(1, 50_000), st.integers(1, 5), st.integers(1, 400))
 def test_a_power_is_exact(percent: int, base: int, origin: int, added: int) -> None:
     interval = WeightInterval(percent * FULL // 100)
     counts, count = Bounds(origin, None), origin + added
-    path = path_of_weights((interval,), counts, ((CPU, Extent(base=base)),))
-    top, up, down = path.lanes[CPU].top(count), percent, 100 - percent
+    path = path_of_weights((interval,), counts, ((CPU, SizeBounds(base=base)),))
+    top, up, down = path.curves[CPU].top(count), percent, 100 - percent
     exact = base**down * count**up  # (base * (count / origin) ** (up / down) * origin ** (up / down)) ** down
     if top is None:
         assert (2**63 - 1) ** down * origin**up < exact
@@ -178,34 +178,37 @@ def test_a_power_is_exact(percent: int, base: int, origin: int, added: int) -> N
 def test_on_a_flat_stretch_the_size_is_the_stretchs_while_it_serves(
     path: Path, step: int, demand: int, added: int
 ) -> None:
-    for lane in path.lanes.values():
-        count = lane.counts.lower + step
-        least = flat_size(lane, count)
+    for curve in path.curves.values():
+        count = curve.counts.lower + step
+        least = flat_size(curve, count)
         if (
-            lane.counts.contains(count)
-            and lane.flat(count)
-            and demand <= count * lane.extent.reserve.work(least)
+            curve.counts.contains(count)
+            and curve.fixed_size(count)
+            and demand <= count * curve.size_bounds.reserve.work(least)
         ):
-            assert lane.size(count, demand) == lane.size(count, 0) == least
-            assert lane.size(count, demand + added) >= least
+            assert curve.size(count, demand) == curve.size(count, 0) == least
+            assert curve.size(count, demand + added) >= least
 
 
 @given(WEIGHT_INTERVALS, st.integers(1, 5), st.integers(0, 10), EXTENTS, AMOUNTS)
 def test_weights_written_out_are_the_same_path(
-    weights: tuple[WeightInterval, ...], lower: int, more: int, extent: Extent, demand: int
+    weights: tuple[WeightInterval, ...], lower: int, more: int, size_bounds: SizeBounds, demand: int
 ) -> None:
-    drawn = path_of_weights(weights, Bounds(lower, lower + more), ((CPU, extent),))
-    lane = drawn.lanes[CPU]
-    tops = [lane.top(count) for count in range(lower, lower + more + 1)]
+    drawn = path_of_weights(weights, Bounds(lower, lower + more), ((CPU, size_bounds),))
+    curve = drawn.curves[CPU]
+    tops = [curve.top(count) for count in range(lower, lower + more + 1)]
     assume(None not in tops)
     rows = tuple(
-        ResourceInterval(count, top or 1, lane.flat(count) > 0) for count, top in enumerate(tops, lower)
+        ResourceInterval(count, top or 1, curve.fixed_size(count) > 0)
+        for count, top in enumerate(tops, lower)
     )
-    written = path_of_intervals(drawn.counts, ((CPU, extent, rows),))
-    demand = min(demand, lane.reach(lower + more) or 0)
+    written = path_of_intervals(drawn.counts, ((CPU, size_bounds, rows),))
+    demand = min(demand, curve.reach(lower + more) or 0)
     point = drawn.point({CPU: demand})
     assert written.count({CPU: demand}) == point.replicas
-    if point.replicas not in lane.walls:  # where flat and vertical stretches meet, which can't be written
+    if (
+        point.replicas not in curve.vertical_stretches
+    ):  # where flat and vertical stretches meet, which can't be written
         assert written.point({CPU: demand}) == point
 
 
@@ -219,10 +222,10 @@ def test_an_overlap_only_holds_replicas_that_are_there(
     assert out <= inside
     assert settled == max(out, min(current, inside))
     assert path.settled(settled, demand, overlaps) == settled
-    for key, lane in path.lanes.items():
-        count, margin = lane.count(overlaps[key.resource].raised(demand[key])), overlaps[key.resource]
-        reach = lane.reach(count)
-        if reach is not None and count != lane.counts.upper and margin.percentage < 100:
+    for key, curve in path.curves.items():
+        count, margin = curve.count(overlaps[key.resource].raised(demand[key])), overlaps[key.resource]
+        reach = curve.reach(count)
+        if reach is not None and count != curve.counts.upper and margin.percentage < 100:
             assert demand[key] <= max(0, reach - max(margin.value, -(-reach * margin.percentage // 100)))
 
 
@@ -245,7 +248,7 @@ def test_present_demand_is_served_and_takes_no_fewer_replicas_than_the_path(
         assert point.sizes[key] >= sizes[key]
         assert held >= amount or key in point.saturated
         if point.sizes[key] > sizes[key]:
-            assert path.lanes[key].count(amount) <= point.replicas
+            assert path.curves[key].count(amount) <= point.replicas
 
 
 @given(paths(), DEMANDS, DEMANDS, DEMANDS)

@@ -1,4 +1,4 @@
-"""How far the HPA's wish is trusted, and its mailbox (DESIGN 4)."""
+"""How far the HPA's desired replicas is trusted, and its scale_replicas (DESIGN 4)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ from hvpa.core import Decision, Settings
 ALL_HORIZONTAL = {"weightBasedScalingIntervals": None}
 
 
-def spec(mailbox: int | None = 3, **change: Any) -> dict[str, Any]:
-    return {"replicas": mailbox, "weightBasedScalingIntervals": None, "vpa": {"deploy": False}, **change}
+def spec(scale_replicas: int | None = 3, **change: Any) -> dict[str, Any]:
+    return {
+        "replicas": scale_replicas,
+        "weightBasedScalingIntervals": None,
+        "vpa": {"deploy": False},
+        **change,
+    }
 
 
 def decide(
-    hpa: Hpa, replicas: int = 3, mailbox: int | None = 3, status: Mapping[str, Any] | None = None, **rest: Any
+    hpa: Hpa,
+    replicas: int = 3,
+    scale_replicas: int | None = 3,
+    status: Mapping[str, Any] | None = None,
+    **rest: Any,
 ) -> Decision:
-    one = build.hvpa(spec(mailbox, **rest.pop("spec", {})), status)
+    one = build.hvpa(spec(scale_replicas, **rest.pop("spec", {})), status)
     return build.decided(build.objects(one, build.workload(replicas), hpa, **rest))
 
 
@@ -34,11 +43,11 @@ def view(decision: Decision) -> int | None:
 @pytest.mark.parametrize(
     ("said", "utilization", "replicas", "trusted"),
     [
-        pytest.param(6, 100, 3, 6, id="the wish is what the metrics call for: 100/50 x 3 = 6"),
+        pytest.param(6, 100, 3, 6, id="the count is what the metrics call for: 100/50 x 3 = 6"),
         pytest.param(5, 100, 3, 5, id="between r = 3 and e = 6 it is trusted"),
         pytest.param(9, 100, 3, 6, id="beyond e = 6 the nearer of the two counts"),
         pytest.param(2, 100, 3, 3, id="on the other side of r, r counts"),
-        pytest.param(7, 50, 3, 3, id="a stale wish: all metrics are within tolerance, so e = r"),
+        pytest.param(7, 50, 3, 3, id="a stale count: all metrics are within tolerance, so e = r"),
         pytest.param(7, 55, 3, 3, id="10 percent above the target is within tolerance"),
         pytest.param(7, 45, 3, 3, id="10 percent below the target is within tolerance"),
         pytest.param(7, 56, 3, 4, id="12 percent above is not: e = ceil(1.12 x 3) = 4"),
@@ -52,7 +61,7 @@ def test_the_wish_is_trusted_between_the_count_and_the_estimate(
     said: int, utilization: int, replicas: int, trusted: int
 ) -> None:
     hpa = build.hpa(said, utilization, replicas=replicas)
-    assert view(decide(hpa, replicas, mailbox=min(said, 10))) == trusted
+    assert view(decide(hpa, replicas, scale_replicas=min(said, 10))) == trusted
 
 
 def metric(
@@ -207,7 +216,7 @@ def test_measurements_in_another_order_are_told_apart_by_what_they_are_of() -> N
     queue = metric("External", QUEUE, {"averageValue": "10"}, {"averageValue": "20"})  # calls for 2 x 3
     cpu = metric("Resource", CPU, {"averageUtilization": 50}, {"averageUtilization": 50})
     turned = with_metrics(6, [cpu, queue], status={"currentMetrics": [queue[1], cpu[1]]})
-    assert view(decide(turned, mailbox=6)) == 6
+    assert view(decide(turned, scale_replicas=6)) == 6
 
 
 def test_an_hpa_without_metrics_goes_by_cpu_at_80_percent() -> None:
@@ -218,7 +227,7 @@ def test_an_hpa_without_metrics_goes_by_cpu_at_80_percent() -> None:
 def test_not_more_pods_are_counted_than_there_were_when_the_hpa_measured() -> None:
     # The HPA saw 3 pods at 100 percent and wished for 6; 5 are ready by now, and 100 percent of 5 would call for 10.
     hpa = build.hpa(8, 100, replicas=3)
-    assert view(decide(hpa, replicas=5, mailbox=8)) == 6
+    assert view(decide(hpa, replicas=5, scale_replicas=8)) == 6
 
 
 def test_where_no_pod_is_known_the_status_tells_how_many_there_are() -> None:
@@ -332,88 +341,91 @@ def test_an_hpa_that_has_not_spoken_yet_wishes_for_what_there_is() -> None:
     assert view(decide(build.hpa(0, 100))) == 3
 
 
-# --- the mailbox -----------------------------------------------------------------------------------------------------
+# --- `spec.replicas`
+# -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("mailbox", "said", "utilization", "written"),
+    ("scale_replicas", "said", "utilization", "written"),
     [
         pytest.param(None, 3, 50, 3, id="absent: the count, or scale would fail"),
         pytest.param(0, 3, 50, 3, id="0 would switch the HPA off"),
-        pytest.param(11, 6, 100, 6, id="beyond maxReplicas: the trusted wish"),
-        pytest.param(6, 6, 100, None, id="a wish that is trusted is left alone"),
+        pytest.param(11, 6, 100, 6, id="beyond maxReplicas: the trusted count"),
+        pytest.param(6, 6, 100, None, id="a count that is trusted is left alone"),
         pytest.param(3, 3, 50, None, id="at rest nothing is written"),
-        pytest.param(7, 7, 50, 3, id="a stale wish is corrected"),
-        pytest.param(9, 9, 100, 6, id="a wish beyond the estimate is corrected to the nearer of r and e"),
-        pytest.param(2, 2, 100, 3, id="a wish on the other side of r is corrected to r"),
+        pytest.param(7, 7, 50, 3, id="a stale count is corrected"),
+        pytest.param(9, 9, 100, 6, id="a count beyond the estimate is corrected to the nearer of r and e"),
+        pytest.param(2, 2, 100, 3, id="a count on the other side of r is corrected to r"),
         pytest.param(7, 6, 50, None, id="the HPA has written anew and its status is still to follow"),
         pytest.param(3, 7, 50, None, id="corrected already: the HPA has yet to see it"),
     ],
 )
-def test_the_mailbox(mailbox: int | None, said: int, utilization: int, written: int | None) -> None:
-    assert decide(build.hpa(said, utilization), mailbox=mailbox).mailbox == written
+def test_spec_replicas_is_set_right(
+    scale_replicas: int | None, said: int, utilization: int, written: int | None
+) -> None:
+    assert decide(build.hpa(said, utilization), scale_replicas=scale_replicas).scale_replicas == written
 
 
-def test_the_mailbox_is_corrected_at_most_twice_for_the_same_status_of_the_hpa() -> None:
+def test_spec_replicas_is_set_right_is_corrected_at_most_twice_for_the_same_status_of_the_hpa() -> None:
     seen = build.objects(build.hvpa(spec(7)), build.workload(3), build.hpa(7, 50))
     for count in (1, 2):
         decision = build.decided(seen)
-        assert decision.mailbox == 3
+        assert decision.scale_replicas == 3
         assert decision.status.axes is not None
         assert decision.status.axes.horizontal is not None
-        assert decision.status.axes.horizontal.mailbox is not None
-        assert decision.status.axes.horizontal.mailbox.count == count
+        assert decision.status.axes.horizontal.correction is not None
+        assert decision.status.axes.horizontal.correction.count == count
         # Somebody sets it back, and the HPA's status stays as it is.
         seen = build.objects(
             build.with_status(build.hvpa(spec(7)), decision.status), build.workload(3), build.hpa(7, 50)
         )
     decision = build.decided(seen)
-    assert decision.mailbox is None
+    assert decision.scale_replicas is None
     active = next(one for one in decision.status.conditions if one.type == "HpaActive")
-    assert (active.status, active.reason) == ("True", "StaleWish")
-    assert [event.reason for event in decision.events if event.type == "Warning"] == ["StaleWish"]
+    assert (active.status, active.reason) == ("True", "StaleDesiredReplicas")
+    assert [event.reason for event in decision.events if event.type == "Warning"] == ["StaleDesiredReplicas"]
     assert view(decision) == 3, "it is not believed for that"
     stuck = build.with_status(build.hvpa(spec(7)), decision.status)
     rewritten = build.hpa(7, 50, change={"metadata": {"resourceVersion": "101"}})
-    assert build.decided(build.objects(stuck, build.workload(3), rewritten)).mailbox is None, (
+    assert build.decided(build.objects(stuck, build.workload(3), rewritten)).scale_replicas is None, (
         "it says the same"
     )
     other = build.with_status(build.hvpa(spec(8)), decision.status)
-    assert build.decided(build.objects(other, build.workload(3), build.hpa(8, 50))).mailbox == 3, (
+    assert build.decided(build.objects(other, build.workload(3), build.hpa(8, 50))).scale_replicas == 3, (
         "it says another"
     )
     calm = build.decided(
         build.objects(build.with_status(build.hvpa(spec(3)), decision.status), None, build.hpa(3, 50))
     )
     later = build.with_status(build.hvpa(spec(7)), calm.status)
-    assert build.decided(build.objects(later, None, build.hpa(7, 50))).mailbox == 3, (
+    assert build.decided(build.objects(later, None, build.hpa(7, 50))).scale_replicas == 3, (
         "it had given in meanwhile"
     )
 
 
 def test_before_there_is_an_hpa_the_mailbox_holds_the_count() -> None:
-    for mailbox, expected in ((None, 3), (0, 3), (4, None)):
-        decision = build.decided(build.objects(build.hvpa(spec(mailbox)), build.workload(3)))
-        assert decision.mailbox == expected
+    for scale_replicas, expected in ((None, 3), (0, 3), (4, None)):
+        decision = build.decided(build.objects(build.hvpa(spec(scale_replicas)), build.workload(3)))
+        assert decision.scale_replicas == expected
         assert [change.action for change in decision.owned] == ["apply"]
     outside = build.decided(build.objects(build.hvpa(spec(None)), build.workload(40)))
-    assert outside.mailbox == 10, "every write to it is clamped"
+    assert outside.scale_replicas == 10, "every write to it is clamped"
 
 
 def test_an_unusable_hpa_still_has_a_mailbox() -> None:
     hpa = build.hpa(1, 10, change={"status": INACTIVE})
-    assert decide(hpa, mailbox=0).mailbox == 3
-    assert decide(hpa, mailbox=4).mailbox is None
+    assert decide(hpa, scale_replicas=0).scale_replicas == 3
+    assert decide(hpa, scale_replicas=4).scale_replicas is None
 
 
 def test_at_0_replicas_the_mailbox_is_kept_in_bounds_and_not_corrected() -> None:
     one = build.hvpa(spec(7))
-    assert build.decided(build.objects(one, build.workload(0), build.hpa(7, 50))).mailbox is None
+    assert build.decided(build.objects(one, build.workload(0), build.hpa(7, 50))).scale_replicas is None
     one = build.hvpa(spec(0))
-    assert build.decided(build.objects(one, build.workload(0), build.hpa(7, 50))).mailbox == 1
+    assert build.decided(build.objects(one, build.workload(0), build.hpa(7, 50))).scale_replicas == 1
 
 
 def test_without_an_hpa_of_ours_the_mailbox_is_nobodys() -> None:
     one = build.hvpa({"replicas": None, "hpa": {"deploy": False}})
-    assert build.decided(build.objects(one)).mailbox is None
+    assert build.decided(build.objects(one)).scale_replicas is None
 
 
 def test_a_named_hpa_has_its_own_bounds() -> None:
@@ -436,7 +448,7 @@ def test_an_hpa_that_may_scale_to_zero_is_followed_there_and_back() -> None:
     jobs = {"metric": {"name": "jobs"}, "target": {"type": "Value", "value": "5"}}
 
     def case(replicas: int, desired: int, jobs_now: str, before: int, blend: str = "Additive") -> int:
-        spent = {"replicas": before, "wish": before, "weight": 0}
+        applied_from = {"replicas": before, "desired": before, "weight": 0}
         one = build.hvpa(
             {
                 "blend": blend,
@@ -445,7 +457,7 @@ def test_an_hpa_that_may_scale_to_zero_is_followed_there_and_back() -> None:
                 "vpa": {"deploy": False},
                 **ALL_HORIZONTAL,
             },
-            {"axes": {"horizontal": {"spent": spent}}},
+            {"axes": {"horizontal": {"appliedFrom": applied_from}}},
         )
         current = {"metric": {"name": "jobs"}, "current": {"value": jobs_now}}
         hpa = build.hpa(

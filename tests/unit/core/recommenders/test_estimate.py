@@ -1,4 +1,4 @@
-"""What an HPA calls for, metric by metric, by its measurements (DESIGN 4, "fractional wish")."""
+"""What an HPA calls for, metric by metric, by its measurements (DESIGN 4, "fractional desired replicas")."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from builders import build
 from builders.build import GIB, NOW, at, stamp
 from hvpa.core import Objects, Settings, observe
-from hvpa.core.recommenders.desired_replicas import Wish, trusted_wish
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas, trusted_replicas
 from hvpa.core.recommenders.estimate import MICRO, MetricDemand, is_never_stale, metric_demands
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds
-from tests.unit.core.trajectory.jointly import Reading, app, external, scene, utilization, value
+from tests.unit.core.trajectory.jointly import Reading, app, external, state, utilization, value
 
 MEASURED = value("cpu", "500m", "1")
 
@@ -24,14 +24,14 @@ def demands(seen: Objects) -> tuple[tuple[MetricDemand, ...], bool]:
 
 
 def demand(reading: Reading, replicas: int = 4, **rest: Any) -> MetricDemand:
-    (found,), missing = demands(scene(replicas, readings=[reading], **rest))
+    (found,), missing = demands(state(replicas, readings=[reading], **rest))
     assert not missing
     return found
 
 
-def wish(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> Wish:
-    seen = scene(replicas, readings=readings, **rest)
-    return trusted_wish(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Present(NOW))
+def desired(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> DesiredReplicas:
+    seen = state(replicas, readings=readings, **rest)
+    return trusted_replicas(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Clock(NOW))
 
 
 def test_an_average_value_is_absolute_and_tells_what_a_pod_is_meant_to_use() -> None:
@@ -53,7 +53,7 @@ def test_a_utilization_speaks_of_the_pods_as_they_are_and_of_what_they_request()
 def test_a_target_that_makes_no_sense_calls_for_nothing() -> None:
     target = {"name": "cpu", "target": {"type": "AverageValue", "averageValue": "-1"}}
     negative = {"spec": {"metrics": [{"type": "Resource", "resource": target}]}}
-    assert demands(scene(4, readings=[MEASURED], hpa=negative)) == ((), True)
+    assert demands(state(4, readings=[MEASURED], hpa=negative)) == ((), True)
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_only_pods_that_have_been_ready_for_a_metric_window_are_measured(
 
 
 def test_a_metric_without_a_value_is_told() -> None:
-    found, missing = demands(scene(4, readings=[value("memory", "1Gi", None), MEASURED]))
+    found, missing = demands(state(4, readings=[value("memory", "1Gi", None), MEASURED]))
     assert [one.label for one in found] == ["cpu"]
     assert missing
-    assert demands(scene(4)) == ((), True)
+    assert demands(state(4)) == ((), True)
 
 
 def test_the_tolerance_is_the_hpas_own_for_scaling_out() -> None:
@@ -129,7 +129,7 @@ def test_a_demand_for_fewer_pods_requests_less() -> None:
 
 # --- what the HPA stands by ------------------------------------------------------------------------------------------
 def test_where_the_wish_is_what_the_metrics_call_for_fractions_count() -> None:
-    found = wish([value("cpu", "500m", "800m"), utilization("memory", 50, 20, "200Mi")])
+    found = desired([value("cpu", "500m", "800m"), utilization("memory", 50, 20, "200Mi")])
     assert found.replicas == 7
     assert [one.pods for one in found.demands] == [6_400_000, 1_600_000]
     assert found.measured == found.demands
@@ -138,7 +138,7 @@ def test_where_the_wish_is_what_the_metrics_call_for_fractions_count() -> None:
 
 def test_where_the_hpa_wants_less_its_wish_counts_whole() -> None:
     readings = [value("cpu", "500m", "800m"), value("memory", "1Gi", "1400Mi")]
-    found = wish(readings, wish=5, hpa={"spec": {"behavior": {}}})
+    found = desired(readings, desired=5, hpa={"spec": {"behavior": {}}})
     assert found.replicas == 5
     assert [one.pods for one in found.demands] == [5 * MICRO, 5 * MICRO]
     assert [one.pods for one in found.measured] == [6_400_000, 5_468_750]
@@ -146,7 +146,7 @@ def test_where_the_hpa_wants_less_its_wish_counts_whole() -> None:
 
 
 def test_where_the_hpa_wants_more_its_wish_holds_replicas_and_is_no_demand() -> None:
-    found = wish([value("cpu", "500m", "250m"), value("memory", "1Gi", "100Mi")], wish=4)
+    found = desired([value("cpu", "500m", "250m"), value("memory", "1Gi", "100Mi")], desired=4)
     assert found.replicas == 4
     assert [one.pods for one in found.demands] == [2 * MICRO, 390_625]
     assert [one.pods for one in found.held] == [4 * MICRO, 390_625]
@@ -164,23 +164,23 @@ def test_where_the_hpa_wants_more_its_wish_holds_replicas_and_is_no_demand() -> 
     ],
 )
 def test_an_absolute_wish_that_is_measured_is_never_stale(readings: list[Reading], never: bool) -> None:
-    seen = scene(4, readings=readings)
+    seen = state(4, readings=readings)
     assert is_never_stale(observe(seen, NOW, Settings()), seen.hpas[0]) is never
 
 
 def test_more_than_present_and_estimate_is_believed_of_a_wish_that_is_never_stale() -> None:
     # for scaling in the HPA remembers what it wanted when there were other pods
-    assert wish([value("cpu", "500m", "250m")], wish=8).replicas == 8
-    assert wish([value("cpu", "500m", "490m")], wish=8).replicas == 4
-    assert wish([utilization("cpu", 50, 20, "200m")], wish=8).replicas == 4
+    assert desired([value("cpu", "500m", "250m")], desired=8).replicas == 8
+    assert desired([value("cpu", "500m", "490m")], desired=8).replicas == 4
+    assert desired([utilization("cpu", 50, 20, "200m")], desired=8).replicas == 4
 
 
 def test_a_silent_hpa_demands_nothing() -> None:
-    found = wish([], wish=4)
+    found = desired([], desired=4)
     assert (found.replicas, found.demands, found.measured, found.unmeasured) == (None, (), (), False)
 
 
 def test_an_additive_decision_asks_for_no_demands() -> None:
-    seen = scene(4, [app("1")], [MEASURED], spec={"blend": "Additive"})
-    found = trusted_wish(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Present(NOW))
+    seen = state(4, [app("1")], [MEASURED], spec={"blend": "Additive"})
+    found = trusted_replicas(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Clock(NOW))
     assert (found.replicas, found.demands, found.measured) == (8, (), ())

@@ -251,7 +251,7 @@ def test_where_a_foreign_hpa_selects_the_pods_none_is_created_and_ours_goes() ->
     decision = decide(owner, [foreign, applied(owner, HPA)])
     assert changes(decision) == [("delete", "web")]
     assert active(decision) == ("False", "ForeignHpa")
-    assert decision.mailbox is None
+    assert decision.scale_replicas is None
     assert decision.replicas is not None
     assert decision.replicas.target == 3
     assert [event.reason for event in decision.events if event.type == "Warning"] == ["ForeignHpa"]

@@ -120,11 +120,11 @@ def test_nobody_writes_its_count_to_the_hvpa_so_what_stands_there_does_not_matte
     )
     assert decision.replicas is not None
     assert decision.replicas.hpa == 6, "not the 9 that its behaviour may hold"
-    assert decision.mailbox is None
+    assert decision.scale_replicas is None
     axes = decision.status.axes
     assert axes is not None
     assert axes.horizontal is not None
-    assert axes.horizontal.mailbox is None
+    assert axes.horizontal.correction is None
 
 
 def test_the_bounds_are_the_templates_and_those_of_a_named_hpa_its_own() -> None:
@@ -175,7 +175,7 @@ def test_both_blends_read_the_same_hpa_and_vpa() -> None:
         assert active(decision) == ("True", "ReadAsIs")
         assert active(decision, "VpaActive") == ("True", "ReadAsIs")
         assert decision.recommended["app"].requests["cpu"] > 1000
-        assert decision.joint is None or decision.joint.slots[0].present == 6000
+        assert decision.joint is None or decision.joint.items[0].present == 6000
 
 
 @pytest.mark.parametrize("mode", ["Initial", "Recreate", "Auto", "InPlaceOrRecreate", "Off", None])
@@ -319,7 +319,7 @@ def test_the_hpa_of_another_hvpa_is_read(applies: bool) -> None:
     assert changes(decision) == []
     assert active(decision) == ("True", "ReadAsIs")
     assert message(decision) == "reading HorizontalPodAutoscaler ahead of Hvpa ahead"
-    assert decision.mailbox is None
+    assert decision.scale_replicas is None
     assert decision.replicas is not None
     assert decision.replicas.hpa == 6
     younger = decide(looking(), [hpa_of("behind")], others=[other("behind", 20)])

@@ -439,7 +439,7 @@ def test_contested_says_who_and_what_helps() -> None:
     axes = {
         "horizontal": {
             "lastScaleTime": last,
-            "spent": {"replicas": 5, "wish": 6, "weight": 50},
+            "appliedFrom": {"replicas": 5, "desired": 6, "weight": 50},
             "setBack": {"count": 1, "time": last},
         }
     }

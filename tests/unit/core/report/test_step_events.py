@@ -89,7 +89,7 @@ def test_memory_that_ran_out_is_the_cause() -> None:
 
 def test_a_joint_step_names_the_metric_what_it_takes_and_the_usual_demand() -> None:
     load = [jointly.utilization("cpu", 50, 90, "900m")]
-    message = step(build.decided(jointly.scene(2, [jointly.app("1")], load, {"app": {"cpu": "1500m"}})))
+    message = step(build.decided(jointly.state(2, [jointly.app("1")], load, {"app": {"cpu": "1500m"}})))
     assert message == (
         "replicas 2 -> 3, cpu 1 -> 1500m of app; HPA: cpu at 180 % of its target; cpu asks for 3 replicas; "
         "usual demand of all pods: cpu 3 of app"
@@ -97,13 +97,13 @@ def test_a_joint_step_names_the_metric_what_it_takes_and_the_usual_demand() -> N
 
 
 def test_a_joint_step_without_a_vpa_s_recommendation_is_of_replicas_alone() -> None:
-    seen = jointly.scene(2, [jointly.app("1")], [jointly.utilization("cpu", 50, 90, "900m")])
+    seen = jointly.state(2, [jointly.app("1")], [jointly.utilization("cpu", 50, 90, "900m")])
     message = "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu asks for 4 replicas"
     assert step(build.decided(seen)) == message
 
 
 def test_a_joint_step_without_metrics_says_so() -> None:
-    message = step(build.decided(jointly.scene(12, [jointly.app("1")])))
+    message = step(build.decided(jointly.state(12, [jointly.app("1")])))
     assert message == (
         "replicas 12 -> 10; 12 is outside of minReplicas 1 and maxReplicas 10; "
         "the HPA has no metrics: nothing shrinks"
@@ -113,7 +113,7 @@ def test_a_joint_step_without_metrics_says_so() -> None:
 def test_more_pods_than_wanted_name_what_holds_larger_requests() -> None:
     load = [jointly.utilization("cpu", 50, 90, "900m")]
     off = {"vpa": {"deploy": True, "scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
-    seen = jointly.scene(2, [jointly.app("1")], load, {"app": {"cpu": "1500m"}}, off)
+    seen = jointly.state(2, [jointly.app("1")], load, {"app": {"cpu": "1500m"}}, off)
     assert step(build.decided(seen)) == (
         "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu asks for 3 replicas; "
         "4 of the size that pods have, as larger requests are held by UpdatePolicy"
@@ -122,7 +122,7 @@ def test_more_pods_than_wanted_name_what_holds_larger_requests() -> None:
 
 def test_a_step_that_max_step_cut_names_where_it_leads() -> None:
     steps = {"hpa": {"deploy": True, "scaleUp": {"maxStep": {"factor": 1.5, "minimum": 1}}}}
-    seen = jointly.scene(2, [jointly.app("1")], [jointly.utilization("cpu", 50, 90, "900m")], None, steps)
+    seen = jointly.state(2, [jointly.app("1")], [jointly.utilization("cpu", 50, 90, "900m")], None, steps)
     assert step(build.decided(seen)) == (
         "replicas 2 -> 3; HPA: cpu at 180 % of its target; cpu asks for 4 replicas; 4 are reached in several steps"
     )
@@ -131,7 +131,7 @@ def test_a_step_that_max_step_cut_names_where_it_leads() -> None:
 def test_more_pods_than_wanted_stay_until_all_have_the_new_size() -> None:
     pods = [build.pod(f"web-{index}", containers=[jointly.app("1")]) for index in range(5)]
     base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
-    seen = jointly.scene(
+    seen = jointly.state(
         6,
         [jointly.app("1")],
         [jointly.value("cpu", "1", "1")],
@@ -147,7 +147,7 @@ def test_more_pods_than_wanted_stay_until_all_have_the_new_size() -> None:
 
 
 def test_without_metrics_more_pods_are_for_the_usual_demand() -> None:
-    message = step(build.decided(jointly.scene(2, [jointly.app("1")], (), {"app": {"cpu": "4"}})))
+    message = step(build.decided(jointly.state(2, [jointly.app("1")], (), {"app": {"cpu": "4"}})))
     assert message == (
         "replicas 2 -> 3, cpu 1 -> 2667m of app; the usual demand takes 3 replicas; the HPA has no metrics now; "
         "usual demand of all pods: cpu 8 of app"

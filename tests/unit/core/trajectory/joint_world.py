@@ -20,7 +20,7 @@ from hvpa.api.hvpa.status import HvpaStatus, parse_status
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision, Objects
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 
 TURN = dt.timedelta(minutes=10)
 """From one decision to the next: longer than what comes and goes is waited for."""
@@ -80,13 +80,13 @@ class JointWorld:
     seen: Objects = field(init=False)
     decisions: list[Decision] = field(default_factory=list)
     rollouts: int = 0
-    mailbox: int = 0
+    scale_replicas: int = 0
     tells_hpa: bool = True
     tells_vpa: bool = True
 
     def __post_init__(self) -> None:
-        self.mailbox = self._inside(self.replicas)
-        spec = {**self.setup.spec, "replicas": self.mailbox}
+        self.scale_replicas = self._inside(self.replicas)
+        spec = {**self.setup.spec, "replicas": self.scale_replicas}
         status = {"axes": {"vertical": self._remembered()}}
         self.pods = self.sizes
         self.seen = build.objects(build.hvpa(spec, status), self._workload(), pods=())
@@ -138,7 +138,7 @@ class JointWorld:
             self.seen = replace(self.seen, vpas=(self._vpa(),))
         one = self.seen.hvpa
         assert one.spec is not None
-        spec = one.spec.model_copy(update={"replicas": self.mailbox})
+        spec = one.spec.model_copy(update={"replicas": self.scale_replicas})
         self.seen = replace(self.seen, hvpa=replace(one, spec=spec))
 
     def begin_rollout(self) -> None:
@@ -154,8 +154,8 @@ class JointWorld:
         """The writes of a decision. Pods that are replaced have their old sizes until the next turn."""
         self.decisions.append(decision)
         self.seen = build.apply(self.seen, decision)
-        if decision.mailbox is not None:
-            self.mailbox = decision.mailbox
+        if decision.scale_replicas is not None:
+            self.scale_replicas = decision.scale_replicas
         assert decision.replicas is not None
         sizes = {name: dict(one.requests) for name, one in decision.containers.items()}
         is_changed = decision.replicas.target != self.replicas or sizes != self.sizes
@@ -208,8 +208,8 @@ class JointWorld:
         used = math.ceil(busy * target / (whole * self.replicas))
         ratio = used / target if setup.absolute else used * 100 // self.request / target
         tolerated = abs(ratio - 1) <= 0.1
-        desired = self.mailbox if tolerated else self._inside(math.ceil(ratio * self.replicas))
-        self.mailbox = desired
+        desired = self.scale_replicas if tolerated else self._inside(math.ceil(ratio * self.replicas))
+        self.scale_replicas = desired
         wanted: dict[str, Any] = {"averageUtilization": target}
         current: dict[str, Any] = {
             "averageUtilization": used * 100 // self.request,
@@ -244,7 +244,7 @@ def amounts(sizes: Mapping[Resource, int]) -> dict[str, str]:
     return {name: f"{size}m" if name == "cpu" else str(size) for name, size in sizes.items()}
 
 
-def requests(sizes: Mapping[SlotKey, int]) -> dict[str, dict[Resource, int]]:
+def requests(sizes: Mapping[ResourceKey, int]) -> dict[str, dict[Resource, int]]:
     """Sizes of a point, by container."""
     found: dict[str, dict[Resource, int]] = {}
     for key, size in sizes.items():
@@ -260,5 +260,10 @@ def twin(world: JointWorld, replicas: int, sizes: Sizes) -> JointWorld:
 def twin_of(world: JointWorld) -> JointWorld:
     """Another one like it, with all that it remembers."""
     found = twin(world, world.replicas, world.sizes)
-    found.seen, found.now, found.mailbox, found.pods = world.seen, world.now, world.mailbox, world.pods
+    found.seen, found.now, found.scale_replicas, found.pods = (
+        world.seen,
+        world.now,
+        world.scale_replicas,
+        world.pods,
+    )
     return found

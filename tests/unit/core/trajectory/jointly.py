@@ -12,7 +12,7 @@ from hvpa.api.objects.read_models import Hpa, Pod
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core import Decision, Objects
 from hvpa.core.model import JointView
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 
 Reading = tuple[dict[str, Any], dict[str, Any] | None, Fraction]
 """A metric of an HPA's spec, what its status tells of it, and measured over wanted."""
@@ -66,12 +66,13 @@ def external(target: str, have: str, kind: str = "AverageValue") -> Reading:
 
 
 def hpa(
-    replicas: int, *readings: Reading, wish: int | None = None, change: Mapping[str, Any] | None = None
+    replicas: int, *readings: Reading, desired: int | None = None, change: Mapping[str, Any] | None = None
 ) -> Hpa:
-    """The HPA with these metrics. Its wish is what they call for, within 1..10 and its tolerance, or `wish`."""
+    """The HPA with these metrics. Its desired replicas is what they call for, within 1..10 and its tolerance, or
+    `desired replicas`."""
     status = {
         "currentMetrics": [told for _, told, _ in readings if told is not None],
-        "desiredReplicas": wished(replicas, *readings) if wish is None else wish,
+        "desiredReplicas": as_desired(replicas, *readings) if desired is None else desired,
         "currentReplicas": replicas,
     }
     made = build.merged(
@@ -80,17 +81,17 @@ def hpa(
     return build.hpa(change=made)
 
 
-def wished(replicas: int, *readings: Reading) -> int:
+def as_desired(replicas: int, *readings: Reading) -> int:
     """What an HPA asks for."""
-    wishes = [
+    desired_counts = [
         replicas if abs(ratio - 1) <= Fraction(1, 10) else math.ceil(ratio * replicas)
         for _, told, ratio in readings
         if told is not None
     ]
-    return min(10, max([1, *wishes]))
+    return min(10, max([1, *desired_counts]))
 
 
-def scene(
+def state(
     replicas: int,
     containers: Sequence[Mapping[str, Any]] | None = None,
     readings: Sequence[Reading] = (),
@@ -99,18 +100,19 @@ def scene(
     **rest: Any,
 ) -> Objects:
     """A joint Hvpa, its workload with ready pods of the template's size, its HPA (without readings: silent) and its
-    VPA (without targets: none). `rest`: `status`, `wish`, `hpa`, `vpa`, `workload` (changes), `pods`, `base`."""
+    VPA (without targets: none). `rest`: `status`, `desired replicas`, `hpa`, `vpa`, `workload` (changes), `pods`,
+    `base`."""
     made = list(containers) if containers is not None else [build.container(requests={"cpu": "1"})]
     pods: Sequence[Pod] | None = rest.get("pods")
     if pods is None:
         pods = [build.pod(f"web-{index}", containers=made) for index in range(replicas)]
-    wish = wished(replicas, *readings) if rest.get("wish") is None else rest["wish"]
-    asked = {**JOINT, "replicas": wish, **(spec or {})}
+    desired = as_desired(replicas, *readings) if rest.get("desired") is None else rest["desired"]
+    asked = {**JOINT, "replicas": desired, **(spec or {})}
     one = build.hvpa(asked, rest.get("status"))
     return build.objects(
         one,
         build.workload(replicas, made, rest.get("workload")),
-        hpa(replicas, *readings, wish=wish, change=rest.get("hpa")),
+        hpa(replicas, *readings, desired=desired, change=rest.get("hpa")),
         build.vpa(targets, rest.get("vpa")) if targets is not None else None,
         pods,
     )
@@ -130,7 +132,7 @@ def view(decision: Decision) -> JointView:
     return decision.joint
 
 
-def wanted(decision: Decision) -> tuple[int, dict[SlotKey, int]]:
+def wanted(decision: Decision) -> tuple[int, dict[ResourceKey, int]]:
     """The replicas and sizes that are wanted."""
     found = view(decision).wanted
     return found.replicas, dict(found.sizes)

@@ -10,15 +10,15 @@ import pytest
 from builders import build
 from builders.build import GIB, MIB
 from hvpa.api.hvpa.resource import HvpaSpec
-from hvpa.core.path.curve import Extent, Margin
-from hvpa.core.path.path import Path, Point, SlotKey
+from hvpa.core.path.curve import Margin, SizeBounds
+from hvpa.core.path.path import Path, Point, ResourceKey
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
 from hvpa.core.values.arithmetic import RequestBounds
 from hvpa.core.values.weight import Bounds
-from hvpa.core.workload.containers import Slot
+from hvpa.core.workload.containers import ContainerResource
 from tests.unit.core.trajectory.jointly import JOINT
 
-CPU, SIDE, MEMORY = SlotKey("app", "cpu"), SlotKey("side", "cpu"), SlotKey("app", "memory")
+CPU, SIDE, MEMORY = ResourceKey("app", "cpu"), ResourceKey("side", "cpu"), ResourceKey("app", "memory")
 FIRST = {CPU: 600, SIDE: 200, MEMORY: GIB}
 TEN = Bounds(1, 10)
 ROWS = [
@@ -43,17 +43,17 @@ def written(*rows: Mapping[str, Any], **trajectory: Any) -> HvpaSpec:
     return spec(weightBasedScalingIntervals=None, trajectory={"intervals": list(rows), **trajectory})
 
 
-def slot(key: SlotKey, bounds: RequestBounds | None = None) -> Slot:
-    return Slot(key.container, key.resource, 1, None, 1, bounds or RequestBounds(), True)
+def item(key: ResourceKey, bounds: RequestBounds | None = None) -> ContainerResource:
+    return ContainerResource(key.container, key.resource, 1, None, 1, bounds or RequestBounds(), True)
 
 
-def path(of: HvpaSpec, *slots: Slot, counts: Bounds = TEN, vertical_only: bool = False) -> Path:
-    return path_of(of, slots, FIRST, counts, vertical_only)
+def path(of: HvpaSpec, *items: ContainerResource, counts: Bounds = TEN, vertical_only: bool = False) -> Path:
+    return path_of(of, items, FIRST, counts, vertical_only)
 
 
-def extent(*, first: int = 600, of: HvpaSpec | None = None, **bounds: int | None) -> Extent:
-    one = slot(CPU, RequestBounds(**bounds))
-    return path_of(of or spec(), (one,), {CPU: first}, TEN, False).lanes[CPU].extent
+def size_bounds(*, first: int = 600, of: HvpaSpec | None = None, **bounds: int | None) -> SizeBounds:
+    one = item(CPU, RequestBounds(**bounds))
+    return path_of(of or spec(), (one,), {CPU: first}, TEN, False).curves[CPU].size_bounds
 
 
 def test_the_defaults_of_a_spec_that_says_nothing() -> None:
@@ -74,41 +74,41 @@ def test_containers_share_a_pods_base_usage_as_they_share_its_requests() -> None
     said = spec(trajectory={"baseResourcesPerReplica": {"cpu": {"value": "101m", "percentage": 5}}})
     assert reserves(said, FIRST) == {CPU: Margin(76, 5), SIDE: Margin(26, 5)}
     assert reserves(said, {CPU: 0}) == {CPU: Margin(0, 5)}
-    assert extent(of=said).reserve == Margin(101, 5)
+    assert size_bounds(of=said).reserve == Margin(101, 5)
 
 
 def test_the_path_begins_at_min_allowed_or_at_the_request_at_first_sight() -> None:
-    assert extent() == Extent(base=600)
-    assert extent(lower=100) == Extent(base=100, lower=100)
-    assert extent(upper=900) == Extent(base=600, upper=900)
+    assert size_bounds() == SizeBounds(base=600)
+    assert size_bounds(lower=100) == SizeBounds(base=100, lower=100)
+    assert size_bounds(upper=900) == SizeBounds(base=600, upper=900)
 
 
 def test_a_limit_that_stays_put_is_the_end_as_well() -> None:
-    assert extent(fixed_limit=800).upper == 800
-    assert extent(fixed_limit=800, upper=700).upper == 700
-    assert extent(fixed_limit=800, upper=900).upper == 800
+    assert size_bounds(fixed_limit=800).upper == 800
+    assert size_bounds(fixed_limit=800, upper=700).upper == 700
+    assert size_bounds(fixed_limit=800, upper=900).upper == 800
 
 
 def test_memory_is_in_whole_kilobytes() -> None:
-    found = path(spec(), slot(CPU), slot(MEMORY))
-    assert [found.lanes[key].extent.unit for key in (CPU, MEMORY)] == [1, 1000]
+    found = path(spec(), item(CPU), item(MEMORY))
+    assert [found.curves[key].size_bounds.unit for key in (CPU, MEMORY)] == [1, 1000]
 
 
 def test_weights_draw_one_curve_for_each_slot() -> None:
-    found = path(spec(), slot(CPU), slot(SIDE))
-    assert [found.lanes[key].top(3) for key in (CPU, SIDE)] == [1800, 600]
+    found = path(spec(), item(CPU), item(SIDE))
+    assert [found.curves[key].top(3) for key in (CPU, SIDE)] == [1800, 600]
     assert found.point({CPU: 5400, SIDE: 1800}) == Point(3, {CPU: 1800, SIDE: 600}, CPU, ())
 
 
 def test_without_weights_all_is_horizontal_or_where_there_is_no_hpa_vertical() -> None:
     bare = spec(weightBasedScalingIntervals=None)
-    assert path(bare, slot(CPU)).point({CPU: 6000}) == Point(10, {CPU: 600}, CPU, ())
-    assert path(bare, slot(CPU), vertical_only=True).point({CPU: 6000}) == Point(1, {CPU: 6000}, CPU, ())
+    assert path(bare, item(CPU)).point({CPU: 6000}) == Point(10, {CPU: 600}, CPU, ())
+    assert path(bare, item(CPU), vertical_only=True).point({CPU: 6000}) == Point(1, {CPU: 6000}, CPU, ())
 
 
 def test_the_five_row_table_serves_4_cpu_and_26gi_with_4_replicas() -> None:
     found = path_of(
-        written(*ROWS), (slot(CPU), slot(MEMORY)), {CPU: 500, MEMORY: 2 * GIB}, Bounds(1, 5), False
+        written(*ROWS), (item(CPU), item(MEMORY)), {CPU: 500, MEMORY: 2 * GIB}, Bounds(1, 5), False
     )
     demand = {CPU: 4000, MEMORY: 26 * GIB}
     assert found.counts_of(demand) == {CPU: 3, MEMORY: 4}
@@ -122,30 +122,30 @@ def test_containers_share_a_pods_largest_resources() -> None:
         {"maxReplicas": 2, "maxResources": {"cpu": "1"}},
         {"maxReplicas": 4, "maxResources": {"cpu": "1001m"}},
     ]
-    found = path(written(*rows), slot(CPU), slot(SIDE))
-    assert [found.lanes[CPU].top(count) for count in (2, 4)] == [750, 751]
-    assert [found.lanes[SIDE].top(count) for count in (2, 4)] == [250, 251]
-    tiny = path(written({"maxReplicas": 2, "maxResources": {"cpu": "1m"}}), slot(CPU), slot(SIDE))
-    assert [tiny.lanes[key].top(2) for key in (CPU, SIDE)] == [1, 1]
+    found = path(written(*rows), item(CPU), item(SIDE))
+    assert [found.curves[CPU].top(count) for count in (2, 4)] == [750, 751]
+    assert [found.curves[SIDE].top(count) for count in (2, 4)] == [250, 251]
+    tiny = path(written({"maxReplicas": 2, "maxResources": {"cpu": "1m"}}), item(CPU), item(SIDE))
+    assert [tiny.curves[key].top(2) for key in (CPU, SIDE)] == [1, 1]
 
 
 def test_horizontal_only_stretches_are_flat() -> None:
     found = path(
         written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}, "extrapolation": "horizontalOnly"}),
-        slot(CPU),
+        item(CPU),
     )
     assert found.sizes(2, {CPU: 1}) == {CPU: 600}  # three of four millicores are this container's
 
 
 def test_a_resource_that_is_not_written_is_all_vertical() -> None:
-    found = path(written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}}), slot(CPU), slot(MEMORY))
+    found = path(written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}}), item(CPU), item(MEMORY))
     assert found.point({CPU: 1000, MEMORY: 7 * GIB}).replicas == 2
-    assert found.lanes[MEMORY].top(1) is None
+    assert found.curves[MEMORY].top(1) is None
 
 
 @pytest.mark.parametrize(("quantity", "top"), [("0.0005", 1), ("500.5m", 501)])
 def test_quantities_are_rounded_up(quantity: str, top: int) -> None:
     found = path_of(
-        written({"maxReplicas": 1, "maxResources": {"cpu": quantity}}), (slot(CPU),), {CPU: 9}, TEN, False
+        written({"maxReplicas": 1, "maxResources": {"cpu": quantity}}), (item(CPU),), {CPU: 9}, TEN, False
     )
-    assert found.lanes[CPU].top(1) == top
+    assert found.curves[CPU].top(1) == top

@@ -12,96 +12,98 @@ from msgspec import structs
 from builders.build import GIB
 from hvpa.core.model import PodSize, PodTotal
 from hvpa.core.path.curve import Margin
-from hvpa.core.path.path import Overlaps, SlotKey
+from hvpa.core.path.path import Overlaps, ResourceKey
 from hvpa.core.recommenders.estimate import MICRO, MetricDemand
 from hvpa.core.trajectory.demand import (
-    Claim,
+    MetricRequirement,
     Requests,
     Usual,
     by_sizes,
     by_targets,
-    claims,
     limited,
     pods_needed,
+    requirements,
 )
 from hvpa.core.values.arithmetic import RequestBounds, ceil_div
-from hvpa.core.workload.containers import Slot
+from hvpa.core.workload.containers import ContainerResource
 
-CPU, SIDE, MEMORY = SlotKey("app", "cpu"), SlotKey("side", "cpu"), SlotKey("app", "memory")
+CPU, SIDE, MEMORY = ResourceKey("app", "cpu"), ResourceKey("side", "cpu"), ResourceKey("app", "memory")
 NOW = {CPU: 2000, SIDE: 500, MEMORY: 2 * GIB}
 TARGETS = {CPU: 1500, SIDE: 500, MEMORY: GIB}
 BARE = Requests(NOW, {CPU: 1000, SIDE: 1000, MEMORY: GIB}, {}, {}, TARGETS)
 
 
 def requests(
-    pods: Mapping[SlotKey, PodSize] | None = None, reserve: Mapping[SlotKey, Margin] | None = None
+    pods: Mapping[ResourceKey, PodSize] | None = None, reserve: Mapping[ResourceKey, Margin] | None = None
 ) -> Requests:
     return Requests(NOW, BARE.first, pods or {}, reserve or {}, TARGETS)
 
 
-def slot(key: SlotKey, target: int) -> Slot:
-    return Slot(key.container, key.resource, NOW[key], None, target, RequestBounds(), True)
+def item(key: ResourceKey, target: int) -> ContainerResource:
+    return ContainerResource(key.container, key.resource, NOW[key], None, target, RequestBounds(), True)
 
 
-def claim(demand: MetricDemand, of: Requests = BARE) -> Claim:
-    (found,) = claims([demand], of, "cpu")
+def requirement(demand: MetricDemand, of: Requests = BARE) -> MetricRequirement:
+    (found,) = requirements([demand], of, "cpu")
     return found
 
 
 # --- what metrics call for -------------------------------------------------------------------------------------------
 def test_an_absolute_target_speaks_of_the_requests_at_first_sight() -> None:
     pods = MetricDemand("cpu", 3 * MICRO, True, 100_000, "cpu", per_pod=800)
-    assert claim(pods) == Claim("cpu", (CPU, SIDE), 6000, 3 * MICRO, 100_000)
+    assert requirement(pods) == MetricRequirement("cpu", (CPU, SIDE), 6000, 3 * MICRO, 100_000)
 
 
 def test_but_not_of_less_than_the_target_itself() -> None:
     pods = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", "app", per_pod=1500)
-    assert claim(pods) == Claim("cpu", (CPU,), 4500, 3 * MICRO)
+    assert requirement(pods) == MetricRequirement("cpu", (CPU,), 4500, 3 * MICRO)
     both = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", per_pod=3000)
-    assert claim(both).required == 9000
+    assert requirement(both).required == 9000
 
 
 def test_a_request_that_was_never_seen_counts_as_it_is() -> None:
     later = Requests(NOW, {}, {}, {}, TARGETS)
-    assert claim(MetricDemand("cpu", 3 * MICRO, True, 0, "cpu"), later).required == 7500
+    assert requirement(MetricDemand("cpu", 3 * MICRO, True, 0, "cpu"), later).required == 7500
 
 
 def test_a_relative_target_speaks_of_the_pods_that_were_measured() -> None:
     pods = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu")
-    assert claim(pods).required == 7500
+    assert requirement(pods).required == 7500
     behind = requests({CPU: PodSize(900, 1100)})
-    assert claim(pods, behind).required == 3 * (1100 + 500)
+    assert requirement(pods, behind).required == 3 * (1100 + 500)
 
 
 def test_where_it_is_told_what_pods_request_that_counts() -> None:
     pods = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", requested=7001)
-    assert claim(pods).required == 7001
+    assert requirement(pods).required == 7001
 
 
 def test_base_usage_of_the_measured_pods_is_taken_off_what_they_call_for() -> None:
     idle = {CPU: Margin(percentage=50)}
     relative = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", requested=7001, counted=3)
-    assert claim(relative, requests(reserve=idle)).required == 7001 - 3 * 1000
+    assert requirement(relative, requests(reserve=idle)).required == 7001 - 3 * 1000
     smaller = requests({CPU: PodSize(900, 1100)}, idle)
-    assert claim(relative, smaller).required == 7001 - 3 * 550
+    assert requirement(relative, smaller).required == 7001 - 3 * 550
     absolute = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", counted=2)
-    assert claim(absolute, requests(reserve=idle)).required == 3 * 2000 - 2 * 1000
+    assert requirement(absolute, requests(reserve=idle)).required == 3 * 2000 - 2 * 1000
     many = MetricDemand("cpu", MICRO, True, 0, "cpu", counted=9)
-    assert claim(many, requests(reserve=idle)).required == 0
+    assert requirement(many, requests(reserve=idle)).required == 0
     untold = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", counted=3)  # as much as so many pods do
-    assert claim(untold, requests(reserve=idle)).required == 3 * 1500
+    assert requirement(untold, requests(reserve=idle)).required == 3 * 1500
 
 
 def test_what_is_no_resource_speaks_of_the_spare_one() -> None:
     queue = MetricDemand("queue", 3 * MICRO, True)
-    assert claims([queue], BARE, "memory") == (Claim("queue", (MEMORY,), 3 * GIB, 3 * MICRO),)
-    assert claim(queue).keys == (CPU, SIDE)
+    assert requirements([queue], BARE, "memory") == (
+        MetricRequirement("queue", (MEMORY,), 3 * GIB, 3 * MICRO),
+    )
+    assert requirement(queue).keys == (CPU, SIDE)
 
 
 def test_without_a_request_a_claim_is_one_of_pods() -> None:
     empty = Requests({CPU: 0}, {}, {}, {}, TARGETS)
-    queue = claim(MetricDemand("queue", 2_500_000, True, 100_000), empty)
-    assert queue == Claim("queue", (), 0, 2_500_000, 100_000)
+    queue = requirement(MetricDemand("queue", 2_500_000, True, 100_000), empty)
+    assert queue == MetricRequirement("queue", (), 0, 2_500_000, 100_000)
     assert pods_needed(queue, {CPU: 10**6}, empty) == 3
     assert by_sizes([queue], {CPU: 1}, empty) == by_targets([queue], empty) == {}
     margins: Overlaps = {"cpu": Margin(10**9, 20), "memory": Margin()}
@@ -112,15 +114,15 @@ def test_without_a_request_a_claim_is_one_of_pods() -> None:
 
 
 def test_a_claim_is_raised_by_the_overlap_and_lowered_by_the_tolerance() -> None:
-    one = Claim("cpu", (CPU,), 5000, 0, 100_000)
+    one = MetricRequirement("cpu", (CPU,), 5000, 0, 100_000)
     assert one.raised({"cpu": Margin(0, 10), "memory": Margin(0, 50)}).required == 5556
     assert one.raised({"cpu": Margin(2000, 10), "memory": Margin()}).required == 7000
     assert one.tolerated().required == 4546
-    assert Claim("cpu", (CPU,), 5000, 0).tolerated().required == 5000
+    assert MetricRequirement("cpu", (CPU,), 5000, 0).tolerated().required == 5000
 
 
 def test_how_many_pods_a_claim_takes() -> None:
-    one = Claim("cpu", (CPU, SIDE), 5001, 0)
+    one = MetricRequirement("cpu", (CPU, SIDE), 5001, 0)
     assert pods_needed(one, {}, BARE) == 3
     assert pods_needed(one, {CPU: 4501}, BARE) == 1  # with 500m of the other container
     assert pods_needed(one, {CPU: 0, SIDE: 0}, BARE) == 5001
@@ -128,12 +130,12 @@ def test_how_many_pods_a_claim_takes() -> None:
 
 
 def test_a_claim_is_no_more_than_so_many_pods_serve() -> None:
-    one = Claim("cpu", (CPU, SIDE), 5001, 0)
+    one = MetricRequirement("cpu", (CPU, SIDE), 5001, 0)
     assert limited(one, 2, BARE).required == 5000
     assert limited(one, 3, BARE).required == 5001
 
 
-BOTH, APP = Claim("cpu", (CPU, SIDE), 4000, 0), Claim("cpu of app", (CPU,), 3100, 0)
+BOTH, APP = MetricRequirement("cpu", (CPU, SIDE), 4000, 0), MetricRequirement("cpu of app", (CPU,), 3100, 0)
 
 
 def test_for_a_count_claims_are_shared_as_the_sizes_are_and_the_largest_counts() -> None:
@@ -159,8 +161,8 @@ def test_without_any_target_demand_is_shared_as_the_requests_are() -> None:
 
 
 def test_requests_that_a_metric_covers() -> None:
-    now = {CPU: 1, SIDE: 2, MEMORY: 3, SlotKey("side", "memory"): 0, SlotKey("off", "cpu"): 4}
-    found = Requests(now, {}, {}, {}, {**TARGETS, SlotKey("side", "memory"): GIB})
+    now = {CPU: 1, SIDE: 2, MEMORY: 3, ResourceKey("side", "memory"): 0, ResourceKey("off", "cpu"): 4}
+    found = Requests(now, {}, {}, {}, {**TARGETS, ResourceKey("side", "memory"): GIB})
     assert found.covered("cpu", "") == (CPU, SIDE)
     assert found.covered("cpu", "side") == (SIDE,)
     assert found.covered("memory", "") == (MEMORY,)
@@ -168,7 +170,7 @@ def test_requests_that_a_metric_covers() -> None:
 
 
 # --- what pods have beside what is governed --------------------------------------------------------------------------
-PROXY = SlotKey("proxy", "cpu")
+PROXY = ResourceKey("proxy", "cpu")
 MEASURED = MetricDemand("cpu", 4 * MICRO, False, 0, "cpu", requested=4000, counted=4, utilization=50)
 """Four pods use 2000m, half of what they request."""
 
@@ -177,7 +179,7 @@ def beside(
     app: int = 500,
     proxy: int | None = None,
     total: PodTotal = PodTotal(1000),  # noqa: B008 - frozen
-    reserve: Mapping[SlotKey, Margin] | None = None,
+    reserve: Mapping[ResourceKey, Margin] | None = None,
 ) -> Requests:
     """An app of 500m, whose VPA target is `app`, in pods that request `total`. The proxy has a VPA target or none."""
     pods = {CPU: PodSize(500, 500), PROXY: PodSize(500, 500)}
@@ -186,7 +188,7 @@ def beside(
 
 
 def test_what_other_containers_request_serves_as_the_hpa_counts_it() -> None:
-    found = claim(MEASURED, beside(288, 288))
+    found = requirement(MEASURED, beside(288, 288))
     assert (found.keys, found.required, found.beside, found.own) == ((CPU,), 4000, 500, 2000)
     assert pods_needed(found, {}, beside()) == 4  # 4000 / (500 + 500)
     assert pods_needed(found, {CPU: 834}, beside()) == 3
@@ -208,25 +210,25 @@ def test_what_other_containers_request_serves_as_the_hpa_counts_it() -> None:
 def test_of_a_measurement_the_governed_part_is_that_of_its_targets(
     app: int, proxy: int | None, own: int
 ) -> None:
-    assert claim(MEASURED, beside(app, proxy)).own == pytest.approx(own, abs=5)
+    assert requirement(MEASURED, beside(app, proxy)).own == pytest.approx(own, abs=5)
 
 
 def test_what_other_containers_use_beyond_their_requests_at_the_target_is_no_demand() -> None:
     """Eight pods: the app uses 125m of each, the proxy 500m. The HPA would go out for ever."""
     greedy = structs.replace(MEASURED, pods=10 * MICRO, requested=10_000, counted=8)
-    found = claim(greedy, beside(144, 576))
+    found = requirement(greedy, beside(144, 576))
     assert (found.required, found.own) == (6000, 2000)
     assert pods_needed(found, {}, beside()) == 6
     # With four pods, the app's 250m of each are half of its requests: there it rests.
     resting = structs.replace(MEASURED, pods=6 * MICRO, requested=6000, counted=4)
-    assert claim(resting, beside(288, 576)).required == 4000
+    assert requirement(resting, beside(288, 576)).required == 4000
 
 
 def test_a_load_that_the_vpa_has_not_seen_is_not_taken_for_the_proxys() -> None:
     """The targets are of an idle app (12m) and its proxy (575m for 500m). Now 2000m are used in each pod, 1500m of them
     by the app: 12 cores are the app's, and of the proxies' 4 cores their own requests serve 2."""
     burst = structs.replace(MEASURED, pods=16 * MICRO, requested=16_000, counted=4)
-    found = claim(burst, beside(12, 575))
+    found = requirement(burst, beside(12, 575))
     assert (found.required, found.own) == (14_000, 12_000)
 
 
@@ -255,7 +257,7 @@ def test_at_constant_load_counts_come_to_rest_no_further_out_than_the_hpa_alone(
         count = counts[-1]
         called = ceil_div((work + (enough if with_load else count) * proxy) * 100, target)
         one = MetricDemand("cpu", 0, False, 0, "cpu", requested=called, counted=count, utilization=target)
-        needed = pods_needed(claim(one, of), {}, of)
+        needed = pods_needed(requirement(one, of), {}, of)
         assert needed <= ceil_div(called, 500 + other)
         at_rest = needed == count
         if at_rest or needed > 1000:
@@ -272,55 +274,59 @@ def test_an_absolute_target_of_the_whole_pod_speaks_of_the_pod_at_first_sight() 
     larger = Requests(
         {CPU: 1000}, {CPU: 500}, {CPU: PodSize(1000, 1000)}, {}, {CPU: 575}, {}, {"cpu": PodTotal(1500)}
     )
-    found = claim(value, larger)
+    found = requirement(value, larger)
     assert (found.required, found.beside) == (4000, 500)  # pods of 500m and the proxy's 500m
     assert pods_needed(found, {}, larger) == 3
     # The proxy is taken to use its part of the target: 250m of 500m, and the app's target is twice that of it.
     assert found.own == pytest.approx(2666, abs=5)
     container = structs.replace(value, container="app")
-    assert claim(container, larger) == Claim("cpu", (CPU,), 2000, 4 * MICRO)
+    assert requirement(container, larger) == MetricRequirement("cpu", (CPU,), 2000, 4 * MICRO)
 
 
 def test_a_governed_container_that_requests_nothing_yet_uses_its_part() -> None:
     """Only an AverageValue has a value then. Of pods that use 500m in each, 400m are the app's."""
     value = MetricDemand("cpu", 4 * MICRO, True, 0, "cpu", per_pod=500, counted=4)
     now = {CPU: 500, SIDE: 0}
-    found = claim(value, Requests(now, {CPU: 500}, {CPU: PodSize(500, 500)}, {}, {CPU: 460, SIDE: 115}))
+    found = requirement(value, Requests(now, {CPU: 500}, {CPU: PodSize(500, 500)}, {}, {CPU: 460, SIDE: 115}))
     assert (found.keys, found.required, found.own) == ((CPU,), 2000, 1600)
 
 
 def test_a_metric_of_an_injected_container_is_one_of_pods() -> None:
     proxy = MetricDemand("cpu of proxy", 3 * MICRO, False, 0, "cpu", "proxy", 1500, None, 4, 50)
-    assert claim(proxy, beside()) == Claim("cpu of proxy", (), 0, 3 * MICRO)
+    assert requirement(proxy, beside()) == MetricRequirement("cpu of proxy", (), 0, 3 * MICRO)
     unknown = structs.replace(proxy, container="gone")
-    assert claim(unknown, beside()) == Claim("cpu of proxy", (), 0, 3 * MICRO)
+    assert requirement(unknown, beside()) == MetricRequirement("cpu of proxy", (), 0, 3 * MICRO)
 
 
 def test_requests_of_the_pods_themselves_hold_whatever_their_containers_request() -> None:
     whole = beside(1150, total=PodTotal(2000, True))
-    assert claim(structs.replace(MEASURED, requested=8000), whole) == Claim("cpu", (), 0, 4 * MICRO)
+    assert requirement(structs.replace(MEASURED, requested=8000), whole) == MetricRequirement(
+        "cpu", (), 0, 4 * MICRO
+    )
     value = MetricDemand("cpu", 4_500_000, True, 0, "cpu", per_pod=1000, counted=4)
-    assert claim(value, whole) == Claim("cpu", (), 0, 4_500_000)
+    assert requirement(value, whole) == MetricRequirement("cpu", (), 0, 4_500_000)
 
 
 def test_what_is_no_resource_is_done_by_what_is_governed() -> None:
     queue = MetricDemand("queue", 3 * MICRO, False)
-    assert claim(queue, beside()) == Claim("queue", (CPU,), 1500, 3 * MICRO)
+    assert requirement(queue, beside()) == MetricRequirement("queue", (CPU,), 1500, 3 * MICRO)
     nothing = Requests({CPU: 500}, {CPU: 250}, {}, {}, {})
-    assert claim(queue, nothing) == Claim("queue", (), 0, 3 * MICRO)
+    assert requirement(queue, nothing) == MetricRequirement("queue", (), 0, 3 * MICRO)
     # Pods that were made twice as large do twice as much of what was said of them at first sight.
-    assert claim(structs.replace(queue, absolute=True), nothing).pods == 1_500_000
+    assert requirement(structs.replace(queue, absolute=True), nothing).pods == 1_500_000
 
 
 def test_base_usage_is_that_of_what_is_governed() -> None:
-    found = claim(MEASURED, beside(288, 288, reserve={CPU: Margin(100)}))
+    found = requirement(MEASURED, beside(288, 288, reserve={CPU: Margin(100)}))
     assert (found.required, found.own) == (3600, 1600)
     untold = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", counted=4, utilization=50)
-    assert claim(untold, beside(288, 288, reserve={CPU: Margin(100)})).required == 2700  # 3 x (1000 - 100)
+    assert (
+        requirement(untold, beside(288, 288, reserve={CPU: Margin(100)})).required == 2700
+    )  # 3 x (1000 - 100)
 
 
 def test_the_overlap_is_one_of_the_governed_part_and_the_limit_one_of_both() -> None:
-    found = claim(MEASURED, beside(288, 288))
+    found = requirement(MEASURED, beside(288, 288))
     assert found.raised({"cpu": Margin(0, 20)}).required == 4500  # 2000 / 0.8, and the proxies' 2000
     less = limited(found, 3, beside())
     assert (less.required, less.own) == (3000, 1500)
@@ -328,13 +334,15 @@ def test_the_overlap_is_one_of_the_governed_part_and_the_limit_one_of_both() -> 
 
 
 # --- usual demand ----------------------------------------------------------------------------------------------------
-SLOTS = (slot(CPU, 1000), slot(MEMORY, GIB))
+SLOTS = (item(CPU, 1000), item(MEMORY, GIB))
 MANY = 10
 """More pods than any of these targets speak of."""
 
 
-def told(usual: Usual, slots: Sequence[Slot] = SLOTS, of: Requests = BARE) -> dict[SlotKey, int]:
-    return usual.demand(slots, of, usual.count(slots, of, MANY))
+def told(
+    usual: Usual, items: Sequence[ContainerResource] = SLOTS, of: Requests = BARE
+) -> dict[ResourceKey, int]:
+    return usual.demand(items, of, usual.count(items, of, MANY))
 
 
 def test_usual_demand_is_the_mean_of_what_was_measured_and_the_rest_follows_it() -> None:
@@ -385,12 +393,12 @@ def test_where_nothing_is_measured_targets_speak_of_the_mean_count() -> None:
 
 
 def test_a_measured_resource_without_any_target_tells_no_count() -> None:
-    nothing = (slot(CPU, 0), slot(MEMORY, GIB))
+    nothing = (item(CPU, 0), item(MEMORY, GIB))
     assert told(Usual({CPU: 700.0}, 2.0), nothing) == {CPU: 700, MEMORY: 2 * GIB}
 
 
 def test_several_containers_are_one_pod() -> None:
-    both = (slot(CPU, 1000), slot(SIDE, 500))
+    both = (item(CPU, 1000), item(SIDE, 500))
     assert Usual({CPU: 2000.0, SIDE: 1600.0}).count(both, BARE, MANY) == 2.4
     # what is not measured of the pod follows: the sidecar's target times the 2 pods that the other one fills
     assert told(Usual({CPU: 2000.0}), both) == {CPU: 2000, SIDE: 1000}

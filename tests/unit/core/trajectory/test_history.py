@@ -16,7 +16,7 @@ from hvpa.api.hvpa.status import UsualDemand, VerticalAxis, to_wire
 from hvpa.api.objects.read_models import Workload
 from hvpa.core import Decision, Objects
 from hvpa.core.model import LAST_APPLIED
-from tests.unit.core.trajectory.jointly import Reading, app, external, requests, scene, value, view
+from tests.unit.core.trajectory.jointly import Reading, app, external, requests, state, value, view
 
 ONE_CPU = {"app": {"cpu": "1"}}
 NO_HPA = {"hpa": {"deploy": False}}
@@ -29,7 +29,7 @@ def axis(decision: Decision) -> VerticalAxis:
 
 
 def base(*containers: dict[str, Any], status: Any = None, **targets: str) -> dict[str, dict[str, str]]:
-    seen = scene(2, containers, [value("cpu", "1", "1")], {"app": targets}, status=status)
+    seen = state(2, containers, [value("cpu", "1", "1")], {"app": targets}, status=status)
     return axis(build.decided(seen)).base
 
 
@@ -37,7 +37,7 @@ def usual(used: str, before: Decision | None = None, now: dt.datetime = NOW, **r
     """A decision on two pods of which each uses `used`, after an earlier one."""
     status = None if before is None else to_wire(before.status)
     rest = {"readings": [value("cpu", "1", used)], "targets": ONE_CPU, **rest}
-    return build.decided(scene(2, [app("1")], status=status, wish=2, **rest), now)
+    return build.decided(state(2, [app("1")], status=status, desired=2, **rest), now)
 
 
 def demand(decision: Decision) -> UsualDemand:
@@ -61,7 +61,7 @@ def test_a_missing_request_is_the_limit_or_the_vpas_target_or_nothing() -> None:
 
 
 def test_without_a_request_and_a_target_nothing_is_remembered_yet() -> None:
-    found = build.decided(scene(2, [app()], [value("cpu", "1", "1")]))
+    found = build.decided(state(2, [app()], [value("cpu", "1", "1")]))
     assert axis(found).base == {}
 
 
@@ -120,7 +120,7 @@ def test_the_mean_moves_to_what_is_measured_within_days_and_nothing_is_written_m
     for days in (0, 1, 2, 20):
         later = usual("500m", first, at(days=days))
         assert demand(later) == demand(first)
-        means.append(view(later).slots[0].usual)
+        means.append(view(later).items[0].usual)
     assert means == [
         2000,
         pytest.approx(1500, abs=15),
@@ -137,7 +137,7 @@ def test_what_is_measured_of_another_number_of_pods_is_no_sample(seconds: float,
 
     def after(pods: list[Any] | None = None, **axes: Any) -> UsualDemand:
         told = build.merged(status, {"axes": axes})
-        seen = scene(2, [app("1")], [value("cpu", "1", "2")], ONE_CPU, status=told, wish=2, pods=pods)
+        seen = state(2, [app("1")], [value("cpu", "1", "2")], ONE_CPU, status=told, desired=2, pods=pods)
         return demand(build.decided(seen, now))
 
     since = stamp(now + dt.timedelta(seconds=seconds))
@@ -164,7 +164,7 @@ def test_what_a_silent_hpa_said_still_counts() -> None:
     first = usual("500m")
     silent = usual("500m", first, at(days=1), readings=[])
     assert axis(silent).usual_demand == axis(first).usual_demand
-    assert view(silent).slots[0].usual == pytest.approx(1500, abs=15)
+    assert view(silent).items[0].usual == pytest.approx(1500, abs=15)
 
 
 def test_of_two_metrics_the_one_without_a_value_keeps_its_mean() -> None:
@@ -173,7 +173,7 @@ def test_of_two_metrics_the_one_without_a_value_keeps_its_mean() -> None:
 
     def means(memory: str | None, status: Any = None) -> list[tuple[str, float]]:
         readings = [value("cpu", "1", "1"), value("memory", "1Gi", memory)]
-        found = build.decided(scene(2, both, readings, targets, status=status, wish=2), at(hours=1))
+        found = build.decided(state(2, both, readings, targets, status=status, desired=2), at(hours=1))
         told.append(to_wire(found.status))
         return [(one.resource, one.mean) for one in axis(found).usual_demand]
 
@@ -188,7 +188,7 @@ def test_what_the_vpa_says_nothing_of_for_a_while_is_kept_until_its_container_is
     def kept(container: str, target: str) -> list[tuple[str, str, float]]:
         readings = [value("cpu", "1", "1"), value("memory", "1Gi", "1Gi")]
         made, targets = [app("1", "1Gi", name=container)], {container: {target: "1Gi"}}
-        later = build.decided(scene(2, made, readings, targets, status=status), at(hours=1))
+        later = build.decided(state(2, made, readings, targets, status=status), at(hours=1))
         return [(one.container, one.resource, one.mean) for one in axis(later).usual_demand]
 
     assert kept("app", "memory") == [("app", "cpu", 2000), ("app", "memory", 2 * GIB)]
@@ -208,20 +208,20 @@ def test_where_nothing_is_measured_replicas_are_remembered() -> None:
 
 
 def test_of_external_metrics_the_load_is_measured_in_requests() -> None:
-    found = build.decided(scene(2, [app("1")], [external("10", "15")], ONE_CPU))
+    found = build.decided(state(2, [app("1")], [external("10", "15")], ONE_CPU))
     assert demand(found).present == 3000
 
 
 def test_replicas_count_by_how_long_and_how_many_they_were() -> None:
     first = usual("1", spec=NO_HPA)
     status = to_wire(first.status)
-    same = build.decided(scene(2, [app("1")], [], ONE_CPU, NO_HPA, status=status), at(days=1))
+    same = build.decided(state(2, [app("1")], [], ONE_CPU, NO_HPA, status=status), at(days=1))
     assert axis(same) == axis(first)
-    more = build.decided(scene(6, [app("1")], [], ONE_CPU, NO_HPA, status=status), at(days=1))
+    more = build.decided(state(6, [app("1")], [], ONE_CPU, NO_HPA, status=status), at(days=1))
     counted = axis(more).usual_replicas
     assert counted is not None
     assert (counted.mean, counted.replicas, counted.time) == (2, 6, at(days=1))
-    later = build.decided(scene(6, [app("1")], [], ONE_CPU, NO_HPA, status=to_wire(more.status)), at(days=2))
+    later = build.decided(state(6, [app("1")], [], ONE_CPU, NO_HPA, status=to_wire(more.status)), at(days=2))
     assert axis(later) == axis(more)
     # a day later the old samples weigh half, and six pods have shown as much in a day as two in three days
     assert view(later).mean_replicas == pytest.approx(
@@ -230,14 +230,14 @@ def test_replicas_count_by_how_long_and_how_many_they_were() -> None:
 
 
 def test_without_slots_there_is_no_usual_demand_to_remember() -> None:
-    found = build.decided(scene(2, [app("1")], [value("cpu", "1", "1")]))
+    found = build.decided(state(2, [app("1")], [value("cpu", "1", "1")]))
     assert (axis(found).usual_demand, axis(found).usual_replicas) == ((), None)
 
 
 # --- restarts --------------------------------------------------------------------------------------------------------
 def changed() -> tuple[Objects, Decision, Objects]:
     """A decision that changes both axes, and the objects before and after it."""
-    seen = scene(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "5"}})
+    seen = state(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "5"}})
     decision = build.decided(seen)
     assert decision.workload_patch is not None
     return seen, decision, build.apply(seen, decision)
@@ -290,11 +290,13 @@ def test_the_state_is_bounded_in_size() -> None:
     containers = [app("1", "1Gi", name=f"c{index}") for index in range(3)]
     targets = {f"c{index}": {"cpu": "1", "memory": "1Gi"} for index in range(3)}
     readings: list[Reading] = [value("cpu", "1", "1"), value("memory", "1Gi", "1Gi")]
-    first = build.decided(scene(2, containers, readings, targets))
+    first = build.decided(state(2, containers, readings, targets))
     assert len(axis(first).usual_demand) == 6
     status = to_wire(first.status)
     for hours in range(1, 6):
         readings = [value("cpu", "1", f"{500 + 300 * (hours % 2)}m"), value("memory", "1Gi", "1Gi")]
-        later = build.decided(scene(2, containers, readings, targets, status=status, wish=2), at(hours=hours))
+        later = build.decided(
+            state(2, containers, readings, targets, status=status, desired=2), at(hours=hours)
+        )
         status = to_wire(later.status)
         assert len(axis(later).usual_demand) == 6

@@ -121,8 +121,8 @@ def test_an_app_without_a_request_has_that_of_the_limit_range_until_it_needs_ano
 def test_an_average_value_speaks_of_the_whole_pod_as_it_was() -> None:
     """500m are used of each pod, as they are to be. Nothing changes at weight 0; at weight 50 the app's 2 cores are 2
     pods of 1 core on the path, and 3 of them serve what the HPA counts: the proxies' 250m each."""
-    flat = world([APP, proxy(250)], 0, average_value("500m")).run(DAY)
-    assert flat.changed_since(dt.timedelta()) == []
+    fixed_size = world([APP, proxy(250)], 0, average_value("500m")).run(DAY)
+    assert fixed_size.changed_since(dt.timedelta()) == []
     half = world([APP, proxy(250)], 50, average_value("500m")).run(DAY)
     assert (half.count, half.requests) == (3, {"app": 1000})
     assert half.changed_since(HOUR) == []

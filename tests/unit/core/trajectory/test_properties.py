@@ -22,7 +22,7 @@ from hvpa.api.hvpa.status import to_wire
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import JointView
 from hvpa.core.path.curve import Margin
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.joint_world import JointWorld, Setup, amounts, requests, twin, twin_of
 
 pytestmark = pytest.mark.untraced
@@ -51,12 +51,12 @@ class Case:
 
     def path_sizes(self, found: JointView, name: str) -> list[int]:
         """The sizes of a container's CPU on the path, at all counts that the overlap allows for the usual demand."""
-        usual = {one.key: one.usual for one in found.slots if one.usual is not None}
+        usual = {one.key: one.usual for one in found.items if one.usual is not None}
         assert found.usual is not None
         margin = Margin(*self.overlap)
         margins: dict[Resource, Margin] = {"cpu": margin, "memory": Margin(percentage=self.overlap[1])}
         counts = range(found.path.count(usual), found.path.count_in(usual, margins) + 1)
-        return [found.path.sizes(count, usual)[SlotKey(name, "cpu")] for count in counts]
+        return [found.path.sizes(count, usual)[ResourceKey(name, "cpu")] for count in counts]
 
     def near(self, size: int) -> float:
         """How far off a size may be that is left alone."""
@@ -92,13 +92,13 @@ def paths(draw: st.DrawFn, upper: int) -> tuple[dict[str, Any], bool, int | None
 
 @cache
 @st.composite
-def cases(draw: st.DrawFn, walls: bool = True, largest: bool = True) -> Case:
+def cases(draw: st.DrawFn, vertical_stretches: bool = True, largest: bool = True) -> Case:
     """A setup of one or two containers."""
     lower = draw(st.integers(1, 3))
     upper = lower + draw(st.integers(1, 25))
     names = draw(st.sampled_from([("app",), ("app",), ("app", "proxy")]))
     fields, has_walls, ends = draw(paths(upper))
-    assume(walls or not has_walls)
+    assume(vertical_stretches or not has_walls)
     overlap = draw(st.sampled_from([(0, 10), (0, 10), (0, 0), (0, 25), (100, 5), (300, 0)]))
     base = draw(st.sampled_from([(0, 0), (0, 0), (0, 20), (150, 0)]))
     first: dict[str, dict[Resource, int]] = {}
@@ -162,8 +162,8 @@ def starts(draw: st.DrawFn, case: Case) -> JointWorld:
 
 @cache
 @st.composite
-def worlds(draw: st.DrawFn, walls: bool = True) -> tuple[Case, JointWorld]:
-    case = draw(cases(walls))
+def worlds(draw: st.DrawFn, vertical_stretches: bool = True) -> tuple[Case, JointWorld]:
+    case = draw(cases(vertical_stretches))
     return case, draw(starts(case))
 
 
@@ -282,11 +282,11 @@ def test_deciding_again_changes_nothing(
     world.measure(demand)
     first = world.decide()
     assert first.workload_patch is None
-    assert first.mailbox is None
+    assert first.scale_replicas is None
     world.take(first)
     world.measure(demand)
     again = world.decide()
-    assert (again.workload_patch, again.mailbox) == (None, None)
+    assert (again.workload_patch, again.scale_replicas) == (None, None)
     assert to_wire(again.status) == to_wire(first.status)
 
 
@@ -307,7 +307,7 @@ def test_it_does_not_matter_who_speaks_first(
     check_band(case, world, demand)
 
 
-@given(worlds(walls=False), demands(), demands())
+@given(worlds(vertical_stretches=False), demands(), demands())
 def test_a_load_that_goes_up_and_comes_back_ends_where_it_began(
     seen: tuple[Case, JointWorld], low: int, high: int
 ) -> None:

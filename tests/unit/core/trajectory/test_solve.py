@@ -9,21 +9,21 @@ import pytest
 from builders import build
 from builders.build import GIB
 from hvpa.core import Decision, Settings
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.jointly import (
     EXACT,
     app,
     count,
     external,
     requests,
-    scene,
+    state,
     utilization,
     value,
     view,
     wanted,
 )
 
-CPU, SIDE, MEMORY = SlotKey("app", "cpu"), SlotKey("side", "cpu"), SlotKey("app", "memory")
+CPU, SIDE, MEMORY = ResourceKey("app", "cpu"), ResourceKey("side", "cpu"), ResourceKey("app", "memory")
 ROWS = [
     {"maxReplicas": replicas, "maxResources": {"cpu": cpu, "memory": memory}}
     for replicas, cpu, memory in (
@@ -59,7 +59,7 @@ def test_five_cores_at_weight_50_are_three_pods_of_five_thirds_from_wherever_it_
     replicas: int, request_: str, used: str
 ) -> None:
     base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
-    seen = scene(
+    seen = state(
         replicas,
         [app(request_)],
         [value("cpu", "1", used)],
@@ -72,21 +72,21 @@ def test_five_cores_at_weight_50_are_three_pods_of_five_thirds_from_wherever_it_
 
 def test_4_cpu_and_26gi_take_4_replicas_of_the_five_row_table() -> None:
     readings = [value("cpu", "500m", "4"), value("memory", "2Gi", "26Gi")]
-    seen = scene(1, [app("500m", "2Gi")], readings, {"app": {"cpu": "4", "memory": "26Gi"}}, TABLE)
+    seen = state(1, [app("500m", "2Gi")], readings, {"app": {"cpu": "4", "memory": "26Gi"}}, TABLE)
     decision = build.decided(seen)
     assert count(decision) == 4
     assert requests(decision) == {
         "cpu": 1000,
         "memory": 6_979_322_000,
     }  # a fourth of 26Gi, in whole kilobytes
-    assert [slot.usual_replicas for slot in view(decision).slots] == [3, 4]
+    assert [item.usual_replicas for item in view(decision).items] == [3, 4]
     assert because(decision) == "memory asks for 4 replicas"
 
 
 def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
     spec = {**TABLE, "hpa": {"deploy": False}}
     decision = build.decided(
-        scene(1, [app("500m", "2Gi")], [], {"app": {"cpu": "4", "memory": "26Gi"}}, spec)
+        state(1, [app("500m", "2Gi")], [], {"app": {"cpu": "4", "memory": "26Gi"}}, spec)
     )
     assert (count(decision), requests(decision)["cpu"]) == (4, 1000)
     assert because(decision) == "the usual demand of app memory asks for 4 replicas"
@@ -95,7 +95,7 @@ def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
 
 def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
     spec = {"hpa": {"deploy": False}, "weightBasedScalingIntervals": None}
-    decision = build.decided(scene(2, [app("1")], [], {"app": {"cpu": "4"}}, spec))
+    decision = build.decided(state(2, [app("1")], [], {"app": {"cpu": "4"}}, spec))
     assert wanted(decision) == (2, {CPU: 4000})
     assert decision.weight_ppm == 1_000_000
     assert count(decision) == 2
@@ -103,9 +103,9 @@ def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
 
 # --- containers and resources ----------------------------------------------------------------------------------------
 def test_several_containers_share_what_is_measured_of_the_pod() -> None:
-    decision = build.decided(scene(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS))
+    decision = build.decided(state(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS))
     assert wanted(decision) == (2, {CPU: 2000, SIDE: 1000, MEMORY: 1_073_742_000})
-    assert [(slot.present, slot.present_from) for slot in view(decision).slots] == [
+    assert [(item.present, item.present_from) for item in view(decision).items] == [
         (4000, "HPA: cpu"),
         (None, ""),
         (2000, "HPA: cpu"),
@@ -114,8 +114,8 @@ def test_several_containers_share_what_is_measured_of_the_pod() -> None:
 
 def test_containers_share_what_is_measured_by_targets_of_now_not_by_requests_at_first_sight() -> None:
     status = {"axes": {"vertical": {"base": {"app": {"cpu": "100m"}, "side": {"cpu": "1400m"}}}}}
-    one = build.decided(scene(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, status=status))
-    assert [slot.present for slot in view(one).slots if slot.key.resource == "cpu"] == [4000, 2000]
+    one = build.decided(state(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, status=status))
+    assert [item.present for item in view(one).items if item.key.resource == "cpu"] == [4000, 2000]
 
 
 def test_a_request_that_a_limit_range_gave_the_pods_is_the_containers_own() -> None:
@@ -127,15 +127,15 @@ def test_a_request_that_a_limit_range_gave_the_pods_is_the_containers_own() -> N
     )
     for used, target, is_set in (("700m", "1", False), ("1500m", "3", True)):
         reading = utilization("cpu", 70, 100 * int(used[:-1]) // 1000, used)
-        one = build.decided(scene(2, template, [reading], {"app": {"cpu": target}}, pods=pods))
-        assert [slot.current for slot in view(one).slots] == [1000]
+        one = build.decided(state(2, template, [reading], {"app": {"cpu": target}}, pods=pods))
+        assert [item.current for item in view(one).items] == [1000]
         assert ("cpu" in requests(one)) is is_set
 
 
 def test_a_metric_of_one_container_speaks_of_that_one() -> None:
     readings = [value("cpu", "1", "1", "app"), value("cpu", "500m", "2", "side")]
-    decision = build.decided(scene(2, TWO, readings, {**TWO_TARGETS, "app": {"cpu": "1"}}))
-    assert [(slot.key, slot.present, slot.present_from) for slot in view(decision).slots] == [
+    decision = build.decided(state(2, TWO, readings, {**TWO_TARGETS, "app": {"cpu": "1"}}))
+    assert [(item.key, item.present, item.present_from) for item in view(decision).items] == [
         (CPU, 2000, "HPA: cpu of app"),
         (SIDE, 4000, "HPA: cpu of side"),
     ]
@@ -144,7 +144,7 @@ def test_a_metric_of_one_container_speaks_of_that_one() -> None:
 
 def test_a_container_with_mode_off_keeps_its_size_and_counts_in_what_pods_serve() -> None:
     off = policy(containerName="side", mode="Off")
-    decision = build.decided(scene(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, off))
+    decision = build.decided(state(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, off))
     assert requests(decision, "side") == {"cpu": 500}
     assert requests(decision)["cpu"] == 2000
     # 6000m of both containers together, and each pod has 2000m + 500m now
@@ -153,58 +153,58 @@ def test_a_container_with_mode_off_keeps_its_size_and_counts_in_what_pods_serve(
 
 def test_a_resource_that_only_the_vpa_sees_follows_the_usual_count() -> None:
     decision = build.decided(
-        scene(4, [app("1", "1Gi")], [value("cpu", "1", "1")], {"app": {"cpu": "1", "memory": "3Gi"}})
+        state(4, [app("1", "1Gi")], [value("cpu", "1", "1")], {"app": {"cpu": "1", "memory": "3Gi"}})
     )
-    memory = view(decision).slots[1]
+    memory = view(decision).items[1]
     assert (memory.usual, memory.usual_from) == (12 * GIB, "VPA: 3Gi each of 4.00 pods")
     assert memory.present is None
-    assert view(decision).slots[0].usual_from == "HPA: mean of what it measured"
+    assert view(decision).items[0].usual_from == "HPA: mean of what it measured"
     assert requests(decision)["memory"] == 3 * GIB // 1000 * 1000 + 1000
 
 
 def test_a_resource_that_only_the_hpa_sees_takes_replicas() -> None:
     decision = build.decided(
-        scene(2, [app("1", "1Gi")], [value("memory", "1Gi", "3Gi")], {"app": {"cpu": "1"}})
+        state(2, [app("1", "1Gi")], [value("memory", "1Gi", "3Gi")], {"app": {"cpu": "1"}})
     )
     assert (count(decision), requests(decision)) == (6, {"cpu": 1000, "memory": GIB})
     assert because(decision) == "memory asks for 6 replicas"
     at_most = build.decided(
-        scene(4, [app("1", "1Gi")], [value("memory", "1Gi", "4Gi")], {"app": {"cpu": "1"}}), settings=IN_PLACE
+        state(4, [app("1", "1Gi")], [value("memory", "1Gi", "4Gi")], {"app": {"cpu": "1"}}), settings=IN_PLACE
     )
     assert count(at_most) == 10
     assert because(at_most) == "memory asks for 16 replicas, and there may be no more than 10"
 
 
 def test_an_external_metric_takes_replicas_and_in_the_end_larger_pods() -> None:
-    decision = build.decided(scene(2, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
+    decision = build.decided(state(2, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
     assert (count(decision), requests(decision)) == (6, {"cpu": 1000})
     assert because(decision) == "External queue asks for 6 replicas"
-    beyond = build.decided(scene(10, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
+    beyond = build.decided(state(10, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
     assert wanted(beyond) == (10, {CPU: 3000})
 
 
 def test_where_cpu_is_not_governed_an_external_metric_speaks_of_memory() -> None:
-    decision = build.decided(scene(2, [app(None, "1Gi")], [external("10", "30")], {"app": {"memory": "1Gi"}}))
-    assert (count(decision), view(decision).slots[0].present) == (6, 6 * GIB)
+    decision = build.decided(state(2, [app(None, "1Gi")], [external("10", "30")], {"app": {"memory": "1Gi"}}))
+    assert (count(decision), view(decision).items[0].present) == (6, 6 * GIB)
 
 
 def test_without_a_vpa_the_hpa_takes_replicas_and_without_requests_too() -> None:
     for container in (app("1"), app()):
-        decision = build.decided(scene(2, [container], [value("cpu", "1", "3")]))
-        assert (count(decision), view(decision).usual, view(decision).slots) == (6, None, ())
+        decision = build.decided(state(2, [container], [value("cpu", "1", "3")]))
+        assert (count(decision), view(decision).usual, view(decision).items) == (6, None, ())
 
 
 def test_a_target_of_nothing_is_no_reason_to_stumble() -> None:
-    decision = build.decided(scene(2, [app()], [value("cpu", "1", "1")], {"app": {"cpu": "0"}}))
+    decision = build.decided(state(2, [app()], [value("cpu", "1", "1")], {"app": {"cpu": "0"}}))
     assert wanted(decision) == (2, {CPU: 0})
 
 
 def test_base_usage_is_taken_off_every_pod_and_put_back() -> None:
     trajectory = {**EXACT, "baseResourcesPerReplica": {"cpu": {"value": "200m"}}}
-    seen = scene(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": "2"}}, {"trajectory": trajectory})
+    seen = state(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": "2"}}, {"trajectory": trajectory})
     decision = build.decided(seen)
     # usual: 2 x (2000m - 200m); the path's first boundaries are 1 x 800m, 2 x 1800m
-    assert view(decision).slots[0].usual == 3600
+    assert view(decision).items[0].usual == 3600
     assert wanted(decision) == (1, {CPU: 2000})  # 1600m are used now, and a pod of 2000m has 1800m for work
 
 
@@ -213,7 +213,7 @@ def test_base_usage_is_taken_off_every_pod_and_put_back() -> None:
     ("target", "size"), [("1", 1000), ("1190m", 1000), ("1201m", 1201), ("810m", 1000), ("799m", 799)]
 )
 def test_a_size_stays_within_twice_the_overlap(target: str, size: int) -> None:
-    decision = build.decided(scene(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": target}}))
+    decision = build.decided(state(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": target}}))
     assert wanted(decision)[1] == {CPU: size}
 
 
@@ -221,7 +221,7 @@ def test_a_size_stays_within_twice_the_overlap(target: str, size: int) -> None:
 def test_where_replicas_cannot_make_up_for_it_a_small_size_stays_within_the_overlap_once(
     target: str, size: int
 ) -> None:
-    decision = build.decided(scene(2, [app("1")], [], {"app": {"cpu": target}}, {"hpa": {"deploy": False}}))
+    decision = build.decided(state(2, [app("1")], [], {"app": {"cpu": target}}, {"hpa": {"deploy": False}}))
     assert wanted(decision) == (2, {CPU: size})
 
 
@@ -230,37 +230,41 @@ def test_where_replicas_cannot_make_up_for_it_a_small_size_stays_within_the_over
 )
 def test_memory_that_is_too_small_stays_within_the_overlap_once(target: str, size: int) -> None:
     spec = {"hpa": {"deploy": False}}
-    decision = build.decided(scene(2, [app(None, "1Gi")], [], {"app": {"memory": target}}, spec))
+    decision = build.decided(state(2, [app(None, "1Gi")], [], {"app": {"memory": target}}, spec))
     assert wanted(decision) == (2, {MEMORY: size})
 
 
 def test_replicas_make_up_for_a_size_that_is_left_alone() -> None:
     base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
     readings = [value("cpu", "1", "2200m")]
-    decision = build.decided(scene(2, [app("1250m")], readings, {"app": {"cpu": "2200m"}}, status=base))
-    assert view(decision).slots[0].usual == 4400  # for which the path has 3 x 1467m
+    decision = build.decided(state(2, [app("1250m")], readings, {"app": {"cpu": "2200m"}}, status=base))
+    assert view(decision).items[0].usual == 4400  # for which the path has 3 x 1467m
     assert wanted(decision) == (4, {CPU: 1250})
 
 
 def test_replicas_stay_inside_the_overlap_and_inside_the_tolerance() -> None:
     def needed(used: str, replicas: int = 5, **spec: Any) -> int:
         return count(
-            build.decided(scene(replicas, [app("1")], [value("cpu", "1", used)], {"app": {"cpu": "1"}}, spec))
+            build.decided(state(replicas, [app("1")], [value("cpu", "1", used)], {"app": {"cpu": "1"}}, spec))
         )
 
-    flat: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
-    assert [needed(used, **flat) for used in ("700m", "730m", "1", "1090m", "1110m")] == [4, 5, 5, 5, 6]
+    fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+    assert [needed(used, **fixed_size) for used in ("700m", "730m", "1", "1090m", "1110m")] == [4, 5, 5, 5, 6]
     assert (
-        because(build.decided(scene(5, [app("1")], [value("cpu", "1", "730m")], {"app": {"cpu": "1"}}, flat)))
+        because(
+            build.decided(
+                state(5, [app("1")], [value("cpu", "1", "730m")], {"app": {"cpu": "1"}}, fixed_size)
+            )
+        )
         == "cpu asks for 4 replicas, which is inside the overlap"
     )
 
 
 def test_weight_0_leaves_the_size_alone() -> None:
-    flat: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+    fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
     for target in ("10m", "1", "3"):
         decision = build.decided(
-            scene(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": target}}, flat)
+            state(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": target}}, fixed_size)
         )
         assert wanted(decision) == (2, {CPU: 1000})
 
@@ -268,7 +272,7 @@ def test_weight_0_leaves_the_size_alone() -> None:
 # --- ends ------------------------------------------------------------------------------------------------------------
 def test_what_cannot_be_served_is_saturated_and_said() -> None:
     most = policy(maxAllowed={"cpu": "2"})
-    seen = scene(10, [app("2")], [value("cpu", "1", "3")], {"app": {"cpu": "3"}}, most)
+    seen = state(10, [app("2")], [value("cpu", "1", "3")], {"app": {"cpu": "3"}}, most)
     decision = build.decided(seen)
     assert view(decision).wanted.saturated == (CPU,)
     assert because(decision) == "cpu asks for 30 replicas, and there may be no more than 10"
@@ -283,7 +287,7 @@ def test_what_cannot_be_served_is_saturated_and_said() -> None:
 
 def test_an_end_that_only_usual_demand_goes_beyond_is_no_news_without_a_present_one() -> None:
     spec = {**policy(maxAllowed={"cpu": "2"}), "hpa": {"deploy": False}}
-    decision = build.decided(scene(3, [app("2")], [], {"app": {"cpu": "3"}}, spec))
+    decision = build.decided(state(3, [app("2")], [], {"app": {"cpu": "3"}}, spec))
     assert decision.status.conditions[0].message.startswith(
         "app cpu: about 9 cores needed, and "
         "3 replicas (as many as there are) of 2 cores (the largest size allowed) serve 6 cores"
@@ -292,12 +296,12 @@ def test_an_end_that_only_usual_demand_goes_beyond_is_no_news_without_a_present_
 
 def test_min_replicas_is_the_least() -> None:
     spec = {"hpa": {"template": {"spec": {"minReplicas": 3}}}}
-    decision = build.decided(scene(5, [app("1")], [value("cpu", "1", "100m")], {"app": {"cpu": "1"}}, spec))
+    decision = build.decided(state(5, [app("1")], [value("cpu", "1", "100m")], {"app": {"cpu": "1"}}, spec))
     assert count(decision) == 3
     assert because(decision) == "cpu asks for 1 replicas, and there may be no fewer than 3"
 
 
 def test_utilization_of_pods_that_have_another_size_than_the_template() -> None:
     old = [build.pod(f"web-{index}", containers=[app("500m")]) for index in range(4)]
-    seen = scene(4, [app("1")], [utilization("cpu", 50, 100, None)], {"app": {"cpu": "1"}}, pods=old)
-    assert view(build.decided(seen)).slots[0].present == 4000
+    seen = state(4, [app("1")], [utilization("cpu", 50, 100, None)], {"app": {"cpu": "1"}}, pods=old)
+    assert view(build.decided(seen)).items[0].present == 4000

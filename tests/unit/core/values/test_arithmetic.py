@@ -13,7 +13,7 @@ PPM = 10_000
 
 
 @pytest.mark.parametrize(
-    ("current", "wish", "horizontal_percent", "expected"),
+    ("current", "desired", "horizontal_percent", "expected"),
     [
         pytest.param(3, 6, 40, 5, id="out: 3 + 3 x 0.4 = 4.2, rounded up to 5"),
         pytest.param(6, 3, 40, 4, id="in: 6 - 3 x 0.4 = 4.8, rounded down to 4"),
@@ -22,15 +22,15 @@ PPM = 10_000
         pytest.param(6, 3, 100, 3, id="full weight goes all the way in"),
         pytest.param(3, 6, 0, 3, id="no weight does not move out"),
         pytest.param(6, 3, 0, 6, id="no weight does not move in"),
-        pytest.param(4, 4, 50, 4, id="the same wish does not move"),
+        pytest.param(4, 4, 50, 4, id="the same count does not move"),
         pytest.param(10, 11, 1, 11, id="out: the smallest weight still moves by one"),
         pytest.param(10, 9, 1, 9, id="in: the smallest weight still moves by one"),
     ],
 )
 def test_replicas_are_blended_and_rounded_towards_the_wish(
-    current: int, wish: int, horizontal_percent: int, expected: int
+    current: int, desired: int, horizontal_percent: int, expected: int
 ) -> None:
-    assert blend_replicas(current, wish, horizontal_percent * PPM) == expected
+    assert blend_replicas(current, desired, horizontal_percent * PPM) == expected
 
 
 @pytest.mark.parametrize(

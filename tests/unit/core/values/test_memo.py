@@ -10,7 +10,7 @@ import pytest
 
 from builders.build import NOW
 from hvpa.core.values import memo
-from hvpa.core.values.clock import Present
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import (
     Basis,
     forget,
@@ -78,7 +78,7 @@ def test_arguments_are_positional() -> None:
 
 
 # --- for as long as time changes nothing ------------------------------------------------------------------------------
-class Clock:
+class Probe:
     """A function that is remembered: says who is past noon and how often it was asked."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Clock:
         remember = remembered_while(lambda who, thing, count: Basis(who, (thing,), (count,)))
         self.ask = remember(self._ask)
 
-    def _ask(self, present: Present, who: str, thing: Thing, count: int) -> tuple[bool, int]:
+    def _ask(self, present: Clock, who: str, thing: Thing, count: int) -> tuple[bool, int]:
         self.calls += 1
         if self.stamps:
             present.stamp()
@@ -99,33 +99,33 @@ THING = Thing()
 
 
 def test_it_holds_until_an_answer_of_the_present_changes() -> None:
-    clock = Clock()
-    present = Present(NOW)
+    clock = Probe()
+    present = Clock(NOW)
     assert clock.ask(present, "a", THING, 1) == (False, 1)
     assert present.changes_at == NOON
-    later = Present(NOON - dt.timedelta(microseconds=1))
+    later = Clock(NOON - dt.timedelta(microseconds=1))
     assert clock.ask(later, "a", THING, 1) == (False, 1)
     assert later.changes_at == NOON, "what is made of it changes no later"
-    assert clock.ask(Present(NOON), "a", THING, 1) == (True, 2)
-    assert clock.ask(Present(NOON + dt.timedelta(days=1)), "a", THING, 1) == (True, 2)
-    assert clock.ask(Present(NOW), "a", THING, 1) == (False, 3), "nor before it was made"
+    assert clock.ask(Clock(NOON), "a", THING, 1) == (True, 2)
+    assert clock.ask(Clock(NOON + dt.timedelta(days=1)), "a", THING, 1) == (True, 2)
+    assert clock.ask(Clock(NOW), "a", THING, 1) == (False, 3), "nor before it was made"
 
 
 def test_another_object_or_value_is_another_question() -> None:
-    clock = Clock()
+    clock = Probe()
     asked = [("a", THING, 1), ("a", Thing(), 1), ("a", THING, 2), ("b", THING, 2), ("a", THING, 2)]
-    assert [clock.ask(Present(NOW), *one)[1] for one in asked] == [1, 2, 3, 4, 3]
+    assert [clock.ask(Clock(NOW), *one)[1] for one in asked] == [1, 2, 3, 4, 3]
 
 
 def test_what_holds_the_instant_itself_is_not_kept() -> None:
     calls: list[dt.datetime] = []
 
     @remembered_while(lambda: Basis("one", ()))
-    def stamp(present: Present) -> dt.datetime:
+    def stamp(present: Clock) -> dt.datetime:
         calls.append(present.stamp())
         return calls[-1]
 
-    present = Present(NOW)
+    present = Clock(NOW)
     assert [stamp(present), stamp(present)] == [NOW, NOW]
     assert len(calls) == 2
     assert present.is_recorded
@@ -133,26 +133,26 @@ def test_what_holds_the_instant_itself_is_not_kept() -> None:
 
 def test_the_latest_of_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memo, "HVPAS", 2)
-    clock = Clock()
-    assert [clock.ask(Present(NOW), who, THING, 1)[1] for who in "ababcab"] == [1, 2, 1, 2, 3, 4, 4 + 1]
+    clock = Probe()
+    assert [clock.ask(Clock(NOW), who, THING, 1)[1] for who in "ababcab"] == [1, 2, 1, 2, 3, 4, 4 + 1]
 
 
 def test_all_can_be_forgotten() -> None:
-    clock = Clock()
-    clock.ask(Present(NOW), "a", THING, 1)
+    clock = Probe()
+    clock.ask(Clock(NOW), "a", THING, 1)
     forget_all()
-    assert clock.ask(Present(NOW), "a", THING, 1) == (False, 2)
+    assert clock.ask(Clock(NOW), "a", THING, 1) == (False, 2)
 
 
 def test_one_that_is_gone_is_forgotten_with_what_it_was_made_of() -> None:
-    clock, thing = Clock(), Thing()
+    clock, thing = Probe(), Thing()
     for who in "ab":
-        clock.ask(Present(NOW), who, thing, 1)
+        clock.ask(Clock(NOW), who, thing, 1)
     kept = sys.getrefcount(thing)
     forget("a")
     forget("c")
     assert sys.getrefcount(thing) == kept - 1
-    assert [clock.ask(Present(NOW), who, thing, 1)[1] for who in "ba"] == [2, 3]
+    assert [clock.ask(Clock(NOW), who, thing, 1)[1] for who in "ba"] == [2, 3]
 
 
 @pytest.mark.parametrize(("of_status", "calls"), [(True, ["a", "b", "a"]), (False, ["a", "b"])])
@@ -160,25 +160,25 @@ def test_what_was_made_of_a_status_is_forgotten_with_it(of_status: bool, calls: 
     made: list[str] = []
 
     @remembered_while(lambda who: Basis(who, ()), of_status=of_status)
-    def judged(present: Present, who: str) -> str:
+    def judged(present: Clock, who: str) -> str:
         made.append(who)
         return who
 
     for who in "abab":
-        assert judged(Present(NOW), who) == who
+        assert judged(Clock(NOW), who) == who
     forget_decision("a")
     forget_decision("c")
-    assert [judged(Present(NOW), who) for who in "ab"] == ["a", "b"]
+    assert [judged(Clock(NOW), who) for who in "ab"] == ["a", "b"]
     assert made == calls
 
 
 def test_what_is_not_kept_any_more_is_dropped() -> None:
-    clock, thing = Clock(), Thing()
+    clock, thing = Probe(), Thing()
     free = sys.getrefcount(thing)
-    clock.ask(Present(NOW), "a", thing, 1)
+    clock.ask(Clock(NOW), "a", thing, 1)
     assert sys.getrefcount(thing) == free + 1
     clock.stamps = True
-    clock.ask(Present(NOW), "a", thing, 2)
+    clock.ask(Clock(NOW), "a", thing, 2)
     assert sys.getrefcount(thing) == free
 
 

@@ -12,7 +12,7 @@ from builders import build
 from builders.build import LONG_AGO, at, stamp
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.core.model import PodSize, PodTotal
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.workload.rollout import rollout_complete, see_pods
 
 COMPLETE: dict[str, Any] = {}
@@ -243,7 +243,7 @@ def test_whether_a_pod_runs_the_templates_resources(
 
 
 # --- what joint decisions ask for as well ----------------------------------------------------------------------------
-CPU, MEMORY = SlotKey("app", "cpu"), SlotKey("app", "memory")
+CPU, MEMORY = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
 
 
 def sized(name: str, cpu: str | None, ready: bool = True, change: Mapping[str, Any] | None = None) -> Pod:
@@ -251,7 +251,7 @@ def sized(name: str, cpu: str | None, ready: bool = True, change: Mapping[str, A
     return build.pod(name, ready, change, [build.container(requests=requests)])
 
 
-def sizes(*pods: Pod) -> dict[SlotKey, PodSize]:
+def sizes(*pods: Pod) -> dict[ResourceKey, PodSize]:
     return dict(see_pods(HVPA, pods, build.workload(), None, sized=True).sizes)
 
 
@@ -284,7 +284,7 @@ def test_a_missing_request_is_the_limit_and_each_container_counts_for_itself() -
     assert sizes(build.pod(containers=containers)) == {
         CPU: PodSize(1000, 1000),
         MEMORY: PodSize(build.GIB, build.GIB),
-        SlotKey("side", "cpu"): PodSize(100, 100),
+        ResourceKey("side", "cpu"): PodSize(100, 100),
     }
 
 
@@ -392,4 +392,4 @@ def test_names_of_containers_and_native_sidecars() -> None:
     spec = {"initContainers": [SIDECAR, SETUP], "containers": [build.container(requests={})]}
     found = see_pods(HVPA, [build.pod(change={"spec": spec})], build.workload(), None, sized=True)
     assert found.containers == {"app", "proxy"}
-    assert found.sizes.keys() == {SlotKey("proxy", "cpu"), SlotKey("proxy", "memory")}
+    assert found.sizes.keys() == {ResourceKey("proxy", "cpu"), ResourceKey("proxy", "memory")}

@@ -220,7 +220,7 @@ def test_an_hvpa_s_status_wakes_it_unless_it_is_our_own_write() -> None:
     assert world.hvpa("h", own=True, status={"replicas": 2}) == []
     world.local.begin_status_write(Key(NS, "h"))
     assert world.hvpa("h", status={"replicas": 3}) == []
-    assert world.hvpa("h", spec={"replicas": 5}, status={"replicas": 3}) == ["h"]  # the mailbox
+    assert world.hvpa("h", spec={"replicas": 5}, status={"replicas": 3}) == ["h"]  # `spec.replicas`
     world.local.end_status_write(Key(NS, "h"), world.local.hvpas.get(Key(NS, "h")))
     assert world.hvpa("h", spec={"replicas": 5}, status={"replicas": 4}) == ["h"]
 

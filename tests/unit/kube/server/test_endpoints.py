@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.core.model import ContainerResources, Decision, ReplicaView
+from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.server.endpoints import AddressError, health_routes, metrics_routes, parse_address, serve
 from hvpa.kube.server.metrics import SLICE, Metrics
 from hvpa.kube.server.metrics_page import Page
@@ -76,7 +76,7 @@ def shown(metrics: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
 
 
 def decision() -> Decision:
-    recommended = {"app": ContainerResources({"cpu": 1500, "memory": 1000}, {})}
+    recommended = {"app": ResourceRequirements({"cpu": 1500, "memory": 1000}, {})}
     return Decision(HvpaStatus(), replicas=ReplicaView(2, 4, 3, 4), recommended=recommended)
 
 

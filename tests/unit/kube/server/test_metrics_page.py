@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.core.model import ContainerResources, Decision, ReplicaView
+from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.leases.election import LeaseTimes
 from hvpa.kube.server.endpoints import metrics_routes, serve
 from hvpa.kube.server.metrics import Metrics
@@ -41,7 +41,7 @@ class Rendering:
 
 def many_hvpas() -> Metrics:
     metrics = Metrics(CollectorRegistry(), per_object=True)
-    recommended = {"app": ContainerResources({"cpu": 1500, "memory": 1000}, {})}
+    recommended = {"app": ResourceRequirements({"cpu": 1500, "memory": 1000}, {})}
     decision = Decision(HvpaStatus(), replicas=ReplicaView(2, 4, 3, 4), recommended=recommended)
     for number in range(HVPAS):
         metrics.decided(Key("ns", f"hvpa-{number}"), decision, build.workload())

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hvpa.api.objects.read_models import Condition, HpaStatusRead, Metric
-from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaOutcome, Scale
+from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaResult, Scale
 from tests.unit.recommend.hpa.world import (
     NOW,
     SELECTOR,
@@ -26,7 +26,7 @@ TWO = make_pods("ready", "ready")
 LONG_AGO = before(days=1)
 
 
-def conditions(outcome: HpaOutcome) -> list[tuple[str, str, str]]:
+def conditions(outcome: HpaResult) -> list[tuple[str, str, str]]:
     return [(c.type, c.status, c.reason) for c in outcome.status.conditions or ()]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hvpa.recommend.hpa.controller import HpaOutcome, Scale
+from hvpa.recommend.hpa.controller import HpaResult, Scale
 from tests.unit.recommend.hpa.world import SELECTOR, Given, make_pods, readings, sync_once, told
 
 PODS = make_pods("ready", "ready")
@@ -28,7 +28,7 @@ GIVEN = Given(
 )
 
 
-def sync(*metrics: dict[str, Any], given: Given = GIVEN) -> HpaOutcome:
+def sync(*metrics: dict[str, Any], given: Given = GIVEN) -> HpaResult:
     return sync_once({"metrics": list(metrics)}, given, PODS, SCALE)
 
 

@@ -19,7 +19,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.recommend.hpa.controller import (
     HorizontalAutoscaler,
-    HpaOutcome,
+    HpaResult,
     HpaSettings,
     MetricsError,
     PodReading,
@@ -170,7 +170,7 @@ class Loop:
         self.autoscaler = HorizontalAutoscaler(settings)
         self._request = request
 
-    def sync(self, usage: int, wait: float = 15.0) -> HpaOutcome:
+    def sync(self, usage: int, wait: float = 15.0) -> HpaResult:
         """One sync with every pod using this many millicores; then time goes on."""
         pods = make_pods(*["ready"] * self.replicas, request=self._request)
         scale = Scale(self.replicas, self.replicas, SELECTOR)
@@ -196,11 +196,11 @@ def sync_once(
     pods: Sequence[Pod],
     scale: Scale,
     status: HpaStatusRead | None = None,
-) -> HpaOutcome:
+) -> HpaResult:
     return HorizontalAutoscaler().sync(make_hpa(spec, status), scale, pods, metrics, NOW)
 
 
-def told(outcome: HpaOutcome, kind: str) -> Condition:
+def told(outcome: HpaResult, kind: str) -> Condition:
     found = condition(outcome.status.conditions, kind)
     assert found is not None, f"no condition {kind}"
     return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hvpa.api.values.quantity import Resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import ContainerModel, NodeModel, Tick, WorkloadModel
 
@@ -45,8 +45,8 @@ def in_place(replicas: int, *containers: Any, **fields: Any) -> Workload:
 
 def template(
     cpu: int | None = None, memory: int | None = None, name: str = "app"
-) -> dict[str, ContainerResources]:
-    return {name: ContainerResources(bounds(cpu, memory), {})}
+) -> dict[str, ResourceRequirements]:
+    return {name: ResourceRequirements(bounds(cpu, memory), {})}
 
 
 def rolled_out(state: Workload) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.meters import share_out
 from hvpa.simulate.model import NodeModel
 from tests.unit.simulate.cluster.build import bounds, container, measured, run, workload
@@ -101,7 +101,7 @@ def test_a_noisy_neighbour_pins_usage_at_request_and_headroom() -> None:
         assert tick.used_cpu == min(10.0 * load, 3000.0)
         assert tick.unmet == max(0.0, 10.0 * load - 3000.0)
         assert list(cpu.values()) == [tick.used_cpu / 2] * 2
-    state.set_template({"app": ContainerResources(bounds(2000), {})}, 5.0)
+    state.set_template({"app": ResourceRequirements(bounds(2000), {})}, 5.0)
     run(state, 5.0, 125.0, load=10_000.0, step=15.0)
     _, cpu = measured(state, 125.0, 1.0, 10_000.0)
     assert list(cpu.values()) == [2500.0, 2500.0]
@@ -175,7 +175,7 @@ def test_pods_of_different_requests_share_their_node_by_them() -> None:
     """What the rollout's pods of 300 and 600 get of 900: 300 and 600."""
     app = container(requests=bounds(300), cpu_per_unit=10.0)
     state = workload(1, app, nodes=NodeModel(cpu=900), max_surge=1, max_unavailable=0, start_up=0.0)
-    state.admission = lambda given: {"app": ContainerResources(bounds(600), {})}
+    state.admission = lambda given: {"app": ResourceRequirements(bounds(600), {})}
     state.scale(2, 0.0)
     _, cpu = measured(state, 0.0, 1.0, 200.0)
     assert list(cpu.values()) == [300.0, 600.0]
@@ -191,7 +191,7 @@ def test_where_nothing_bounds_a_pod_its_capacity_is_its_request_or_what_is_asked
 
 def test_bounded_pods_beside_boundless_ones() -> None:
     state = workload(1, container(limits=bounds(300), cpu_per_unit=1.0), start_up=0.0)
-    state.admission = lambda given: {"app": ContainerResources(bounds(200), {})}
+    state.admission = lambda given: {"app": ResourceRequirements(bounds(200), {})}
     state.scale(2, 0.0)
     assert state.advance(0.0, 1.0, 10.0).capacity == 500.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import NodeModel
 from tests.unit.simulate.cluster.build import MI, bounds, container, measured, run, workload
@@ -183,7 +183,7 @@ def test_a_leak_fills_a_node() -> None:
 def test_the_pod_with_most_beyond_its_request_is_not_always_the_largest() -> None:
     app = container(requests=bounds(None, 800), memory_base=300.0, memory_leak=1.0)
     state = workload(1, app, nodes=NodeModel(memory=1000))
-    state.admission = lambda given: {"app": ContainerResources(bounds(None, 100), {})}
+    state.admission = lambda given: {"app": ResourceRequirements(bounds(None, 100), {})}
     run(state, 0.0, 20.0, step=20.0)
     state.scale(2, 20.0)
     run(state, 20.0, 240.0, step=20.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.state import SimPod
 from tests.unit.simulate.cluster.build import bounds, container, names, rolled_out, workload
 
@@ -15,7 +15,7 @@ def test_a_workload_begins_with_pods_that_have_been_ready_for_long() -> None:
     assert times == (-3600.0, -3600.0, -3570.0, -3570.0)
     assert (pod.ready, pod.phase, pod.node, pod.deleted, pod.revision) == (True, "Running", 0, None, 1)
     assert rolled_out(state)
-    assert state.template == {"app": ContainerResources(bounds(100, 200), {})}
+    assert state.template == {"app": ResourceRequirements(bounds(100, 200), {})}
     assert pod.resources is state.template
     state.advance(0.0, 15.0, 0.0)
     assert (state.replicas, state.revision, state.events, state.changes) == (2, 1, [], 0)

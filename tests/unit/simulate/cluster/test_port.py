@@ -17,7 +17,7 @@ from hvpa.api.objects.read_models import (
     Recommendation,
     VpaStatusRead,
 )
-from hvpa.core.model import ContainerResources, Event, Involved, OwnedChange, WorkloadPatch
+from hvpa.core.model import Event, Involved, OwnedChange, ResourceRequirements, WorkloadPatch
 from hvpa.reconcile.ports import WriteError
 from hvpa.simulate.cluster.objects import PodObjects
 from hvpa.simulate.cluster.pods import Workload
@@ -90,7 +90,7 @@ def test_a_patch_of_the_workload_is_seen_at_once() -> None:
     assert after.metadata.annotations == {"said": "so"}
     assert after.metadata.generation > before.metadata.generation
     assert after.metadata.resource_version != before.metadata.resource_version
-    assert fixture.state.template["app"] == ContainerResources(
+    assert fixture.state.template["app"] == ResourceRequirements(
         {"cpu": 1000, "memory": 512 * build.MIB}, {"memory": 2048 * build.MIB}
     )
 
@@ -103,7 +103,7 @@ def test_a_status_and_a_mailbox_that_are_written_are_read_back() -> None:
     second = fixture.looked().hvpa
     assert second.status.replicas == 3
     assert second.metadata.resource_version != first.metadata.resource_version
-    fixture.do(fixture.cluster.write_mailbox(second.metadata, 7))
+    fixture.do(fixture.cluster.write_scale_replicas(second.metadata, 7))
     assert fixture.woken()
     third = fixture.looked().hvpa
     assert third.spec.replicas == 7
@@ -188,7 +188,7 @@ def test_a_pods_spec_says_what_a_resize_that_waits_asks_for() -> None:
     state = Workload(build.workload(replicas=2, resize="InPlace"), NodeModel(cpu=1000))
     pods = PodObjects(state, build.START)
     assert cpus(pods) == ["500m", "500m"]
-    grown = ContainerResources({"cpu": 600, "memory": 512 * build.MIB}, {})
+    grown = ResourceRequirements({"cpu": 600, "memory": 512 * build.MIB}, {})
     state.resize(state.pods[0], {"app": grown}, 0.0)
     assert state.pods[0].resources["app"].requests["cpu"] == 500
     assert cpus(pods) == ["600m", "500m"]

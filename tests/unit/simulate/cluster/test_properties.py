@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.cluster.rollout import fenceposts
 from hvpa.simulate.model import ContainerModel, NodeModel, Tick, WorkloadModel
@@ -78,10 +78,10 @@ actions = st.lists(
 )
 
 
-def resources(number: int, before: ContainerResources) -> ContainerResources:
+def resources(number: int, before: ResourceRequirements) -> ResourceRequirements:
     """Requests by this number; every other one takes the limits away, which can't be done in place."""
     limits = {resource: 100 * number + 120 for resource in before.limits} if number % 2 else {}
-    return ContainerResources(bounds(100 * number, 50 * (1 + number % 3)), limits)
+    return ResourceRequirements(bounds(100 * number, 50 * (1 + number % 3)), limits)
 
 
 def act(state: Workload, action: Action, now: float) -> None:
@@ -200,7 +200,7 @@ def test_a_rollout_keeps_to_its_limits(
     most, missing = fenceposts(surge, unavailable, replicas)
     for at in range(replicas * 62 + 62):
         if at in {0, second}:
-            state.set_template({"app": ContainerResources(bounds(100 + at), {})}, float(at))
+            state.set_template({"app": ResourceRequirements(bounds(100 + at), {})}, float(at))
         tick = state.advance(float(at), 1.0, 0.0)
         assert len(state.pods) == tick.pods <= replicas + most
         assert tick.ready >= replicas - missing
@@ -213,7 +213,7 @@ def test_a_stateful_set_never_lacks_more_than_one_pod(replicas: int, second: int
     state = workload(replicas, kind="StatefulSet")
     for at in range(replicas * 62 + 62):
         if at in {0, second}:
-            state.set_template({"app": ContainerResources(bounds(100 + at), {})}, float(at))
+            state.set_template({"app": ResourceRequirements(bounds(100 + at), {})}, float(at))
         tick = state.advance(float(at), 1.0, 0.0)
         assert tick.pods == replicas
         assert tick.ready >= replicas - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.model import NodeModel
 from tests.unit.simulate.cluster.build import bounds, container, cpus, in_place, names, reasons, run, states
 
@@ -15,8 +15,8 @@ FULL = container(
 )
 
 
-def limited(memory: int, cpu: int = 400, name: str = "app") -> dict[str, ContainerResources]:
-    return {name: ContainerResources(bounds(cpu, 100), bounds(None, memory))}
+def limited(memory: int, cpu: int = 400, name: str = "app") -> dict[str, ResourceRequirements]:
+    return {name: ResourceRequirements(bounds(cpu, 100), bounds(None, memory))}
 
 
 def test_a_memory_limit_waits_until_less_is_used() -> None:
@@ -50,7 +50,7 @@ def test_a_container_that_does_not_run_uses_nothing() -> None:
     state = in_place(1, leaky)
     run(state, 0.0, 21.0)
     assert state.pods[0].containers[0].restart_at == 30.0
-    state.set_template({"app": ContainerResources({}, bounds(None, 50))}, 21.0)
+    state.set_template({"app": ResourceRequirements({}, bounds(None, 50))}, 21.0)
     assert states(state) == [None]
 
 
@@ -73,7 +73,7 @@ def test_of_several_pods_each_waits_for_itself() -> None:
     run(state, 0.0, 50.0, step=10.0)
     state.scale(2, 50.0)
     run(state, 50.0, 60.0, step=10.0)
-    state.set_template({"app": ContainerResources(bounds(400), bounds(None, 300))}, 60.0)
+    state.set_template({"app": ResourceRequirements(bounds(400), bounds(None, 300))}, 60.0)
     assert states(state) == ["Error", None]
     tick = state.advance(60.0, 50.0, 0.0)
     assert (tick.ooms, states(state)) == (2, [None, None])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hvpa.api.values.quantity import Resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.resizes import Resizes, is_refused, qos_class
 from hvpa.simulate.cluster.state import SimPod
@@ -16,8 +16,8 @@ from tests.unit.simulate.cluster.build import bounds, template
 
 
 # --- what the API server refuses --------------------------------------------------------------------------------------
-def one(requests: dict[Resource, int], limits: dict[Resource, int]) -> ContainerResources:
-    return ContainerResources(requests, limits)
+def one(requests: dict[Resource, int], limits: dict[Resource, int]) -> ResourceRequirements:
+    return ResourceRequirements(requests, limits)
 
 
 BOTH = bounds(100, 200)
@@ -37,7 +37,7 @@ BOTH = bounds(100, 200)
         ([one({}, bounds(0, 100))], "Burstable"),
     ],
 )
-def test_qos_class(containers: list[ContainerResources], expected: str) -> None:
+def test_qos_class(containers: list[ResourceRequirements], expected: str) -> None:
     assert qos_class({f"c{index}": one for index, one in enumerate(containers)}) == expected
 
 
@@ -51,7 +51,7 @@ def test_qos_class(containers: list[ContainerResources], expected: str) -> None:
         (one(BOTH, BOTH), one(bounds(50, 60), bounds(50, 60)), False),
     ],
 )
-def test_what_is_refused(own: ContainerResources, wanted: ContainerResources, expected: bool) -> None:
+def test_what_is_refused(own: ResourceRequirements, wanted: ResourceRequirements, expected: bool) -> None:
     assert is_refused({"app": own}, {"app": wanted}) is expected
 
 

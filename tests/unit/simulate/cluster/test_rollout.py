@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.cluster.rollout import deletion_order, fenceposts
 from hvpa.simulate.model import NodeModel
@@ -186,7 +186,7 @@ def test_a_scale_in_when_all_new_pods_are_there_already() -> None:
 
 def test_an_evicted_pod_is_replaced_with_what_admission_says() -> None:
     state = workload(2, APP)
-    state.admission = lambda given: {"app": ContainerResources(bounds(cpu=700), {})}
+    state.admission = lambda given: {"app": ResourceRequirements(bounds(cpu=700), {})}
     first = state.pods[0]
     state.evict(first, 20.0)
     assert (first.deleted, names(state)) == (20.0, ["app-2", "app-3"])
@@ -203,7 +203,7 @@ def test_an_evicted_pod_is_replaced_with_what_admission_says() -> None:
 
 def test_containers_that_a_template_does_not_name_have_no_bounds() -> None:
     state = workload(1, container("a"), container("b", bounds(5)))
-    state.set_template({"b": ContainerResources(bounds(7), {})}, 0.0)
+    state.set_template({"b": ResourceRequirements(bounds(7), {})}, 0.0)
     assert [one.name for one in state.pods[-1].containers] == ["a", "b"]
     assert state.pods[-1].resources["a"].requests == {}
     assert state.pods[-1].cpu_request == 7

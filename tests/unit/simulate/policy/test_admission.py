@@ -10,7 +10,7 @@ import pytest
 
 from hvpa.api.objects.read_models import ContainerRecommendation, Recommendation, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.policy.admission import admitted, proportional_limit, recommended, update_mode
 
 MIB = 1024 * 1024
@@ -37,8 +37,8 @@ APP = ContainerRecommendation(
 )
 
 
-def pod(requests: Given, limits: Given | None = None) -> dict[str, ContainerResources]:
-    return {"app": ContainerResources(requests, limits or {})}
+def pod(requests: Given, limits: Given | None = None) -> dict[str, ResourceRequirements]:
+    return {"app": ResourceRequirements(requests, limits or {})}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ class TestAdmitted:
         assert found == pod({"cpu": 300, "memory": 100 * MIB}, {"cpu": 300, "memory": 200 * MIB})
 
     def test_other_containers_stay(self) -> None:
-        template = {**pod({"cpu": 100}), "log": ContainerResources({"cpu": 5}, {})}
+        template = {**pod({"cpu": 100}), "log": ResourceRequirements({"cpu": 5}, {})}
         other = ContainerRecommendation(container_name="gone", target={"cpu": "1"})
         found = admitted(template, vpa(other, APP))
         assert found["log"] is template["log"]

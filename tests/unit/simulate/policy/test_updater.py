@@ -10,7 +10,7 @@ import pytest
 
 from hvpa.api.objects.read_models import ContainerRecommendation, Recommendation, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.state import SimContainer, SimPod
 from hvpa.simulate.policy.admission import Amounts, Recommended
 from hvpa.simulate.policy.updater import Priority, UpdaterSettings, priority_of, to_evict
@@ -30,8 +30,8 @@ def amounts(**quantities: str) -> Amounts:
     return found
 
 
-def requesting(**quantities: str) -> dict[str, ContainerResources]:
-    return {"app": ContainerResources(amounts(**quantities), {})}
+def requesting(**quantities: str) -> dict[str, ResourceRequirements]:
+    return {"app": ResourceRequirements(amounts(**quantities), {})}
 
 
 def pod(name: str, cpu: str, **changes: Any) -> SimPod:
@@ -118,8 +118,8 @@ class TestPriority:
 
     def test_of_two_containers_is_that_of_their_sums(self) -> None:
         resources = {
-            "app": ContainerResources(amounts(cpu="6", memory="10M"), {}),
-            "log": ContainerResources(amounts(cpu="4", memory="30M"), {}),
+            "app": ResourceRequirements(amounts(cpu="6", memory="10M"), {}),
+            "log": ResourceRequirements(amounts(cpu="4", memory="30M"), {}),
         }
         found = {
             "app": Recommended(amounts(cpu="8", memory="20M"), {}, {}),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from hvpa.core.model import ContainerResources
+from hvpa.core.model import ResourceRequirements
 from tests.unit.simulate.scenario.build import HVPA, scenario, with_policies
 
 
@@ -82,9 +82,9 @@ def test_a_fixed_size_replaces_what_it_names(tmp_path: Path) -> None:
     assert (as_it_is.kind, as_it_is.replicas, as_it_is.resources) == ("Fixed", None, {})
     assert (larger.replicas, larger.resources) == (
         4,
-        {"app": ContainerResources({"cpu": 1000}, {"memory": 2})},
+        {"app": ResourceRequirements({"cpu": 1000}, {"memory": 2})},
     )
-    assert unlimited.resources == {"app": ContainerResources({"memory": 1}, {})}
+    assert unlimited.resources == {"app": ResourceRequirements({"memory": 1}, {})}
 
 
 def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: Path) -> None:

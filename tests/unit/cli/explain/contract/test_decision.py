@@ -14,7 +14,7 @@ from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.cli.explain.contract import decision as contract
 from hvpa.core import Settings, observe
-from hvpa.core.model import Blocked, ContainerResources, Decision, ReplicaView, WorkloadPatch
+from hvpa.core.model import Blocked, Decision, ReplicaView, ResourceRequirements, WorkloadPatch
 from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load
 
 SCHEMA_FILE = Path(__file__).parents[5] / "docs" / "explain.schema.json"
@@ -144,12 +144,12 @@ def test_a_decision_is_told_field_by_field() -> None:
         workload_patch=WorkloadPatch(
             "Deployment", "web", "7", {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 4}}
         ),
-        mailbox=6,
+        scale_replicas=6,
         recheck_after=dt.timedelta(milliseconds=1500),
         replicas=ReplicaView(current=3, hpa=6, target=4, recommended=5),
         weight_ppm=333_000,
-        containers={"app": ContainerResources({"cpu": 1500, "memory": 1024**3}, {})},
-        recommended={"app": ContainerResources({"cpu": 2000}, {"memory": 1_100_000_000})},
+        containers={"app": ResourceRequirements({"cpu": 1500, "memory": 1024**3}, {})},
+        recommended={"app": ResourceRequirements({"cpu": 2000}, {"memory": 1_100_000_000})},
         blocked=(
             Blocked("horizontal", "up", "MinChange", 3, 5),
             Blocked("vertical", "down", "Rollout", 2000, 500, container="app", resource="cpu", until=now),

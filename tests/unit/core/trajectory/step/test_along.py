@@ -9,7 +9,7 @@ from builders import build
 from builders.build import GIB, MIB, NOW, at, stamp
 from hvpa.api.hvpa.status import to_wire
 from hvpa.core import Decision
-from tests.unit.core.trajectory.jointly import app, held, requests, scene, value
+from tests.unit.core.trajectory.jointly import app, held, requests, state, value
 
 # --- minChange, and what goes along ----------------------------------------------------------------------------------
 LIMITED = {"vpa": {"scaleUp": {"minChange": {"cpu": {"value": "500m"}, "memory": {"value": "500Mi"}}}}}
@@ -18,7 +18,7 @@ LIMITED = {"vpa": {"scaleUp": {"minChange": {"cpu": {"value": "500m"}, "memory":
 def both(cpu: str, memory: str, now: dt.datetime = NOW, **rest: Any) -> Decision:
     """A decision on 2 pods of 1 core and 1Gi whose VPA has these targets, at weight 100: one replica count."""
     spec = {"weightBasedScalingIntervals": [{"vpaWeight": 100}], "hpa": {"deploy": False}, **LIMITED}
-    seen = scene(2, [app("1", "1Gi")], [], {"app": {"cpu": cpu, "memory": memory}}, spec, **rest)
+    seen = state(2, [app("1", "1Gi")], [], {"app": {"cpu": cpu, "memory": memory}}, spec, **rest)
     return build.decided(seen, now)
 
 
@@ -47,7 +47,7 @@ def test_a_step_of_which_each_change_is_too_small_waits_for_its_timeout() -> Non
 
 def test_what_goes_along_passes_no_other_gate() -> None:
     spec = {"vpa": {**LIMITED["vpa"], "scaleDown": {"updatePolicy": {"updateMode": "Off"}}}}
-    seen = scene(
+    seen = state(
         2,
         [app("1", "1Gi")],
         [],
@@ -69,7 +69,7 @@ def raised(hours: float, *, killed: bool = False, target: str = "1Gi") -> Decisi
         pods[0] = build.oom_killed(at(minutes=-1), containers=made)
     spec = {"hpa": {"deploy": False}}
     return build.decided(
-        scene(2, made, [], {"app": {"cpu": "1", "memory": target}}, spec, status=status, pods=pods)
+        state(2, made, [], {"app": {"cpu": "1", "memory": target}}, spec, status=status, pods=pods)
     )
 
 
@@ -96,7 +96,7 @@ def test_a_starving_container_passes_what_holds_others() -> None:
     pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-1", containers=made)]
     spec = {"vpa": {"scaleUp": {"stabilizationDuration": "1h"}}}
     last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-30))}}}
-    seen = scene(
+    seen = state(
         2,
         made,
         [value("cpu", "1", "1")],
@@ -114,7 +114,7 @@ def test_memory_that_was_raised_is_not_lowered_along_with_other_changes_either()
     pods = [build.pod("web-0", containers=made), build.pod("web-1", containers=made)]
     targets = {"app": {"cpu": "3", "memory": "1900Mi"}}
     decision = build.decided(
-        scene(2, made, [], targets, {"hpa": {"deploy": False}}, status=status, pods=pods)
+        state(2, made, [], targets, {"hpa": {"deploy": False}}, status=status, pods=pods)
     )
     assert requests(decision)["cpu"] > 1000
     assert requests(decision)["memory"] == 2 * GIB

@@ -11,7 +11,7 @@ import pytest
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.core import Decision, Objects
-from tests.unit.core.trajectory.jointly import EXACT, app, count, held, scene, value
+from tests.unit.core.trajectory.jointly import EXACT, app, count, held, state, value
 
 FLAT: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}], "trajectory": EXACT}
 """All horizontal: sizes stay, so that the count is all there is."""
@@ -20,7 +20,7 @@ FLAT: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}], "traj
 def needed(replicas: int, used: str, hpa: dict[str, Any] | None = None, **rest: Any) -> Objects:
     """Pods of 1 core each of which uses so much; the HPA's target is 1 core."""
     spec = {**FLAT, "hpa": hpa or {}}
-    return scene(replicas, [app("1")], [value("cpu", "1", used)], {"app": {"cpu": "1"}}, spec, **rest)
+    return state(replicas, [app("1")], [value("cpu", "1", used)], {"app": {"cpu": "1"}}, spec, **rest)
 
 
 def decided(*args: Any, **rest: Any) -> Decision:
@@ -37,8 +37,11 @@ def test_the_count_goes_all_the_way_to_what_is_needed() -> None:
 
 
 def test_the_same_count_is_needed_again_without_waiting_for_another_wish() -> None:
-    spent = {"lastScaleTime": stamp(at(seconds=-20)), "spent": {"replicas": 2, "wish": 5, "weight": 0}}
-    assert count(decided(2, "2500m", status={"axes": {"horizontal": spent}})) == 5
+    applied_from = {
+        "lastScaleTime": stamp(at(seconds=-20)),
+        "appliedFrom": {"replicas": 2, "desired": 5, "weight": 0},
+    }
+    assert count(decided(2, "2500m", status={"axes": {"horizontal": applied_from}})) == 5
 
 
 def test_max_step_goes_the_way_in_parts() -> None:
@@ -66,8 +69,8 @@ def test_a_count_outside_the_bounds_is_brought_inside_at_once(replicas: int, exp
 
 def test_what_somebody_sets_back_again_is_contested_and_pods_stay_as_they_are() -> None:
     setback = {"count": 1, "time": stamp(at(minutes=-10))}
-    spent = {"replicas": 5, "wish": 5, "weight": 0}
-    axis = {"lastScaleTime": stamp(at(minutes=-10)), "spent": spent, "setBack": setback}
+    applied_from = {"replicas": 5, "desired": 5, "weight": 0}
+    axis = {"lastScaleTime": stamp(at(minutes=-10)), "appliedFrom": applied_from, "setBack": setback}
     decision = decided(2, "2500m", status={"axes": {"horizontal": axis}})
     assert count(decision) == 2
     assert held(decision) == [("up", "replicas", "Contested")]
@@ -84,5 +87,5 @@ def test_a_starving_container_lets_replicas_pass_the_stabilization_window() -> N
 
 
 def test_a_target_at_0_replicas_is_left_alone() -> None:
-    decision = build.decided(scene(0, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": "1"}}, FLAT), NOW)
+    decision = build.decided(state(0, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": "1"}}, FLAT), NOW)
     assert (count(decision), decision.joint, decision.workload_patch) == (0, None, None)

@@ -8,15 +8,15 @@ from typing import Any
 from builders import build
 from builders.build import GIB
 from hvpa.core import Decision, Settings
-from hvpa.core.path.path import SlotKey
-from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, held, scene, value, wanted
+from hvpa.core.path.path import ResourceKey
+from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, held, state, value, wanted
 
-CPU, MEMORY = SlotKey("app", "cpu"), SlotKey("app", "memory")
+CPU, MEMORY = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
 IN_PLACE = Settings(in_place=True)
 
 
 def in_place(readings: list[Reading], targets: Mapping[str, Any], replicas: int = 4, **spec: Any) -> Decision:
-    seen = scene(replicas, [app("1", "1Gi")], readings, {"app": targets}, {"trajectory": EXACT, **spec})
+    seen = state(replicas, [app("1", "1Gi")], readings, {"app": targets}, {"trajectory": EXACT, **spec})
     return build.decided(seen, settings=IN_PLACE)
 
 

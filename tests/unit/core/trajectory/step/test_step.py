@@ -17,7 +17,7 @@ from tests.unit.core.trajectory.jointly import (
     count,
     held,
     requests,
-    scene,
+    state,
     utilization,
     value,
     view,
@@ -35,7 +35,7 @@ def grown(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: An
     last = {"lastScaleTime": stamp(at(minutes=-minutes))}
     status = {"axes": {"horizontal": last, "vertical": last}}
     settings = rest.pop("settings", None)
-    seen = scene(
+    seen = state(
         1,
         [app("1")],
         [value("cpu", "1", "5")],
@@ -54,7 +54,7 @@ def shrunk(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: A
     status = {"axes": {"horizontal": last, "vertical": {**resized, "base": {"app": {"cpu": "1"}}}}}
     settings = rest.pop("settings", None)
     asked = {"trajectory": EXACT, **(spec or {})}
-    seen = scene(
+    seen = state(
         5, [app("4")], [value("cpu", "1", "500m")], {"app": {"cpu": "500m"}}, asked, status=status, **rest
     )
     return build.decided(seen, settings=settings)
@@ -137,12 +137,12 @@ def test_but_not_where_pods_are_resized_in_place() -> None:
 
 def test_where_larger_pods_are_near_enough_they_stay() -> None:
     readings = [value("cpu", "1", "1080m")]
-    seen = scene(
+    seen = state(
         2, [app("1")], readings, {"app": {"cpu": "1"}}, {"trajectory": EXACT, **axis("hpa", "scaleUp", **OFF)}
     )
     assert outcome(build.decided(seen)) == (2, 1000)  # inside the tolerance
     near = {"trajectory": {"overlap": {"cpu": {"value": "150m"}}}, **axis("hpa", "scaleUp", **OFF)}
-    more = scene(2, [app("1")], [value("cpu", "1", "1130m")], {"app": {"cpu": "1"}}, near)
+    more = state(2, [app("1")], [value("cpu", "1", "1130m")], {"app": {"cpu": "1"}}, near)
     assert (outcome(build.decided(more)), held(build.decided(more))) == (
         (2, 1000),
         [("up", "replicas", "UpdatePolicy")],
@@ -218,7 +218,7 @@ def test_what_may_not_shrink_is_told_and_the_other_axis_does(
 
 def test_a_young_history_lowers_nothing() -> None:
     young = build.vpa({"app": {"cpu": "500m"}}, since=stamp(at(minutes=-30)))
-    seen = scene(5, [app("4")], [value("cpu", "1", "500m")], {}, {"trajectory": EXACT})
+    seen = state(5, [app("4")], [value("cpu", "1", "500m")], {}, {"trajectory": EXACT})
     decision = build.decided(_with_vpa(seen, young))
     assert requests(decision) == {"cpu": 4000}
     assert decision.status.conditions[2].reason == "YoungHistory"
@@ -229,10 +229,10 @@ def _with_vpa(seen: Objects, vpa: Any) -> Objects:
 
 
 def test_what_somebody_sets_back_again_is_contested_and_there_are_more_pods_instead() -> None:
-    spent = {"container": "app", "resource": "cpu", "target": "2", "weight": 100, "request": "2"}
+    applied_from = {"container": "app", "resource": "cpu", "target": "2", "weight": 100, "request": "2"}
     when = stamp(at(minutes=-10))
-    vertical = {"lastScaleTime": when, "spent": [spent], "setBack": {"count": 1, "time": when}}
-    seen = scene(
+    vertical = {"lastScaleTime": when, "appliedFrom": [applied_from], "setBack": {"count": 1, "time": when}}
+    seen = state(
         1,
         [app("1")],
         [value("cpu", "1", "5")],
@@ -253,7 +253,7 @@ def test_replicas_fall_only_when_the_larger_pods_are_there() -> None:
         spec = {"trajectory": EXACT, "mode": mode}
         readings = [value("cpu", "1", "1")]
         targets = {"app": {"cpu": "1"}}
-        seen = scene(5, [app(template)], readings, targets, spec, pods=made, status=base, **rest)
+        seen = state(5, [app(template)], readings, targets, spec, pods=made, status=base, **rest)
         return build.decided(seen)
 
     first = decided("1", ["1"] * 5)
@@ -276,10 +276,10 @@ def test_what_is_held_for_its_own_reason_is_not_told_to_wait_for_pods() -> None:
     readings = [value("cpu", "1", "1")]
     spec = {"trajectory": EXACT, "mode": "Paused"}
     decision = build.decided(
-        scene(10, [app("1")], [value("cpu", "1", "500m")], {"app": {"cpu": "500m"}}, spec)
+        state(10, [app("1")], [value("cpu", "1", "500m")], {"app": {"cpu": "500m"}}, spec)
     )
     assert {reason for _, _, reason in held(decision)} == {"Paused"}
-    assert build.decided(scene(5, [app("1")], readings, {"app": {"cpu": "1"}}, spec)).workload_patch is None
+    assert build.decided(state(5, [app("1")], readings, {"app": {"cpu": "1"}}, spec)).workload_patch is None
 
 
 # --- modes and recommenders ------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def test_where_a_foreign_hpa_acts_replicas_stay_and_pods_grow() -> None:
             "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
         }
     )
-    seen = scene(1, [app("1")], [], {"app": {"cpu": "5"}})
+    seen = state(1, [app("1")], [], {"app": {"cpu": "5"}})
     decision = build.decided(build.objects(seen.hvpa, seen.workload, foreign, seen.vpas[0], seen.pods))
     assert outcome(decision) == (1, 5000)
     assert decision.status.conditions[1].reason == "ForeignHpa"
@@ -317,11 +317,11 @@ def test_where_the_vpa_has_no_say_replicas_serve_alone() -> None:
 def test_at_rest_nothing_is_written() -> None:
     readings = [utilization("cpu", 50, 50, "833m")]
     base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
-    seen = build.settled(scene(3, [app("1667m")], readings, {"app": {"cpu": "1667m"}}, status=base))
+    seen = build.settled(state(3, [app("1667m")], readings, {"app": {"cpu": "1667m"}}, status=base))
     assert view(build.decided(seen)).wanted.replicas == 3
     for minutes in (1, 10, 1000):
         decision = build.decided(seen, at(minutes=minutes))
-        writes = (decision.workload_patch, decision.mailbox, decision.owned, decision.events)
+        writes = (decision.workload_patch, decision.scale_replicas, decision.owned, decision.events)
         assert writes == (None, None, (), ())
         assert decision.status is seen.hvpa.status
         assert decision.recheck_after is None

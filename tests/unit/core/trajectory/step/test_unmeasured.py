@@ -10,7 +10,7 @@ import pytest
 from builders import build
 from builders.build import GIB, at, stamp
 from hvpa.core import Decision, Objects, Settings, observe
-from hvpa.core.path.path import SlotKey
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas
 from tests.unit.core.trajectory.jointly import (
     EXACT,
@@ -20,14 +20,14 @@ from tests.unit.core.trajectory.jointly import (
     external,
     held,
     requests,
-    scene,
+    state,
     utilization,
     value,
     view,
     wanted,
 )
 
-CPU = SlotKey("app", "cpu")
+CPU = ResourceKey("app", "cpu")
 IN_PLACE = Settings(in_place=True)
 
 
@@ -37,7 +37,7 @@ def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
     def silent(minutes: float) -> Objects:
         since = stamp(at(minutes=-minutes))
         active = {"type": "ScalingActive", "status": "False", "reason": "No", "lastTransitionTime": since}
-        return scene(4, [app("1")], [], {"app": {"cpu": "3"}}, hpa={"status": {"conditions": [active]}})
+        return state(4, [app("1")], [], {"app": {"cpu": "3"}}, hpa={"status": {"conditions": [active]}})
 
     brief = build.decided(silent(4))
     assert wanted(brief) == (4, {CPU: 3000})
@@ -53,35 +53,37 @@ def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
 def test_while_the_hpa_is_silent_nothing_shrinks_and_pods_grow_for_usual_demand(
     target: str, size: int
 ) -> None:
-    decision = build.decided(scene(4, [app("1")], [], {"app": {"cpu": target}}))
+    decision = build.decided(state(4, [app("1")], [], {"app": {"cpu": target}}))
     assert wanted(decision) == (4, {CPU: size})
     assert view(decision).because == "the HPA has no metrics: nothing shrinks"
-    alone = build.decided(scene(4, [app("1")]))
+    alone = build.decided(state(4, [app("1")]))
     assert (wanted(alone), count(alone)) == ((4, {}), 4)
 
 
 def test_a_metric_without_a_value_takes_no_replica_away() -> None:
     readings: list[Reading] = [value("cpu", "1", "100m"), value("memory", "1Gi", None)]
-    seen = scene(4, [app("1", "1Gi")], readings, {"app": {"cpu": "1"}}, wish=4)
+    seen = state(4, [app("1", "1Gi")], readings, {"app": {"cpu": "1"}}, desired=4)
     assert count(build.decided(seen)) == 4
     assert view(build.decided(seen)).because == "nothing is taken away: a metric has no value"
     assert count(build.decided(seen, settings=IN_PLACE)) == 4
 
 
 def test_replicas_stay_as_long_as_the_hpa_remembers_more() -> None:
-    def held_at(wish: int, settings: Settings | None = None) -> tuple[int, str]:
+    def held_at(desired: int, settings: Settings | None = None) -> tuple[int, str]:
         readings = [value("cpu", "1", "250m")]
-        seen = scene(8, [app("1")], readings, {"app": {"cpu": "250m"}}, {"trajectory": EXACT}, wish=wish)
+        seen = state(
+            8, [app("1")], readings, {"app": {"cpu": "250m"}}, {"trajectory": EXACT}, desired=desired
+        )
         decision = build.decided(seen, settings=settings)
         return count(decision), view(decision).because
 
     remembered = "cpu asks for 2 replicas now, and the HPA still remembers more"
-    assert [held_at(wish) for wish in (2, 6, 8)] == [
+    assert [held_at(desired) for desired in (2, 6, 8)] == [
         (2, "cpu asks for 2 replicas"),
         (6, remembered),
         (8, remembered),
     ]
-    assert [held_at(wish, IN_PLACE)[0] for wish in (6, 8)] == [6, 8]
+    assert [held_at(desired, IN_PLACE)[0] for desired in (6, 8)] == [6, 8]
 
 
 @pytest.mark.parametrize(("seconds", "replicas"), [(-59, 4), (-60, 2)])
@@ -95,7 +97,7 @@ def test_no_replica_goes_before_the_hpa_has_measured_the_settled_workload(
     def decided(**rest: Any) -> Decision:
         readings = [value("cpu", "1", "500m")]
         return build.decided(
-            scene(4, [app("1")], readings, {"app": {"cpu": "1"}}, {"trajectory": EXACT}, **rest)
+            state(4, [app("1")], readings, {"app": {"cpu": "1"}}, {"trajectory": EXACT}, **rest)
         )
 
     pods = [young(f"web-{index}", seconds if index else -3600) for index in range(4)]
@@ -124,14 +126,18 @@ def ready_for(seconds: float, number: int) -> list[Any]:
 
 
 def replaced(
-    replicas: int, last: int | None = 10, spent: int | None = None, contested: bool = False, **rest: Any
+    replicas: int,
+    last: int | None = 10,
+    applied_from: int | None = None,
+    contested: bool = False,
+    **rest: Any,
 ) -> Objects:
-    """Pods that are all ready for ten seconds; `last` were recommended last, and we set `spent`."""
+    """Pods that are all ready for ten seconds; `last` were recommended last, and we set `applied_from`."""
     axis: dict[str, Any] = {}
-    if spent is not None:
+    if applied_from is not None:
         axis = {
             "lastScaleTime": stamp(at(minutes=-5)),
-            "spent": {"replicas": spent, "wish": spent, "weight": 0},
+            "appliedFrom": {"replicas": applied_from, "desired": applied_from, "weight": 0},
         }
     if contested:
         axis["setBack"] = CONTESTED
@@ -139,9 +145,9 @@ def replaced(
     if last is not None:
         status["recommended"] = {"replicas": last}
     spec = {"trajectory": EXACT, "weightBasedScalingIntervals": [{"vpaWeight": 0}], **rest.pop("spec", {})}
-    made = {"pods": ready_for(10, replicas), "wish": 10, "status": status, **rest}
+    made = {"pods": ready_for(10, replicas), "desired": 10, "status": status, **rest}
     reading = made.pop("reading", READINGS["AverageValue"])
-    return scene(replicas, [app("1")], [reading], {"app": {"cpu": "1"}}, spec, **made)
+    return state(replicas, [app("1")], [reading], {"app": {"cpu": "1"}}, spec, **made)
 
 
 def set_by(manager: str, seconds: float) -> dict[str, Any]:
@@ -165,7 +171,7 @@ def recommended(decision: Decision) -> int | None:
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
-    seen = replaced(2, spent=10, contested=True, reading=READINGS[reading])
+    seen = replaced(2, applied_from=10, contested=True, reading=READINGS[reading])
     decision = build.decided(seen)
     assert (count(decision), recommended(decision)) == (2, 10)
     assert held(decision) == [("up", "replicas", "Contested")]
@@ -184,13 +190,13 @@ def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
 
 
 def test_what_somebody_took_away_is_set_again_at_once_the_first_time() -> None:
-    decision = build.decided(replaced(2, spent=10))
+    decision = build.decided(replaced(2, applied_from=10))
     assert count(decision) == 10
     assert "ready pods are not measured yet" in next(
         one.message for one in decision.events if one.reason == "ScaledOut"
     )
-    assert count(build.decided(replaced(2, spent=4))) == 4, "no more than we had set"
-    assert count(build.decided(replaced(2, last=3, spent=4))) == 3, "nor than was recommended last"
+    assert count(build.decided(replaced(2, applied_from=4))) == 4, "no more than we had set"
+    assert count(build.decided(replaced(2, last=3, applied_from=4))) == 3, "nor than was recommended last"
 
 
 @pytest.mark.parametrize("settings", [None, IN_PLACE])
@@ -220,14 +226,14 @@ def test_a_count_outside_the_bounds_does_not_wait_for_a_measurement() -> None:
 
 def test_usage_of_nothing_that_is_measured_is_no_demand() -> None:
     idle = value("cpu", "1", "0")
-    decision = build.decided(replaced(4, 10, reading=idle, pods=ready_for(60, 4), wish=1))
+    decision = build.decided(replaced(4, 10, reading=idle, pods=ready_for(60, 4), desired=1))
     assert (count(decision), recommended(decision)) == (1, 1)
 
 
 def test_a_metric_that_is_no_mean_over_pods_speaks_of_young_ones_as_well() -> None:
-    queue = build.decided(replaced(2, None, reading=external("10", "30"), wish=6))
+    queue = build.decided(replaced(2, None, reading=external("10", "30"), desired=6))
     assert count(queue) == 6
-    seen = scene(
+    seen = state(
         2,
         [app("1")],
         [external("10", "30"), value("cpu", "1", "100m")],
@@ -239,7 +245,7 @@ def test_a_metric_that_is_no_mean_over_pods_speaks_of_young_ones_as_well() -> No
 
 
 def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
-    seen = replaced(4, None, pods=ready_for(-3600, 4), wish=4)
+    seen = replaced(4, None, pods=ready_for(-3600, 4), desired=4)
     assert estimate_replicas(observe(seen, at(), Settings()), seen.hpas[0]) == 4
 
 
@@ -252,17 +258,17 @@ def test_pods_that_are_left_are_not_measured_right_after_others_were_taken_away(
 ) -> None:
     """The mean over ten pods says nothing of the two that are left."""
     left: dict[str, Any] = {"pods": ready_for(3600, 2), "workload": set_by(manager, seconds)}
-    contested = build.decided(replaced(2, spent=10, contested=True, **left))
+    contested = build.decided(replaced(2, applied_from=10, contested=True, **left))
     assert (count(contested), recommended(contested)) == (2, expected)
     is_held = [("up", "replicas", "Contested")] if expected == 10 else []
     assert held(contested) == is_held
-    assert count(build.decided(replaced(2, spent=10, **left))) == expected
-    assert count(build.decided(replaced(2, spent=10, **left), settings=IN_PLACE)) == expected
+    assert count(build.decided(replaced(2, applied_from=10, **left))) == expected
+    assert count(build.decided(replaced(2, applied_from=10, **left), settings=IN_PLACE)) == expected
 
 
 def test_one_measured_pod_of_many_does_not_end_a_contest() -> None:
     pods = [*ready_for(40, 1), *ready_for(20, 1)]
-    decision = build.decided(replaced(2, spent=10, contested=True, pods=pods))
+    decision = build.decided(replaced(2, applied_from=10, contested=True, pods=pods))
     assert held(decision) == [("up", "replicas", "Contested")]
     assert recommended(decision) == 10
 
@@ -271,16 +277,16 @@ def test_pods_that_are_not_ready_yet_do_not_end_a_contest() -> None:
     unready = {"conditions": [{"type": "Ready", "status": "False"}]}
     change = {"metadata": {"creationTimestamp": stamp(at(seconds=-20))}, "status": unready}
     pods = [build.pod(f"web-{index}", change=change, containers=[app("1")]) for index in range(2)]
-    decision = build.decided(replaced(2, spent=10, contested=True, pods=pods))
+    decision = build.decided(replaced(2, applied_from=10, contested=True, pods=pods))
     assert held(decision) == [("up", "replicas", "Contested")]
 
 
 def test_a_way_of_max_step_goes_no_further_for_an_old_recommendation() -> None:
     """Ten were recommended, of which four are set; the pods that are measured by now call for fewer."""
-    seen = replaced(4, spent=4, pods=[*ready_for(40, 2), *ready_for(20, 2)], wish=2)
+    seen = replaced(4, applied_from=4, pods=[*ready_for(40, 2), *ready_for(20, 2)], desired=2)
     axis = {
         "lastScaleTime": stamp(at(minutes=-5)),
-        "spent": {"replicas": 4, "wish": 10, "weight": 0, "goal": 10},
+        "appliedFrom": {"replicas": 4, "desired": 10, "weight": 0, "goal": 10},
     }
     status = {"axes": {"horizontal": axis}, "recommended": {"replicas": 10}}
     begun = build.objects(
@@ -301,7 +307,7 @@ def test_a_contest_goes_on_while_the_hpa_is_silent_for_a_moment() -> None:
         "lastTransitionTime": stamp(at(minutes=-1)),
     }
     silent = {"status": {"conditions": [active]}}
-    decision = build.decided(replaced(2, spent=10, contested=True, hpa=silent))
+    decision = build.decided(replaced(2, applied_from=10, contested=True, hpa=silent))
     assert held(decision) == [("up", "replicas", "Contested")]
     assert (recommended(decision), conditions(decision)["HpaActive"]) == (10, ("False", "No"))
 
@@ -323,7 +329,7 @@ def test_sizes_that_wait_for_larger_pods_are_restored_with_the_count() -> None:
         "weightBasedScalingIntervals": [{"vpaWeight": 50}],
     }
     left: dict[str, Any] = {"pods": ready_for(3600, 2), "workload": set_by("kubectl", 20), "spec": off}
-    seen = replaced(2, spent=10, **left)
+    seen = replaced(2, applied_from=10, **left)
     larger = build.objects(
         seen.hvpa, seen.workload, seen.hpas[0], build.vpa({"app": {"cpu": "5"}}), seen.pods
     )
@@ -337,8 +343,8 @@ def test_idle_pods_keep_their_memory(settings: Settings | None) -> None:
     """Their CPU is next to nothing, but the recommender's least target is not: that tells no smaller number of pods."""
     least = {"hpa": {"template": {"spec": {"minReplicas": 4}}}, "trajectory": EXACT}
     targets = {"app": {"cpu": "25m", "memory": "1Gi"}}
-    seen = scene(4, [app("25m", "1Gi")], [value("cpu", "100m", "1m")], targets, least)
+    seen = state(4, [app("25m", "1Gi")], [value("cpu", "100m", "1m")], targets, least)
     decision = build.decided(seen, settings=settings)
     assert view(decision).mean_replicas == 4
     assert wanted(decision)[0] == 4
-    assert wanted(decision)[1][SlotKey("app", "memory")] == pytest.approx(GIB, abs=1000)
+    assert wanted(decision)[1][ResourceKey("app", "memory")] == pytest.approx(GIB, abs=1000)

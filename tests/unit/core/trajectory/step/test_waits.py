@@ -12,7 +12,7 @@ import pytest
 from builders import build
 from builders.build import GIB, at, stamp
 from hvpa.core import Decision, Objects, Settings
-from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, held, requests, scene, value, view
+from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, held, requests, state, value, view
 
 IN_PLACE = Settings(in_place=True)
 OFF = {"updatePolicy": {"updateMode": "Off"}}
@@ -25,7 +25,7 @@ def spike(seconds: float = 3600, **rest: Any) -> Objects:
     """All 10 pods that there may be, of 1 core each, of which each uses 3 and usually 1; so long after they came."""
     status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
     readings = rest.pop("readings", [value("cpu", "1", "3")])
-    return scene(10, [app("1", "1Gi")], readings, USUAL, FLAT, status=status, **rest)
+    return state(10, [app("1", "1Gi")], readings, USUAL, FLAT, status=status, **rest)
 
 
 def outcome(decision: Decision) -> tuple[int, int]:
@@ -79,7 +79,7 @@ def test_memory_does_not_wait() -> None:
 def test_what_the_usual_demand_calls_for_does_not_wait() -> None:
     targets = {"app": {"cpu": "3"}}
     decision = build.decided(
-        scene(
+        state(
             1,
             [app("1")],
             [value("cpu", "1", "3")],
@@ -97,9 +97,9 @@ def test_in_place_nothing_waits() -> None:
 
 def test_a_count_that_is_held_is_made_up_for_without_waiting() -> None:
     spec = {"hpa": {"scaleUp": OFF}}
-    decision = build.decided(scene(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "1"}}, spec))
+    decision = build.decided(state(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "1"}}, spec))
     assert view(decision).usual is not None
-    assert view(decision).slots[0].usual == 1000
+    assert view(decision).items[0].usual == 1000
     assert outcome(decision) == (1, 5000)
     assert held(decision) == [("up", "replicas", "UpdatePolicy")]
 
@@ -108,7 +108,7 @@ def test_fewer_replicas_wait_until_the_hpa_has_measured_those_that_there_are() -
     def case(seconds: float) -> Decision:
         status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
         return build.decided(
-            scene(6, [app("1")], [value("cpu", "1", "500m")], USUAL, {"trajectory": EXACT}, status=status)
+            state(6, [app("1")], [value("cpu", "1", "500m")], USUAL, {"trajectory": EXACT}, status=status)
         )
 
     soon, late = case(20), case(60)
@@ -125,7 +125,7 @@ def idle(hours: float | None, policy: dict[str, Any] | None = None, **rest: Any)
     status = {"axes": {"vertical": {**last, "base": {"app": {"cpu": "1"}}}}}
     readings: list[Reading] = [value("cpu", "1", "2")]
     spec = {"trajectory": EXACT, "vpa": {"scaleDown": policy or {}}}
-    seen = scene(2, [app("4")], readings, {"app": {"cpu": "2"}}, spec, status=status)
+    seen = state(2, [app("4")], readings, {"app": {"cpu": "2"}}, spec, status=status)
     return build.decided(seen, **rest)
 
 
@@ -156,5 +156,5 @@ def test_in_place_requests_are_lowered_at_once() -> None:
 
 def test_six_hours_do_not_hold_larger_pods() -> None:
     last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-10))}}}
-    seen = scene(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "5"}}, status=last)
+    seen = state(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "5"}}, status=last)
     assert outcome(build.decided(seen)) == (3, 1667)

@@ -43,5 +43,5 @@ def test_more_replicas_make_up_for_sizes_that_are_held() -> None:
 
 
 def test_nobody_says_what_is_needed_now() -> None:
-    (slot,) = view.slots if (view := decided().joint) is not None else ()
-    assert (slot.present, slot.present_from, slot.present_replicas) == (None, "", None)
+    (item,) = view.items if (view := decided().joint) is not None else ()
+    assert (item.present, item.present_from, item.present_replicas) == (None, "", None)
