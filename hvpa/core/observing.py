@@ -31,7 +31,9 @@ from hvpa.core.model import (
     Recommender,
     Settings,
 )
-from hvpa.core.recommenders.resolve import resolve_hpa, resolve_vpa
+from hvpa.core.recommenders.ownership import HpaRules, O, OwnerRules, VpaRules
+from hvpa.core.recommenders.ownership import resolve as resolve_owned
+from hvpa.core.recommenders.read_only import read
 from hvpa.core.recommenders.stale import silent_since
 from hvpa.core.spec.check import SUPPORTED_KINDS, spec_problems
 from hvpa.core.state import recorded_axes
@@ -63,24 +65,13 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     state = _state(clock, objects, vpas, tuple([one for one in silent if one[1] is not None]))
     hpa = _NO_HPA
     if state.spec is not None and state.workload is not None:
-        hpa = resolve_hpa(state.metadata, state.spec, objects.hpas, objects.others)
-    return Observation(
-        now=now,
-        changes_at=clock.changes_at,
-        settings=settings,
-        metadata=state.metadata,
-        spec=state.spec,
-        status=state.status,
-        problem=state.problem,
-        workload=state.workload,
-        target=state.target,
-        horizontal=state.horizontal,
-        vertical=state.vertical,
-        legacy_override=state.legacy_override,
-        hpa=hpa,
-        vpa=state.vpa,
-        pods=state.pods,
-    )
+        hpa = _resolved(HpaRules(state.metadata, state.spec, objects.hpas, objects.others))
+    parts = structs.asdict(structs.replace(state, hpa=hpa))
+    return Observation(now=now, changes_at=clock.changes_at, settings=settings, **parts)
+
+
+def _resolved(rules: OwnerRules[O]) -> Recommender[O]:
+    return resolve_owned(rules) if rules.spec.mode == "Apply" else read(rules)
 
 
 @remembered
@@ -127,7 +118,9 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        vpa = _usable_vpa(resolve_vpa(hvpa.metadata, spec, vpas, objects.others), objects, dict(silent))
+        vpa = _usable_vpa(
+            _resolved(VpaRules(hvpa.metadata, spec, vpas, objects.others)), objects, dict(silent)
+        )
         since = vertical.last_scale_up_time
         if since is not None and clock.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then

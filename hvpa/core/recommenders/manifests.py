@@ -6,16 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from operator import attrgetter
+from typing import Any
 
 import msgspec
-from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec, TemplateMeta
+from hvpa.api.hvpa.resource import HvpaSpec
 from hvpa.api.objects.read_models import WORKLOAD_API_VERSION, Hpa, Meta, Vpa
 from hvpa.api.values.quantity import QuantityError, parse_quantity
 from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind
-from hvpa.core.values.memo import Basis, latest
 
 HPA_API_VERSION = "autoscaling/v2"
 VPA_API_VERSION = "autoscaling.k8s.io/v1"
@@ -38,68 +36,16 @@ HPA_WINDOW = 300
 stabilization`)."""
 LONGEST_WINDOW = 3600
 """The longest that an HPA takes (`MaxStabilizationWindowSeconds` in pkg/apis/autoscaling/validation)."""
-
-
 TOLERANCE = "tolerance"
 """Field of an HPA's `behavior` that API servers before 1.35 drop without a word (docs/compatibility.md): where it is
 missing, applying it again would not bring it back."""
 
 
-class Manifest(msgspec.Struct, frozen=True, gc=False):
-    """What tells an owned object as it is applied from any other; the document itself is made again when it is needed
-    (`document`). `template_hash` stands in its annotations, so that a changed template is noticed even where the
-    difference is something that is no longer asked for."""
-
-    kind: OwnedKind
-    name: str
-    template: TemplateMeta
-    template_hash: str = ""
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        """The template's, and the hash."""
-        return {
-            **self.template.annotations,
-            **({TEMPLATE_HASH: self.template_hash} if self.template_hash else {}),
-        }
-
-
-_FIELDS = attrgetter(*[name for name in HvpaSpec.model_fields if name != "replicas"])
-
-
-def apart_from_replicas(spec: HvpaSpec) -> tuple[object, ...]:
-    """All of a spec but `replicas`, into which the HPA writes: part by part, since a spec in which only that has
-    changed is a new object with the same parts."""
-    parts: tuple[object, ...] = _FIELDS(spec)
-    return parts
-
-
-def wanted(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
-    """The manifest of the object `name` that the Hvpa `owner` wants. Treat it as frozen: it is shared."""
-    return (_wanted_hpa if kind == "HorizontalPodAutoscaler" else _wanted_vpa)(name, owner, spec)
-
-
-def _basis(name: str, owner: Meta, spec: HvpaSpec) -> Basis:
-    return Basis((owner.namespace, owner.name), apart_from_replicas(spec), (name, owner.uid))
-
-
-@latest(_basis)
-def _wanted_hpa(name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
-    return _hashed(Manifest("HorizontalPodAutoscaler", name, spec.hpa.template.metadata), owner, spec)
-
-
-@latest(_basis)
-def _wanted_vpa(name: str, owner: Meta, spec: HvpaSpec) -> Manifest:
-    return _hashed(Manifest("VerticalPodAutoscaler", name, spec.vpa.template.metadata), owner, spec)
-
-
-def _hashed(bare: Manifest, owner: Meta, spec: HvpaSpec) -> Manifest:
-    text = json.dumps(document(bare, owner, spec), sort_keys=True)
-    return structs.replace(bare, template_hash=hashlib.sha256(text.encode()).hexdigest()[:16])
-
-
-def document(manifest: Manifest, owner: Meta, spec: HvpaSpec) -> dict[str, object]:
-    """An owned object as it is applied, for the Hvpa of which `wanted` made the manifest."""
+def document(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> dict[str, Any]:
+    """The HPA or VPA `name` that the Hvpa `owner` wants, as it is applied. A hash of it stands in its annotations, so
+    that a changed template is noticed even where the difference is something that is no longer asked for."""
+    is_hpa = kind == "HorizontalPodAutoscaler"
+    template = spec.hpa.template.metadata if is_hpa else spec.vpa.template.metadata
     controller = {
         "apiVersion": API_VERSION,
         "kind": "Hvpa",
@@ -107,17 +53,27 @@ def document(manifest: Manifest, owner: Meta, spec: HvpaSpec) -> dict[str, objec
         "uid": owner.uid,
         "controller": True,
     }
-    metadata = {
-        "name": manifest.name,
-        "namespace": owner.namespace,
-        "labels": dict(manifest.template.labels),
-        "annotations": manifest.annotations,
-        "ownerReferences": [controller],
+    annotations = dict(template.annotations)
+    found: dict[str, Any] = {
+        "apiVersion": HPA_API_VERSION if is_hpa else VPA_API_VERSION,
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": owner.namespace,
+            "labels": dict(template.labels),
+            "annotations": annotations,
+            "ownerReferences": [controller],
+        },
+        "spec": hpa_spec(owner.name, spec) if is_hpa else vpa_spec(spec),
     }
-    found = {"kind": manifest.kind, "metadata": metadata}
-    if manifest.kind == "HorizontalPodAutoscaler":
-        return {"apiVersion": HPA_API_VERSION, **found, "spec": hpa_spec(owner.name, spec)}
-    return {"apiVersion": VPA_API_VERSION, **found, "spec": vpa_spec(spec)}
+    text = json.dumps(found, sort_keys=True)
+    annotations[TEMPLATE_HASH] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return found
+
+
+def template_hash(document: Mapping[str, Any]) -> str:
+    """The hash in a document's annotations."""
+    return str(document["metadata"]["annotations"][TEMPLATE_HASH])
 
 
 def hpa_spec(owner: str, spec: HvpaSpec) -> dict[str, object]:
@@ -158,31 +114,17 @@ def vpa_spec(spec: HvpaSpec) -> dict[str, object]:
     return body
 
 
-def up_to_date(existing: Hpa | Vpa, manifest: Manifest, owner: Meta, spec: HvpaSpec) -> bool:
-    """Whether `existing` has all that `manifest` asks for; fields that the API server filled in don't matter."""
-    have = existing.metadata
-    if not (manifest.template.labels.items() <= have.labels.items()):
-        return False
-    if not (manifest.annotations.items() <= have.annotations.items()):
-        return False
+def up_to_date(existing: Hpa | Vpa, document: Mapping[str, Any]) -> bool:
+    """Whether `existing` has all that `document` asks for; fields that the API server filled in don't matter."""
+    have, asked = existing.metadata, document["metadata"]
     controller = have.controller()
-    if controller is None or controller.uid != owner.uid:
-        return False
-    covers = _hpa_covers if manifest.kind == "HorizontalPodAutoscaler" else _vpa_covers
-    return covers(existing, manifest, owner, spec)
-
-
-def _compared(existing: Hpa | Vpa, manifest: Manifest, owner: Meta, spec: HvpaSpec) -> Basis:
-    return Basis((owner.namespace, owner.name), (existing.raw_spec, manifest))
-
-
-def _covers(existing: Hpa | Vpa, manifest: Manifest, owner: Meta, spec: HvpaSpec) -> bool:
-    asked = json.loads(json.dumps(document(manifest, owner, spec)["spec"]))
-    return _contains(msgspec.json.decode(existing.raw_spec), asked)
-
-
-_hpa_covers = latest(_compared)(_covers)
-_vpa_covers = latest(_compared)(_covers)
+    return (
+        asked["labels"].items() <= have.labels.items()
+        and asked["annotations"].items() <= have.annotations.items()
+        and controller is not None
+        and controller.uid == asked["ownerReferences"][0]["uid"]
+        and _contains(msgspec.json.decode(existing.raw_spec), document["spec"])
+    )
 
 
 def _contains(have: object, asked: object) -> bool:
@@ -190,7 +132,7 @@ def _contains(have: object, asked: object) -> bool:
         return isinstance(have, dict) and all(
             _contains(have[key], value) if key in have else key == TOLERANCE for key, value in asked.items()
         )
-    if isinstance(asked, list):
+    if isinstance(asked, list | tuple):
         return (
             isinstance(have, list)
             and len(have) == len(asked)

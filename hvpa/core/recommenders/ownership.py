@@ -1,20 +1,22 @@
 """Who belongs to whom in mode Apply: which HPA and VPA this Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
 
-The order is the same for both kinds; what differs (the manifest, what counts as ours, what as foreign) is in
-`OwnerRules`. What holds in the other modes is in `hvpa.core.recommenders.read_only`.
+The order is the same for both kinds; what differs (what counts as ours, what as foreign) is in `HpaRules` and
+`VpaRules`. What holds in the other modes is in `hvpa.core.recommenders.read_only`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
+import msgspec
 from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec, LabelSelector
-from hvpa.api.objects.read_models import Hpa, Meta, ObjectReference, OwnerReference, Vpa
+from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HpaSpec, VpaSpec
+from hvpa.api.objects.read_models import Hpa, Meta, ObjectReference, Vpa
 from hvpa.api.values import text
 from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OtherHvpa, OwnedChange, OwnedKind, Recommender
 from hvpa.core.recommenders import manifests
@@ -28,177 +30,179 @@ AT_ONCE = 50
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerRules(Generic[O]):
-    """What one Hvpa requires of one kind of recommender.
+class OwnerRules(ABC, Generic[O]):
+    """What the Hvpa `owner` requires of one kind of recommender; `present` are the candidates that are not being
+    deleted."""
 
-    `ours` tells whether an object points at this Hvpa or its workload, `acts` whether it changes the workload by
-    itself, `interferes` whether this Hvpa's own can't be beside it, `refused` why an object that is named by the spec
-    can't be used. `served` is the other Hvpa with the same target that an object points at (None: none of them).
-    """
+    kind: ClassVar[OwnedKind]
+    short: ClassVar[str]
+    axis: HpaSpec | VpaSpec
 
-    kind: OwnedKind
-    short: str
-    deploy: bool
-    name: str | None
-    selector: LabelSelector
-    labels: Mapping[str, str]
-    ours: Callable[[O], bool]
-    acts: Callable[[O], bool]
-    interferes: Callable[[O], bool]
-    refused: Callable[[O], Finding | None]
-    served: Callable[[O], OtherHvpa | None]
+    def __init__(
+        self, owner: Meta, spec: HvpaSpec, candidates: Sequence[O], others: Sequence[OtherHvpa] = ()
+    ) -> None:
+        self.owner, self.spec, self.others = owner, spec, others
+        self.candidates: Sequence[O] = candidates
+        self.axis = spec.hpa if self.kind == "HorizontalPodAutoscaler" else spec.vpa
+        self.present: list[O] = [one for one in candidates if one.metadata.deletion_timestamp is None]
+
+    @abstractmethod
+    def ours(self, one: O) -> bool:
+        """Whether an object points at this Hvpa or its workload."""
+
+    @abstractmethod
+    def acts(self, one: O) -> bool:
+        """Whether an object changes the workload by itself."""
+
+    @abstractmethod
+    def interferes(self, one: O) -> bool:
+        """Whether this Hvpa's own can't be beside it."""
+
+    @abstractmethod
+    def refused(self, one: O) -> Finding | None:
+        """Why an object that is named by the spec can't be used."""
+
+    @abstractmethod
+    def served(self, one: O) -> OtherHvpa | None:
+        """The other Hvpa with the same target that an object points at."""
+
+    def controls(self, one: O) -> bool:
+        """Whether the Hvpa is the controller of an object."""
+        controller = one.metadata.controller()
+        return controller is not None and controller.uid == self.owner.uid
+
+    def document(self, name: str) -> dict[str, Any]:
+        """The Hvpa's own object, as it is applied."""
+        return manifests.document(self.kind, name, self.owner, self.spec)
 
 
-def hpa_rules(owner: Meta, spec: HvpaSpec, others: Sequence[OtherHvpa]) -> OwnerRules[Hpa]:
+class HpaRules(OwnerRules[Hpa]):
     """What holds for an HPA."""
-    target = spec.target_ref
 
-    def acts(hpa: Hpa) -> bool:
-        return _points_at(hpa.spec.scale_target_ref, target.kind, target.name)
+    kind = "HorizontalPodAutoscaler"
+    short = "Hpa"
 
-    def ours(hpa: Hpa) -> bool:
-        return acts(hpa) or _is_hvpa(hpa.spec.scale_target_ref, owner.name)
+    def acts(self, one: Hpa) -> bool:
+        """It scales the workload itself."""
+        target = self.spec.target_ref
+        return _points_at(one.spec.scale_target_ref, target.kind, target.name)
 
-    def served(hpa: Hpa) -> OtherHvpa | None:
-        reference = hpa.spec.scale_target_ref
-        return next((one for one in others if _is_hvpa(reference, one.name)), None)
+    def ours(self, one: Hpa) -> bool:
+        """It scales the workload or this Hvpa."""
+        return self.acts(one) or _is_hvpa(one.spec.scale_target_ref, self.owner.name)
 
-    def refused(hpa: Hpa) -> Finding | None:
-        if _is_hvpa(hpa.spec.scale_target_ref, owner.name):
+    def interferes(self, one: Hpa) -> bool:
+        """Two HPAs on the same pods switch each other off."""
+        return self.ours(one) or self.served(one) is not None
+
+    def refused(self, one: Hpa) -> Finding | None:
+        """It must point at this Hvpa."""
+        if _is_hvpa(one.spec.scale_target_ref, self.owner.name):
             return None
-        wrong = f"HorizontalPodAutoscaler {hpa.metadata.name} must have this Hvpa as its scaleTargetRef"
+        wrong = f"HorizontalPodAutoscaler {one.metadata.name} must have this Hvpa as its scaleTargetRef"
         return Finding("NotRecommendationOnly", wrong)
 
-    return OwnerRules(
-        kind="HorizontalPodAutoscaler",
-        short="Hpa",
-        deploy=spec.hpa.deploy,
-        name=spec.hpa.name,
-        selector=spec.hpa.selector,
-        labels=spec.hpa.template.metadata.labels,
-        ours=ours,
-        acts=acts,
-        interferes=lambda hpa: ours(hpa) or served(hpa) is not None,
-        refused=refused,
-        served=served,
-    )
+    def served(self, one: Hpa) -> OtherHvpa | None:
+        """The one that it scales."""
+        reference = one.spec.scale_target_ref
+        return next((other for other in self.others if _is_hvpa(reference, other.name)), None)
 
 
-def vpa_rules(owner: Meta, spec: HvpaSpec) -> OwnerRules[Vpa]:
+class VpaRules(OwnerRules[Vpa]):
     """What holds for a VPA."""
-    target = spec.target_ref
 
-    def ours(vpa: Vpa) -> bool:
-        return _points_at(vpa.spec.target_ref, target.kind, target.name)
+    kind = "VerticalPodAutoscaler"
+    short = "Vpa"
 
-    def off(vpa: Vpa) -> bool:
-        return vpa.spec.update_policy is not None and vpa.spec.update_policy.update_mode == "Off"
+    def ours(self, one: Vpa) -> bool:
+        """It is for the workload."""
+        target = self.spec.target_ref
+        return _points_at(one.spec.target_ref, target.kind, target.name)
 
-    def acts(vpa: Vpa) -> bool:
-        return ours(vpa) and not off(vpa)
+    def acts(self, one: Vpa) -> bool:
+        """It is for the workload, and not Off."""
+        policy = one.spec.update_policy
+        return self.ours(one) and (policy is None or policy.update_mode != "Off")
 
-    def refused(vpa: Vpa) -> Finding | None:
-        name = vpa.metadata.name
-        if not ours(vpa):
+    interferes = acts
+
+    def refused(self, one: Vpa) -> Finding | None:
+        """It must be for the workload, and Off."""
+        name = one.metadata.name
+        if not self.ours(one):
             return Finding("OtherTarget", f"VerticalPodAutoscaler {name} is for another target")
-        if not off(vpa):
+        if self.acts(one):
             return Finding("NotRecommendationOnly", f"VerticalPodAutoscaler {name} must have updateMode Off")
         return None
 
-    return OwnerRules(
-        kind="VerticalPodAutoscaler",
-        short="Vpa",
-        deploy=spec.vpa.deploy,
-        name=spec.vpa.name,
-        selector=spec.vpa.selector,
-        labels=spec.vpa.template.metadata.labels,
-        ours=ours,
-        acts=acts,
-        interferes=acts,
-        refused=refused,
-        served=lambda vpa: None,
-    )
+    def served(self, one: Vpa) -> None:
+        """None: a VPA points at a workload."""
 
 
-def resolve(rules: OwnerRules[O], owner: Meta, spec: HvpaSpec, candidates: tuple[O, ...]) -> Recommender[O]:
+def resolve(rules: OwnerRules[O]) -> Recommender[O]:
     """The object to read in mode Apply, why it can't be used if so, and what is to be changed about owned objects."""
-    present = [one for one in candidates if one.metadata.deletion_timestamp is None]
-    owned = [one for one in present if controlled_by(one, owner)]
-    if not rules.deploy:
-        return _read(rules, owner, present, owned)
-    taken = [one for one in owned if _taken_away(rules, one, owner, spec)]
+    present = rules.present
+    owned = [one for one in present if rules.controls(one)]
+    if not rules.axis.deploy:
+        return _read(rules, owned)
+    taken = [one for one in owned if _taken_away(rules, one)]
     kept: list[O] = _without(owned, taken)
     adopted: list[O] = [one for one in present if _adoptable(rules, one)]
-    changes = [_release(rules.kind, one, owner) for one in taken[:AT_ONCE]]
+    changes: list[OwnedChange] = [_release(rules, one) for one in taken[:AT_ONCE]]
     # An object that is let go of keeps acting, so it counts as foreign from now on.
     foreign = _foreign(rules, _without(present, kept + adopted))
     if foreign:
         # Two HPAs on the same pods would switch each other off; a VPA that only recommends does no harm.
-        given_up = kept if rules.kind == "HorizontalPodAutoscaler" else []
-        changes += [delete(rules.kind, one) for one in given_up[:AT_ONCE]]
-        return _give_way(rules, foreign, tuple(changes))
+        given_up: list[O] = kept if rules.kind == "HorizontalPodAutoscaler" else []
+        return _give_way(rules, foreign, (*changes, *deletions(rules, given_up)))
     ranked: list[O] = sorted(kept + adopted, key=age)
     if not ranked and (going := [one for one in present if _is_given_up(rules, one)]):
         return Recommender(True, None, _awaited(rules, going[0]), tuple(changes), in_charge=True)
-    changes += [delete(rules.kind, one) for one in ranked[1 : AT_ONCE + 1]]
+    changes += deletions(rules, ranked[1:])
     if not ranked:
-        return create(rules, owner, spec, candidates, tuple(changes))
-    return kept_up(rules, owner, spec, ranked[0], tuple(changes))
+        return create(rules, tuple(changes))
+    return kept_up(rules, ranked[0], tuple(changes))
 
 
-def create(
-    rules: OwnerRules[O],
-    owner: Meta,
-    spec: HvpaSpec,
-    candidates: tuple[O, ...],
-    changes: tuple[OwnedChange, ...] = (),
-) -> Recommender[O]:
-    """A recommender that is to be created, under a name that none of the `candidates` holds."""
-    name = _free_name(owner, candidates)
+def create(rules: OwnerRules[O], changes: tuple[OwnedChange, ...]) -> Recommender[O]:
+    """A recommender that is to be created, under a name that none of the candidates holds."""
+    name = _free_name(rules)
     problem = Finding(f"{rules.short}Created", f"{rules.kind} {name} is being created")
-    manifest = manifests.document(manifests.wanted(rules.kind, name, owner, spec), owner, spec)
-    changes = (*changes, OwnedChange("apply", rules.kind, name, manifest=manifest))
-    return Recommender(True, None, problem, changes, in_charge=True)
+    applied = OwnedChange("apply", rules.kind, name, manifest=rules.document(name))
+    return Recommender(True, None, problem, (*changes, applied), in_charge=True)
 
 
-def kept_up(
-    rules: OwnerRules[O], owner: Meta, spec: HvpaSpec, chosen: O, changes: tuple[OwnedChange, ...] = ()
-) -> Recommender[O]:
+def kept_up(rules: OwnerRules[O], chosen: O, changes: tuple[OwnedChange, ...]) -> Recommender[O]:
     """A recommender of this Hvpa's own, which is brought to its template where it differs."""
     name = chosen.metadata.name
-    manifest = manifests.wanted(rules.kind, name, owner, spec)
-    if not manifests.up_to_date(chosen, manifest, owner, spec):
-        wanted = manifests.document(manifest, owner, spec)
-        changes = (*changes, OwnedChange("apply", rules.kind, name, manifest=wanted))
+    document = rules.document(name)
+    if not manifests.up_to_date(chosen, document):
+        changes = (*changes, OwnedChange("apply", rules.kind, name, manifest=document))
     return Recommender(True, chosen, None, changes, in_charge=True)
 
 
-def _read(rules: OwnerRules[O], owner: Meta, present: list[O], owned: list[O]) -> Recommender[O]:
+def _read(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
     """Where none is deployed: those we own go (but for one that the spec names now), the named one is read."""
+    name = rules.axis.name
     changes = tuple(
-        _release(rules.kind, one, owner) if one.metadata.name == rules.name else delete(rules.kind, one)
-        for one in owned[:AT_ONCE]
+        _release(rules, one) if one.metadata.name == name else deletion(rules, one) for one in owned[:AT_ONCE]
     )
-    if rules.name is None:
+    if name is None:
         return Recommender(configured=False, changes=changes)
-    foreign = [one for one in _foreign(rules, _without(present, owned)) if one.metadata.name != rules.name]
+    foreign = [one for one in _foreign(rules, _without(rules.present, owned)) if one.metadata.name != name]
     if foreign:
         return _give_way(rules, foreign, changes)
-    return structs.replace(named(rules, present, rules.refused), changes=changes)
+    return structs.replace(named(rules, rules.refused), changes=changes)
 
 
-def named(
-    rules: OwnerRules[O], present: Sequence[O], refused: Callable[[O], Finding | None]
-) -> Recommender[O]:
+def named(rules: OwnerRules[O], refused: Callable[[O], Finding | None]) -> Recommender[O]:
     """The object that the spec names, unless it is `refused`."""
-    for one in present:
-        if one.metadata.name == rules.name:
+    name = rules.axis.name
+    for one in rules.present:
+        if one.metadata.name == name:
             problem = refused(one)
             return Recommender(True, None if problem else one, problem, in_charge=problem is None)
-    return Recommender(
-        True, None, Finding(f"{rules.short}NotFound", f"{rules.kind} {rules.name} does not exist")
-    )
+    return Recommender(True, None, Finding(f"{rules.short}NotFound", f"{rules.kind} {name} does not exist"))
 
 
 def _foreign(rules: OwnerRules[O], found: list[O]) -> list[O]:
@@ -240,29 +244,20 @@ def _without(found: list[O], others: list[O]) -> list[O]:
     return [one for one in found if id(one) not in left_out]
 
 
-def controlled_by(one: Hpa | Vpa, owner: Meta) -> bool:
-    """Whether the Hvpa `owner` is the controller of an object."""
-    controller = one.metadata.controller()
-    return controller is not None and controller.uid == owner.uid
-
-
 def _adoptable(rules: OwnerRules[O], one: O) -> bool:
-    return (
-        one.metadata.controller() is None and rules.selector.matches(one.metadata.labels) and rules.ours(one)
-    )
+    is_free = one.metadata.controller() is None
+    return is_free and rules.axis.selector.matches(one.metadata.labels) and rules.ours(one)
 
 
-def _taken_away(rules: OwnerRules[O], one: O, owner: Meta, spec: HvpaSpec) -> bool:
+def _taken_away(rules: OwnerRules[O], one: O) -> bool:
     """Whether somebody took this object away from us by its labels. One that is merely behind a changed template, or
     whose template never matched the selector, is ours still."""
-    selector = rules.selector
-    if selector.is_empty or selector.matches(one.metadata.labels) or not selector.matches(rules.labels):
+    selector, meta = rules.axis.selector, one.metadata
+    if selector.is_empty or selector.matches(meta.labels):
         return False
-    applied = one.metadata.annotations.get(TEMPLATE_HASH)
-    return (
-        applied is not None
-        and applied == manifests.wanted(rules.kind, one.metadata.name, owner, spec).template_hash
-    )
+    document = rules.document(meta.name)
+    is_matching = selector.matches(document["metadata"]["labels"])
+    return is_matching and meta.annotations.get(TEMPLATE_HASH) == manifests.template_hash(document)
 
 
 def age(one: Hpa | Vpa) -> tuple[dt.datetime, str]:
@@ -270,47 +265,38 @@ def age(one: Hpa | Vpa) -> tuple[dt.datetime, str]:
     return (one.metadata.creation_timestamp or _EPOCH, one.metadata.name)
 
 
-def _free_name(owner: Meta, candidates: tuple[O, ...]) -> str:
+def _free_name(rules: OwnerRules[O]) -> str:
     """The Hvpa's name, with a suffix where another object holds it (our own that is going makes room for it)."""
-    going = [
-        one for one in candidates if one.metadata.deletion_timestamp is not None and controlled_by(one, owner)
-    ]
-    taken = {one.metadata.name for one in _without(list(candidates), going)}
-    if owner.name not in taken:
-        return owner.name
-    return f"{owner.name[:NAME_ROOM].rstrip('-.')}-{owner.uid[:8]}"
+    owner = rules.owner
+    for one in rules.candidates:
+        is_going = one.metadata.deletion_timestamp is not None and rules.controls(one)
+        if one.metadata.name == owner.name and not is_going:
+            return f"{owner.name[:NAME_ROOM].rstrip('-.')}-{owner.uid[:8]}"
+    return owner.name
 
 
-def delete(kind: OwnedKind, one: Hpa | Vpa) -> OwnedChange:
+def deletion(rules: OwnerRules[O], one: O) -> OwnedChange:
     """The deletion of an object, and of no other that has its name by then."""
-    return OwnedChange("delete", kind, one.metadata.name, uid=one.metadata.uid)
+    return OwnedChange("delete", rules.kind, one.metadata.name, uid=one.metadata.uid)
 
 
-def _release(kind: OwnedKind, one: Hpa | Vpa, owner: Meta) -> OwnedChange:
-    kept = tuple(
-        _reference(reference) for reference in one.metadata.owner_references if reference.uid != owner.uid
-    )
+def deletions(rules: OwnerRules[O], found: Sequence[O]) -> list[OwnedChange]:
+    """The deletion of the first of these."""
+    return [deletion(rules, one) for one in found[:AT_ONCE]]
+
+
+def _release(rules: OwnerRules[O], one: O) -> OwnedChange:
+    meta = one.metadata
+    kept = [reference for reference in meta.owner_references if reference.uid != rules.owner.uid]
+    wire = [{"controller": False, **msgspec.to_builtins(reference)} for reference in kept]
     return OwnedChange(
         "release",
-        kind,
-        one.metadata.name,
-        uid=one.metadata.uid,
-        resource_version=one.metadata.resource_version,
-        owner_references=kept,
+        rules.kind,
+        meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        owner_references=tuple(wire),
     )
-
-
-def _reference(one: OwnerReference) -> dict[str, object]:
-    wire: dict[str, object] = {
-        "apiVersion": one.api_version,
-        "kind": one.kind,
-        "name": one.name,
-        "uid": one.uid,
-        "controller": one.controller,
-    }
-    if one.block_owner_deletion is not None:
-        wire["blockOwnerDeletion"] = one.block_owner_deletion
-    return wire
 
 
 def _points_at(reference: ObjectReference, kind: str, name: str) -> bool:

@@ -12,81 +12,64 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec
-from hvpa.api.objects.read_models import Hpa, Meta
+from hvpa.api.objects.read_models import Hpa
 from hvpa.core.model import Finding, OtherHvpa, OwnedChange, Recommender
-from hvpa.core.recommenders.ownership import (
-    AT_ONCE,
-    O,
-    OwnerRules,
-    age,
-    controlled_by,
-    create,
-    delete,
-    kept_up,
-    named,
-)
+from hvpa.core.recommenders.ownership import O, OwnerRules, age, create, deletions, kept_up, named
 
 READ_AS_IS = "ReadAsIs"
 """Reason of HpaActive and VpaActive where an object is read that is another's."""
 
 
-def read(
-    rules: OwnerRules[O], owner: Meta, spec: HvpaSpec, others: Sequence[OtherHvpa], candidates: tuple[O, ...]
-) -> Recommender[O]:
+def read(rules: OwnerRules[O]) -> Recommender[O]:
     """The object to read in mode Recommend or Paused, and what is to be changed about this Hvpa's own."""
-    present = [one for one in candidates if one.metadata.deletion_timestamp is None]
+    owner, spec = rules.owner, rules.spec
     own = OtherHvpa(owner.name, False, spec.hpa.deploy, spec.vpa.deploy, owner.creation_timestamp)
-    ahead = [one for one in others if one.rank < own.rank]
-    given_up = _given_up(rules, owner, ahead, present)
-    changes = tuple([delete(rules.kind, one) for one in given_up[:AT_ONCE]])
-    if rules.name is not None:
-        found = named(rules, present, lambda one: _refused(rules, one))
-        if found.object is not None:
-            found = structs.replace(found, read_as_is=_origin(rules, spec, found.object))
-        return structs.replace(found, changes=changes)
-    if not rules.deploy:
+    ahead = [one for one in rules.others if one.rank < own.rank]
+    given_up = _given_up(rules, ahead)
+    changes = tuple(deletions(rules, given_up))
+    if rules.axis.name is not None:
+        found = named(rules, lambda one: _refused(rules, one))
+        origin = None if found.object is None else _origin(rules, found.object)
+        return structs.replace(found, read_as_is=origin, changes=changes)
+    if not rules.axis.deploy:
         return Recommender(configured=False, changes=changes)
     gone = {one.metadata.uid for one in given_up}
-    chosen = _nearest(rules, owner, [one for one in present if one.metadata.uid not in gone])
+    chosen = _nearest(rules, [one for one in rules.present if one.metadata.uid not in gone])
     if chosen is None:
-        return _created_by_the_first(rules, owner, spec, ahead, candidates, changes)
-    if controlled_by(chosen, owner) and not rules.acts(chosen):
-        return kept_up(rules, owner, spec, chosen, changes)
-    origin = _origin(rules, spec, chosen)
-    return Recommender(True, chosen, None, changes, in_charge=True, read_as_is=origin)
+        return _created_by_the_first(rules, ahead, changes)
+    if rules.controls(chosen) and not rules.acts(chosen):
+        return kept_up(rules, chosen, changes)
+    return Recommender(True, chosen, None, changes, in_charge=True, read_as_is=_origin(rules, chosen))
 
 
-def _given_up(rules: OwnerRules[O], owner: Meta, ahead: Iterable[OtherHvpa], present: Sequence[O]) -> list[O]:
+def _given_up(rules: OwnerRules[O], ahead: Sequence[OtherHvpa]) -> list[O]:
     """HPAs of this Hvpa's own that would switch off another one: one that scales the workload itself, or one of an Hvpa
     that is `ahead` of this one. An Hvpa in mode Apply creates its own once they are gone."""
     if rules.kind != "HorizontalPodAutoscaler":
         return []
-    first = {one.name for one in ahead}
+    first, present = {one.name for one in ahead}, rules.present
     served = [rules.served(one) for one in present]
     is_in_the_way = (
         any(rules.acts(one) for one in present)
         or any(one is not None and one.name in first for one in served)
         or any(one.applies and one.deploys_hpa for one in ahead)
     )
-    if not is_in_the_way:
-        return []
-    own = [one for one in present if controlled_by(one, owner) and not rules.acts(one)]
-    return [one for one in own if one.metadata.name != rules.name]
+    own = [one for one in present if rules.controls(one) and not rules.acts(one)]
+    return [one for one in own if is_in_the_way and one.metadata.name != rules.axis.name]
 
 
-def _nearest(rules: OwnerRules[O], owner: Meta, present: Sequence[O]) -> O | None:
+def _nearest(rules: OwnerRules[O], present: Sequence[O]) -> O | None:
     """The one to read, of the same kind the oldest. An HPA that scales the workload comes first, since its measurements
     are there for sure; a VPA of this Hvpa's own comes first, since it has the bounds of its template."""
-    ranked = [(order, age(one), one) for one in present if (order := _order(rules, owner, one)) is not None]
+    ranked = [(order, age(one), one) for one in present if (order := _order(rules, one)) is not None]
     return min(ranked, key=lambda entry: entry[:2])[2] if ranked else None
 
 
-def _order(rules: OwnerRules[O], owner: Meta, one: O) -> int | None:
+def _order(rules: OwnerRules[O], one: O) -> int | None:
     is_hpa = isinstance(one, Hpa)
     if rules.acts(one) and is_hpa:
         return 0
-    if controlled_by(one, owner) or (is_hpa and rules.ours(one)):
+    if rules.controls(one) or (is_hpa and rules.ours(one)):
         return 1
     if rules.acts(one):
         return 2
@@ -94,12 +77,7 @@ def _order(rules: OwnerRules[O], owner: Meta, one: O) -> int | None:
 
 
 def _created_by_the_first(
-    rules: OwnerRules[O],
-    owner: Meta,
-    spec: HvpaSpec,
-    ahead: Iterable[OtherHvpa],
-    candidates: tuple[O, ...],
-    changes: tuple[OwnedChange, ...],
+    rules: OwnerRules[O], ahead: Iterable[OtherHvpa], changes: tuple[OwnedChange, ...]
 ) -> Recommender[O]:
     """Where there is none: the first Hvpa that deploys one creates it, and the others read that one."""
     is_hpa = rules.kind == "HorizontalPodAutoscaler"
@@ -107,7 +85,7 @@ def _created_by_the_first(
         if one.deploys_hpa if is_hpa else one.deploys_vpa:
             why = f"Hvpa {one.name}, which has the same target, is to create the {rules.kind} that is read"
             return Recommender(True, None, Finding(f"{rules.short}Awaited", why), changes)
-    return create(rules, owner, spec, candidates, changes)
+    return create(rules, changes)
 
 
 def _refused(rules: OwnerRules[O], one: O) -> Finding | None:
@@ -116,9 +94,9 @@ def _refused(rules: OwnerRules[O], one: O) -> Finding | None:
     return Finding("OtherTarget", f"{rules.kind} {one.metadata.name} is for another target")
 
 
-def _origin(rules: OwnerRules[O], spec: HvpaSpec, one: O) -> Finding | None:
+def _origin(rules: OwnerRules[O], one: O) -> Finding | None:
     """Whose an object is that is read as it is; None for an HPA that points at this Hvpa and asks it for a count."""
-    name, target = f"{rules.kind} {one.metadata.name}", spec.target_ref
+    name, target = f"{rules.kind} {one.metadata.name}", rules.spec.target_ref
     if not isinstance(one, Hpa):
         policy = one.spec.update_policy
         mode = policy.update_mode if policy is not None else ""

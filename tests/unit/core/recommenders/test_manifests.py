@@ -11,25 +11,23 @@ from builders import build
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.core.model import TEMPLATE_HASH
-from hvpa.core.recommenders.manifests import Manifest, document, up_to_date, wanted
+from hvpa.core.recommenders.manifests import document, template_hash, up_to_date
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 
 
-def manifest(one: HvpaObject, kind: Any = HPA, name: str = "web") -> Manifest:
+def body_of(one: HvpaObject, kind: Any = HPA, name: str = "web") -> dict[str, Any]:
     assert one.spec is not None
-    return wanted(kind, name, one.metadata, one.spec)
+    return document(kind, name, one.metadata, one.spec)
 
 
-def body_of(one: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
-    assert one.spec is not None
-    return document(manifest(one, kind), one.metadata, one.spec)
+def hash_of(one: HvpaObject, name: str = "web") -> str:
+    return template_hash(body_of(one, name=name))
 
 
 def spec_of(one: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
-    spec = body_of(one, kind)["spec"]
-    assert isinstance(spec, dict)
-    return spec
+    found: dict[str, Any] = body_of(one, kind)["spec"]
+    return found
 
 
 def test_the_hpa_is_the_template_pointed_at_the_hvpa() -> None:
@@ -41,7 +39,7 @@ def test_the_hpa_is_the_template_pointed_at_the_hvpa() -> None:
         "name": "web",
         "namespace": "default",
         "labels": {"of": "web"},
-        "annotations": {"why": "so", TEMPLATE_HASH: manifest(owner).template_hash},
+        "annotations": {"why": "so", TEMPLATE_HASH: hash_of(owner)},
         "ownerReferences": [
             {
                 "apiVersion": "autoscaling.k8s.io/v1alpha1",
@@ -111,10 +109,10 @@ def test_the_vpa_only_recommends_and_is_for_the_workload() -> None:
 
 
 def test_the_same_spec_gives_the_same_manifest_and_another_one_another_hash() -> None:
-    assert manifest(build.hvpa()) == manifest(build.hvpa({}, metadata={"generation": 9}))
-    assert manifest(build.hvpa()).template_hash != manifest(build.hvpa(), name="web-2").template_hash
+    assert body_of(build.hvpa()) == body_of(build.hvpa({}, metadata={"generation": 9}))
+    assert hash_of(build.hvpa()) != hash_of(build.hvpa(), name="web-2")
     other = build.hvpa({"hpa": {"template": {"spec": {"maxReplicas": 11}}}})
-    assert manifest(build.hvpa()).template_hash != manifest(other).template_hash
+    assert hash_of(build.hvpa()) != hash_of(other)
 
 
 def as_hpa(body: Any) -> Hpa:
@@ -126,8 +124,7 @@ def altered(change: dict[str, Any]) -> Hpa:
 
 
 def is_up_to_date(existing: Hpa | Vpa, owner: HvpaObject, kind: Any = HPA) -> bool:
-    assert owner.spec is not None
-    return up_to_date(existing, manifest(owner, kind), owner.metadata, owner.spec)
+    return up_to_date(existing, body_of(owner, kind))
 
 
 @pytest.mark.parametrize(

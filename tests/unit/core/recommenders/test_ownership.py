@@ -14,9 +14,8 @@ from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.core import Decision
 from hvpa.core.model import OtherHvpa, OwnedKind
-from hvpa.core.recommenders import manifests
-from hvpa.core.recommenders.manifests import wanted
-from hvpa.core.recommenders.resolve import resolve_hpa
+from hvpa.core.recommenders.manifests import document
+from hvpa.core.recommenders.ownership import HpaRules, resolve
 
 HPA: OwnedKind = "HorizontalPodAutoscaler"
 VPA: OwnedKind = "VerticalPodAutoscaler"
@@ -62,9 +61,8 @@ def applied(
 ) -> Any:
     """The object as it stands after it was applied."""
     assert owner.spec is not None
-    manifest = wanted(kind, name, owner.metadata, owner.spec)
-    document = manifests.document(manifest, owner.metadata, owner.spec)
-    body = build.merged(document, {"metadata": {"uid": f"uid-{name}"}})
+    wanted = document(kind, name, owner.metadata, owner.spec)
+    body = build.merged(wanted, {"metadata": {"uid": f"uid-{name}"}})
     model = Hpa if kind == HPA else Vpa
     return msgspec.json.decode(msgspec.json.encode(build.merged(body, change or {})), type=model)
 
@@ -424,7 +422,7 @@ def test_an_hpa_of_another_hvpa_that_does_not_go_is_foreign(
     owner, (other,) = build.hvpa().metadata, others
     spec = build.hvpa().spec
     assert spec is not None
-    found = resolve_hpa(owner, spec, (lookers_hpa(**metadata),), (other,))
+    found = resolve(HpaRules(owner, spec, (lookers_hpa(**metadata),), (other,)))
     assert found.problem is not None
     assert found.problem.reason == "ForeignHpa"
     assert found.changes == ()
