@@ -4,7 +4,7 @@ operator, `explain -f` and the simulator alike."""
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import structs
 
@@ -44,15 +44,18 @@ from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import selector_text
 
 MOST_CONTAINERS = 100
-"""Containers of a pod that is scaled. What is told and remembered of each has room in a status and an annotation."""
+"""Containers of a pod that is scaled. What is reported and kept of each has room in a status and an annotation."""
 MOST_PROBLEMS = 20
-"""Faults of a spec that are told at once."""
+"""Faults of a spec that are reported at once."""
 MOST_SELECTOR = 32_768
 """Characters of a workload's selector, which the status repeats for the HPA."""
 Silent = tuple[tuple[str, dt.datetime | None], ...]
 """VPAs by name that their recommender has not written for too long, and when it last did."""
 _NO_AMOUNTS: ResourceList = {}
 _NO_HPA: Recommender[Hpa] = Recommender(False)
+_VPA_NOT_SERVED = Finding(
+    "VpaNotServed", "the cluster does not serve VerticalPodAutoscaler (autoscaling.k8s.io/v1)"
+)
 
 
 def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observation:
@@ -61,7 +64,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     clock = Clock(now)
     uncapped = objects.hvpa.spec is not None and objects.hvpa.spec.joint
     silent = [(one.metadata.name, silent_since(one, clock, settings.vpa_period)) for one in objects.vpas]
-    vpas = tuple([_said(one, uncapped) for one in objects.vpas])
+    vpas = tuple([_counted(one, uncapped) for one in objects.vpas])
     state = _state(clock, objects, vpas, tuple([one for one in silent if one[1] is not None]))
     hpa = _NO_HPA
     if state.spec is not None and state.workload is not None:
@@ -75,11 +78,11 @@ def _resolved(rules: OwnerRules[O]) -> Recommender[O]:
 
 
 @remembered
-def _said(vpa: Vpa, uncapped: bool) -> Vpa:
-    """The VPA as far as a decision looks at it: the bounds, which move all the time, have no say. A joint decision goes
-    by what the pods use (`uncapped`): a capped target would hold demand up at minAllowed (DESIGN 5.4)."""
-    said = vpa.status.recommendation
-    if said is None or said.container_recommendations is None:
+def _counted(vpa: Vpa, uncapped: bool) -> Vpa:
+    """The VPA as far as a decision looks at it: without bounds, which move all the time. A joint decision goes by what
+    the pods use (`uncapped`): a capped target would hold demand up at minAllowed (DESIGN 5.4)."""
+    found = vpa.status.recommendation
+    if found is None or found.container_recommendations is None:
         return vpa
     targets = [
         ContainerRecommendation(
@@ -89,7 +92,7 @@ def _said(vpa: Vpa, uncapped: bool) -> Vpa:
             _NO_AMOUNTS,
             _NO_AMOUNTS,
         )
-        for one in said.container_recommendations
+        for one in found.container_recommendations
     ]
     status = VpaStatusRead(Recommendation(targets), vpa.status.conditions)
     return structs.replace(vpa, status=status)
@@ -107,20 +110,21 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
 
 @remembered_while(_basis, of_status=True)
 def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> ObservedState:
-    """The scene without its HPA."""
+    """What is observed, without the HPA."""
     hvpa = objects.hvpa
     spec, status = hvpa.spec, hvpa.status
     problem = _problem(objects)
     workload = objects.workload if problem is None else None
+    target = _existing(objects.workload)
     annotation = workload.metadata.annotations.get(LAST_APPLIED) if workload is not None else None
     horizontal, vertical = recorded_axes(status, annotation, clock)
-    legacy = annotation is None and status.axes is None and bool(status.override_scale_up_stabilization)
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        vpa = _usable_vpa(
-            _resolved(VpaRules(hvpa.metadata, spec, vpas, objects.others)), objects, dict(silent)
-        )
+        found = _resolved(VpaRules(hvpa.metadata, spec, vpas, objects.others))
+        vpa = structs.replace(found, problem=_vpa_problem(found, objects, dict(silent)))
+        if found.configured and not objects.vpa_served:
+            vpa = Recommender(True, None, _VPA_NOT_SERVED)
         since = vertical.last_scale_up_time
         if since is not None and clock.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then
@@ -131,10 +135,12 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
         status=status,
         problem=problem,
         workload=workload,
-        target=workload or _standing(objects.workload),
+        target=target if target is None or _too_large(target) is None else None,
         horizontal=horizontal,
         vertical=vertical,
-        legacy_override=legacy,
+        legacy_override=annotation is None
+        and status.axes is None
+        and bool(status.override_scale_up_stabilization),
         hpa=_NO_HPA,
         vpa=vpa,
         pods=pods,
@@ -143,50 +149,40 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
 
 def _problem(objects: Objects) -> Finding | None:
     """Why nothing can be scaled at all."""
-    spec, problems = objects.hvpa.spec, objects.hvpa.problems
+    spec, problems = objects.hvpa.spec, objects.hvpa.problems[:MOST_PROBLEMS]
     if spec is None or problems:
-        told = "; ".join(str(one) for one in problems[:MOST_PROBLEMS])
-        return Finding("InvalidSpec", told or "the spec can't be read")
-    found = spec_problems(spec)
-    if found:
-        return Finding("InvalidSpec", "; ".join(str(one) for one in found))
+        return Finding("InvalidSpec", "; ".join(map(str, problems)) or "the spec can't be read")
+    if found := spec_problems(spec):
+        return Finding("InvalidSpec", "; ".join(map(str, found)))
     target = spec.target_ref
-    if (
-        target.kind not in SUPPORTED_KINDS
-        or (target.api_version or WORKLOAD_API_VERSION) != WORKLOAD_API_VERSION
-    ):
+    version, name = target.api_version or WORKLOAD_API_VERSION, f"{target.kind} {target.name}"
+    if target.kind not in SUPPORTED_KINDS or version != WORKLOAD_API_VERSION:
         return Finding(
             "UnsupportedTarget",
-            f"spec.targetRef: {target.api_version or WORKLOAD_API_VERSION} {target.kind} is not supported, only "
+            f"spec.targetRef: {version} {target.kind} is not supported, only "
             f"{' and '.join(SUPPORTED_KINDS)} of {WORKLOAD_API_VERSION}",
         )
     rivals = [one.name for one in objects.others if one.applies] if spec.mode == "Apply" else []
     if rivals:
+        # Of many neither names nor their number: else each one more would be news to all others.
+        many = len(rivals) > MOST_RIVALS
+        who = f"more than {MOST_RIVALS} other Hvpas" if many else f"Hvpa {', '.join(sorted(rivals))}"
         return Finding(
             "TargetShared",
-            f"{target.kind} {target.name} is also the target of {_rivals_named(rivals)} in mode Apply; none of them "
-            "scales it until the others are deleted, or their spec.mode is Recommend",
+            f"{name} is also the target of {who} in mode Apply; none of them scales it until the others are deleted, "
+            "or their spec.mode is Recommend",
         )
-    if objects.workload is None or objects.workload.metadata.deletion_timestamp is not None:
-        return Finding("TargetNotFound", f"{target.kind} {target.name} does not exist")
-    return _too_large(objects.workload)
+    workload = _existing(objects.workload)
+    return Finding("TargetNotFound", f"{name} does not exist") if workload is None else _too_large(workload)
 
 
-def _standing(workload: Workload | None) -> Workload | None:
-    """The target where it is not scaled, so far as it can be reported."""
-    is_there = workload is not None and workload.metadata.deletion_timestamp is None
-    return workload if workload is not None and is_there and _too_large(workload) is None else None
-
-
-def _rivals_named(rivals: Sequence[str]) -> str:
-    """Who they are. Of many no name is told, nor how many they are: else each one more would be news to all others."""
-    if len(rivals) > MOST_RIVALS:
-        return f"more than {MOST_RIVALS} other Hvpas"
-    return f"Hvpa {', '.join(sorted(rivals))}"
+def _existing(workload: Workload | None) -> Workload | None:
+    """The workload, unless it is being deleted."""
+    return None if workload is None or workload.metadata.deletion_timestamp is not None else workload
 
 
 def _too_large(workload: Workload) -> Finding | None:
-    """Why there is too much of a workload to be told in a status."""
+    """Why there is too much of a workload for a status."""
     name = f"{workload.kind} {workload.metadata.name}"
     if len(workload.spec.template.spec.containers) > MOST_CONTAINERS:
         why = f"{name} has more than {MOST_CONTAINERS} containers in its pod template"
@@ -205,30 +201,25 @@ def _lacks_requests(workload: Workload) -> bool:
     )
 
 
-def _usable_vpa(
+def _vpa_problem(
     found: Recommender[Vpa], objects: Objects, silent: Mapping[str, dt.datetime | None]
-) -> Recommender[Vpa]:
-    """Add why a VPA's recommendation does not count (yet)."""
-    if not found.configured:
-        return found
-    if not objects.vpa_served:
-        text = "the cluster does not serve VerticalPodAutoscaler (autoscaling.k8s.io/v1)"
-        return Recommender(True, None, Finding("VpaNotServed", text))
-    if found.object is None or found.problem is not None:
-        return found
-    conditions = found.object.status.conditions
+) -> Finding | None:
+    """Why a VPA's recommendation does not count (yet)."""
+    vpa = found.object
+    if vpa is None or found.problem is not None:
+        return found.problem
+    name, conditions = vpa.metadata.name, vpa.status.conditions
     for kind in ("ConfigUnsupported", "ConfigDeprecated", "LowConfidence"):
         entry = condition(conditions, kind)
         if entry is not None and entry.status == "True":
-            return structs.replace(found, problem=Finding(kind, entry.message or entry.reason))
+            return Finding(kind, entry.message or entry.reason)
     provided = condition(conditions, "RecommendationProvided")
-    if provided is None or provided.status != "True" or not recommendations(found.object):
+    if provided is None or provided.status != "True" or not recommendations(vpa):
         message = provided.message if provided is not None else ""
-        text = message or f"VerticalPodAutoscaler {found.object.metadata.name} has no recommendation yet"
-        return structs.replace(found, problem=Finding("NoRecommendation", text))
-    since = silent.get(found.object.metadata.name)
+        none_yet = f"VerticalPodAutoscaler {name} has no recommendation yet"
+        return Finding("NoRecommendation", message or none_yet)
+    since = silent.get(name)
     if since is not None and objects.workload is not None and objects.workload.spec.replicas > 0:
-        name, when = found.object.metadata.name, readable_timestamp(since)
-        why = f"the status of VerticalPodAutoscaler {name} was last updated at {when}"
-        return structs.replace(found, problem=Finding("RecommendationStale", why))
-    return found
+        why = f"the status of VerticalPodAutoscaler {name} was last updated at {readable_timestamp(since)}"
+        return Finding("RecommendationStale", why)
+    return None

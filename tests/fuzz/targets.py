@@ -24,7 +24,7 @@ from hvpa.api.values.quantity import QuantityError, format_memory, parse_cpu, pa
 from hvpa.api.values.text import one_line
 from hvpa.api.values.timestamp import TimestampError, format_timestamp, parse_timestamp
 from hvpa.core.gates.windows import window_state
-from hvpa.core.spec.check import is_schedule, is_time_zone
+from hvpa.core.spec.check import is_time_zone, schedule_problem
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
 from hvpa.kube.cache.reflector import UNREADABLE
@@ -79,7 +79,7 @@ def timestamp(data: bytes) -> None:
 def windows(data: bytes) -> None:
     """A schedule and a time zone are refused, or have a state at any time."""
     schedule, _, zone = _text(data[:300]).partition("|")
-    if not is_schedule(schedule) or not is_time_zone(zone or "UTC") or len(schedule) > 200:
+    if schedule_problem(schedule) is not None or not is_time_zone(zone or "UTC") or len(schedule) > 200:
         return
     window = MaintenanceWindow(schedule=schedule, duration=dt.timedelta(hours=1), time_zone=zone or "UTC")
     spec = build.hvpa().spec

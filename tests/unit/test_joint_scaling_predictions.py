@@ -152,9 +152,9 @@ def off(there: int, size: int) -> float:
 def test_who_follows_the_steps_is_right(replicas: int) -> None:
     tried = waited = 0
     vpas = ((500, 500_000_000, 2), (500, GIGA, 8), (1000, 1_500_000_000, 4))
-    for cpu, memory in product((500, 900, 1250, 2000), (GIGA, 5 * GIGA // 2, 4 * GIGA)):
+    for cpu, memory in product((500, 900, 2000), (GIGA, 4 * GIGA)):
         for now, usual, (target, of_memory, mean) in product(
-            (340, 1700, 4400, 13000), (400, 2500, 3800, 9700), vpas
+            (340, 1700, 4400, 13000), (400, 2500, 9700), vpas
         ):
             there, known = (replicas, cpu, memory), Usually(usual, mean)
             used = ceil_div(now // 2, replicas) * replicas
@@ -173,4 +173,4 @@ def test_who_follows_the_steps_is_right(replicas: int) -> None:
             )
             waited += len(told)
             tried += 1
-    assert (tried, waited > 0) == (576, True)
+    assert (tried, waited > 0) == (216, True)

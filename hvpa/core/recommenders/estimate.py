@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
+from contextlib import suppress
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue, Workload
+from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity, parse_resource
-from hvpa.core.model import Observation, PodsSeen, Settings
+from hvpa.core.model import Observation, Settings
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import CLOCK_SKEW
-from hvpa.core.values.memo import remembered
 from hvpa.core.values.weight import FULL
 
 _DEFAULT_METRICS = (
@@ -76,47 +75,64 @@ class MetricDemand(Struct, frozen=True):
         return structs.replace(self, pods=pods, requested=requested, counted=ceil_div(pods, MICRO))
 
 
-class _Asked(Struct, frozen=True):
-    """A metric of an HPA's spec, made ready: whose it is, and from where it is to be counted as another load."""
+class _Reading(NamedTuple):
+    """What was measured of a metric: `have` is to `wanted` as the value to its target; `tolerances` upwards and
+    downwards."""
 
     metric: Metric
     source: MetricSource
-    identity: tuple[object, ...]
-    up: Fraction
-    down: Fraction
-
-
-class _Reading(NamedTuple):
-    """What was measured of a metric: `have` is to `wanted` as the value to its target."""
-
-    asked: _Asked
-    measured: MetricSource
+    tolerances: tuple[Fraction, Fraction]
+    current: MetricValue
     have: int
     wanted: int
 
     @property
     def is_tolerated(self) -> bool:
         """Whether the value is so near to the target that the HPA leaves the count alone."""
-        tolerance = self.asked.up if self.have > self.wanted else self.asked.down
+        tolerance = self.tolerances[0 if self.have > self.wanted else 1]
         return abs(self.have - self.wanted) * tolerance.denominator <= self.wanted * tolerance.numerator
 
     @property
     def is_absolute(self) -> bool:
         """Whether the target is an amount for each pod (AverageValue)."""
-        target = self.asked.source.target
+        target = self.source.target
         return target.average_utilization is None and target.average_value is not None
+
+    @property
+    def is_of_status(self) -> bool:
+        """Whether the value is a total, which the HPA divides by `status.replicas`."""
+        return self.metric.type in ("Object", "External") and self.source.target.average_value is not None
+
+    @property
+    def label(self) -> str:
+        """The metric in words."""
+        if self.metric.type == "ContainerResource":
+            return f"{self.source.name} of {self.source.container}"
+        return self.source.name or f"{self.metric.type} {self.source.metric.name}"
 
 
 def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
-    """What was measured of each metric; None for one without a value, or with a value of other pods than there are."""
-    found: list[_Reading | None] = []
-    others: dict[tuple[object, ...], Metric] = {}
+    """What was measured of each metric; None for one without a value, or with a value of other pods than there are.
+
+    The status lists the metrics in the order of the spec (`computeReplicasForMetrics` in podautoscaler/horizontal.go),
+    which distinguishes those that differ by their label selector alone."""
+    measured = hpa.status.current_metrics or []
+    by_name = {_identity(one): one for one in reversed(measured)}
+    tolerances = _tolerance(hpa.spec, seen.settings, up=True), _tolerance(hpa.spec, seen.settings, up=False)
     are_new = measured_from(seen) is not None
-    for index, asked in enumerate(_asked(hpa.spec, seen.settings)):
-        measured = _measurement(index, asked, hpa, others)
-        ratio = None if measured is None else _ratio(asked.source.target, measured.current)
-        is_known = not are_new or _is_of_status(asked)
-        found.append(_Reading(asked, measured, *ratio) if measured and ratio and is_known else None)
+    found: list[_Reading | None] = []
+    for index, metric in enumerate(hpa.spec.metrics or _DEFAULT_METRICS):
+        identity, source = _identity(metric), metric.source() or _NO_SOURCE
+        in_place = index < len(measured) and _identity(measured[index]) == identity
+        entry = measured[index] if in_place else by_name.get(identity)
+        value = None if entry is None else entry.source()
+        ratio = None if value is None else _ratio(source.target, value.current)
+        reading = (
+            None
+            if value is None or ratio is None
+            else _Reading(metric, source, tolerances, value.current, *ratio)
+        )
+        found.append(None if reading is None or (are_new and not reading.is_of_status) else reading)
     return found
 
 
@@ -149,7 +165,7 @@ def leading_metric(seen: Observation, hpa: Hpa) -> tuple[str, int]:
     of 50 % are 182. One must have a value (`estimate_replicas` is not None)."""
     readings = [one for one in _readings(seen, hpa) if one is not None]
     one = max(readings, key=lambda reading: (_proposal(reading, seen, hpa), reading.have / reading.wanted))
-    return _label(one.asked.metric, one.asked.source), ceil_div(one.have * 100, one.wanted)
+    return one.label, ceil_div(one.have * 100, one.wanted)
 
 
 def is_never_stale(seen: Observation, hpa: Hpa) -> bool:
@@ -162,17 +178,18 @@ def is_never_stale(seen: Observation, hpa: Hpa) -> bool:
 def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...], bool]:
     """What each measured metric calls for, and whether one has no value."""
     readings = _readings(seen, hpa)
-    found = [_demand(one, _measured_pods(one.asked, seen)) for one in readings if one is not None]
-    return tuple(found), None in readings
+    return tuple(
+        _demand(one, _measured_pods(one, seen)) for one in readings if one is not None
+    ), None in readings
 
 
-def _measured_pods(asked: _Asked, seen: Observation) -> int:
+def _measured_pods(one: _Reading, seen: Observation) -> int:
     """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
     others those that have been ready for as long as a measurement takes (`_readings`: one at least, but by clocks that
     are wrong). The HPA's `currentReplicas` is `spec.replicas`, which in a joint decision is another count."""
     assert seen.workload is not None
     status = seen.workload.status
-    if _is_of_status(asked):
+    if one.is_of_status:
         return status.replicas or seen.workload.spec.replicas
     latest = seen.now - MEASURED_AFTER
     if seen.pods.ready_since:
@@ -180,27 +197,22 @@ def _measured_pods(asked: _Asked, seen: Observation) -> int:
     return seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
 
 
-def _is_of_status(asked: _Asked) -> bool:
-    """Whether a metric's value is a total, which the HPA divides by `status.replicas`."""
-    return asked.metric.type in ("Object", "External") and asked.source.target.average_value is not None
-
-
 def _demand(one: _Reading, counted: int) -> MetricDemand:
-    asked, source, target = one.asked, one.asked.source, one.asked.source.target
+    source, target = one.source, one.source.target
     resource: Resource | None = None
-    if asked.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
+    if one.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
         resource = "cpu" if source.name == "cpu" else "memory"
     requested = per_pod = None
     if resource is not None and one.is_absolute:
         per_pod = _amount(resource, target.average_value)
     elif resource is not None and target.average_utilization:
-        used = _amount(resource, one.measured.current.average_value)
+        used = _amount(resource, one.current.average_value)
         requested = None if used is None else ceil_div(used * counted * 100, target.average_utilization)
     return MetricDemand(
-        label=_label(asked.metric, source),
+        label=one.label,
         pods=max(0, min(ceil_div(one.have * counted * MICRO, one.wanted), MOST_PODS)),
         absolute=one.is_absolute,
-        tolerance=int(asked.up * FULL),
+        tolerance=int(one.tolerances[0] * FULL),
         resource=resource,
         container=source.container,
         requested=requested,
@@ -208,13 +220,6 @@ def _demand(one: _Reading, counted: int) -> MetricDemand:
         counted=counted,
         utilization=target.average_utilization or 0,
     )
-
-
-def _label(metric: Metric, source: MetricSource) -> str:
-    """The metric in words."""
-    if metric.type == "ContainerResource":
-        return f"{source.name} of {source.container}"
-    return source.name or f"{metric.type} {source.metric.name}"
 
 
 def _amount(resource: Resource, quantity: str | int | float | None) -> int | None:
@@ -225,46 +230,18 @@ def _amount(resource: Resource, quantity: str | int | float | None) -> int | Non
         return None
 
 
-@remembered
-def _asked(spec: HpaSpecRead, settings: Settings) -> tuple[_Asked, ...]:
-    up, down = _tolerance(spec, settings, up=True), _tolerance(spec, settings, up=False)
-    return tuple(
-        _Asked(metric, metric.source() or _NO_SOURCE, _identity(metric), up, down)
-        for metric in spec.metrics or _DEFAULT_METRICS
-    )
-
-
 def _proposal(one: _Reading, seen: Observation, hpa: Hpa) -> int:
     """The count that one metric calls for."""
     assert seen.workload is not None and seen.spec is not None
     if one.is_tolerated:
         return seen.workload.spec.replicas
-    if seen.spec.joint:
-        counted = _measured_pods(one.asked, seen)
-    else:
-        counted = _counted_pods(one.asked, hpa, seen.workload, seen.pods)
+    counted = _measured_pods(one, seen) if seen.spec.joint else _counted_pods(one, hpa, seen)
     return ceil_div(one.have * counted, one.wanted)
 
 
 def _identity(metric: Metric) -> tuple[object, ...]:
     source = metric.source() or _NO_SOURCE
     return (metric.type, source.name, source.container, source.metric.name, source.described_object)
-
-
-def _measurement(
-    index: int, asked: _Asked, hpa: Hpa, others: dict[tuple[object, ...], Metric]
-) -> MetricSource | None:
-    """What was measured of a metric. The status lists the metrics in the order of the spec (`computeReplicasForMetrics`
-    in podautoscaler/horizontal.go), which tells those apart that differ by their label selector alone. `others` is
-    filled with what is measured, the first of each name, when one is not in its place."""
-    measured = hpa.status.current_metrics or []
-    if index < len(measured) and _identity(measured[index]) == asked.identity:
-        return measured[index].source()
-    if not others:
-        for candidate in measured:
-            others.setdefault(_identity(candidate), candidate)
-    found = others.get(asked.identity)
-    return None if found is None else found.source()
 
 
 def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
@@ -288,30 +265,22 @@ def _tolerance(spec: HpaSpecRead, settings: Settings, *, up: bool) -> Fraction:
     if spec.behavior is not None:
         rules = spec.behavior.scale_up if up else spec.behavior.scale_down
     if rules is not None and rules.tolerance is not None:
-        try:
+        with suppress(QuantityError):
             return max(Fraction(0), parse_quantity(rules.tolerance))
-        except QuantityError:
-            pass
-    return _parts_per_million(settings.hpa_tolerance_ppm)
+    return Fraction(settings.hpa_tolerance_ppm, FULL)
 
 
-@lru_cache
-def _parts_per_million(ppm: int) -> Fraction:
-    return Fraction(ppm, FULL)
-
-
-def _counted_pods(asked: _Asked, hpa: Hpa, workload: Workload, pods: PodsSeen) -> int:
+def _counted_pods(one: _Reading, hpa: Hpa, seen: Observation) -> int:
     """The pods the HPA counted: for CPU and for `Value` targets the ready ones, for other pod metrics the running ones,
     for `AverageValue` of Object and External `status.replicas`. Not more than there were when it measured; where no pod
     is known, as many."""
-    status, metric, source = workload.status, asked.metric, asked.source
-    seen = hpa.status.current_replicas or status.replicas or workload.spec.replicas
-    if metric.type in ("Object", "External"):
-        if source.target.average_value is not None:
-            return seen
-        counted = pods.ready or status.ready_replicas
-    elif source.name == "cpu":
+    assert seen.workload is not None
+    status, pods = seen.workload.status, seen.pods
+    then = hpa.status.current_replicas or status.replicas or seen.workload.spec.replicas
+    if one.is_of_status:
+        return then
+    if one.source.name == "cpu" or one.metric.type in ("Object", "External"):
         counted = pods.ready or status.ready_replicas
     else:
         counted = pods.running or status.replicas
-    return min(counted or seen, seen)
+    return min(counted or then, then)

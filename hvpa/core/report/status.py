@@ -1,9 +1,9 @@
-"""Telling what was decided: the complete next status."""
+"""The complete next status."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from hvpa.api.hvpa.resource import ScaleType
@@ -11,7 +11,6 @@ from hvpa.api.hvpa.status import (
     Axes,
     BlockedScaling,
     ContainerTarget,
-    HorizontalAxis,
     HpaScalingStatus,
     HvpaStatus,
     LastError,
@@ -20,12 +19,11 @@ from hvpa.api.hvpa.status import (
     RecommendedContainer,
     StatusCondition,
     StatusUpdatePolicy,
-    VerticalAxis,
     VpaRecommendationStatus,
     VpaScalingStatus,
 )
 from hvpa.api.values import text
-from hvpa.core.model import Axis, Blocked, ObservedState, ResourceRequirements
+from hvpa.core.model import Axis, Blocked, ObservedState
 from hvpa.core.report.conditions import conditions
 from hvpa.core.report.readiness import refusals
 from hvpa.core.report.summary import DecisionParts, wire, written
@@ -50,10 +48,10 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
     fields: dict[str, object] = {
         "replicas": workload.status.replicas,
         "target_selector": selector_text(workload.spec.selector),
-        "hpa_scale_up_update_policy": _policy(before.hpa_scale_up_update_policy, hpa.scale_up),
-        "hpa_scale_down_update_policy": _policy(before.hpa_scale_down_update_policy, hpa.scale_down),
-        "vpa_scale_up_update_policy": _policy(before.vpa_scale_up_update_policy, vpa.scale_up),
-        "vpa_scale_down_update_policy": _policy(before.vpa_scale_down_update_policy, vpa.scale_down),
+        "hpa_scale_up_update_policy": _policy(hpa.scale_up),
+        "hpa_scale_down_update_policy": _policy(hpa.scale_down),
+        "vpa_scale_up_update_policy": _policy(vpa.scale_up),
+        "vpa_scale_down_update_policy": _policy(vpa.scale_down),
         "hpa_weight": before.hpa_weight if weight is None else percent(FULL - weight),
         "vpa_weight": before.vpa_weight if weight is None else percent(weight),
         "override_scale_up_stabilization": bool(seen.pods.starving) or seen.legacy_override,
@@ -62,7 +60,9 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "last_error": _refused(seen, decided),
         "conditions": told,
         "recommended": _recommended(seen, decided),
-        "axes": _axes(before.axes, decided.horizontal or seen.horizontal, decided.vertical or seen.vertical),
+        "axes": Axes(
+            horizontal=decided.horizontal or seen.horizontal, vertical=decided.vertical or seen.vertical
+        ),
     }
     return _updated(before, fields)
 
@@ -84,20 +84,8 @@ def _not_scaled(seen: ObservedState) -> dict[str, object]:
 
 def _updated(before: HvpaStatus, fields: Mapping[str, object]) -> HvpaStatus:
     """The status with these fields; the very same one where they are what they were."""
-    changed = {}
-    for name, value in fields.items():
-        old = getattr(before, name)
-        if old is not value and old != value:  # models compare slowly, and most often they are one
-            changed[name] = value
+    changed = {name: value for name, value in fields.items() if getattr(before, name) != value}
     return before.model_copy(update=changed) if changed else before
-
-
-def _axes(before: Axes | None, horizontal: HorizontalAxis, vertical: VerticalAxis) -> Axes:
-    if before is not None:
-        same_horizontal = before.horizontal is horizontal or before.horizontal == horizontal
-        if same_horizontal and (before.vertical is vertical or before.vertical == vertical):
-            return before
-    return Axes(horizontal=horizontal, vertical=vertical)
 
 
 def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis]) -> HvpaStatus:
@@ -157,76 +145,58 @@ def still_failing(status: HvpaStatus, before: HvpaStatus) -> HvpaStatus:
     return _updated(status, {"last_error": before.last_error, "conditions": reported})
 
 
-def _policy(before: StatusUpdatePolicy | None, direction: ScaleType) -> StatusUpdatePolicy:
-    mode = direction.update_policy.update_mode
-    return (
-        before if before is not None and before.update_mode == mode else StatusUpdatePolicy(update_mode=mode)
-    )
+def _policy(direction: ScaleType) -> StatusUpdatePolicy:
+    return StatusUpdatePolicy(update_mode=direction.update_policy.update_mode)
 
 
 def _blocked(entry: Blocked) -> BlockedScaling:
-    horizontal = entry.axis == "horizontal"
-    recommendation = None
-    if not horizontal and entry.container is not None and entry.resource is not None:
-        target = ContainerTarget(
-            container_name=entry.container, target={entry.resource: written(entry, entry.wanted)}
-        )
-        recommendation = VpaScalingStatus(
-            recommendation=VpaRecommendationStatus(container_recommendations=(target,))
-        )
+    current, wanted = written(entry, entry.current), written(entry, entry.wanted)
+    hpa = vpa = None
+    if entry.axis == "horizontal":
+        hpa = HpaScalingStatus(current_replicas=entry.current, desired_replicas=entry.wanted)
+    elif entry.container is not None and entry.resource is not None:
+        vpa = _targets([ContainerTarget(container_name=entry.container, target={entry.resource: wanted})])
     return BlockedScaling(
         reason=entry.reason,
         axis=entry.axis,
         direction=entry.direction,
         container=entry.container,
         resource=entry.resource,
-        current=written(entry, entry.current),
-        wanted=written(entry, entry.wanted),
+        current=current,
+        wanted=wanted,
         until=entry.until,
-        hpa_status=HpaScalingStatus(current_replicas=entry.current, desired_replicas=entry.wanted)
-        if horizontal
-        else None,
-        vpa_status=recommendation,
+        hpa_status=hpa,
+        vpa_status=vpa,
     )
+
+
+def _targets(found: Sequence[ContainerTarget]) -> VpaScalingStatus:
+    return VpaScalingStatus(recommendation=VpaRecommendationStatus(container_recommendations=tuple(found)))
 
 
 def _last_scaling(seen: ObservedState, clock: Clock, decided: DecisionParts) -> LastScaling:
     assert seen.workload is not None
-    targets = tuple(
+    targets = [
         ContainerTarget(container_name=name, target=wire(decided.containers[name].requests))
         for name in sorted(decided.changed)
-    )
+    ]
+    current = seen.workload.spec.replicas
     return LastScaling(
         last_scale_time=clock.stamp().replace(microsecond=0),
-        hpa_status=HpaScalingStatus(
-            current_replicas=seen.workload.spec.replicas, desired_replicas=decided.target
-        ),
-        vpa_status=VpaScalingStatus(recommendation=VpaRecommendationStatus(container_recommendations=targets))
-        if targets
-        else None,
+        hpa_status=HpaScalingStatus(current_replicas=current, desired_replicas=decided.target),
+        vpa_status=_targets(targets) if targets else None,
     )
 
 
 def _recommended(seen: ObservedState, decided: DecisionParts) -> Recommended:
-    """What would be set if nothing were blocked; of what was told before, what still holds is the same object."""
+    """What would be set if nothing were blocked."""
     assert seen.workload is not None
-    before = seen.status.recommended or Recommended()
-    known = {one.name: one for one in before.containers}
-    containers: Iterable[tuple[str, ResourceRequirements]] = (
-        decided.recommended.items() if seen.vpa.configured else ()
+    current, recommended = seen.workload.spec.replicas, decided.recommended_replicas
+    containers = decided.recommended if seen.vpa.configured else {}
+    return Recommended(
+        replicas=current if recommended is None else recommended,
+        containers=tuple(
+            RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
+            for name, one in containers.items()
+        ),
     )
-    told = tuple([_container(known.get(name), name, one) for name, one in containers])
-    current = seen.workload.spec.replicas
-    replicas = current if decided.recommended_replicas is None else decided.recommended_replicas
-    if replicas == before.replicas and told == before.containers:
-        return before
-    return Recommended(replicas=replicas, containers=told)
-
-
-def _container(
-    before: RecommendedContainer | None, name: str, one: ResourceRequirements
-) -> RecommendedContainer:
-    requests, limits = wire(one.requests), wire(one.limits)
-    if before is not None and before.requests == requests and before.limits == limits:
-        return before
-    return RecommendedContainer(name=name, requests=requests, limits=limits)

@@ -60,11 +60,6 @@ def schedule_problem(text: str) -> str | None:
     return None
 
 
-def is_schedule(text: str) -> bool:
-    """Whether this is an expression of five fields, or an alias such as @daily, and comes true at some time."""
-    return schedule_problem(text) is None
-
-
 def _wrong_field(fields: list[str]) -> str:
     """Which field croniter refuses by itself, the others being stars."""
     for index, (field, found) in enumerate(zip(FIELDS, fields, strict=False)):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from hvpa.api.objects.read_models import Container, ContainerStatus, Meta, Pod, Workload, condition
+from hvpa.api.objects.read_models import Condition, Container, Meta, Pod, Workload, condition
 from hvpa.api.values.quantity import QuantityError, Resource
 from hvpa.core.model import ObservedState, PodSize, PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
@@ -23,7 +22,6 @@ from hvpa.recommend.hpa.inputs import MetricsError
 from hvpa.recommend.hpa.requests import request_of, sidecars
 
 _NOTHING: Mapping[Any, Any] = {}
-_NEVER: dt.datetime | None = None
 DEFAULT_DEADLINE = 600
 """Seconds: `progressDeadlineSeconds` of a Deployment that names none (`SetDefaults_Deployment` in pkg/apis/apps/v1). It
 is taken for StatefulSets as well, which have no such field."""
@@ -63,16 +61,17 @@ def rollout_gaps(workload: Workload) -> tuple[str, ...]:
             expected = 0
         elif strategy.rolling_update is not None:
             expected = max(0, spec.replicas - (strategy.rolling_update.partition or 0))
-    found: list[str] = []
-    if status.observed_generation < workload.metadata.generation:
-        found.append("its controller has not seen the latest spec")
-    if status.replicas != spec.replicas:
-        found.append(f"{status.replicas} pods exist, {spec.replicas} are wanted")
-    if status.available_replicas < spec.replicas:
-        found.append(f"{status.available_replicas} of {spec.replicas} pods are available")
-    if status.updated_replicas < expected:
-        found.append(f"{status.updated_replicas} of {expected} pods are updated")
-    return tuple(found)
+    wanted, available, updated = spec.replicas, status.available_replicas, status.updated_replicas
+    gaps = (
+        (
+            status.observed_generation < workload.metadata.generation,
+            "its controller has not seen the latest spec",
+        ),
+        (status.replicas != wanted, f"{status.replicas} pods exist, {wanted} are wanted"),
+        (available < wanted, f"{available} of {wanted} pods are available"),
+        (updated < expected, f"{updated} of {expected} pods are updated"),
+    )
+    return tuple([text for is_missing, text in gaps if is_missing])
 
 
 def progress_deadline(seen: ObservedState) -> dt.datetime | None:
@@ -120,7 +119,6 @@ def see_pods(
     vertical step; and what they request, where they are to be `sized`."""
     template = {container.name: container for container in workload.spec.template.spec.containers}
     ready = running = terminating = 0
-    last_ready = _NEVER
     unready: list[Pod] = []
     ready_since: list[dt.datetime] = []
     starving: dict[str, dt.datetime] = {}
@@ -129,73 +127,69 @@ def see_pods(
             terminating += 1
             continue
         running += pod.status.phase == "Running"
-        is_ready = condition(pod.status.conditions, "Ready")
-        if is_ready is not None and is_ready.status == "True":
+        is_ready = _ready(pod)
+        if is_ready is not None:
             ready += 1
-            last_ready = _latest(last_ready, is_ready.last_transition_time)
             if is_ready.last_transition_time is not None:
                 ready_since.append(is_ready.last_transition_time)
-        elif pod.status.phase not in ("Failed", "Succeeded"):
+        elif _is_living(pod):
             unready.append(pod)
         if pod.status.container_statuses or pod.status.phase == "Failed":
             for name, when in _starved(pod, template, since):
                 starving[name] = max(when, starving.get(name, when))
+    created = [pod.metadata.creation_timestamp for pod in unready]
     seen = PodsSeen(
         ready=ready,
         running=running,
-        last_ready_at=last_ready,
+        last_ready_at=max(ready_since, default=None),
         unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
-        newest_unready=reduce(_latest, [pod.metadata.creation_timestamp for pod in unready], _NEVER),
+        newest_unready=max((one for one in created if one is not None), default=None),
         starving=starving or _NOTHING,
         terminating=terminating,
         stuck=stuck_pods(pods),
     )
-    if not sized:
-        return seen
-    found = _Requested()
-    for pod in pods:
-        found.add(pod)
-    return structs.replace(
-        seen,
-        sizes={key: _size(sizes) for key, sizes in found.sizes.items()},
-        totals={resource: _total(totals) for resource, totals in found.totals.items()},
-        containers=frozenset(found.names),
-        ready_since=tuple(sorted(ready_since)),
+    return (
+        structs.replace(seen, ready_since=tuple(sorted(ready_since)), **_requested(pods)) if sized else seen
     )
 
 
+def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
+    """What the pods that run or will run request: fields of PodsSeen."""
+    living = [pod for pod in pods if _is_living(pod)]
+    by_spec = {id(pod.spec): _of_spec(pod) for pod in {id(pod.spec): pod for pod in living}.values()}
+    sizes: dict[ResourceKey, list[tuple[int, bool]]] = {}
+    totals: dict[Resource, list[tuple[PodTotal, bool]]] = {}
+    for pod in living:
+        one, is_ready = by_spec[id(pod.spec)], _ready(pod) is not None
+        for key, size in one.sizes.items():
+            sizes.setdefault(key, []).append((size, is_ready))
+        for resource, total in one.totals.items():
+            totals.setdefault(resource, []).append((total, is_ready))
+    return {
+        "sizes": {key: _size(found) for key, found in sizes.items()},
+        "totals": {resource: _total(found) for resource, found in totals.items()},
+        "containers": frozenset(name for one in by_spec.values() for name in one.names),
+    }
+
+
+def _is_living(pod: Pod) -> bool:
+    """Whether a pod runs or will run."""
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Failed", "Succeeded")
+
+
+def _ready(pod: Pod) -> Condition | None:
+    """The condition of a pod that is ready."""
+    found = condition(pod.status.conditions, "Ready")
+    return found if found is not None and found.status == "True" else None
+
+
 class _OfSpec(NamedTuple):
-    """What a pod with this spec requests."""
+    """What a pod with this spec requests. The local copy holds equal specs once, and most pods of a workload are
+    equal."""
 
     sizes: Mapping[ResourceKey, int]
     totals: Mapping[Resource, PodTotal]
     names: tuple[str, ...]
-
-
-class _Requested:
-    """What the pods that run or will run request, each amount with whether its pod is ready."""
-
-    def __init__(self) -> None:
-        self.sizes: dict[ResourceKey, list[tuple[int, bool]]] = {}
-        self.totals: dict[Resource, list[tuple[PodTotal, bool]]] = {}
-        self.names: set[str] = set()
-        self._known: dict[int, _OfSpec] = {}
-        """By identity of the spec: the local copy holds equal specs once, and most pods of a workload are equal."""
-
-    def add(self, pod: Pod) -> None:
-        """Count one more pod."""
-        if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Failed", "Succeeded"):
-            return
-        is_ready = condition(pod.status.conditions, "Ready")
-        ready = is_ready is not None and is_ready.status == "True"
-        found = self._known.get(id(pod.spec))
-        if found is None:
-            found = self._known[id(pod.spec)] = _of_spec(pod)
-        self.names.update(found.names)
-        for key, size in found.sizes.items():
-            self.sizes.setdefault(key, []).append((size, ready))
-        for resource, total in found.totals.items():
-            self.totals.setdefault(resource, []).append((total, ready))
 
 
 def _of_spec(pod: Pod) -> _OfSpec:
@@ -233,21 +227,16 @@ def _total(found: Sequence[tuple[PodTotal, bool]]) -> PodTotal:
     return PodTotal(requested, any(total.is_whole for total in counted))
 
 
-def _latest(one: dt.datetime | None, other: dt.datetime | None) -> dt.datetime | None:
-    if one is None or other is None:
-        return one or other
-    return max(one, other)
-
-
 def _starved(
     pod: Pod, template: dict[str, Container], since: dt.datetime | None
 ) -> Iterable[tuple[str, dt.datetime]]:
     """Containers of this pod that ran out of memory after `since` with the resources the template still has."""
     found: dict[str, dt.datetime | None] = {}
     for status in pod.status.container_statuses:
-        killed_at, killed = _oom_killed(status)
-        if killed:
-            found[status.name] = killed_at or _started(pod)
+        ended = (status.state.terminated, status.last_state.terminated)
+        killed = next((one for one in ended if one is not None and one.reason == OOM_KILLED), None)
+        if killed is not None:
+            found[status.name] = killed.finished_at or _started(pod)
     if _evicted_for_memory(pod):
         named = [name for name in _EVICTED_CONTAINER.findall(pod.status.message) if name in template]
         for name in named or template:
@@ -262,19 +251,10 @@ def _starved(
             yield name, when
 
 
-def _oom_killed(status: ContainerStatus) -> tuple[dt.datetime | None, bool]:
-    for state in (status.state, status.last_state):
-        if state.terminated is not None and state.terminated.reason == OOM_KILLED:
-            return state.terminated.finished_at, True
-    return None, False
-
-
 def _evicted_for_memory(pod: Pod) -> bool:
-    return (
-        pod.status.phase == "Failed"
-        and pod.status.reason == EVICTED
-        and _LOW_ON_MEMORY.search(pod.status.message) is not None
-    )
+    status = pod.status
+    is_evicted = status.phase == "Failed" and status.reason == EVICTED
+    return is_evicted and _LOW_ON_MEMORY.search(status.message) is not None
 
 
 def _started(pod: Pod) -> dt.datetime | None:
@@ -283,13 +263,10 @@ def _started(pod: Pod) -> dt.datetime | None:
 
 def _ended(pod: Pod) -> dt.datetime | None:
     """When an evicted pod ended: its last condition change or container end, else its start."""
-    latest: dt.datetime | None = None
-    for entry in pod.status.conditions:
-        latest = _latest(latest, entry.last_transition_time)
-    for status in pod.status.container_statuses:
-        if status.state.terminated is not None:
-            latest = _latest(latest, status.state.terminated.finished_at)
-    return latest or _started(pod)
+    changed = [entry.last_transition_time for entry in pod.status.conditions]
+    ended = [one.state.terminated for one in pod.status.container_statuses]
+    times = [*changed, *(one.finished_at for one in ended if one is not None)]
+    return max((when for when in times if when is not None), default=None) or _started(pod)
 
 
 def _runs_template(own: Container, template: Container) -> bool:

@@ -35,7 +35,7 @@ def ups_and_downs(load: int) -> tuple[Load, ...]:
 
 @pytest.mark.parametrize("blend", BLENDS)
 def test_pods_like_their_template_are_never_too_many(blend: str) -> None:
-    @examples(7)
+    @examples(3)
     @given(cases(blend, places=("template",)), st.integers(0, 4))
     def check(case: Case, which: int) -> None:
         check_count(case.loop(ups_and_downs(case.load)[which]).run(DAY))
@@ -45,7 +45,7 @@ def test_pods_like_their_template_are_never_too_many(blend: str) -> None:
 
 @pytest.mark.parametrize("blend", BLENDS)
 def test_pods_that_differ_from_their_template_are_never_too_many(blend: str) -> None:
-    @examples(9)
+    @examples(4)
     @given(cases(blend, places=("native", "injected")), st.integers(0, 4))
     def check(case: Case, which: int) -> None:
         check_count(case.loop(ups_and_downs(case.load)[which]).run(DAY))

@@ -35,10 +35,10 @@ def slight(load: int) -> tuple[Load, ...]:
 
 @pytest.mark.parametrize("blend", BLENDS)
 def test_less_than_a_tenth_a_day_is_one_vertical_step_a_day_at_most(blend: str) -> None:
-    @examples(6)
+    @examples(2)
     @given(cases(blend, places=("template",)), st.integers(0, 3))
     def check(case: Case, which: int) -> None:
-        check_days(case.loop(slight(case.load)[which]).run(BEGIN[blend] + 3 * DAY), BEGIN[blend])
+        check_days(case.loop(slight(case.load)[which]).run(BEGIN[blend] + 2 * DAY), BEGIN[blend])
 
     check()
 
@@ -48,13 +48,12 @@ def test_less_than_a_tenth_a_day_is_one_vertical_step_a_day_at_most(blend: str) 
 def test_one_percent_an_hour_is_a_handful_of_rollouts_a_day(blend: str, weight: float) -> None:
     """A day makes 27 percent of it: three steps of a tenth."""
     case = plain(Use(memory_share=0), blend=blend, weight=weight)
-    loop = case.loop(loads.drift(2000)).run(3 * DAY)
-    assert len(loop.vertical(DAY, 2 * DAY)) <= 4, loop.writes
-    assert len(loop.vertical(2 * DAY)) <= 4, loop.writes
+    loop = case.loop(loads.drift(2000)).run(2 * DAY)
+    assert len(loop.vertical(DAY)) <= 4, loop.writes
 
 
-@pytest.mark.parametrize("weight", [30, 50, 80])
-@pytest.mark.parametrize("percent", [0.0, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize("weight", [30, 80])
+@pytest.mark.parametrize("percent", [0.0, 1.0])
 def test_a_weight_below_100_is_never_walked_all_the_way(weight: int, percent: float) -> None:
     """Three replicas that may not change. The request begins at 500m and goes a part of the way to a target of a bit
     more than a core; then the same part of what the target moves."""
@@ -66,6 +65,6 @@ def test_a_weight_below_100_is_never_walked_all_the_way(weight: int, percent: fl
     loop = Loop(spec, shape, loads.drift(load, percent)).run(600.0)
     begin, target = loop.request("app"), loop.recommended("app")
     assert begin == pytest.approx(500 + (target - 500) * weight / 100, abs=2), loop.writes
-    loop.run(3 * DAY)
+    loop.run(2 * DAY)
     moved = (loop.recommended("app") - target) * weight / 100
     assert loop.request("app") <= begin + moved + 5, loop.writes

@@ -18,7 +18,7 @@ OFF = {"updatePolicy": {"updateMode": "Off"}}
 
 @pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
 def test_replicas_serve_what_pods_may_not_grow_for(blend: str) -> None:
-    @examples(5)
+    @examples(2)
     @given(cases(blend, weights=(0, 50)))
     def check(case: Case) -> None:
         held = dataclasses.replace(case, vpa=(("scaleUp", OFF), ("scaleDown", OFF)))
@@ -30,7 +30,7 @@ def test_replicas_serve_what_pods_may_not_grow_for(blend: str) -> None:
 
 
 def test_larger_pods_serve_what_there_may_be_no_more_of() -> None:
-    @examples(5)
+    @examples(2)
     @given(cases("Trajectory", targets=("Utilization",), places=("template",), weights=(30, 50, 80)))
     def check(case: Case) -> None:
         held = dataclasses.replace(case, hpa=(("scaleUp", OFF),))

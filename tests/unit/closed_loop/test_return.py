@@ -23,7 +23,7 @@ def test_trajectory_ends_where_it_began(places: tuple[str, ...]) -> None:
     Memory is left out: pods have a part of it whatever their load is (the recommender's minimum is one), so that it is
     no demand that more pods share."""
 
-    @examples(6)
+    @examples(3)
     @given(
         cases("Trajectory", places=places, weights=(30, 50, 80), controlled=("cpu",)),
         st.sampled_from([1.5, 2.0]),

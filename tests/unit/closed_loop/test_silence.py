@@ -81,7 +81,7 @@ def check_reported(loop: Loop) -> None:
 
 @pytest.mark.parametrize("blend", BLENDS)
 def test_whatever_differs_from_the_recommendation_is_done_or_reported(blend: str) -> None:
-    @examples(9)
+    @examples(4)
     @given(cases(blend), st.sampled_from(MODES), st.integers(0, 3))
     def check(case: Case, modes: tuple[Fields, Fields], which: int) -> None:
         hpa, vpa = modes
@@ -100,7 +100,7 @@ def test_whatever_differs_from_the_recommendation_is_done_or_reported(blend: str
 
 @pytest.mark.parametrize("blend", BLENDS)
 def test_a_pod_that_never_becomes_ready_is_no_reason_for_silence(blend: str) -> None:
-    @examples(6)
+    @examples(3)
     @given(cases(blend, weights=(30, 50)))
     def check(case: Case) -> None:
         broken = case.shape.replicas + 1

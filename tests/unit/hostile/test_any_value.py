@@ -22,7 +22,7 @@ from tests.unit.hostile.documents import (
 from tests.unit.hostile.reading import KEY, Watched, reconciled
 
 MANY = settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 Change = tuple[int, Place, Any]
 
@@ -95,7 +95,7 @@ def test_any_bytes_in_a_name(name: bytes, kind: str) -> None:
     assert watched.local.objects(KEY) is not None
 
 
-@pytest.mark.parametrize("value", [None, {}, [], [None]], ids=repr)
+@pytest.mark.parametrize("value", [None, [None]], ids=repr)
 def test_nothing_in_every_place_of_an_hvpa(value: Any) -> None:
     for number, place in PLACES:
         if number == 0:
