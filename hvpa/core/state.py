@@ -19,7 +19,6 @@ from hvpa.core.values.memo import remembered
 
 INSTANT = dt.timedelta(microseconds=1)
 """The shortest time that is told apart."""
-_NO_AXES = Axes()
 
 
 def recorded_axes(
@@ -34,12 +33,13 @@ def recorded_axes(
         return HorizontalAxis(last_scale_time=legacy), VerticalAxis(
             last_scale_time=legacy, last_scale_up_time=legacy
         )
-    known = known or _NO_AXES
-    written = written or _NO_AXES
-    return (
-        _newer_horizontal(known.horizontal or HorizontalAxis(), written.horizontal, clock),
-        _newer_vertical(known.vertical or VerticalAxis(), written.vertical, clock),
-    )
+    known, written = known or Axes(), written or Axes()
+    horizontal, vertical = known.horizontal or HorizontalAxis(), known.vertical or VerticalAxis()
+    if written.horizontal is not None and _is_newer(written.horizontal, horizontal, clock):
+        horizontal = written.horizontal.model_copy(update={"correction": horizontal.correction})
+    if written.vertical is not None and _is_newer(written.vertical, vertical, clock):
+        vertical = without_pending(written.vertical)
+    return horizontal, vertical
 
 
 def _read(annotation: str | None) -> Axes | None:
@@ -51,24 +51,15 @@ def _read(annotation: str | None) -> Axes | None:
         return None
 
 
-def _is_newer(one: dt.datetime | None, other: dt.datetime | None, clock: Clock) -> bool:
+def _is_newer(
+    written: HorizontalAxis | VerticalAxis, known: HorizontalAxis | VerticalAxis, clock: Clock
+) -> bool:
+    one, other = written.last_scale_time, known.last_scale_time
     if one is None or other is None:
         return one is not None
     if clock.is_ahead(one) != clock.is_ahead(other):
         return clock.is_ahead(other)
     return one > other
-
-
-def _newer_horizontal(known: HorizontalAxis, written: HorizontalAxis | None, clock: Clock) -> HorizontalAxis:
-    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, clock):
-        return known
-    return written.model_copy(update={"correction": known.correction})
-
-
-def _newer_vertical(known: VerticalAxis, written: VerticalAxis | None, clock: Clock) -> VerticalAxis:
-    if written is None or not _is_newer(written.last_scale_time, known.last_scale_time, clock):
-        return known
-    return without_pending(written)
 
 
 def without_pending(axis: VerticalAxis) -> VerticalAxis:

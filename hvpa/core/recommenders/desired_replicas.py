@@ -131,15 +131,11 @@ def _whole_replicas(
 ) -> DesiredReplicas:
     """The desired replicas without what its metrics call for. `reckoned` is the operator's own estimate."""
     assert seen.spec is not None and seen.workload is not None
-    present, scale_replicas, corrected = (
-        seen.workload.spec.replicas,
-        seen.spec.replicas,
-        seen.horizontal.correction,
-    )
+    present, scale_replicas = seen.workload.spec.replicas, seen.spec.replicas
+    corrected = seen.horizontal.correction
     if reckoned is None:
-        return _unknown_replicas(
-            hpa, seen, bounds, problem, clock, put_inside(scale_replicas, present, bounds)
-        )
+        inside = put_inside(scale_replicas, present, bounds)
+        return _unknown_replicas(hpa, seen, bounds, problem, clock, inside)
     # 0 is the count of an HPA that has not decided yet, but where minReplicas is 0.
     said = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
     if present == 0:
@@ -192,26 +188,17 @@ def _unknown_replicas(
 ) -> DesiredReplicas:
     """The desired replicas of an HPA that has measured none of the pods that there are. Without metrics it has no say;
     where pods are only too young for them, it is taken to want what was recommended last."""
-    desired = DesiredReplicas(
-        None,
-        scale_replicas=scale_replicas,
-        correction=seen.horizontal.correction,
-        problem=problem or _NO_METRICS,
-    )
+    corrected = seen.horizontal.correction
     if problem is None and hpa.status.current_metrics and (until := measured_from(seen)) is not None:
         clock.is_past(until)
-        why = f"the {len(seen.pods.ready_since)} ready pods are not measured yet"
+        waiting = Unknown(f"the {len(seen.pods.ready_since)} ready pods are not measured yet", until)
         last = bounds.clamp(last_recommended(seen))
-        return structs.replace(desired, replicas=last, problem=None, unknown=Unknown(why, until))
-    active = condition(hpa.status.conditions, "ScalingActive")
-    if active is None or active.status == "True":
-        return desired
-    until = clock.held_until(active.last_transition_time, HPA_SILENT)
-    return (
-        desired
-        if until is None
-        else structs.replace(desired, unknown=Unknown("the HPA has no metrics", until))
-    )
+        return DesiredReplicas(last, False, scale_replicas, corrected, unknown=waiting)
+    active, waited = condition(hpa.status.conditions, "ScalingActive"), None
+    if active is not None and active.status != "True":
+        waited = clock.held_until(active.last_transition_time, HPA_SILENT)
+    unknown = None if waited is None else Unknown("the HPA has no metrics", waited)
+    return DesiredReplicas(None, False, scale_replicas, corrected, problem or _NO_METRICS, unknown=unknown)
 
 
 def last_recommended(seen: ObservedState) -> int:
@@ -267,11 +254,10 @@ def _unusable(hpa: Hpa, clock: Clock) -> Finding | None:
     if len(hpa.spec.metrics) > MOST_METRICS:
         return Finding("TooManyMetrics", f"the HPA has more than {MOST_METRICS} metrics")
     active = condition(hpa.status.conditions, "ScalingActive")
-    if active is not None and active.status != "True":
-        reason = text.reason(active.reason, "ScalingInactive")
-        why = active.message or "the HPA is not active"
-        gets_none = reason.startswith("FailedGet") and reason.endswith("Metric")
-        if gets_none and clock.held_until(active.last_transition_time, METRICS_AWAITED) is not None:
-            return Finding("NoMetrics", f"for less than a minute, {reason}: {why}")
-        return Finding(reason, why)
-    return None
+    if active is None or active.status == "True":
+        return None
+    reason, why = text.reason(active.reason, "ScalingInactive"), active.message or "the HPA is not active"
+    gets_none = reason.startswith("FailedGet") and reason.endswith("Metric")
+    if gets_none and clock.held_until(active.last_transition_time, METRICS_AWAITED) is not None:
+        return Finding("NoMetrics", f"for less than a minute, {reason}: {why}")
+    return Finding(reason, why)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hvpa.api.hvpa.status import StatusCondition
 from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
@@ -15,6 +17,11 @@ from hvpa.core.workload.governed import governed, recommended
 from hvpa.core.workload.managers import manager_of
 from hvpa.core.workload.pod_level import cut_short
 
+_REVERTED: Mapping[Axis, str] = {
+    "horizontal": "replicas: remove spec.replicas from what it applies",
+    "vertical": "requests: remove the containers' resources from what it applies",
+}
+"""What is reverted, and what helps."""
 _FIRST = 1024
 """Characters of `Ready`'s message that leave room for warnings after it."""
 
@@ -64,22 +71,27 @@ def _with_warnings(seen: ObservedState, finding: Finding) -> Finding:
     return Finding(finding.reason, text.joined((text.one_line(finding.message, _FIRST), *seen.spec.warnings)))
 
 
+_NOT_READY = False, Finding("NotReady", "see condition Ready")
+
+
 def _hpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
     if seen.problem is not None or seen.workload is None:
-        return False, Finding("NotReady", "see condition Ready")
+        return _NOT_READY
     if not seen.hpa.configured:
         return False, Finding("NotConfigured", "spec.hpa deploys no HorizontalPodAutoscaler and names none")
     problem = seen.hpa.problem or decided.desired.problem
-    if decided.desired.replicas is None:
-        if decided.scaled_to_zero and problem is None:
-            return False, Finding("NoPods", "the target has 0 replicas")
-        return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
-    return True, problem or seen.hpa.read_as_is or Finding("Recommending", "using the HPA's recommendation")
+    if decided.desired.replicas is not None:
+        return True, problem or seen.hpa.read_as_is or Finding(
+            "Recommending", "using the HPA's recommendation"
+        )
+    if decided.scaled_to_zero and problem is None:
+        return False, Finding("NoPods", "the target has 0 replicas")
+    return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
 
 
 def _vpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
     if seen.problem is not None or seen.workload is None:
-        return False, Finding("NotReady", "see condition Ready")
+        return _NOT_READY
     if not seen.vpa.configured:
         return False, Finding("NotConfigured", "spec.vpa deploys no VerticalPodAutoscaler and names none")
     if seen.vpa.problem is not None or seen.vpa.object is None:
@@ -123,14 +135,7 @@ def _contested(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Findi
     if not held or seen.workload is None:
         return False, Finding("NotContested", "no other client is reverting changes")
     axes: list[Axis] = sorted({entry.axis for entry in held})
-    parts = [_reverted(manager_of(seen.workload, axis), axis) for axis in axes]
+    parts = [f"{manager_of(seen.workload, axis)} keeps reverting {_REVERTED[axis]}" for axis in axes]
     until = min((entry.until for entry in held if entry.until is not None), default=None)
     retry = "" if until is None else f"; retrying at {readable_timestamp(until)}"
     return True, Finding("SetBack", "; ".join(parts) + retry)
-
-
-def _reverted(manager: str, axis: Axis) -> str:
-    """Who reverts what, and what helps."""
-    if axis == "horizontal":
-        return f"{manager} keeps reverting replicas: remove spec.replicas from what it applies"
-    return f"{manager} keeps reverting requests: remove the containers' resources from what it applies"

@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 from typing import Final
 
 from hvpa.api.hvpa.spec import Mode
 from hvpa.api.hvpa.status import Refusal
+from hvpa.api.objects.read_models import Progress, Workload
 from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED, REFUSED
-from hvpa.core.model import Axis, Finding, ObservedState
-from hvpa.core.report.failures import failures
+from hvpa.core.model import Axis, Finding, ObservedState, StuckPods
 from hvpa.core.report.summary import DecisionParts, blocked_text, saturation
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.governed import governed, recommended
 from hvpa.core.workload.pod_level import cut_short
+from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE, progress_deadline, rollout_gaps
+from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 RECONCILED: Final = "Reconciled"
 """The workload is what the recommendations ask for."""
@@ -29,6 +32,10 @@ HPA_INACTIVE: Final = "HpaInactive"
 """The HPA's recommendation is not used although one is configured."""
 VPA_INACTIVE: Final = "VpaInactive"
 """The VPA's recommendation is not used although one is configured."""
+DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
+"""The reason of a Deployment's `Progressing=False` (pkg/controller/deployment/util)."""
+CREATED_AFTER: Final = dt.timedelta(minutes=1)
+"""A StatefulSet that has made none of its missing pods for so long can't make them."""
 
 Told = tuple[bool, Finding]
 """A condition: whether it holds, and why."""
@@ -86,7 +93,7 @@ def _obstacles(
         yield Finding(CONTESTED, contested[1].message)
     if refused := refusals(seen, decided):
         yield Finding(REFUSED, _refused_text(refused, decided))
-    yield from failures(seen, clock)
+    yield from _failures(seen, clock)
 
 
 def _inactive(seen: ObservedState, hpa: Told, vpa: Told) -> Iterable[Finding]:
@@ -152,3 +159,63 @@ def _refused_text(refused: tuple[tuple[Axis, Refusal], ...], decided: DecisionPa
         entry.until for entry in decided.blocked if entry.reason == REFUSED and entry.until is not None
     ]
     return text.joined([*parts, *(f"retrying at {readable_timestamp(when)}" for when in sorted({*retries}))])
+
+
+# --- the workload's own failures -------------------------------------------------------------------------------------
+def _failures(seen: ObservedState, clock: Clock) -> tuple[Finding, ...]:
+    """What keeps the workload from running the pods that its spec asks for; the most important one first."""
+    workload = seen.workload
+    assert workload is not None
+    if workload.spec.replicas == 0:
+        return ()
+    name, gaps, found = f"{workload.kind} {workload.metadata.name}", rollout_gaps(workload), []
+    failed = _condition(workload, REPLICA_FAILURE)
+    if failed is not None and failed.status == "True":
+        reason = text.reason(failed.reason, "FailedCreate")
+        found.append(Finding(REPLICA_FAILURE, f"{name} can't create pods, {reason}: {failed.message}"))
+    if _is_missing_pods(workload, seen, clock):
+        why = f"{name} has {workload.status.replicas} of {workload.spec.replicas} pods and creates no more"
+        hint = "its Events say why, such as a quota or a webhook that refuses them"
+        found.append(Finding("PodsNotCreated", f"{why}: {hint}"))
+    found += [_stuck(one) for one in seen.pods.stuck if _is_due(one, clock)]
+    if workload.spec.paused and gaps:
+        why = f"{name} is paused (spec.paused): its pods are not replaced"
+        found.append(Finding("DeploymentPaused", why))
+    if gaps:
+        progressing = _condition(workload, PROGRESSING)
+        if progressing is not None and progressing.reason == DEADLINE_EXCEEDED:
+            found.append(Finding(DEADLINE_EXCEEDED, progressing.message or f"{name}: {'; '.join(gaps)}"))
+        elif (deadline := progress_deadline(seen)) is not None and clock.is_past(deadline):
+            found.append(
+                Finding(DEADLINE_EXCEEDED, f"the rollout of {name} does not go on: {'; '.join(gaps)}")
+            )
+    return tuple(found)
+
+
+def _is_due(one: StuckPods, clock: Clock) -> bool:
+    if one.since is not None and not clock.is_past(one.since):
+        return False
+    return one.until is None or not clock.is_past(one.until)
+
+
+def _stuck(one: StuckPods) -> Finding:
+    reason = "PodsUnschedulable" if one.reason == UNSCHEDULABLE else "PodsNotStarting"
+    pods = f"pod {one.pod}" if one.count == 1 else f"{one.count} pods, such as {one.pod}"
+    why = "can't be scheduled" if one.reason == UNSCHEDULABLE else f"can't start, {one.reason}"
+    return Finding(reason, f"{pods} {why}: {one.message}" if one.message else f"{pods} {why}")
+
+
+def _is_missing_pods(workload: Workload, seen: ObservedState, clock: Clock) -> bool:
+    """Whether a StatefulSet has not created pods, although nothing that is to be seen keeps it from that. Its status
+    has no condition of it, and Events are not read."""
+    status, pods = workload.status, seen.pods
+    if workload.kind != "StatefulSet" or status.replicas >= workload.spec.replicas:
+        return False
+    if pods.unready or pods.terminating or status.observed_generation < workload.metadata.generation:
+        return False
+    changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, pods.last_ready_at)
+    return all(clock.held_until(when, CREATED_AFTER) is None for when in changes)
+
+
+def _condition(workload: Workload, kind: str) -> Progress | None:
+    return next((one for one in workload.status.conditions if one.type == kind), None)

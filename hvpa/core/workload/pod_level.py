@@ -6,7 +6,7 @@ pkg/apis/core/validation of Kubernetes 1.36), and one with a container whose lim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
@@ -56,28 +56,13 @@ def _left(pod: PodSpec, resource: Resource) -> int | None:
     """What the containers may request on top of what they do; None where the pod has no bound for the resource. A
     missing pod request counts as the pod's limit, which no pod request may exceed."""
     assert pod.resources is not None
-    whole = amount(pod.resources.requests, resource)
-    if whole is None:
-        whole = amount(pod.resources.limits, resource)
+    whole = amount(pod.resources.limits | pod.resources.requests, resource)
     if whole is None:
         return None
     sidecars = [one for one in pod.init_containers if one.restart_policy == "Always"]
-    return max(
-        0,
-        whole
-        - sum(
-            _request(one.resources.requests, one.resources.limits, resource)
-            for one in (*pod.containers, *sidecars)
-        ),
-    )
-
-
-def _request(
-    requests: Mapping[str, str | int | float], limits: Mapping[str, str | int | float], resource: Resource
-) -> int:
-    """A container's request; a missing one is equal to the limit, as in Kubernetes."""
-    request = amount(requests, resource)
-    return (amount(limits, resource) or 0) if request is None else request
+    # A missing request is equal to the limit, as in Kubernetes.
+    requested = [one.resources.limits | one.resources.requests for one in (*pod.containers, *sidecars)]
+    return max(0, whole - sum(amount(one, resource) or 0 for one in requested))
 
 
 def _share(room: int, rise: int, among: Sequence[int]) -> int:
