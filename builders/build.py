@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
-from hvpa.api.hvpa.status import HvpaStatus, to_wire
+from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, to_wire
 from hvpa.api.objects.read_models import Hpa, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Decision, Objects, Settings, decide, observe
+from hvpa.core.model import ReplicaView
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
 LONG_AGO = "2026-11-01T00:00:00Z"
@@ -273,6 +274,17 @@ def objects(
 def decided(seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None) -> Decision:
     """Observe and decide."""
     return decide(observe(seen, now, settings or Settings()))
+
+
+def condition(decision: Decision, kind: str) -> StatusCondition:
+    """One condition of the status that was decided on."""
+    return next(one for one in decision.status.conditions if one.type == kind)
+
+
+def counts(decision: Decision) -> ReplicaView:
+    """The replicas of a decision that has some."""
+    assert decision.replicas is not None
+    return decision.replicas
 
 
 def apply(seen: Objects, decision: Decision) -> Objects:

@@ -256,7 +256,8 @@ def _unusable(hpa: Hpa, clock: Clock) -> Finding | None:
     active = condition(hpa.status.conditions, "ScalingActive")
     if active is None or active.status == "True":
         return None
-    reason, why = text.reason(active.reason, "ScalingInactive"), active.message or "the HPA is not active"
+    reason = text.reason(active.reason, "ScalingInactive")
+    why = active.message or "the HPA is not active"
     gets_none = reason.startswith("FailedGet") and reason.endswith("Metric")
     if gets_none and clock.held_until(active.last_transition_time, METRICS_AWAITED) is not None:
         return Finding("NoMetrics", f"for less than a minute, {reason}: {why}")

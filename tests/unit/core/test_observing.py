@@ -23,7 +23,7 @@ def usual(**change: Any) -> Objects:
 
 
 def condition(decision: Decision, kind: str) -> tuple[str, str]:
-    found = next(one for one in decision.status.conditions if one.type == kind)
+    found = build.condition(decision, kind)
     return found.status, found.reason
 
 
@@ -174,8 +174,7 @@ def test_a_recommendation_that_does_not_count(conditions: list[Any], reason: str
     decision = build.decided(usual(vertical=vertical))
     assert condition(decision, "VpaActive") == ("False", reason)
     assert decision.containers["app"].requests["cpu"] == 1000
-    assert decision.replicas is not None
-    assert decision.replicas.target == 6, "an axis that can't be used does not hold back the other"
+    assert build.counts(decision).target == 6, "an axis that can't be used does not hold back the other"
 
 
 def test_no_recommendation_at_all() -> None:
@@ -258,6 +257,5 @@ def test_a_target_at_0_replicas_is_left_alone() -> None:
     assert condition(decision, "Ready") == ("True", "ScaledToZero")
     assert condition(decision, "HpaActive") == ("False", "NoPods")
     assert decision.workload_patch is None
-    assert decision.replicas is not None
-    assert (decision.replicas.current, decision.replicas.target) == (0, 0)
+    assert (build.counts(decision).current, build.counts(decision).target) == (0, 0)
     assert [event.reason for event in decision.events] == ["ScaledToZero"]

@@ -36,8 +36,7 @@ def decide(
 
 
 def view(decision: Decision) -> int | None:
-    assert decision.replicas is not None
-    return decision.replicas.hpa
+    return build.counts(decision).hpa
 
 
 @pytest.mark.parametrize(
@@ -83,6 +82,21 @@ def with_metrics(said: int, metrics: Sequence[Any], **change: Any) -> Hpa:
 
 
 CPU = {"name": "cpu"}
+
+
+def cpu(percent: int) -> Any:
+    """CPU at so many percent of its requests, with a target of 50."""
+    return metric("Resource", CPU, {"averageUtilization": 50}, {"averageUtilization": percent})
+
+
+def queue(value: str | None, selector: str = "", target: str = "100") -> Any:
+    """An External metric with a target of 100 for all pods."""
+    name = {"name": "queue", **({"selector": {"a": selector}} if selector else {})}
+    return metric(
+        "External", {"metric": name}, {"value": target}, None if value is None else {"value": value}
+    )
+
+
 QUEUE = {"metric": {"name": "queue"}}
 INGRESS = {
     "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "web"},
@@ -94,11 +108,7 @@ ONE_UNREADY = [build.pod("a"), build.pod("b"), build.pod("c", ready=False)]
 @pytest.mark.parametrize(
     ("metrics", "expected"),
     [
-        pytest.param(
-            [metric("Resource", CPU, {"averageUtilization": 50}, {"averageUtilization": 150})],
-            6,
-            id="CPU counts the two ready pods: 3 x 2",
-        ),
+        pytest.param([cpu(150)], 6, id="CPU counts the two ready pods: 3 x 2"),
         pytest.param(
             [metric("Resource", {"name": "memory"}, {"averageUtilization": 50}, {"averageUtilization": 150})],
             9,
@@ -136,68 +146,22 @@ ONE_UNREADY = [build.pod("a"), build.pod("b"), build.pod("c", ready=False)]
             5,
             id="an object's average value: 1.5 x 3 replicas, rounded up",
         ),
-        pytest.param(
-            [metric("External", QUEUE, {"value": "100"}, {"value": "200"})],
-            4,
-            id="external value: 2 x 2 ready",
-        ),
+        pytest.param([queue("200")], 4, id="external value: 2 x 2 ready"),
         pytest.param(
             [metric("External", QUEUE, {"averageValue": "1k"}, {"averageValue": "2e3"})],
             6,
             id="external average value: 2 x 3 replicas",
         ),
+        pytest.param([cpu(10), queue("250")], 5, id="the largest proposal wins: 2.5 x 2"),
+        pytest.param([cpu(10), queue(None)], 3, id="a metric without a value forbids scaling in"),
+        pytest.param([cpu(100), queue(None)], 4, id="but not out"),
         pytest.param(
-            [
-                metric("Resource", CPU, {"averageUtilization": 50}, {"averageUtilization": 10}),
-                metric("External", QUEUE, {"value": "100"}, {"value": "250"}),
-            ],
-            5,
-            id="the largest proposal wins: 2.5 x 2",
-        ),
-        pytest.param(
-            [
-                metric("Resource", CPU, {"averageUtilization": 50}, {"averageUtilization": 10}),
-                metric("External", QUEUE, {"value": "100"}, None),
-            ],
-            3,
-            id="a metric without a value forbids scaling in",
-        ),
-        pytest.param(
-            [
-                metric("Resource", CPU, {"averageUtilization": 50}, {"averageUtilization": 100}),
-                metric("External", QUEUE, {"value": "100"}, None),
-            ],
-            4,
-            id="but not out",
-        ),
-        pytest.param(
-            [
-                metric(
-                    "External",
-                    {"metric": {"name": "q", "selector": {"a": "1"}}},
-                    {"value": "100"},
-                    {"value": "100"},
-                ),
-                metric(
-                    "External",
-                    {"metric": {"name": "q", "selector": {"a": "2"}}},
-                    {"value": "100"},
-                    {"value": "300"},
-                ),
-            ],
+            [queue("100", "1"), queue("300", "2")],
             6,
             id="metrics that differ by their selector alone go by their place: 3 x 2",
         ),
-        pytest.param(
-            [metric("External", QUEUE, {"value": "0"}, {"value": "300"})],
-            None,
-            id="a target of zero has no ratio",
-        ),
-        pytest.param(
-            [metric("External", QUEUE, {"value": "many"}, {"value": "300"})],
-            None,
-            id="nor has one that does not parse",
-        ),
+        pytest.param([queue("300", target="0")], None, id="a target of zero has no ratio"),
+        pytest.param([queue("300", target="many")], None, id="nor has one that does not parse"),
         pytest.param(
             [metric("Resource", CPU, {"averageUtilization": 50}, {"averageValue": "1"})],
             None,
@@ -213,9 +177,8 @@ def test_the_estimate_by_metric(metrics: Sequence[Any], expected: int | None) ->
 
 def test_measurements_in_another_order_are_told_apart_by_what_they_are_of() -> None:
     # A status from before the spec's metrics were put in another order.
-    queue = metric("External", QUEUE, {"averageValue": "10"}, {"averageValue": "20"})  # calls for 2 x 3
-    cpu = metric("Resource", CPU, {"averageUtilization": 50}, {"averageUtilization": 50})
-    turned = with_metrics(6, [cpu, queue], status={"currentMetrics": [queue[1], cpu[1]]})
+    hits = metric("External", QUEUE, {"averageValue": "10"}, {"averageValue": "20"})  # calls for 2 x 3
+    turned = with_metrics(6, [cpu(50), hits], status={"currentMetrics": [hits[1], cpu(50)[1]]})
     assert view(decide(turned, scale_replicas=6)) == 6
 
 
@@ -282,15 +245,13 @@ def test_an_hpa_that_cannot_be_used_has_no_say(status: Mapping[str, Any], reason
     hpa = build.hpa(1, 10, change={"status": status})
     decision = decide(hpa, replicas=5)
     assert view(decision) is None
-    assert decision.replicas is not None
-    assert decision.replicas.target == 5, "replicas don't fall for it"
-    active = next(one for one in decision.status.conditions if one.type == "HpaActive")
+    assert build.counts(decision).target == 5, "replicas don't fall for it"
+    active = build.condition(decision, "HpaActive")
     assert (active.status, active.reason) == ("False", reason)
     told = [event.reason for event in decision.events if event.type == "Warning"]
     assert (reason in told) is (reason != "NoMetrics"), "an event, unless it is as at every start"
     outside = decide(hpa, replicas=12)
-    assert outside.replicas is not None
-    assert outside.replicas.target == 10, "it still brings the count inside [min, max]"
+    assert build.counts(outside).target == 10, "it still brings the count inside [min, max]"
 
 
 @pytest.mark.parametrize(
@@ -310,7 +271,7 @@ def test_metrics_are_missing_for_a_minute_before_somebody_has_to_act(
     since = {"lastTransitionTime": build.stamp(build.NOW - dt.timedelta(seconds=seconds))}
     silent = {"conditions": [INACTIVE["conditions"][0] | since | {"reason": reason, "message": "no metrics"}]}
     decision = decide(build.hpa(1, 10, change={"status": silent}), replicas=5, spec={"mode": mode})
-    active = next(one for one in decision.status.conditions if one.type == "HpaActive")
+    active = build.condition(decision, "HpaActive")
     assert (active.status, active.reason) == ("False", reported)
     warned = [event.reason for event in decision.events if event.type == "Warning"]
     if reported == "NoMetrics":
@@ -324,7 +285,7 @@ def test_metrics_are_missing_for_a_minute_before_somebody_has_to_act(
 def test_an_hpa_with_too_many_metrics_has_no_say() -> None:
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
     decision = decide(build.hpa(1, 10, change={"spec": {"metrics": [metric] * 101}}), replicas=5)
-    active = next(one for one in decision.status.conditions if one.type == "HpaActive")
+    active = build.condition(decision, "HpaActive")
     assert (active.status, active.reason) == ("False", "TooManyMetrics")
     assert view(decision) is None
 
@@ -379,7 +340,7 @@ def test_spec_replicas_is_set_right_is_corrected_at_most_twice_for_the_same_stat
         )
     decision = build.decided(seen)
     assert decision.scale_replicas is None
-    active = next(one for one in decision.status.conditions if one.type == "HpaActive")
+    active = build.condition(decision, "HpaActive")
     assert (active.status, active.reason) == ("True", "StaleDesiredReplicas")
     assert [event.reason for event in decision.events if event.type == "Warning"] == ["StaleDesiredReplicas"]
     assert view(decision) == 3, "it is not believed for that"
@@ -439,8 +400,7 @@ def test_a_named_hpa_has_its_own_bounds() -> None:
         },
     )
     decision = build.decided(build.objects(one, build.workload(3), hpa))
-    assert decision.replicas is not None
-    assert decision.replicas.target == 8
+    assert build.counts(decision).target == 8
     assert build.decided(build.objects(one, build.workload(3))).replicas is not None
 
 
@@ -469,8 +429,7 @@ def test_an_hpa_that_may_scale_to_zero_is_followed_there_and_back() -> None:
             },
         )
         decision = build.decided(build.objects(one, build.workload(replicas), hpa))
-        assert decision.replicas is not None
-        return decision.replicas.target
+        return build.counts(decision).target
 
     assert case(3, 0, "0", 3) == 0
     assert case(0, 4, "20", 0) == 4

@@ -77,7 +77,7 @@ def changes(decision: Decision, kind: OwnedKind = HPA) -> list[tuple[str, str]]:
 
 
 def active(decision: Decision, kind: str = "HpaActive") -> tuple[str, str]:
-    found = next(one for one in decision.status.conditions if one.type == kind)
+    found = build.condition(decision, kind)
     return found.status, found.reason
 
 
@@ -189,35 +189,20 @@ def test_of_several_the_oldest_stays() -> None:
 # --- letting go ------------------------------------------------------------------------------------------------------
 def test_one_that_was_taken_away_by_its_labels_is_released() -> None:
     owner = build.hvpa()
-    other = {
-        "apiVersion": "v1",
-        "kind": "X",
-        "name": "x",
-        "uid": "x",
-        "controller": False,
-        "blockOwnerDeletion": True,
-    }
+    plain = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": False}
+    others = [{**plain, "blockOwnerDeletion": True}, plain]
     ours = {"apiVersion": "y", "kind": "Hvpa", "name": "web", "uid": build.UID, "controller": True}
     change = {
-        "metadata": {"labels": {"of": "else"}, "ownerReferences": [ours, other], "resourceVersion": "5"}
+        "metadata": {"labels": {"of": "else"}, "ownerReferences": [ours, *others], "resourceVersion": "5"}
     }
     decision = decide(owner, [applied(owner, HPA, change=change)])
     assert changes(decision) == [("release", "web")]
     released = decision.owned[0]
     assert (released.uid, released.resource_version) == ("uid-web", "5")
-    assert released.owner_references == (other,)
+    assert released.owner_references == tuple(others)
     assert active(decision) == ("False", "ForeignHpa"), "it goes on acting, so it is foreign from now on"
     decision = decide(owner, vpas=[applied(owner, VPA, change={"metadata": {"labels": {"of": "else"}}})])
     assert changes(decision, VPA) == [("release", "web"), ("apply", "web-11111111")]
-
-
-def test_other_owners_stay_as_they_are() -> None:
-    plain = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": False}
-    ours = {"apiVersion": "y", "kind": "Hvpa", "name": "web", "uid": build.UID, "controller": True}
-    change = {"metadata": {"labels": {"of": "else"}, "ownerReferences": [ours, plain]}}
-    assert decide(build.hvpa(), [applied(build.hvpa(), HPA, change=change)]).owned[0].owner_references == (
-        plain,
-    )
 
 
 def test_one_that_only_the_spec_has_left_behind_is_ours_still() -> None:
@@ -250,8 +235,7 @@ def test_where_a_foreign_hpa_selects_the_pods_none_is_created_and_ours_goes() ->
     assert changes(decision) == [("delete", "web")]
     assert active(decision) == ("False", "ForeignHpa")
     assert decision.scale_replicas is None
-    assert decision.replicas is not None
-    assert decision.replicas.target == 3
+    assert build.counts(decision).target == 3
     assert [event.reason for event in decision.events if event.type == "Warning"] == ["ForeignHpa"]
     assert changes(decide(owner)) == [("apply", "web")], "it is created again once the foreign one is gone"
 
@@ -275,17 +259,10 @@ def test_a_foreign_vpa_that_is_not_off_switches_the_vertical_axis_off(mode: str 
     assert changes(decision, VPA) == [], "ours only recommends and may stay"
 
 
-def test_a_foreign_vpa_that_is_off_does_no_harm() -> None:
-    decision = decide(build.hvpa(), vpas=[vpa("theirs", "Off", labels={"of": None}, **FREE), vpa()])
-    assert active(decision, "VpaActive")[0] == "True"
+def test_a_foreign_vpa_that_is_off_or_for_another_target_does_no_harm() -> None:
     other = {"spec": {"targetRef": {**WORKLOAD, "name": "other"}}}
-    assert (
-        active(
-            decide(build.hvpa(), vpas=[vpa("o", "Auto", other, labels={"of": None}, **FREE), vpa()]),
-            "VpaActive",
-        )[0]
-        == "True"
-    )
+    for foreign in (vpa("o", "Off", labels={"of": None}, **FREE), vpa("o", "Auto", other, labels={}, **FREE)):
+        assert active(decide(build.hvpa(), vpas=[foreign, vpa()]), "VpaActive")[0] == "True"
 
 
 # --- named ones ------------------------------------------------------------------------------------------------------
@@ -298,8 +275,7 @@ def test_a_named_hpa_is_read_and_never_changed() -> None:
     decision = decide(build.hvpa(NAMED_HPA), [named])
     assert decision.owned == ()
     assert active(decision) == ("True", "Recommending")
-    assert decision.replicas is not None
-    assert decision.replicas.target == 6
+    assert build.counts(decision).target == 6
 
 
 @pytest.mark.parametrize(

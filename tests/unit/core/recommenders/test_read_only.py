@@ -104,9 +104,8 @@ def test_an_hpa_that_scales_the_workload_is_read_as_it_is(mode: str, metadata: M
         message(decision)
         == "reading HorizontalPodAutoscaler keda-hpa-web, which scales Deployment web itself"
     )
-    assert decision.replicas is not None
-    assert (decision.replicas.hpa, decision.replicas.target) == (6, 3), "3 pods at twice the target"
-    assert decision.replicas.recommended == 5, "weight 50"
+    assert (build.counts(decision).hpa, build.counts(decision).target) == (6, 3), "3 pods at twice the target"
+    assert build.counts(decision).recommended == 5, "weight 50"
     assert decision.status.recommended is not None
     assert decision.status.recommended.replicas == 5
 
@@ -118,8 +117,7 @@ def test_nobody_writes_its_count_to_the_hvpa_so_what_stands_there_does_not_matte
     decision = decide(
         looking({"replicas": written}), [hpa(change={"status": {"desiredReplicas": 9}}, **FREE)]
     )
-    assert decision.replicas is not None
-    assert decision.replicas.hpa == 6, "not the 9 that its behaviour may hold"
+    assert build.counts(decision).hpa == 6, "not the 9 that its behaviour may hold"
     assert decision.scale_replicas is None
     axes = decision.status.axes
     assert axes is not None
@@ -130,11 +128,9 @@ def test_nobody_writes_its_count_to_the_hvpa_so_what_stands_there_does_not_matte
 def test_the_bounds_are_the_templates_and_those_of_a_named_hpa_its_own() -> None:
     much = hpa(utilization=1000, change={"metadata": {"name": "theirs"}})
     decision = decide(looking({"weightBasedScalingIntervals": None}), [much])
-    assert decision.replicas is not None
-    assert decision.replicas.recommended == 10
+    assert build.counts(decision).recommended == 10
     decision = decide(looking({"hpa": {"deploy": False, "name": "theirs"}, **ONLY_HPA}), [much])
-    assert decision.replicas is not None
-    assert decision.replicas.recommended == 20
+    assert build.counts(decision).recommended == 20
     assert active(decision) == ("True", "ReadAsIs")
 
 
@@ -162,8 +158,7 @@ def test_beyond_max_replicas_requests_go_up_whatever_the_weight() -> None:
 def test_one_that_has_measured_nothing_is_not_used(status: Mapping[str, Any], reason: str) -> None:
     decision = decide(looking(), [hpa(change={"status": status})])
     assert active(decision) == ("False", reason)
-    assert decision.replicas is not None
-    assert decision.replicas.recommended == 3
+    assert build.counts(decision).recommended == 3
 
 
 def test_both_blends_read_the_same_hpa_and_vpa() -> None:
@@ -209,8 +204,7 @@ def test_a_named_hpa_that_points_at_the_hvpa_asks_it_for_a_count() -> None:
     named = build.hpa(6, 100, change={"metadata": {"name": "theirs", **FREE}})
     decision = decide(looking({"replicas": 6, "hpa": {"deploy": False, "name": "theirs"}}), [named])
     assert active(decision) == ("True", "Recommending")
-    assert decision.replicas is not None
-    assert decision.replicas.hpa == 6
+    assert build.counts(decision).hpa == 6
 
 
 def test_a_named_hpa_of_its_own_stays() -> None:
@@ -294,8 +288,7 @@ def test_one_of_somebody_else_that_points_at_the_hvpa_is_read_and_not_adopted() 
     decision = decide(looking({"replicas": 6}), [build.hpa(6, 100, change={"metadata": FREE})])
     assert changes(decision) == []
     assert active(decision) == ("True", "Recommending")
-    assert decision.replicas is not None
-    assert decision.replicas.hpa == 6
+    assert build.counts(decision).hpa == 6
 
 
 # --- beside other Hvpas ----------------------------------------------------------------------------------------------
@@ -320,8 +313,7 @@ def test_the_hpa_of_another_hvpa_is_read(applies: bool) -> None:
     assert active(decision) == ("True", "ReadAsIs")
     assert message(decision) == "reading HorizontalPodAutoscaler ahead of Hvpa ahead"
     assert decision.scale_replicas is None
-    assert decision.replicas is not None
-    assert decision.replicas.hpa == 6
+    assert build.counts(decision).hpa == 6
     younger = decide(looking(), [hpa_of("behind")], others=[other("behind", 20)])
     assert changes(younger) == [], "there is one already"
     assert active(younger) == ("True", "ReadAsIs")
@@ -333,8 +325,7 @@ def test_what_that_hpa_asks_the_other_hvpa_for_is_no_count_of_pods() -> None:
     asks = {"status": {"currentReplicas": 2, "desiredReplicas": 2}}
     less = hpa(utilization=20, change=build.merged({"spec": {"scaleTargetRef": POINTED_AHEAD}}, asks), **FREE)
     decision = decide(looking(), [less], others=[other("ahead")], target=build.workload(4))
-    assert decision.replicas is not None
-    assert decision.replicas.hpa == 2, "4 pods at 40 percent of the target"
+    assert build.counts(decision).hpa == 2, "4 pods at 40 percent of the target"
 
 
 def test_of_two_hpas_the_one_of_the_first_hvpa_stays() -> None:

@@ -411,7 +411,7 @@ def test_a_recommendation_is_stale_once_its_recommender_is_silent(
     vpa: dict[str, Any], is_stale: bool
 ) -> None:
     decision = decided(vpa=vpa)
-    active = next(one for one in decision.status.conditions if one.type == "VpaActive")
+    active = build.condition(decision, "VpaActive")
     assert (active.reason == "RecommendationStale") is is_stale
     if is_stale:
         assert "was last updated at 2026-11-21T09:57:00Z" in active.message
@@ -429,11 +429,7 @@ def test_a_slower_recommender_has_more_time() -> None:
         horizontal=build.hpa(), vertical=build.vpa(TARGETS, spoken(800)), target=build.workload(3)
     )
     period = Settings().vpa_period * 5
-    active = next(
-        one
-        for one in build.decided(seen, settings=Settings(vpa_period=period)).status.conditions
-        if one.type == "VpaActive"
-    )
+    active = build.condition(build.decided(seen, settings=Settings(vpa_period=period)), "VpaActive")
     assert active.reason == "Recommending"
 
 
@@ -444,7 +440,7 @@ def test_a_target_without_replicas_gives_its_recommender_nothing_to_see() -> Non
         vertical=build.vpa(TARGETS, spoken(9999)),
         pods=[],
     )
-    active = next(one for one in build.decided(seen).status.conditions if one.type == "VpaActive")
+    active = build.condition(build.decided(seen), "VpaActive")
     assert active.reason == "Recommending"
 
 

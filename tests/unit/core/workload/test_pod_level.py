@@ -42,7 +42,7 @@ def requests(decision: Decision, resource: Any = "cpu") -> dict[str, int]:
 
 
 def active(decision: Decision) -> tuple[str, str]:
-    found = next(one for one in decision.status.conditions if one.type == "VpaActive")
+    found = build.condition(decision, "VpaActive")
     return found.reason, found.message
 
 

@@ -15,64 +15,39 @@ from hvpa.core.model import PodSize, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.workload.rollout import rollout_complete, see_pods
 
-COMPLETE: dict[str, Any] = {}
 HVPA = Meta(name="web", namespace="default")
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        pytest.param({}, True, id="all updated and available"),
-        pytest.param({"metadata": {"generation": 2}}, False, id="observedGeneration behind"),
-        pytest.param({"status": {"updatedReplicas": 2}}, False, id="not all updated"),
-        pytest.param({"status": {"availableReplicas": 2}}, False, id="not all available"),
-        pytest.param({"status": {"replicas": 4}}, False, id="old pods still there"),
-        pytest.param({"status": {"replicas": 2}}, False, id="a pod not yet created"),
-        pytest.param(
-            {"spec": {"updateStrategy": {"type": "RollingUpdate"}}},
-            True,
-            id="a StatefulSet without partition",
-        ),
-        pytest.param(
-            {
-                "spec": {"updateStrategy": {"rollingUpdate": {"partition": 2}}},
-                "status": {"updatedReplicas": 1},
-            },
-            True,
-            id="pods below a partition stay as they are",
-        ),
-        pytest.param(
-            {
-                "spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}},
-                "status": {"updatedReplicas": 1},
-            },
-            False,
-            id="pods above a partition do not",
-        ),
-        pytest.param(
-            {
-                "spec": {"updateStrategy": {"rollingUpdate": {"partition": 9}}},
-                "status": {"updatedReplicas": 0},
-            },
-            True,
-            id="a partition beyond all pods",
-        ),
-        pytest.param(
-            {"spec": {"updateStrategy": {"rollingUpdate": {}}}, "status": {"updatedReplicas": 2}},
-            False,
-            id="an empty rolling update has no partition",
-        ),
-        pytest.param(
-            {"spec": {"updateStrategy": {"type": "OnDelete"}}, "status": {"updatedReplicas": 0}},
-            True,
-            id="OnDelete replaces no pod by itself",
-        ),
-    ],
-)
-def test_a_rollout_is_complete_when_all_is_observed_updated_and_available(
-    change: Mapping[str, Any], expected: bool
-) -> None:
-    assert rollout_complete(build.workload(3, change=change)) is expected
+def updating(strategy: Mapping[str, Any], updated: int) -> dict[str, Any]:
+    return {"spec": {"updateStrategy": strategy}, "status": {"updatedReplicas": updated}}
+
+
+COMPLETE: dict[str, Mapping[str, Any]] = {
+    "all updated and available": {},
+    "a StatefulSet without partition": {"spec": {"updateStrategy": {"type": "RollingUpdate"}}},
+    "pods below a partition stay as they are": updating({"rollingUpdate": {"partition": 2}}, 1),
+    "a partition beyond all pods": updating({"rollingUpdate": {"partition": 9}}, 0),
+    "OnDelete replaces no pod by itself": updating({"type": "OnDelete"}, 0),
+}
+INCOMPLETE: dict[str, Mapping[str, Any]] = {
+    "observedGeneration behind": {"metadata": {"generation": 2}},
+    "not all updated": {"status": {"updatedReplicas": 2}},
+    "not all available": {"status": {"availableReplicas": 2}},
+    "old pods still there": {"status": {"replicas": 4}},
+    "a pod not yet created": {"status": {"replicas": 2}},
+    "pods above a partition do not stay": updating({"rollingUpdate": {"partition": 1}}, 1),
+    "an empty rolling update has no partition": updating({"rollingUpdate": {}}, 2),
+}
+
+
+@pytest.mark.parametrize("change", COMPLETE.values(), ids=COMPLETE)
+def test_a_rollout_is_complete_when_all_is_observed_updated_and_available(change: Mapping[str, Any]) -> None:
+    assert rollout_complete(build.workload(3, change=change))
+
+
+@pytest.mark.parametrize("change", INCOMPLETE.values(), ids=INCOMPLETE)
+def test_a_rollout_is_not_complete_where_something_of_it_is_missing(change: Mapping[str, Any]) -> None:
+    assert not rollout_complete(build.workload(3, change=change))
 
 
 def test_pods_are_counted_by_state() -> None:
