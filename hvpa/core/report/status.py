@@ -152,9 +152,9 @@ def _policy(direction: ScaleType) -> StatusUpdatePolicy:
 def _blocked(entry: Blocked) -> BlockedScaling:
     current, wanted = written(entry, entry.current), written(entry, entry.wanted)
     hpa = vpa = None
-    if entry.axis == "horizontal":
+    if entry.container is None or entry.resource is None:
         hpa = HpaScalingStatus(current_replicas=entry.current, desired_replicas=entry.wanted)
-    elif entry.container is not None and entry.resource is not None:
+    else:
         vpa = _targets([ContainerTarget(container_name=entry.container, target={entry.resource: wanted})])
     return BlockedScaling(
         reason=entry.reason,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import build
@@ -390,6 +390,7 @@ def many_vpas(draw: st.DrawFn) -> list[Vpa]:
     return [vpa_of(name, draw(modes), ownerReferences=draw(OWNERS)) for name in names]
 
 
+@settings(max_examples=40)
 @given(
     st.sampled_from(["Recommend", "Paused"]),
     st.sampled_from([{}, ONLY_HPA, ONLY_VPA, {"hpa": {"deploy": False, "name": "theirs"}}]),
@@ -419,7 +420,8 @@ def test_nothing_that_exists_is_changed_but_its_own_that_only_recommends(
         **{(HPA, one.metadata.name): one for one in hpas},
         **{(VPA, one.metadata.name): one for one in vpas},
     }
-    acting = [one for one in hpas if one.spec.scale_target_ref.kind == "Deployment"]
+    targets = [(one, one.spec.scale_target_ref) for one in hpas]
+    acting = [one for one, target in targets if (target.kind, target.name) == ("Deployment", "web")]
     for change in decision.owned:
         assert change.action in ("apply", "delete")
         one = known.get((change.kind, change.name))
