@@ -17,7 +17,7 @@ from hvpa.cli.arguments import (
 )
 from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
-from hvpa.cli.explain.contract.decision import to_json
+from hvpa.cli.explain.json import to_json
 from hvpa.cli.explain.text.decision import to_text
 from hvpa.cli.input.gather import Gathered, gather, invalid
 from hvpa.core import Decision, Settings, decide, observe

@@ -17,9 +17,9 @@ from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.input.files import read_documents
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled, with_status
 from hvpa.cli.prices import add_price_flags, prices_of
-from hvpa.cli.report.contract import to_json
 from hvpa.cli.report.drafts import DEFAULT_VPA_WEIGHT
 from hvpa.cli.report.inventory import Inventory, inventory
+from hvpa.cli.report.json import to_json
 from hvpa.cli.report.rows import report
 from hvpa.cli.report.table import to_text
 from hvpa.core import Settings

@@ -16,7 +16,7 @@ from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import Resource, format_resource, readable_resource
 from hvpa.api.values.text import printable
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.cli.explain.contract.decision import patch_body
+from hvpa.cli.explain.json import patch_body
 from hvpa.cli.explain.reported import conditions, differences, reported
 from hvpa.cli.explain.text.demand import demand
 from hvpa.cli.explain.text.joint import path_lines
