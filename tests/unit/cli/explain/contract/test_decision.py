@@ -101,6 +101,7 @@ def check(explained: Any) -> None:
     """The explanation follows the schema."""
     schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     assert faults(explained, schema, schema) == []
+    assert list(explained) == list(schema["$defs"]["Explanation"]["properties"]), "in this order"
 
 
 def test_the_example_of_the_design_follows_the_schema() -> None:
