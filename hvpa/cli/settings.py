@@ -8,14 +8,7 @@ import socket
 import uuid
 from collections.abc import Callable
 
-from hvpa.cli.arguments import (
-    Add,
-    add_cluster,
-    add_hpa_tolerance,
-    add_recommender_interval,
-    count_from,
-)
-from hvpa.core.model import Settings
+from hvpa.cli.arguments import Add, add_cluster, add_recommenders, count_from, decision_settings
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.credentials import own_namespace
 from hvpa.kube.client.limits import MAX_IN_FLIGHT
@@ -70,8 +63,7 @@ def _add_cluster(add: Add) -> None:
         default=[],
         help="repeatable (default: all namespaces)",
     )
-    add_hpa_tolerance(add)
-    add_recommender_interval(add)
+    add_recommenders(add)
 
 
 def _add_work(add: Add) -> None:
@@ -140,7 +132,7 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
     """The settings that the parsed flags and the environment mean."""
     duration = float(args.lease_duration)
     return RunSettings(
-        decisions=Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval),
+        decisions=decision_settings(args),
         kubeconfig=args.kubeconfig,
         context=args.context,
         scopes=tuple(dict.fromkeys(args.namespace)) or (ALL_NAMESPACES,),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from builders import build
-from hvpa.cli.explain.plot.scale import multiples, short, step
+from hvpa.cli.explain.plot.panel import multiples, short, step
 from tests.unit.cli.support import NOW, Doc, Shell, changed, load
 
 GIB = 1024**3
