@@ -73,9 +73,9 @@ def _gathered(args: argparse.Namespace) -> Gathered:
         return gather(args.filename, args.namespace)
     if not args.name:
         raise UsageError("name an Hvpa, or give files with -f")
-    from hvpa.cli.input.live import fetch  # its client takes longer to import than all the rest
+    from hvpa.cli.input.live import read_cluster  # its client takes longer to import than all the rest
 
-    return Gathered(fetch(args.name, args.namespace, args.kubeconfig, args.context, debug=args.debug))
+    return Gathered(read_cluster(lambda reader: reader.objects(args.name), "hvpa-explain", args))
 
 
 def _in_mode_apply(objects: Objects, seen: Observation) -> Decision | None:

@@ -72,9 +72,7 @@ def _found(args: argparse.Namespace) -> Inventory:
         raise UsageError("name a namespace or say --all-namespaces, not both")
     from hvpa.cli.report.live import fetch  # its client takes longer to import than all the rest
 
-    local, unreadable = fetch(
-        args.namespace, args.all_namespaces, args.kubeconfig, args.context, debug=args.debug
-    )
+    local, unreadable = fetch(args)
     found = inventory(local, args.vpa_weight)
     return replace(found, left_out=(*found.left_out, *unreadable))
 
