@@ -105,5 +105,5 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
 def _refuse_invalid(hvpa: HvpaObject) -> None:
     problems = invalid(hvpa)
     if problems:
-        told = "; ".join(str(one) for one in problems)
-        raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {told}")
+        text = "; ".join(str(one) for one in problems)
+        raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {text}")

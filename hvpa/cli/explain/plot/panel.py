@@ -40,7 +40,7 @@ OUTSIDE: Final = "#f0f1f3"
 _DECIMAL_STEPS: Final = (1, 2, 5, 10)
 _UNITS: Final = ((1024**4, "Ti"), (1024**3, "Gi"), (1024**2, "Mi"), (1024, "Ki"))
 _WHOLE: Final = 100
-"""From here on an amount is told in whole units."""
+"""From here on an amount is shown in whole units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Panel:
         ticks = multiples(resource, self.height, TICKS)
         ax.set_yticks(ticks, [short(resource, one) for one in ticks])
         ax.set_title(f"{self.key.container} {resource}: request of each pod", pad=22)
-        beyond = self._told_beyond()
+        beyond = self._beyond()
         ax.set_xlabel(f"replicas{beyond}", color=INK, fontsize=8, labelpad=2)
         self._bounds()
         self._capacities()
@@ -129,7 +129,7 @@ class Panel:
             self._mark(mark)
         self._legend()
 
-    def _told_beyond(self) -> str:
+    def _beyond(self) -> str:
         upper = self.curve.counts.upper
         if upper is None:
             return " (the path goes on)"
@@ -144,10 +144,10 @@ class Panel:
             demand, look = mark.demand.get(self.key), LOOKS[mark.kind]
             if demand:
                 end = self._capacity(demand, look.colour, "--")
-                told = f"{look.demand} {short(resource, demand)}{' ↑' if end > 1 else ''}"
+                text = f"{look.demand} {short(resource, demand)}{' ↑' if end > 1 else ''}"
                 end = min(end, 1 - ROOM / 2)
                 end += next(one for one in (0, ROOM, -ROOM, -2 * ROOM) if _is_free(end + one, taken))
-                self._label(end, told, look.colour, taken)
+                self._label(end, text, look.colour, taken)
         for total in multiples(resource, self.last * work(int(self.height)), LINES)[1:]:
             end = self._capacity(total, CAPACITY, "-")
             if _is_free(end, taken):
@@ -265,6 +265,6 @@ def short(resource: Resource, amount: int) -> str:
     for unit, suffix in _UNITS:
         if amount >= unit:
             value = amount / unit
-            told = f"{value:.0f}" if value >= _WHOLE else f"{value:.2f}".rstrip("0").rstrip(".")
-            return f"{told}{suffix}"
+            text = f"{value:.0f}" if value >= _WHOLE else f"{value:.2f}".rstrip("0").rstrip(".")
+            return f"{text}{suffix}"
     return str(amount)

@@ -1,6 +1,6 @@
 """A decision as text for people: demand, blend, gates and their times, and what is written.
 
-What belongs here: words and layout. Everything that is told was decided in `hvpa.core`.
+What belongs here: words and layout. Everything that is shown was decided in `hvpa.core`.
 """
 
 from __future__ import annotations
