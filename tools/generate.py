@@ -11,8 +11,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = {
     "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
-    "docs/explain.schema.json": ("-m", "hvpa.cli.explain.contract.decision"),
-    "docs/report.schema.json": ("-m", "hvpa.cli.report.contract"),
     "docs/simulate.schema.json": ("-m", "hvpa.simulate.report.json"),
     "docs/remedies.md": ("-m", "tools.remedies"),
     "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),

@@ -1,15 +1,19 @@
-"""Types of arguments: each reads a text or raises `ArgumentTypeError`, which ends the command with 2."""
+"""Flags that several commands have, and types of arguments: each reads a text or raises `ArgumentTypeError`, which ends
+the command with 2."""
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
+import math
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from hvpa.api.values.duration import DurationError, parse_duration
+from hvpa.api.values.prices import CPU_PRICE, MEMORY_PRICE, Prices
 from hvpa.api.values.timestamp import TimestampError, parse_timestamp
+from hvpa.core.model import Settings
 
 DEFAULT_TOLERANCE_PPM = 100_000
 """kube-controller-manager's default, 0.1, in parts per million."""
@@ -53,8 +57,8 @@ def add_files(add: Add, what: str) -> None:
     )
 
 
-def add_hpa_tolerance(add: Add) -> None:
-    """Declare `--hpa-tolerance`."""
+def add_recommenders(add: Add) -> None:
+    """Declare `--hpa-tolerance` and `--vpa-recommender-interval`."""
     add(
         "--hpa-tolerance",
         type=tolerance,
@@ -62,10 +66,6 @@ def add_hpa_tolerance(add: Add) -> None:
         metavar="FRACTION",
         help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
     )
-
-
-def add_recommender_interval(add: Add) -> None:
-    """Declare `--vpa-recommender-interval`."""
     add(
         "--vpa-recommender-interval",
         type=period,
@@ -74,6 +74,38 @@ def add_recommender_interval(add: Add) -> None:
         help="how often the VPA's recommender writes: a recommendation older than three times that is stale "
         "(default 1m)",
     )
+
+
+def decision_settings(args: argparse.Namespace) -> Settings:
+    """The settings that these two flags give."""
+    return Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval)
+
+
+def add_prices(add: Add) -> None:
+    """Declare `--cpu-price` and `--memory-price`."""
+    source = "an on-demand price of general purpose machines in US dollars, OpenCost's default"
+    for flag, unit, default in (
+        ("--cpu-price", "core-hour", CPU_PRICE),
+        ("--memory-price", "GiB-hour", MEMORY_PRICE),
+    ):
+        text = f"price of a {unit}, in any currency (default {default}: {source})"
+        add(flag, type=price, default=default, metavar="PRICE", help=text)
+
+
+def prices_of(args: argparse.Namespace) -> Prices:
+    """The prices that these two flags give."""
+    return Prices(args.cpu_price, args.memory_price)
+
+
+def price(text: str) -> float:
+    """A price: a finite number from 0 on."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not math.isfinite(value) or value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a price: a number from 0 on")
+    return value + 0.0
 
 
 def tolerance(text: str) -> int:
@@ -136,7 +168,3 @@ def count_from(least: int) -> Callable[[str], int]:
         return int(text)
 
     return count
-
-
-seed = count_from(0)
-"""`--seed`: a whole number."""

@@ -8,14 +8,7 @@ import socket
 import uuid
 from collections.abc import Callable
 
-from hvpa.cli.arguments import (
-    Add,
-    add_cluster,
-    add_hpa_tolerance,
-    add_recommender_interval,
-    count_from,
-)
-from hvpa.core.model import Settings
+from hvpa.cli.arguments import add_cluster, add_recommenders, count_from, decision_settings
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.credentials import own_namespace
 from hvpa.kube.client.limits import MAX_IN_FLIGHT
@@ -53,94 +46,38 @@ def _shards(text: str) -> int:
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    _add_cluster(parser.add_argument)
-    _add_work(parser.add_argument)
-    _add_leases(parser.add_argument)
-    _add_servers(parser.add_argument)
-    parser.add_argument("--log-format", choices=LOG_FORMATS, default="json")
-    parser.add_argument("--log-level", choices=LOG_LEVELS, default="info")
-
-
-def _add_cluster(add: Add) -> None:
+    add = parser.add_argument
     add_cluster(add)
-    add(
-        "--namespace",
-        action="append",
-        type=_namespace,
-        default=[],
-        help="repeatable (default: all namespaces)",
-    )
-    add_hpa_tolerance(add)
-    add_recommender_interval(add)
-
-
-def _add_work(add: Add) -> None:
-    add(
-        "--workers",
-        type=_positive,
-        metavar="N",
-        help="Hvpas that are worked on at once (default, and at most: as --max-in-flight)",
-    )
-    add(
-        "--max-in-flight",
-        type=_positive,
-        default=MAX_IN_FLIGHT,
-        metavar="N",
-        help=f"writes to the API server at once, the leases aside (default {MAX_IN_FLIGHT})",
-    )
-
-
-def _add_leases(add: Add) -> None:
+    namespaces = "repeatable (default: all namespaces)"
+    add("--namespace", action="append", type=_namespace, default=[], help=namespaces)
+    add_recommenders(add)
+    workers = "Hvpas that are worked on at once (default, and at most: as --max-in-flight)"
+    add("--workers", type=_positive, metavar="N", help=workers)
+    in_flight = f"writes to the API server at once, the leases aside (default {MAX_IN_FLIGHT})"
+    add("--max-in-flight", type=_positive, default=MAX_IN_FLIGHT, metavar="N", help=in_flight)
     add("--leader-elect", action="store_true", help="work only while holding a Lease")
-    add(
-        "--shards",
-        type=_shards,
-        default=1,
-        metavar="N",
-        help="divide the work into N parts that all replicas share (default 1: one replica does all)",
-    )
-    add(
-        "--lease-namespace",
-        type=_namespace,
-        help="default: the Pod's namespace, or `default` outside of a cluster",
-    )
+    shards = "divide the work into N parts that all replicas share (default 1: one replica does all)"
+    add("--shards", type=_shards, default=1, metavar="N", help=shards)
+    lease_namespace = "default: the Pod's namespace, or `default` outside of a cluster"
+    add("--lease-namespace", type=_namespace, help=lease_namespace)
     add("--lease-name", type=_lease_name, default="hvpa", help="default: hvpa")
     add("--lease-duration", type=_positive, default=15, metavar="SECONDS", help="default: 15")
-
-
-def _add_servers(add: Add) -> None:
-    add(
-        "--metrics-bind-address",
-        type=_address,
-        default=":9569",
-        metavar="ADDRESS",
-        help="default :9569; 0: none",
-    )
-    add(
-        "--health-probe-bind-address",
-        type=_address,
-        default=":8081",
-        metavar="ADDRESS",
-        help="default :8081; 0: none",
-    )
-    add(
-        "--metrics-secure",
-        action="store_true",
-        help="metrics over HTTPS, for bearer tokens that a TokenReview accepts and that may `get` /metrics",
-    )
-    add(
-        "--metrics-cert-dir",
-        metavar="DIR",
-        help="tls.crt and tls.key for --metrics-secure; read anew when replaced",
-    )
+    for flag, address in (("--metrics-bind-address", ":9569"), ("--health-probe-bind-address", ":8081")):
+        add(flag, type=_address, default=address, metavar="ADDRESS", help=f"default {address}; 0: none")
+    secure = "metrics over HTTPS, for bearer tokens that a TokenReview accepts and that may `get` /metrics"
+    add("--metrics-secure", action="store_true", help=secure)
+    certificate = "tls.crt and tls.key for --metrics-secure; read anew when replaced"
+    add("--metrics-cert-dir", metavar="DIR", help=certificate)
     add("--per-object-metrics", action="store_true", help="metrics with a series for each Hvpa and container")
+    add("--log-format", choices=LOG_FORMATS, default="json")
+    add("--log-level", choices=LOG_LEVELS, default="info")
 
 
 def run_settings(args: argparse.Namespace) -> RunSettings:
     """The settings that the parsed flags and the environment mean."""
     duration = float(args.lease_duration)
     return RunSettings(
-        decisions=Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval),
+        decisions=decision_settings(args),
         kubeconfig=args.kubeconfig,
         context=args.context,
         scopes=tuple(dict.fromkeys(args.namespace)) or (ALL_NAMESPACES,),

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hvpa.cli.arguments import count_from, seed
+from hvpa.cli.arguments import add_prices, count_from, prices_of
 from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
-from hvpa.cli.prices import add_price_flags, prices_of
 from hvpa.simulate.engine import quiet
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.parallel import Progress, plan, simulate_all
@@ -55,10 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="compare with this policy (default: the first HPA beside a VPA, else the first HPA, VPA, fixed size)",
     )
-    add_price_flags(parser)
+    add_prices(add)
     add(
         "--seed",
-        type=seed,
+        type=count_from(0),
         default=DEFAULT_SEED,
         metavar="NUMBER",
         help="what is random is drawn from this; the same seed gives the same output (default 0)",
@@ -94,7 +93,9 @@ def main(args: argparse.Namespace) -> int:
     quiet()
     try:
         run = plan(args.scenarios, args.seed, args.policy)
-        _check_baseline(args.baseline, run.names)
+        if args.baseline is not None and args.baseline not in run.names:
+            there = ", ".join(run.names)
+            raise UsageError(f"--baseline: no policy {args.baseline!r} is simulated; there are: {there}")
         with _progress(args.progress) as progress:
             results = simulate_all(run, args.jobs, progress)
     except (ScenarioError, SimulationError) as error:
@@ -103,12 +104,6 @@ def main(args: argparse.Namespace) -> int:
     _draw(args, compared)
     print(to_json(compared, series=args.series) if args.output == "json" else to_text(compared))
     return DONE
-
-
-def _check_baseline(name: str | None, names: Sequence[str]) -> None:
-    """Raise UsageError where no policy that is simulated has the baseline's name."""
-    if name is not None and name not in names:
-        raise UsageError(f"--baseline: no policy {name!r} is simulated; there are: {', '.join(names)}")
 
 
 def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:

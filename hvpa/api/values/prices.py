@@ -1,6 +1,6 @@
 """What requested CPU and memory cost, and how an amount of money is written: without a currency, which the user knows.
 
-`hvpa simulate` and `hvpa report` compare costs by these prices; `hvpa/cli/prices.py` has the flags that set them.
+`hvpa simulate` and `hvpa report` compare costs by these prices; `hvpa/cli/arguments.py` has the flags that set them.
 """
 
 from __future__ import annotations

@@ -7,20 +7,13 @@ from dataclasses import replace
 
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.cli.arguments import (
-    add_cluster,
-    add_files,
-    add_hpa_tolerance,
-    add_recommender_interval,
-    instant,
-    svg_file,
-)
+from hvpa.cli.arguments import add_cluster, add_files, add_recommenders, decision_settings, instant, svg_file
 from hvpa.cli.drawing import refuse_undrawable, write_drawing
 from hvpa.cli.errors import DONE, CommandError, UsageError
-from hvpa.cli.explain.contract.decision import to_json
+from hvpa.cli.explain.json import to_json
 from hvpa.cli.explain.text.decision import to_text
 from hvpa.cli.input.gather import Gathered, gather, invalid
-from hvpa.core import Decision, Settings, decide, observe
+from hvpa.core import Decision, decide, observe
 from hvpa.core.model import Objects, Observation
 from hvpa.kube.clock import SystemClock
 
@@ -49,8 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.svg",
         help="blend Trajectory: also draw the path, with the present point and the one that is wanted",
     )
-    add_hpa_tolerance(add)
-    add_recommender_interval(add)
+    add_recommenders(add)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -60,11 +52,7 @@ def main(args: argparse.Namespace) -> int:
     gathered = _gathered(args)
     _refuse_invalid(gathered.objects.hvpa)
     now = args.now if args.now is not None else SystemClock().now()
-    seen = observe(
-        gathered.objects,
-        now,
-        Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval),
-    )
+    seen = observe(gathered.objects, now, decision_settings(args))
     decision = decide(seen)
     if args.plot is not None:
         write_drawing(args.plot, _drawn(seen, decision))
@@ -85,9 +73,9 @@ def _gathered(args: argparse.Namespace) -> Gathered:
         return gather(args.filename, args.namespace)
     if not args.name:
         raise UsageError("name an Hvpa, or give files with -f")
-    from hvpa.cli.input.live import fetch  # its client takes longer to import than all the rest
+    from hvpa.cli.input.live import read_cluster  # its client takes longer to import than all the rest
 
-    return Gathered(fetch(args.name, args.namespace, args.kubeconfig, args.context, debug=args.debug))
+    return Gathered(read_cluster(lambda reader: reader.objects(args.name), "hvpa-explain", args))
 
 
 def _in_mode_apply(objects: Objects, seen: Observation) -> Decision | None:
@@ -117,5 +105,5 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
 def _refuse_invalid(hvpa: HvpaObject) -> None:
     problems = invalid(hvpa)
     if problems:
-        told = "; ".join(str(one) for one in problems)
-        raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {told}")
+        text = "; ".join(str(one) for one in problems)
+        raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {text}")

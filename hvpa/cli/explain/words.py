@@ -37,16 +37,16 @@ def held(entry: Blocked, now: dt.datetime) -> str:
 
 def refused(record: Refusal) -> str:
     """What the API server refused earlier, and why."""
-    told = []
+    changes = []
     for one in record.changes:
         resource: Resource = "cpu" if one.resource == "cpu" else "memory"
         what, pair = "replicas", (str(one.current), str(one.wanted))
         if one.container is not None:
             what = f"{one.container} {resource}"
             pair = readable_change(resource, one.current, one.wanted)
-        told.append(f"{what} {' -> '.join(pair)}")
+        changes.append(f"{what} {' -> '.join(pair)}")
     times = "" if record.count <= 1 else f", {record.count} times in a row"
-    return f"refused at {readable_timestamp(record.time)}{times}: {', '.join(told)}: {record.message}"
+    return f"refused at {readable_timestamp(record.time)}{times}: {', '.join(changes)}: {record.message}"
 
 
 def counted(replicas: int) -> str:
@@ -58,7 +58,7 @@ def pods(replicas: int, sizes: Mapping[ResourceKey, int]) -> str:
     """So many replicas of these requests."""
     by_container: dict[str, list[str]] = {}
     for key, size in sizes.items():
-        told = f"{key.resource} {readable_resource(key.resource, size)}"
-        by_container.setdefault(key.container, []).append(told)
-    each = "; ".join(f"{name} {', '.join(told)}" for name, told in by_container.items())
+        text = f"{key.resource} {readable_resource(key.resource, size)}"
+        by_container.setdefault(key.container, []).append(text)
+    each = "; ".join(f"{name} {', '.join(texts)}" for name, texts in by_container.items())
     return f"{counted(replicas)} of {each}" if each else counted(replicas)

@@ -7,13 +7,13 @@ an HPA or VPA that only recommends, and a workload's status where no controller 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from hvpa.api.hvpa.resource import FieldError, HvpaObject, HvpaSpec, read_hvpa, validate_manifest
+from hvpa.api.hvpa.resource import FieldError, HvpaObject, read_hvpa, validate_manifest
 from hvpa.api.objects.read_models import Hpa, Meta, OwnerReference, RawHvpa, Vpa, Workload, WorkloadStatus
 from hvpa.cli.errors import CommandError, UsageError
 from hvpa.cli.input.decode import RESOURCES, decoded
@@ -58,7 +58,15 @@ def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
     filled = Filled([one for one in documents if one.metadata.get("namespace", own) == own], own)
     objects = filled.local.objects(filled.hvpas[0])
     assert objects is not None
-    return Gathered(*with_status(objects))
+    workload = objects.workload
+    if workload is None or (workload.kind, workload.metadata.name) not in filled.settled:
+        return Gathered(objects)
+    complete = workload.status.available_replicas >= workload.spec.replicas
+    note = (
+        f"the status of {workload.kind} {workload.metadata.name} is not its controller's: "
+        f"its rollout counts as {'complete' if complete else 'not complete'}"
+    )
+    return Gathered(objects, (note,))
 
 
 def invalid(hvpa: HvpaObject) -> list[FieldError]:
@@ -69,24 +77,18 @@ def invalid(hvpa: HvpaObject) -> list[FieldError]:
     return problems
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """An Hvpa of the files."""
-
-    raw: RawHvpa
-    spec: HvpaSpec
-
-
 class Filled:
     """The documents as a local copy of a cluster: what belongs to whom is then found as the operator finds it.
 
-    `local` holds all objects that a decision reads, `hvpas` are the keys of the Hvpas, in the order of the files.
+    `local` holds all objects that a decision reads, `hvpas` are the keys of the Hvpas, in the order of the files,
+    `settled` the kinds and names of workloads whose status no controller wrote: it is filled in.
     """
 
     def __init__(self, documents: Sequence[Document], namespace: str) -> None:
         """`namespace` is that of documents that name none. Raises CommandError where an object is wrong."""
         self._namespace = namespace
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        self.settled: set[tuple[str, str]] = set()
         hvpas = [one for one in documents if one.kind == HVPAS.kind]
         others = [one for one in documents if one.kind != HVPAS.kind and _is_read(one)]
         for one in hvpas:
@@ -99,22 +101,23 @@ class Filled:
             obj = self._decoded(document)
             if isinstance(obj, Hpa | Vpa):
                 obj = self._owned(obj)
+            elif isinstance(obj, Workload) and obj.status.observed_generation == 0:
+                self.settled.add((obj.kind, obj.metadata.name))
+                obj = _settled(obj)
             store = self.local.store(RESOURCES[document.kind])
-            store.delete(
-                Key(obj.metadata.namespace, obj.metadata.name)
-            )  # of two, the later counts, as with kubectl
+            # Of two, the later counts, as with kubectl.
+            store.delete(Key(obj.metadata.namespace, obj.metadata.name))
             store.put(obj)
 
     def _key(self, document: Document) -> Key:
         return Key(document.metadata.get("namespace", self._namespace), _name(document))
 
-    def _hvpa(self, document: Document) -> _Own:
+    def _hvpa(self, document: Document) -> HvpaObject:
         raw: RawHvpa = self._decoded(document)
         found = read_hvpa(raw)
         _refuse(document, invalid(found))
-        assert found.spec is not None
         self.local.hvpas.put(stored(raw))
-        return _Own(raw, found.spec)
+        return found
 
     def _uid(self, hvpa: Document, others: Sequence[Document]) -> str:
         """The Hvpa's uid: its own, else what the objects that it owns say, else a synthetic one."""
@@ -122,14 +125,10 @@ class Filled:
         if isinstance(own, str) and own:
             return own
         for document in others:
-            if document.metadata.get("namespace", self._namespace) != key.namespace:
-                continue
-            for reference in _owners(document):
-                if (
-                    reference.get("kind") == HVPAS.kind
-                    and reference.get("name") == key.name
-                    and reference.get("uid")
-                ):
+            near = document.metadata.get("namespace", self._namespace) == key.namespace
+            for reference in _list(document.metadata.get("ownerReferences")) if near else ():
+                is_ours = isinstance(reference, dict) and reference.get("kind") == HVPAS.kind
+                if is_ours and reference.get("name") == key.name and reference.get("uid"):
                     return str(reference["uid"])
         return self._synthetic(hvpa)
 
@@ -166,25 +165,12 @@ class Filled:
         if obj.metadata.owner_references:
             return obj
         for own in self._own.values():
+            assert own.spec is not None
             part = own.spec.hpa if isinstance(obj, Hpa) else own.spec.vpa
-            is_near = own.raw.metadata.namespace == obj.metadata.namespace and _only_recommends(obj, own)
+            is_near = own.metadata.namespace == obj.metadata.namespace and _only_recommends(obj, own)
             if is_near and part.deploy and part.selector.matches(obj.metadata.labels):
-                return _owned_by(obj, own.raw.metadata)
+                return _owned_by(obj, own.metadata)
         return obj
-
-
-def with_status(objects: Objects) -> tuple[Objects, tuple[str, ...]]:
-    """The same with the workload's status filled in where no controller wrote one, and a note of that."""
-    workload = objects.workload
-    if workload is None or workload.status.observed_generation != 0:
-        return objects, ()
-    settled = _settled(workload)
-    complete = settled.status.available_replicas >= settled.spec.replicas
-    note = (
-        f"the status of {workload.kind} {workload.metadata.name} is not its controller's: "
-        f"its rollout counts as {'complete' if complete else 'not complete'}"
-    )
-    return replace(objects, workload=settled), (note,)
 
 
 def _is_read(document: Document) -> bool:
@@ -201,14 +187,12 @@ def _is_read(document: Document) -> bool:
     return True
 
 
-def _only_recommends(obj: Hpa | Vpa, own: _Own) -> bool:
+def _only_recommends(obj: Hpa | Vpa, own: HvpaObject) -> bool:
     if isinstance(obj, Hpa):
         target = obj.spec.scale_target_ref
-        return (target.kind, target.name, target.api_version.partition("/")[0]) == (
-            HVPAS.kind,
-            own.raw.metadata.name,
-            GROUP,
-        )
+        group = target.api_version.partition("/")[0]
+        return (target.kind, target.name, group) == (HVPAS.kind, own.metadata.name, GROUP)
+    assert own.spec is not None
     policy, reference = obj.spec.update_policy, obj.spec.target_ref
     workload = (own.spec.target_ref.kind, own.spec.target_ref.name)
     return (reference.kind, reference.name) == workload and policy is not None and policy.update_mode == "Off"
@@ -245,10 +229,6 @@ def _name(document: Document) -> str:
             f"{document.at('metadata.name')}: metadata.name: {'must be a string' if name else 'is required'}"
         )
     return name
-
-
-def _owners(document: Document) -> Iterator[dict[str, Plain]]:
-    return (one for one in _list(document.metadata.get("ownerReferences")) if isinstance(one, dict))
 
 
 def _list(value: Plain) -> list[Plain]:

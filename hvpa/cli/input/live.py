@@ -5,6 +5,7 @@ The objects go into the operator's own local copy: what belongs to an Hvpa is fo
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -51,34 +52,16 @@ class _Served(msgspec.Struct):
     resources: list[_Name] = []
 
 
-def fetch(
-    name: str, namespace: str | None, kubeconfig: str | None, context: str | None, *, debug: bool
-) -> Objects:
-    """The objects of the Hvpa `name`; `namespace` defaults to the kubeconfig context's. Raises CommandError
-    where the Hvpa does not exist or can't be read, ClusterError where the cluster can't be reached."""
-
-    async def read(reader: Reader) -> Objects:
-        return await reader.objects(name)
-
-    return read_cluster(read, "hvpa-explain", namespace, kubeconfig, context, debug=debug)
-
-
-def read_cluster(
-    read: Callable[[Reader], Awaitable[T]],
-    user_agent: str,
-    namespace: str | None,
-    kubeconfig: str | None,
-    context: str | None,
-    *,
-    debug: bool,
-) -> T:
-    """What `read` makes of the cluster; `namespace` defaults to the kubeconfig context's. Raises as `fetch`."""
+def read_cluster(read: Callable[[Reader], Awaitable[T]], user_agent: str, args: argparse.Namespace) -> T:
+    """What `read` makes of the cluster that the flags name; the namespace defaults to the kubeconfig context's. Raises
+    CommandError where an object does not exist or can't be read, ClusterError where the cluster can't be reached."""
 
     async def connected() -> T:
-        credentials = await Credentials.load(kubeconfig, context)
+        credentials = await Credentials.load(args.kubeconfig, args.context)
         transport = Transport(credentials, user_agent=user_agent)
+        namespace = args.namespace or _default_namespace(args.kubeconfig, args.context)
         try:
-            return await read(Reader(transport, namespace or _default_namespace(kubeconfig, context)))
+            return await read(Reader(transport, namespace))
         except Unreachable as error:
             raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
         except ApiError as error:
@@ -89,7 +72,7 @@ def read_cluster(
             await transport.close()
 
     try:
-        with nullcontext() if debug else _silence():
+        with nullcontext() if args.debug else _silence():
             return asyncio.run(connected())
     except ConfigError as error:
         raise ClusterError(f"can't reach the cluster: {error}") from error
@@ -112,9 +95,8 @@ def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
     """The namespace of the kubeconfig's context; in a Pod without a kubeconfig, the Pod's."""
     try:
         contexts, current = kube_config.list_kube_config_contexts(kubeconfig)
-    except (
-        Exception
-    ):  # the library lets YAML, type and key errors through; a file that is broken was refused before
+    # The library lets YAML, type and key errors through; a file that is broken was refused before.
+    except Exception:
         return own_namespace(DEFAULT_NAMESPACE)
     chosen = (
         current if context is None else next((one for one in contexts if one.get("name") == context), None)

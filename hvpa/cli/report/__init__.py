@@ -2,6 +2,6 @@
 nothing.
 
 `inventory` finds the workloads and drafts the Hvpas that don't exist, `rows` lets `hvpa.core` decide about each,
-`risks` looks for what should be mended first; `table` and `contract` are the output as text and as JSON. Nothing of a
+`risks` looks for what should be mended first; `table` and `json` are the output as text and as JSON. Nothing of a
 decision is made here.
 """

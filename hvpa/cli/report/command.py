@@ -8,22 +8,21 @@ from dataclasses import replace
 from hvpa.cli.arguments import (
     add_cluster,
     add_files,
-    add_hpa_tolerance,
-    add_recommender_interval,
+    add_prices,
+    add_recommenders,
+    decision_settings,
     instant,
     percentage,
+    prices_of,
 )
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.input.files import read_documents
-from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled, with_status
-from hvpa.cli.prices import add_price_flags, prices_of
-from hvpa.cli.report.contract import to_json
+from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
 from hvpa.cli.report.drafts import DEFAULT_VPA_WEIGHT
 from hvpa.cli.report.inventory import Inventory, inventory
+from hvpa.cli.report.json import to_json
 from hvpa.cli.report.rows import report
 from hvpa.cli.report.table import to_text
-from hvpa.core import Settings
-from hvpa.core.model import Objects
 from hvpa.kube.clock import SystemClock
 
 NAME = "report"
@@ -51,17 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="vertical weight of a workload that has an HPA and a VPA and no Hvpa "
         f"(default {DEFAULT_VPA_WEIGHT}: half of each relative increase of demand is served by larger pods)",
     )
-    add_price_flags(parser)
-    add_hpa_tolerance(add)
-    add_recommender_interval(add)
+    add_prices(add)
+    add_recommenders(add)
 
 
 def main(args: argparse.Namespace) -> int:
     """Report on all workloads. Raises CommandError."""
     found = _found(args)
     now = args.now if args.now is not None else SystemClock().now()
-    settings = Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval)
-    made = report(found, now, settings, prices_of(args), args.vpa_weight)
+    made = report(found, now, decision_settings(args), prices_of(args), args.vpa_weight)
     print(to_json(made) if args.output == "json" else to_text(made))
     return DONE
 
@@ -75,9 +72,7 @@ def _found(args: argparse.Namespace) -> Inventory:
         raise UsageError("name a namespace or say --all-namespaces, not both")
     from hvpa.cli.report.live import fetch  # its client takes longer to import than all the rest
 
-    local, unreadable = fetch(
-        args.namespace, args.all_namespaces, args.kubeconfig, args.context, debug=args.debug
-    )
+    local, unreadable = fetch(args)
     found = inventory(local, args.vpa_weight)
     return replace(found, left_out=(*found.left_out, *unreadable))
 
@@ -88,9 +83,4 @@ def _in_files(args: argparse.Namespace) -> Inventory:
     local = Filled(documents, args.namespace or DEFAULT_NAMESPACE).local
     if not any(len(store) for store in local.workloads.values()):
         raise CommandError(f"no Deployment and no StatefulSet in {', '.join(paths)}")
-    return inventory(local, args.vpa_weight, _settled)
-
-
-def _settled(objects: Objects) -> Objects:
-    """Workloads written by hand have no status: they count as rolled out."""
-    return with_status(objects)[0]
+    return inventory(local, args.vpa_weight)

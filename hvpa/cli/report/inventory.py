@@ -4,7 +4,7 @@ decided from."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,8 +20,6 @@ from hvpa.reconcile.ports import Key
 
 R = TypeVar("R", Hpa, Vpa)
 """A recommender."""
-Prepare = Callable[[Objects], Objects]
-"""What is done to objects before they are decided on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Inventory:
     left_out: tuple[LeftOut, ...]
 
 
-def inventory(local: LocalCluster, vpa_weight: int, prepare: Prepare = lambda objects: objects) -> Inventory:
+def inventory(local: LocalCluster, vpa_weight: int) -> Inventory:
     """Everything in `local`, by namespace, kind and name; `vpa_weight` is that of drafts, in percent."""
     hpas = _by_target([hpa for key in local.hpas if (hpa := local.hpas.get(key)) is not None])
     vpas = _by_target([vpa for key in local.vpas if (vpa := local.vpas.get(key)) is not None])
@@ -73,66 +71,55 @@ def inventory(local: LocalCluster, vpa_weight: int, prepare: Prepare = lambda ob
     for workload in sorted(_workloads(local), key=_place):
         target = Target(workload.metadata.namespace, workload.kind, workload.metadata.name)
         targets.add(target)
-        found = _Found(workload, hpas.get(target, ()), vpas.get(target, ()), hvpas.get(target, ()))
-        if found.hvpas or found.hpas or found.vpas:
-            subjects.append(found.subject(local, vpa_weight, prepare))
+        own, scaled, sized = hvpas.get(target, ()), hpas.get(target, ()), vpas.get(target, ())
+        if own:
+            candidates = _of_hvpas(local, own, vpa_weight)
+        elif scaled or sized:
+            candidates = _drafts(local, workload, scaled, sized, vpa_weight)
         else:
             without.append(workload)
-    astray: list[tuple[Target, Sequence[Hpa | Vpa | StoredHvpa]]] = [
-        *hpas.items(),
-        *vpas.items(),
-        *hvpas.items(),
-    ]
+            continue
+        subjects.append(
+            Subject(
+                candidates[0].objects.workload or workload,
+                tuple(scaled),
+                tuple(sized),
+                tuple([one.read() for one in own]),
+                tuple(candidates),
+            )
+        )
+    astray: list[tuple[Target, Sequence[Hpa | Vpa | StoredHvpa]]]
+    astray = [*hpas.items(), *vpas.items(), *hvpas.items()]
     left_out = [_left_out(one, target) for target, many in astray if target not in targets for one in many]
     return Inventory(tuple(subjects), tuple(without), tuple(left_out))
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A workload and what points at it."""
+def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int) -> list[Candidate]:
+    """Each blend as an Hvpa has it, the one that counts before others; a blend that none has, as the one that counts
+    would have it."""
+    found: dict[Blend, Candidate] = {}
+    for one in hvpas:
+        objects = local.objects(Key(one.metadata.namespace, one.metadata.name))
+        assert objects is not None
+        joint = objects.hvpa.spec is not None and objects.hvpa.spec.joint
+        blend: Blend = "Trajectory" if joint else "Additive"
+        found.setdefault(blend, Candidate(blend, True, objects))
+    first = next(iter(found.values()))
+    if first.objects.hvpa.spec is None:
+        return [first]
+    for blend in BLENDS:
+        if blend not in found:
+            found[blend] = Candidate(blend, False, with_blend(first.objects, blend, vpa_weight))
+    return [found[blend] for blend in BLENDS]
 
-    workload: Workload
-    hpas: Sequence[Hpa]
-    vpas: Sequence[Vpa]
-    hvpas: Sequence[StoredHvpa]
 
-    def subject(self, local: LocalCluster, vpa_weight: int, prepare: Prepare) -> Subject:
-        """The workload, with what is to be decided about it."""
-        candidates = (
-            self._of_hvpas(local, vpa_weight, prepare)
-            if self.hvpas
-            else self._drafts(local, vpa_weight, prepare)
-        )
-        workload = candidates[0].objects.workload or self.workload
-        hvpas = tuple([one.read() for one in self.hvpas])
-        return Subject(workload, tuple(self.hpas), tuple(self.vpas), hvpas, tuple(candidates))
-
-    def _of_hvpas(self, local: LocalCluster, vpa_weight: int, prepare: Prepare) -> list[Candidate]:
-        """Each blend as an Hvpa has it, the one that counts before others; a blend that none has, as the one that
-        counts would have it."""
-        found: dict[Blend, Candidate] = {}
-        for one in self.hvpas:
-            objects = local.objects(Key(one.metadata.namespace, one.metadata.name))
-            assert objects is not None
-            blend: Blend = (
-                "Trajectory" if objects.hvpa.spec is not None and objects.hvpa.spec.joint else "Additive"
-            )
-            found.setdefault(blend, Candidate(blend, True, prepare(objects)))
-        first = next(iter(found.values()))
-        if first.objects.hvpa.spec is None:
-            return [first]
-        for blend in BLENDS:
-            if blend not in found:
-                found[blend] = Candidate(blend, False, with_blend(first.objects, blend, vpa_weight))
-        return [found[blend] for blend in BLENDS]
-
-    def _drafts(self, local: LocalCluster, vpa_weight: int, prepare: Prepare) -> list[Candidate]:
-        hpa, vpa = (found[0].metadata.name if found else None for found in (self.hpas, self.vpas))
-        candidates = []
-        for blend in BLENDS:
-            hvpa = draft(self.workload, hpa, vpa, blend, vpa_weight)
-            candidates.append(Candidate(blend, False, prepare(_objects_of(local, hvpa))))
-        return candidates
+def _drafts(
+    local: LocalCluster, workload: Workload, hpas: Sequence[Hpa], vpas: Sequence[Vpa], vpa_weight: int
+) -> list[Candidate]:
+    """Each blend as an Hvpa would have it that reads the first HPA and the first VPA."""
+    hpa, vpa = (found[0].metadata.name if found else None for found in (hpas, vpas))
+    drafts = {blend: draft(workload, hpa, vpa, blend, vpa_weight) for blend in BLENDS}
+    return [Candidate(blend, False, _objects_of(local, hvpa)) for blend, hvpa in drafts.items()]
 
 
 def _objects_of(local: LocalCluster, hvpa: StoredHvpa) -> Objects:

@@ -3,6 +3,7 @@ written or watched."""
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -28,32 +29,24 @@ class Fetched(NamedTuple):
     unreadable: list[LeftOut]
 
 
-def fetch(
-    namespace: str | None, everywhere: bool, kubeconfig: str | None, context: str | None, *, debug: bool
-) -> Fetched:
-    """All that a report reads, of one namespace (default: the kubeconfig context's) or `everywhere`. Raises
-    CommandError where a right is missing, ClusterError where the cluster can't be reached."""
-
-    async def read(reader: Reader) -> Fetched:
-        if everywhere:
-            reader.namespace = None
-        return await _everything(reader)
-
-    return read_cluster(read, "hvpa-report", namespace, kubeconfig, context, debug=debug)
-
-
-async def _everything(reader: Reader) -> Fetched:
+def fetch(args: argparse.Namespace) -> Fetched:
+    """All that a report reads, of one namespace (default: the kubeconfig context's) or of all. Raises CommandError
+    where a right is missing, ClusterError where the cluster can't be reached."""
     unreadable: list[LeftOut] = []
 
     def leave_out(kind: str, namespace: str, name: str, fault: str) -> None:
         unreadable.append(LeftOut(kind, namespace, name, f"it can't be read: {fault}"))
 
-    reader.on_unreadable = leave_out
-    for resource in _ALWAYS:
-        await _list(reader, resource)
-    await _list(reader, HVPAS)
-    reader.local.set_vpa_served(await _list(reader, _WHOLE_VPAS))
-    return Fetched(reader.local, unreadable)
+    async def read(reader: Reader) -> Fetched:
+        reader.on_unreadable = leave_out
+        if args.all_namespaces:
+            reader.namespace = None
+        for resource in (*_ALWAYS, HVPAS):
+            await _list(reader, resource)
+        reader.local.set_vpa_served(await _list(reader, _WHOLE_VPAS))
+        return Fetched(reader.local, unreadable)
+
+    return read_cluster(read, "hvpa-report", args)
 
 
 async def _list(reader: Reader, resource: Resource[Any]) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hvpa.api.hvpa.resource import API_VERSION, KIND, FieldError, parse_spec, validate_manifest
 from hvpa.cli.errors import DONE, WRONG
 from hvpa.cli.input.files import Document, FileError, read_documents
-from hvpa.cli.validate.findings import Finding, of_file, of_problem, of_remark
-from hvpa.cli.validate.inputs import Inputs, from_kustomizations, from_names
+from hvpa.cli.validate.findings import Finding, of_field, of_file
+from hvpa.cli.validate.inputs import LEFT_OUT, Inputs, from_kustomizations, from_names
 from hvpa.cli.validate.object_set import Read, review_set
 from hvpa.core.spec.amounts import review_amounts
 from hvpa.core.spec.check import spec_problems
@@ -97,20 +97,19 @@ class _Report:
 def _checked(inputs: Inputs) -> _Report:
     report = _Report(len(inputs.files), findings=list(inputs.findings))
     documents: list[Document] = []
-    for one in inputs.files:
+    for path, named in inputs.files.items():
         try:
-            documents += read_documents(one.path, lenient=not one.named)
+            documents += read_documents(path, lenient=not named)
         except FileError as error:
             report.findings.append(of_file(error))
     hvpas: list[Read] = []
     for document in documents:
         if document.kind == _KUSTOMIZATION:
-            reason = "a kustomization is no object of the cluster: left out"
-            report.findings.append(Finding("note", document.file, document.line(), reason))
+            report.findings.append(Finding("note", document.file, document.line(), LEFT_OUT))
         elif is_hvpa(document):
             report.hvpas += 1
             problems = problems_of(document)
-            report.findings += [of_problem(document, one) for one in problems]
+            report.findings += [of_field(document, one) for one in problems]
             spec, _ = parse_spec(document.content.get("spec"))
             if spec is not None and not problems:
                 hvpas.append(Read(document, spec))
@@ -118,11 +117,10 @@ def _checked(inputs: Inputs) -> _Report:
         remarks = [*review(read.spec), *review_ranges(read.spec)]
         remarks += review_amounts(read.document.content["spec"])
         remarks += review_set(read, hvpas, documents)
-        report.findings += [of_remark(read.document, remark) for remark in remarks]
+        report.findings += [of_field(read.document, remark) for remark in remarks]
     if not report.hvpas and not report.count("error"):
-        names = [one.path for one in inputs.files]
-        report.findings.append(Finding("error", _listed(names), None, "no Hvpa in it"))
-    order = {one.path: number for number, one in enumerate(inputs.files)}
+        report.findings.append(Finding("error", _listed(inputs.files), None, "no Hvpa in it"))
+    order = {path: number for number, path in enumerate(inputs.files)}
     report.findings.sort(key=lambda one: (order.get(one.file, -1), one.line or 0))
     return report
 
@@ -147,7 +145,7 @@ def problems_of(document: Document) -> list[FieldError]:
     return problems if spec is None else [*problems, *spec_problems(spec)]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join("standard input" if name == "-" else name for name in names)
 
 

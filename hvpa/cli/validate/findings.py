@@ -18,7 +18,7 @@ was not looked at."""
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know: where, of which object, how bad, what, and what to do about it."""
+    """One thing to know: how bad, where, of which object, what, and what to do about it."""
 
     severity: Severity
     file: str
@@ -32,22 +32,13 @@ class Finding:
     def __str__(self) -> str:
         at = ":".join(str(one) for one in (self.file, self.line, self.column) if one is not None)
         reason = f"{self.reason}; {self.remedy}" if self.remedy else self.reason
-        return one_line(
-            ": ".join(part for part in (at, self.severity, self.object, self.path, reason) if part)
-        )
+        parts = (at, self.severity, self.object, self.path, reason)
+        return one_line(": ".join(part for part in parts if part))
 
     def as_json(self) -> dict[str, Any]:
         """The same as an object; what does not apply is null."""
-        return {
-            "severity": self.severity,
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "object": self.object or None,
-            "field": self.path or None,
-            "reason": self.reason,
-            "remedy": self.remedy or None,
-        }
+        names = ("severity", "file", "line", "column", "object", "path", "reason", "remedy")
+        return {"field" if name == "path" else name: getattr(self, name) or None for name in names}
 
 
 def of_file(error: FileError) -> Finding:
@@ -55,31 +46,12 @@ def of_file(error: FileError) -> Finding:
     return Finding("error", error.file, error.line, error.reason, column=error.column)
 
 
-def of_problem(document: Document, problem: FieldError) -> Finding:
-    """The error of a field, with what may have been meant."""
-    remedy = _remedy(document, problem)
-    return Finding(
-        "error",
-        document.file,
-        document.line(problem.path),
-        problem.message,
-        remedy,
-        document.title,
-        problem.path,
-    )
-
-
-def of_remark(document: Document, remark: Remark) -> Finding:
-    """The warning of a field."""
-    return Finding(
-        "warning",
-        document.file,
-        document.line(remark.path),
-        remark.reason,
-        remark.remedy,
-        document.title,
-        remark.path,
-    )
+def of_field(document: Document, fault: FieldError | Remark) -> Finding:
+    """The error of a field, with what may have been meant, or the warning of one."""
+    file, line, title, path = document.file, document.line(fault.path), document.title, fault.path
+    if isinstance(fault, Remark):
+        return Finding("warning", file, line, fault.reason, fault.remedy, title, path)
+    return Finding("error", file, line, fault.message, _remedy(document, fault), title, path)
 
 
 def _remedy(document: Document, problem: FieldError) -> str:

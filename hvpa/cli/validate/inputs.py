@@ -5,8 +5,9 @@ Nothing is rendered: of a kustomization the files that it names are looked at, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from os.path import exists, isdir, isfile
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ SUFFIXES: Final = (".json", ".yaml", ".yml")
 """Of the files of a folder these are read (kubectl's `FileExtensions`)."""
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Names of a kustomization's file."""
+LEFT_OUT: Final = "a kustomization is no object of the cluster: left out"
 _REMOTE: Final = ("://", "?", "git@", "github.com/")
 """Signs of a resource that kustomize would fetch."""
 _FOLLOWED: Final = ("resources", "bases", "components")
@@ -39,53 +41,49 @@ _CHANGES: Final = (
 """Fields of a kustomization that change its objects, or make further ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A file to read; `named` by the user, or found in a folder, where other YAML may lie around."""
-
-    path: str
-    named: bool
-
-
 @dataclass(slots=True)
 class Inputs:
-    """The files, each once, and what is to be said of folders and kustomizations."""
+    """The files to read, each once, and what is to be said of folders and kustomizations. A file is named by the user
+    (True), or found in a folder, where other YAML may lie around."""
 
-    files: list[Input] = field(default_factory=list)
+    files: dict[str, bool] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    followed: set[Path] = field(default_factory=set)
 
-    def add(self, path: str, named: bool) -> None:
-        """Read this file too."""
-        if all(one.path != path for one in self.files):
-            self.files.append(Input(path, named))
+    def error(self, path: object, reason: str, line: int | None = None) -> None:
+        """Report what is wrong with a folder or a kustomization."""
+        self.findings.append(Finding("error", str(path), line, reason))
+
+    def note(self, path: object, line: int | None, reason: str, remedy: str = "") -> None:
+        """Report what was not looked at."""
+        self.findings.append(Finding("note", str(path), line, reason, remedy))
 
 
 def from_names(names: Sequence[str], recursive: bool) -> Inputs:
     """What `-f` names: files, `-`, and folders."""
     found = Inputs()
     for name in names:
-        if name != STANDARD_INPUT and isdir(name):
-            before = len(found.files)
-            try:
-                for path in _files_of(Path(name), recursive):
-                    _add(found, str(path), named=False)
-            except OSError as error:
-                found.findings.append(Finding("error", name, None, f"can't be read: {error.strerror}"))
-                continue
-            if len(found.files) == before:
-                hint = "" if recursive else "; -R looks into its folders"
-                found.findings.append(Finding("error", name, None, f"no YAML or JSON file in it{hint}"))
-        else:
+        if name == STANDARD_INPUT or not isdir(name):
             _add(found, name, named=True)
+            continue
+        try:
+            paths = list(_files_of(Path(name), recursive))
+        except OSError as error:
+            found.error(name, f"can't be read: {error.strerror}")
+            continue
+        for path in paths:
+            _add(found, str(path), named=False)
+        if not any(path.name not in KUSTOMIZATIONS for path in paths):
+            hint = "" if recursive else "; -R looks into its folders"
+            found.error(name, f"no YAML or JSON file in it{hint}")
     return found
 
 
 def from_kustomizations(folders: Sequence[str]) -> Inputs:
     """What `-k` names: the local files of kustomizations, and of those that they name."""
     found = Inputs()
-    seen: set[Path] = set()
     for folder in folders:
-        _follow(Path(folder), found, seen)
+        _follow(Path(folder), found)
     return found
 
 
@@ -95,22 +93,19 @@ def _files_of(folder: Path, recursive: bool) -> Iterator[Path]:
 
 
 def _add(found: Inputs, path: str, named: bool) -> None:
-    name = Path(path).name
-    if name in KUSTOMIZATIONS:
-        reason = "a kustomization is no object of the cluster: left out"
-        found.findings.append(Finding("note", path, None, reason, "-k FOLDER reads the files that it names"))
+    if Path(path).name in KUSTOMIZATIONS:
+        found.note(path, None, LEFT_OUT, "-k FOLDER reads the files that it names")
     else:
-        found.add(path, named)
+        found.files.setdefault(path, named)
 
 
-def _follow(folder: Path, found: Inputs, seen: set[Path]) -> None:
-    place = folder.resolve()
-    if place in seen:
+def _follow(folder: Path, found: Inputs) -> None:
+    if folder.resolve() in found.followed:
         return
-    seen.add(place)
+    found.followed.add(folder.resolve())
     path = next((folder / name for name in KUSTOMIZATIONS if isfile(folder / name)), None)
     if path is None:
-        found.findings.append(Finding("error", str(folder), None, "no kustomization.yaml in it"))
+        found.error(folder, "no kustomization.yaml in it")
         return
     try:
         source, documents = load(str(path))
@@ -118,19 +113,28 @@ def _follow(folder: Path, found: Inputs, seen: set[Path]) -> None:
         found.findings.append(of_file(error))
         return
     for number, content in documents:
-        if not isinstance(content, dict):
-            reason = "must be a kustomization"
-            found.findings.append(Finding("error", str(path), source.line(number, ""), reason))
-            continue
-        changing = [name for name in _CHANGES if content.get(name)]
-        if changing:
-            reason = f"{', '.join(changing)}: not applied; the files are checked as they are"
-            remedy = "kustomize build FOLDER | hvpa validate -f - checks what comes out"
-            line = source.line(number, changing[0])
-            found.findings.append(Finding("note", str(path), line, reason, remedy))
-        for name, entry, at in _entries(content):
-            missing = Finding("error", str(path), source.line(number, at), f"{name}: {entry} does not exist")
-            _resource(folder / entry, missing, found, seen)
+        if isinstance(content, dict):
+            _kustomization(path, found, content, partial(source.line, number))
+        else:
+            found.error(path, "must be a kustomization", source.line(number, ""))
+
+
+def _kustomization(path: Path, found: Inputs, content: dict[str, Plain], line: Callable[[str], int]) -> None:
+    """Read the files that it names, and report what is not looked at."""
+    if changing := [name for name in _CHANGES if content.get(name)]:
+        reason = f"{', '.join(changing)}: not applied; the files are checked as they are"
+        remedy = "kustomize build FOLDER | hvpa validate -f - checks what comes out"
+        found.note(path, line(changing[0]), reason, remedy)
+    for name, entry, at in _entries(content):
+        target = path.parent / entry
+        if isdir(target):
+            _follow(target, found)
+        elif exists(target):
+            found.files.setdefault(str(target), False)
+        elif any(sign in entry for sign in _REMOTE):
+            found.note(path, line(at), f"{name}: {entry} is not on this machine: not checked")
+        else:
+            found.error(path, f"{name}: {entry} does not exist", line(at))
 
 
 def _entries(content: dict[str, Plain]) -> Iterator[tuple[str, str, str]]:
@@ -139,16 +143,3 @@ def _entries(content: dict[str, Plain]) -> Iterator[tuple[str, str, str]]:
         for index, entry in enumerate(entries if isinstance(entries, list) else ()):
             if isinstance(entry, str):
                 yield name, entry, f"{name}[{index}]"
-
-
-def _resource(target: Path, missing: Finding, found: Inputs, seen: set[Path]) -> None:
-    """Read what a kustomization names; `missing` is what to say where it is not there."""
-    entry = missing.reason.removesuffix(" does not exist")
-    if not exists(target):
-        remote = any(sign in entry for sign in _REMOTE)
-        reason = f"{entry} is not on this machine: not checked"
-        found.findings.append(replace(missing, severity="note", reason=reason) if remote else missing)
-    elif isdir(target):
-        _follow(target, found, seen)
-    else:
-        found.add(str(target), named=False)

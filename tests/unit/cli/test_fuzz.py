@@ -22,7 +22,7 @@ from tests.unit.cli.support import NOW, Doc, load, of_kind
 KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")
 GARDENER = load("gardener.yaml")
 FUZZ = settings(
-    max_examples=150,
+    max_examples=40,
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,
         HealthCheck.too_slow,
@@ -123,7 +123,7 @@ def test_any_object_of_our_kinds(
     ends_well(monkeypatch, stream.encode(), "validate")
 
 
-@settings(FUZZ, max_examples=400)
+@settings(FUZZ, max_examples=120)
 @given(place=st.sampled_from(PLACES), value=values, output=st.sampled_from(["text", "json"]))
 def test_any_value_in_any_place(
     monkeypatch: pytest.MonkeyPatch, place: tuple[int, tuple[str | int, ...]], value: Any, output: str
@@ -138,7 +138,7 @@ def test_any_value_in_any_place(
     ends_well(monkeypatch, stream.encode(), "explain", "--now", NOW, "-o", output)
 
 
-@settings(FUZZ, max_examples=150)
+@settings(FUZZ, max_examples=60)
 @given(place=st.sampled_from([path for number, path in PLACES if number == 0]), value=values)
 def test_what_has_no_error_is_accepted_by_the_models(
     monkeypatch: pytest.MonkeyPatch, place: tuple[str | int, ...], value: Any

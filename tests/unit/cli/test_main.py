@@ -130,19 +130,14 @@ def test_a_terminal_that_knows_few_characters_is_no_reason_to_fail() -> None:
 
 
 def test_offline_commands_do_not_load_the_client() -> None:
-    for argv in (
-        ["validate", "-f", str(DATA / "gardener.yaml")],
-        ["explain", "-f", str(DATA / "gardener.yaml")],
-    ):
-        program = (
-            "import sys; from hvpa.cli.main import main; code = main(sys.argv[1:]); "
-            "sys.exit(code or any(name in sys.modules for name in ('kubernetes_asyncio', 'aiohttp')))"
-        )
-        ran = subprocess.run(
-            [sys.executable, "-c", program, *argv], cwd=ROOT, capture_output=True, timeout=60
-        )
-        assert ran.returncode == 0, ran.stderr
-        lines = ran.stderr.decode().splitlines()
-        warnings = [line for line in lines if ": warning: Hvpa hvpa-sample: spec." in line]
-        assert lines == warnings
-        assert len(warnings) == (4 if argv[0] == "validate" else 0)
+    program = (
+        "import sys; from hvpa.cli.main import main; path = sys.argv[1]; "
+        "code = main(['validate', '-f', path]) or main(['explain', '-f', path]); "
+        "sys.exit(code or any(name in sys.modules for name in ('kubernetes_asyncio', 'aiohttp', 'matplotlib')))"
+    )
+    command = [sys.executable, "-c", program, str(DATA / "gardener.yaml")]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stderr.splitlines()
+    assert len(lines) == 4, "the warnings of validate"
+    assert all(": warning: Hvpa hvpa-sample: spec." in line for line in lines)

@@ -7,12 +7,12 @@ import argparse
 import pytest
 
 from hvpa.api.values.prices import Prices
-from hvpa.cli.prices import add_price_flags, prices_of
+from hvpa.cli.arguments import add_prices, prices_of
 
 
 def parsed(*arguments: str) -> Prices:
     parser = argparse.ArgumentParser()
-    add_price_flags(parser)
+    add_prices(parser.add_argument)
     return prices_of(parser.parse_args(arguments))
 
 

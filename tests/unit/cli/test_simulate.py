@@ -176,17 +176,14 @@ def test_a_file_that_cannot_be_written_after_all_is_one_line(
 
 
 def test_a_wrong_scenario_is_one_line_with_its_place(shell: Shell) -> None:
+    ran = shell.run("simulate", str(shell.folder / "none.yaml"))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (1, "", 1)
     path = shell.file({**SCENARIO, "durration": "1h"})
     ran = shell.run("simulate", path)
     assert (ran.code, ran.out) == (1, "")
     assert len(ran.err.splitlines()) == 1
     assert ran.err.startswith(f"hvpa: error: {path}:")
     assert "durration" in ran.err
-
-
-def test_a_scenario_that_is_not_there_is_one_line(shell: Shell) -> None:
-    ran = shell.run("simulate", str(shell.folder / "none.yaml"))
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (1, "", 1)
 
 
 def test_a_policy_that_is_not_there_is_one_line(shell: Shell, scenario: str) -> None:
@@ -264,12 +261,3 @@ def test_the_table_needs_neither_matplotlib_nor_a_client(scenario: str) -> None:
         timeout=60,
     )
     assert (ran.returncode, ran.stderr) == (0, b"")
-
-
-def test_several_processes_print_what_one_prints(shell: Shell, scenario: str) -> None:
-    flags = ("simulate", scenario, "-o", "json", "--series", "--jobs")
-    several = subprocess.run(
-        [sys.executable, "-m", "hvpa", *flags, "2"], cwd=ROOT, capture_output=True, timeout=120
-    )
-    assert (several.returncode, several.stderr) == (0, b"")
-    assert several.stdout.decode() == shell.run(*flags, "1").out

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, read_status, to_wire
 from hvpa.api.objects.read_models import Meta
-from hvpa.cli.explain.contract.decision import to_json
+from hvpa.cli.explain.json import to_json
 from hvpa.cli.explain.text.decision import to_text
 from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch

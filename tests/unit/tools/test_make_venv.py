@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pip
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -37,6 +38,15 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
         wheel.writestr(f"{info}/RECORD", "")
     return "hvpa-1-py3-none-any.whl"
 """
+# In place of the standard library's `venv`: an environment without pip, which takes five seconds to unpack there. The
+# pip of these tests' own environment stands beside it.
+VENV = """\
+import sys
+sys.path = [one for one in sys.path if not one.endswith("/path")]
+del sys.modules["venv"]
+import venv
+venv.main([*sys.argv[1:], "--without-pip"])
+"""
 # What `make demo` runs in there.
 DEMO = "import sys; print('ran in', sys.prefix)"
 
@@ -53,6 +63,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (root / "pyproject.toml").write_text(PYPROJECT)
     (root / "backend.py").write_text(BACKEND)
     (root / "requirements-dev.lock").write_text("# nothing\n")
+    (root / "path" / "venv").mkdir(parents=True)
+    (root / "path" / "venv" / "__init__.py").touch()
+    (root / "path" / "venv" / "__main__.py").write_text(VENV)
+    (root / "path" / "pip").symlink_to(Path(pip.__file__).parent)
     made = make(root, f"PYTHON={BASE}")
     assert made.returncode == 0, made.stderr
     yield root
@@ -64,7 +78,13 @@ def make(root: Path, *arguments: str, **environment: str) -> subprocess.Complete
     return subprocess.run(
         ["make", "demo", *arguments],
         cwd=root,
-        env={"PATH": PATH, "HOME": str(root), "PIP_NO_INDEX": "1", **environment},
+        env={
+            "PATH": PATH,
+            "PYTHONPATH": str(root / "path"),
+            "HOME": str(root),
+            "PIP_NO_INDEX": "1",
+            **environment,
+        },
         capture_output=True,
         text=True,
         timeout=240,

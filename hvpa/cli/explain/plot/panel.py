@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from hvpa.cli.explain.plot.scale import multiples, short
+from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.core.path.curve import ResourceCurve
 from hvpa.core.path.path import ResourceKey
 from hvpa.simulate.report.picture import INK
@@ -36,6 +37,10 @@ USUAL: Final = "#8a5a00"
 CURRENT: Final = "#44484d"
 WANTED: Final = "#b3261e"
 OUTSIDE: Final = "#f0f1f3"
+_DECIMAL_STEPS: Final = (1, 2, 5, 10)
+_UNITS: Final = ((1024**4, "Ti"), (1024**3, "Gi"), (1024**2, "Mi"), (1024, "Ki"))
+_WHOLE: Final = 100
+"""From here on an amount is shown in whole units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,12 @@ class _Look:
     order: int
     word: str
     demand: str = ""
+
+    def style(self, size: float) -> dict[str, Any]:
+        """What matplotlib draws it with."""
+        fill = self.colour if self.filled else "none"
+        edge = {"markeredgecolor": self.colour, "markeredgewidth": 1.6}
+        return {"marker": self.marker, "markersize": size, "markerfacecolor": fill, **edge}
 
 
 LOOKS: Final = {
@@ -109,7 +120,7 @@ class Panel:
         ticks = multiples(resource, self.height, TICKS)
         ax.set_yticks(ticks, [short(resource, one) for one in ticks])
         ax.set_title(f"{self.key.container} {resource}: request of each pod", pad=22)
-        beyond = self._told_beyond()
+        beyond = self._beyond()
         ax.set_xlabel(f"replicas{beyond}", color=INK, fontsize=8, labelpad=2)
         self._bounds()
         self._capacities()
@@ -118,7 +129,7 @@ class Panel:
             self._mark(mark)
         self._legend()
 
-    def _told_beyond(self) -> str:
+    def _beyond(self) -> str:
         upper = self.curve.counts.upper
         if upper is None:
             return " (the path goes on)"
@@ -133,10 +144,10 @@ class Panel:
             demand, look = mark.demand.get(self.key), LOOKS[mark.kind]
             if demand:
                 end = self._capacity(demand, look.colour, "--")
-                told = f"{look.demand} {short(resource, demand)}{' ↑' if end > 1 else ''}"
+                text = f"{look.demand} {short(resource, demand)}{' ↑' if end > 1 else ''}"
                 end = min(end, 1 - ROOM / 2)
                 end += next(one for one in (0, ROOM, -ROOM, -2 * ROOM) if _is_free(end + one, taken))
-                self._label(end, told, look.colour, taken)
+                self._label(end, text, look.colour, taken)
         for total in multiples(resource, self.last * work(int(self.height)), LINES)[1:]:
             end = self._capacity(total, CAPACITY, "-")
             if _is_free(end, taken):
@@ -202,18 +213,8 @@ class Panel:
 
     def _mark(self, mark: Mark) -> None:
         look = LOOKS[mark.kind]
-        self.ax.plot(
-            mark.replicas,
-            mark.sizes[self.key],
-            marker=look.marker,
-            markersize=look.size,
-            markeredgecolor=look.colour,
-            markerfacecolor=look.colour if look.filled else "none",
-            markeredgewidth=1.6,
-            linestyle="none",
-            zorder=look.order,
-            clip_on=False,
-        )
+        at = mark.replicas, mark.sizes[self.key]
+        self.ax.plot(*at, linestyle="none", zorder=look.order, clip_on=False, **look.style(look.size))
 
     def _legend(self) -> None:
         handles: list[Line2D | Patch] = [
@@ -222,13 +223,7 @@ class Panel:
         labels = ["the path"]
         for mark in self.marks:
             look = LOOKS[mark.kind]
-            fill = look.colour if look.filled else "none"
-            handles.append(
-                Line2D(
-                    [], [], color="none", marker=look.marker, markersize=min(look.size, 9),
-                    markeredgecolor=look.colour, markerfacecolor=fill, markeredgewidth=1.6,
-                )
-            )  # fmt: skip
+            handles.append(Line2D([], [], color="none", **look.style(min(look.size, 9))))
             size = short(self.key.resource, mark.sizes[self.key])
             labels.append(f"{look.word}: {mark.replicas} × {size}")
         handles += [Line2D([], [], color=CAPACITY, linewidth=0.8), Patch(color=OUTSIDE)]
@@ -241,3 +236,35 @@ class Panel:
 
 def _is_free(end: float, taken: Sequence[float]) -> bool:
     return all(abs(end - one) >= 0.99 * ROOM for one in taken)
+
+
+# --- scales ----------------------------------------------------------------------------------------------------------
+def step(resource: Resource, span: float, most: int) -> int:
+    """The smallest round step (millicores, bytes) of which no more than `most` are in `span`: 1, 2 or 5 with zeros, for
+    memory a power of two."""
+    least = max(1.0, span / most)
+    if resource == "memory":
+        return 1 << math.ceil(math.log2(least))
+    power = 1
+    while power * _DECIMAL_STEPS[-1] < least:
+        power *= 10
+    return next(power * one for one in _DECIMAL_STEPS if power * one >= least)
+
+
+def multiples(resource: Resource, span: float, most: int) -> Sequence[int]:
+    """Round amounts from nothing up to `span`, no more than `most` and the 0."""
+    by = step(resource, span, most)
+    return range(0, int(span) + 1, by)
+
+
+def short(resource: Resource, amount: int) -> str:
+    """An amount in a few characters: three digits are enough to read a plot."""
+    if resource == "cpu":
+        many = amount >= _WHOLE * 100 and amount % 1000
+        return f"{amount / 1000:.1f}" if many else format_resource("cpu", amount)
+    for unit, suffix in _UNITS:
+        if amount >= unit:
+            value = amount / unit
+            text = f"{value:.0f}" if value >= _WHOLE else f"{value:.2f}".rstrip("0").rstrip(".")
+            return f"{text}{suffix}"
+    return str(amount)

@@ -79,8 +79,8 @@ def bare_path(spec: HvpaSpec, requests: Mapping[str, Mapping[str, str]]) -> Path
     }
     first = {ResourceKey(name, one): size for name, of in known.items() for one, size in of.requests.items()}
     targets = [{"containerName": name, "target": dict(of)} for name, of in requests.items()]
-    told = {"metadata": {}, "status": {"recommendation": {"containerRecommendations": targets}}}
-    found = container_resources(spec, msgspec.convert(told, Vpa), known)
+    content = {"metadata": {}, "status": {"recommendation": {"containerRecommendations": targets}}}
+    found = container_resources(spec, msgspec.convert(content, Vpa), known)
     return path_of(spec, found, first, _counts(spec), vertical_only=not spec.hpa.deploy)
 
 

@@ -1,6 +1,6 @@
 """A decision as text for people: demand, blend, gates and their times, and what is written.
 
-What belongs here: words and layout. Everything that is told was decided in `hvpa.core`.
+What belongs here: words and layout. Everything that is shown was decided in `hvpa.core`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import Resource, format_resource, readable_resource
 from hvpa.api.values.text import printable
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.cli.explain.contract.decision import patch_body
+from hvpa.cli.explain.json import patch_body
 from hvpa.cli.explain.reported import conditions, differences, reported
 from hvpa.cli.explain.text.demand import demand
 from hvpa.cli.explain.text.joint import path_lines
@@ -28,12 +28,12 @@ from hvpa.core.model import Decision, Observation
 from hvpa.core.report.remedies import needs_action
 from hvpa.core.state import held_until
 from hvpa.core.values.weight import FULL, percent
+from hvpa.core.workload.containers import RESOURCES
 from hvpa.core.workload.containers import amount as quantity_of
 
-RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
 NOTHING = "(nothing)"
-_LEFT_OUT = ("Where the operator's report differs",)
-"""Sections that are not shown where they have no line."""
+_DIFFERENCES = "Where the operator's report differs"
+"""The section that is not shown where it has no line."""
 
 
 def to_text(
@@ -52,13 +52,13 @@ def to_text(
         *_results(seen, decision, applied),
         ("Other writes", _other_writes(decision)),
         ("Conditions", conditions(decision)),
-        ("Where the operator's report differs", differences(seen, decision)),
+        (_DIFFERENCES, differences(seen, decision)),
         ("Looks again", [_next_look(seen, decision)]),
     ]
     blocks = []
     for heading, lines in sections:
         body = [printable(line) for line in lines]
-        if heading in _LEFT_OUT and not body:
+        if heading == _DIFFERENCES and not body:
             continue
         if heading:
             body = [heading, *(f"  {line}" for line in body or [NOTHING])]
@@ -67,12 +67,11 @@ def to_text(
 
 
 def _title(seen: Observation) -> str:
-    meta = seen.metadata
-    target = (
-        f", target {seen.spec.target_ref.kind} {seen.spec.target_ref.name}" if seen.spec is not None else ""
+    meta, spec = seen.metadata, seen.spec
+    about = (
+        "" if spec is None else f", target {spec.target_ref.kind} {spec.target_ref.name}, mode {spec.mode}"
     )
-    mode = f", mode {seen.spec.mode}" if seen.spec is not None else ""
-    return f"Hvpa {meta.namespace}/{meta.name}{target}{mode}, at {readable_timestamp(seen.now)}"
+    return f"Hvpa {meta.namespace}/{meta.name}{about}, at {readable_timestamp(seen.now)}"
 
 
 # --- blend --------------------------------------------------------------------------------------------------
@@ -128,15 +127,14 @@ def _least_replicas(policy: ScaleType) -> str:
 
 
 def _least_resources(policy: ScaleType) -> str:
-    told = []
-    for resource, params in (("cpu", policy.min_change.cpu), ("memory", policy.min_change.memory)):
-        kind: Resource = "cpu" if resource == "cpu" else "memory"
+    parts = []
+    for resource in RESOURCES:
+        params = policy.min_change.cpu if resource == "cpu" else policy.min_change.memory
         neither = params.value is None and params.percentage is None
-        value = DEFAULT_MIN_CHANGE[kind] if neither else params.value
-        told.append(
-            f"{kind} {_least(None if value is None else format_resource(kind, value), params.percentage)}"
-        )
-    return f", minChange {' and '.join(told)}"
+        value = DEFAULT_MIN_CHANGE[resource] if neither else params.value
+        text = None if value is None else format_resource(resource, value)
+        parts.append(f"{resource} {_least(text, params.percentage)}")
+    return f", minChange {' and '.join(parts)}"
 
 
 def _least(value: str | None, percentage: int | None) -> str:
@@ -170,18 +168,13 @@ def _result(seen: Observation, decision: Decision) -> Iterable[str]:
         return
     yield _change("replicas", str(view.current), str(view.target), str(view.recommended))
     for one in seen.workload.spec.template.spec.containers:
-        after, best, before = (
-            decision.containers.get(one.name),
-            decision.recommended.get(one.name),
-            one.resources,
-        )
+        after, best = decision.containers.get(one.name), decision.recommended.get(one.name)
         if after is None or best is None:
             continue
         for resource in RESOURCES:
-            what = f"{one.name} requests {resource}"
-            yield from _entry(what, resource, before.requests, after.requests, best.requests)
-            what = f"{one.name} limits {resource}"
-            yield from _entry(what, resource, before.limits, after.limits, best.limits)
+            for part in ("requests", "limits"):
+                amounts = (getattr(of, part) for of in (one.resources, after, best))
+                yield from _entry(f"{one.name} {part} {resource}", resource, *amounts)
 
 
 def _entry(

@@ -1,7 +1,7 @@
 """A joint decision (`blend: Trajectory`) as text for people who know an HPA and a VPA: what is needed, usually and now,
 where on the path that is, what bound it, and what is done instead of what is held back.
 
-What belongs here: the section "Path" of `hvpa explain`. Everything that is told was decided in `hvpa.core`.
+What belongs here: the section "Path" of `hvpa explain`. Everything that is shown was decided in `hvpa.core`.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ def _counts(view: JointView, decision: Decision) -> str:
 def _item(view: JointView, item: JointResource) -> Iterable[str]:
     """What is known of one container's one resource."""
     key = item.key
-    current, wanted = _told(key, item.current), _told(key, item.size)
+    current, wanted = _amount(key, item.current), _amount(key, item.size)
     request = f"{current}, which stays" if item.size == item.current else f"{current} now, {wanted} wanted"
     yield f"{key.container} {key.resource}: request {request}{_near(view, item)}"
     if item.usual is not None:
         fits = "" if item.usual_replicas is None else f": {counted(item.usual_replicas)} on the path"
-        yield f"  usually {_told(key, item.usual)} ({item.usual_from}){fits}"
+        yield f"  usually {_amount(key, item.usual)} ({item.usual_from}){fits}"
     if item.present is None:
         yield "  now: no metric of the HPA measures it"
         return
     takes = "" if item.present_replicas is None else f": {counted(item.present_replicas)} of {wanted}"
-    yield f"  now {_told(key, item.present)} ({item.present_from}){takes}"
+    yield f"  now {_amount(key, item.present)} ({item.present_from}){takes}"
 
 
 def _near(view: JointView, item: JointResource) -> str:
@@ -73,14 +73,14 @@ def _near(view: JointView, item: JointResource) -> str:
     if item.size != item.current or item.usual is None or view.usual is None:
         return ""
     exact = view.path.curves[item.key].size(view.usual.replicas, item.usual)
-    return "" if exact == item.current else f" (near enough to {_told(item.key, exact)})"
+    return "" if exact == item.current else f" (near enough to {_amount(item.key, exact)})"
 
 
 def _other_steps(view: JointView, decision: Decision) -> Iterable[str]:
     """Steps that are no matter of the path: how the count gets there, and memory that ran out."""
-    told = tuple(f"{item.key.container} {item.key.resource}: " for item in view.items)
+    shown = tuple(f"{item.key.container} {item.key.resource}: " for item in view.items)
     for step in decision.steps:
-        if not step.startswith(("weight: ", *told)) or _OVERRIDDEN in step:
+        if not step.startswith(("weight: ", *shown)) or _OVERRIDDEN in step:
             yield step
 
 
@@ -99,5 +99,5 @@ def _instead(seen: Observation, decision: Decision, view: JointView) -> Iterable
         yield f"for now: {pods(decision.replicas.target, sizes)}"
 
 
-def _told(key: ResourceKey, amount: int) -> str:
+def _amount(key: ResourceKey, amount: int) -> str:
     return readable_resource(key.resource, amount)

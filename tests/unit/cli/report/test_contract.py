@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hvpa.cli.report import contract
 from tests.unit.cli.explain.contract.test_decision import faults
 from tests.unit.cli.report.documents import reported, with_fields
 from tests.unit.cli.support import Doc, Shell, load
 
 SCHEMA_FILE = Path(__file__).parents[4] / "docs" / "report.schema.json"
-
-
-def test_the_schema_in_docs_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    contract.main()
-    assert SCHEMA_FILE.read_text() == capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["shop.yaml", "gardener.yaml", "trajectory.yaml"])

@@ -45,6 +45,7 @@ def test_a_folder_is_read_as_kubectl_reads_it(shell: Shell) -> None:
     assert (ran.code, ran.out) == (0, "2 Hvpas in 3 files: valid\n"), ran.err
     (note,) = ran.err.splitlines()
     assert note.startswith(f"{folder}/kustomization.yaml: note: a kustomization is no object of the cluster")
+    assert shell.run("validate", "-f", folder, folder).code == 0, "a folder that is named twice is not empty"
     deep = shell.run("validate", "-R", "-f", folder)
     assert (deep.code, deep.out) == (0, "3 Hvpas in 4 files: valid\n"), deep.err
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builders import build
-from hvpa.cli.explain.plot.scale import multiples, short, step
+from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.cli.explain.plot.panel import multiples, short, step
+from hvpa.cli.explain.plot.path import bare_path, draw_path
 from tests.unit.cli.support import NOW, Doc, Shell, changed, load
 
 GIB = 1024**3
@@ -62,15 +61,18 @@ def test_the_drawing_names_containers_points_and_totals(shell: Shell, shop: list
 
 def test_the_same_decision_gives_the_same_bytes(shell: Shell, shop: list[Doc]) -> None:
     plot(shell, shop, "a.svg")
-    plot(shell, shop, "b.SVG", "-o", "json")
+    beside = plot(shell, shop, "b.SVG", "-o", "json").json
+    assert beside["path"]["wanted"]["replicas"] == 5
     first = (shell.folder / "a.svg").read_bytes()
     assert first == (shell.folder / "b.SVG").read_bytes()
     assert b"<dc:date>" not in first
     assert b"Matplotlib" not in first
 
 
-def test_json_is_printed_beside_it(shell: Shell, shop: list[Doc]) -> None:
-    assert plot(shell, shop, "a.svg", "-o", "json").json["path"]["wanted"]["replicas"] == 5
+def trajectory(spec: Doc) -> HvpaSpec:
+    found = build.hvpa({"blend": "Trajectory", **spec}).spec
+    assert found is not None
+    return found
 
 
 POLICY = {"containerPolicies": [{"containerName": "app", "minAllowed": {"cpu": "1"}}]}
@@ -107,17 +109,11 @@ STRETCH = [{"vpaWeight": 0, "lastReplicaCount": 3}, {"vpaWeight": 100, "startRep
     ],
 )
 def test_a_bare_path_is_drawn_from_a_spec(spec: Doc, requests: dict[str, str], told: str) -> None:
-    from hvpa.cli.explain.plot.path import bare_path, draw_path
-
-    one = build.hvpa({"blend": "Trajectory", **spec})
-    assert one.spec is not None
-    svg = draw_path(bare_path(one.spec, {"app": requests}), title="a path").decode()
+    svg = draw_path(bare_path(trajectory(spec), {"app": requests}), title="a path").decode()
     assert {"a path", told} <= words(svg)
 
 
-def test_a_bare_path_is_the_one_of_a_decision(shell: Shell, shop: list[Doc]) -> None:
-    from hvpa.cli.explain.plot.path import bare_path
-
+def test_a_bare_path_is_the_one_of_a_decision() -> None:
     decision = build.decided(
         build.objects(
             build.hvpa({"blend": "Trajectory"}),
@@ -125,27 +121,18 @@ def test_a_bare_path_is_the_one_of_a_decision(shell: Shell, shop: list[Doc]) -> 
             vertical=build.vpa({"app": {"cpu": "2", "memory": "1Gi"}}),
         )
     )
-    one = build.hvpa({"blend": "Trajectory"})
     assert decision.joint is not None
-    assert one.spec is not None
-    assert bare_path(one.spec, {"app": {"cpu": "1", "memory": "1Gi"}}) == decision.joint.path
+    assert bare_path(trajectory({}), {"app": {"cpu": "1", "memory": "1Gi"}}) == decision.joint.path
 
 
 def test_a_picture_of_the_path_can_be_had_too() -> None:
-    from hvpa.cli.explain.plot.path import bare_path, draw_path
-
-    one = build.hvpa({"blend": "Trajectory"})
-    assert one.spec is not None
-    assert draw_path(bare_path(one.spec, {"app": {"cpu": "1"}}), kind="png").startswith(b"\x89PNG")
+    path = bare_path(trajectory({}), {"app": {"cpu": "1"}})
+    assert draw_path(path, kind="png").startswith(b"\x89PNG")
 
 
 def test_a_path_of_nothing_is_refused() -> None:
-    from hvpa.cli.explain.plot.path import bare_path, draw_path
-
-    one = build.hvpa({"blend": "Trajectory"})
-    assert one.spec is not None
     with pytest.raises(ValueError, match="no container has a resource"):
-        draw_path(bare_path(one.spec, {}))
+        draw_path(bare_path(trajectory({}), {}))
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
@@ -188,28 +175,6 @@ def test_a_folder_that_is_not_there_is_told(shell: Shell, shop: list[Doc]) -> No
     assert "can't be written: it is a folder, or its folder is not there" in ran.err
 
 
-def test_a_file_that_may_not_be_written_is_told(
-    shell: Shell, shop: list[Doc], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.access", lambda *_: False)
-    ran = plot(shell, shop)
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith("path.svg can't be written: permission denied\n")
-
-
-def test_a_full_disk_is_told(shell: Shell, shop: list[Doc], monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = shell.file(shop)
-
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    path = str(shell.folder / "path.svg")
-    ran = shell.run("explain", "-f", documents, "--now", NOW, "--plot", path)
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"hvpa: error: {path}: can't be written: No space left on device\n"
-
-
 def test_a_missing_library_is_told(shell: Shell, shop: list[Doc], monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(
@@ -220,15 +185,6 @@ def test_a_missing_library_is_told(shell: Shell, shop: list[Doc], monkeypatch: p
     assert (
         ran.err == "hvpa: error: --plot needs matplotlib, which is not installed: pip install 'hvpa[plots]'\n"
     )
-
-
-def test_what_draws_is_not_imported_without_need(shell: Shell, shop: list[Doc]) -> None:
-    code = (
-        "import sys; from hvpa.cli.main import main; "
-        f"main(['explain', '-f', {shell.file(shop)!r}, '--now', {NOW!r}]); "
-        "sys.exit(sorted({'matplotlib', 'numpy'} & set(sys.modules)) != [])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
 # --- scales ----------------------------------------------------------------------------------------------------------

@@ -1,1 +1,0 @@
-"""What `hvpa explain -o json` prints, and its schema."""
