@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Generic, Literal, Protocol
+from typing import Generic, Literal
 
 import msgspec
 import structlog
@@ -28,6 +28,7 @@ from hvpa.kube.objects.resources import Resource, T
 from hvpa.kube.objects.salvage import without_wrong_times
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import Backoff
+from hvpa.reconcile.telemetry import Telemetry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -85,18 +86,6 @@ def _metadata(raw: msgspec.Raw) -> Meta | None:
         return None
 
 
-class ReflectorTelemetry(Protocol):
-    """Receives what a reflector goes through."""
-
-    def watch_restarted(self, plural: str, reason: str) -> None:
-        """A watch ended and is started again: reason "ended", "expired" or "error"."""
-        ...
-
-    def bad_object(self, plural: str) -> None:
-        """An object could not be decoded and counts as absent."""
-        ...
-
-
 class _Unreadable(Unreachable):
     """What the server sends makes no watch."""
 
@@ -115,7 +104,7 @@ class Reflector(Generic[T]):
         resource: Resource[T],
         scope: str,
         store: Store[T],
-        telemetry: ReflectorTelemetry,
+        telemetry: Telemetry,
         on_state: Callable[[], None] = lambda: None,
     ) -> None:
         self.resource = resource

@@ -18,6 +18,7 @@ from hvpa.core.model import Event, OwnedChange, OwnedKind, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cluster import KubeCluster
+from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS
 from hvpa.reconcile.ports import Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.asyncio
 OWNER = Meta(name="h", namespace="ns", uid="u", resource_version="5")
 
 
-class Recorder:
+class Recorder(EventRecorder):
     def __init__(self) -> None:
         self.events: list[Event] = []
 

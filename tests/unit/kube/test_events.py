@@ -177,7 +177,7 @@ async def test_an_event_comes_again_when_the_server_has_asked_to_wait(tmp_path: 
 async def test_an_event_whose_answer_was_lost_is_written_under_the_same_name_and_that_it_is_there_is_fine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hvpa.kube.events.AWAY", (0.01, 0.01))
+    monkeypatch.setattr("hvpa.kube.events.PAUSES", (0.01, 0.01))
     world = World()
     world.first_codes = [0, 409]
     async with world.running(tmp_path) as recorder:
@@ -193,7 +193,7 @@ async def test_an_event_whose_answer_was_lost_is_written_under_the_same_name_and
 async def test_an_event_for_a_server_that_stays_away_is_dropped_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hvpa.kube.events.AWAY", (0.01, 0.01))
+    monkeypatch.setattr("hvpa.kube.events.PAUSES", (0.01, 0.01))
     world = World()
     world.code = 0
     async with world.running(tmp_path) as recorder:

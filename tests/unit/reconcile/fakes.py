@@ -12,7 +12,7 @@ from hvpa.api.hvpa.status import HvpaStatus, to_wire
 from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.core.model import Axis, Blocked, Decision, Direction, Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.telemetry import Operation, Outcome
+from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class FakeCluster:
 
 
 @dataclass
-class FakeTelemetry:
+class FakeTelemetry(Telemetry):
     """Remembers all that it is told."""
 
     told: list[tuple[Any, ...]] = field(default_factory=list)

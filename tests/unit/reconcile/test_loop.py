@@ -11,11 +11,9 @@ import time
 import pytest
 
 from hvpa.kube.client.limits import Limiter
-from hvpa.reconcile.loop import WorkLoop
-from hvpa.reconcile.metered import Metered
-from hvpa.reconcile.pace import BURST, SPACING
+from hvpa.reconcile.loop import Metered, WorkLoop
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.queue import WorkQueue
+from hvpa.reconcile.queue import BURST, SPACING, WorkQueue
 from hvpa.reconcile.reconciler import Result
 from tests.unit.kube.virtual import VirtualLoop
 from tests.unit.reconcile.fakes import FakeTelemetry

@@ -8,9 +8,19 @@ import random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hvpa.reconcile.pace import BURST, COST_SHARE, FAILING_SPACING, SPACING, Pace
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.queue import CONFLICT, FAILURE, SLOW_SHARE, Backoff, WorkQueue
+from hvpa.reconcile.queue import (
+    BURST,
+    CONFLICT,
+    COST_SHARE,
+    FAILING_SPACING,
+    FAILURE,
+    SLOW_SHARE,
+    SPACING,
+    Backoff,
+    Pace,
+    WorkQueue,
+)
 
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 A, B, C = Key("ns", "a"), Key("ns", "b"), Key("ns", "c")

@@ -16,6 +16,7 @@ from hvpa.kube.cache.reflector import FRUITLESS, Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
 from hvpa.kube.objects.resources import PODS
 from hvpa.reconcile.ports import Key
+from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
 
 pytestmark = pytest.mark.asyncio
@@ -29,7 +30,7 @@ def bookmark(version: int) -> dict[str, Any]:
     return {"metadata": {"resourceVersion": str(version)}}
 
 
-class World:
+class World(Telemetry):
     """A reflector at work, and its server."""
 
     def __init__(self) -> None:
