@@ -201,6 +201,7 @@ async def test_what_follows_on_what_a_server_answers(
     """`lists`: codes of failures, bodies, and resource versions each with the items; `watches` fail one after another,
     and the one after them stays. Then `versions` have been watched from, and `deleted` is what went."""
     world, expected = World(), versions.split()
+    items: Any = []
     for one, following in zip(lists, [*lists[1:], None], strict=True):
         if isinstance(one, int):
             world.lists.append(status(one, headers={"Retry-After": "0"}))

@@ -23,8 +23,8 @@ def test_an_hvpa_s_shard_never_changes() -> None:
     assert winner(3, ["a", "b", "c"]) == "b"
 
 
-@given(namespace=st.text(), name=st.text(), shards=numbers)
-@settings(deadline=None, derandomize=True)
+@given(namespace=st.text(max_size=20), name=st.text(max_size=20), shards=numbers)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_every_hvpa_has_a_shard(namespace: str, name: str, shards: int) -> None:
     assert 0 <= shard_of(Key(namespace, name), shards) < shards
 
