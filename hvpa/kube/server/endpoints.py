@@ -1,6 +1,6 @@
 """The operator's own HTTP servers: /metrics on one address, /healthz and /readyz on another.
 
-They response GET and HEAD of the paths that they were given and say nothing else: no path, no version, no traceback.
+They answer GET and HEAD of the paths that they were given and reveal nothing else: no path, no version, no traceback.
 What a client may cost is bounded: size of its request, time to send it and to take the response, number of connections.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from hvpa.kube.cache.freshness import STALE, Freshness
+from hvpa.kube.cache.reflector import STALE, Freshness
 from hvpa.kube.client.errors import ApiError, Unreachable
 
 FORBIDDEN = ApiError(403, "Forbidden", 'User "system:serviceaccount:a:b" cannot list resource "pods"')
