@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import structlog
@@ -15,6 +15,7 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import ApiError, Unreachable, write_error
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
+from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource, T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import Conflict, Key, Unavailable, WriteError
@@ -31,14 +32,6 @@ class _Kind(msgspec.Struct):
 _decode_kind = msgspec.json.Decoder(_Kind).decode
 
 
-class Recorder(Protocol):
-    """Takes Events and writes them when there is time."""
-
-    def record(self, hvpa: Meta, event: Event) -> None:
-        """Note an Event on the Hvpa; never raises, never waits."""
-        ...
-
-
 class KubeCluster:
     """`hvpa.reconcile.ports.Cluster` of a real cluster. `may_write` is asked about the Hvpa right before each write is
     sent: a process that has lost its lease, or the Hvpa's shard, must not write any more."""
@@ -47,7 +40,7 @@ class KubeCluster:
         self,
         transport: Transport,
         local: LocalCluster,
-        recorder: Recorder,
+        recorder: EventRecorder,
         may_write: Callable[[Key], bool] = lambda key: True,
         limiter: Limiter | None = None,
     ) -> None:

@@ -15,7 +15,7 @@ from hvpa.api.objects.read_models import Meta
 from hvpa.api.values.text import one_line
 from hvpa.core.model import API_VERSION, Event, Involved
 from hvpa.kube.client.errors import ApiError, Unreachable
-from hvpa.kube.client.limits import Limiter, Priority, concerns_all
+from hvpa.kube.client.limits import Limiter, concerns_all
 from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
 from hvpa.reconcile.ports import Clock, Overloaded
 
@@ -30,10 +30,9 @@ REFILL = dt.timedelta(seconds=30)
 """Each object may have BURST Events, and one more per REFILL (client-go's spam filter: 25 and 5 minutes)."""
 BACKLOG = 10_000
 """Events that wait to be written, half a kilobyte each; further ones are dropped."""
-TRIES = 3
-"""Of an Event, when the API server asks to wait; in between it waits for a permit."""
-AWAY = (0.25, 1.0, 4.0, 8.0)
-"""Seconds between further tries when no response comes: a request may be lost, or the API server restart."""
+PAUSES = (0.25, 1.0, 4.0, 8.0)
+"""Seconds between tries where no response comes (a request may be lost, or the API server restart), or where the API
+server asks to wait, on top of that."""
 MESSAGE_LENGTH = 1024
 """The API server's limit for `message`."""
 FLUSH = 2.0
@@ -55,7 +54,7 @@ class _Allowance:
 
 
 class EventRecorder:
-    """Takes Events without waiting; `run` writes them one after another, whenever nobody else wants to write."""
+    """Takes Events without waiting; `run` writes them one after another."""
 
     def __init__(self, transport: Transport, clock: Clock, limiter: Limiter | None = None) -> None:
         self._transport = transport
@@ -96,21 +95,16 @@ class EventRecorder:
     async def _write_with_permit(self, hvpa: Meta, event: Event, time: dt.datetime) -> None:
         # The same name for all tries: one whose response is lost may have got through.
         unique = uuid.uuid4().hex[:16]
-        pauses, left = iter(AWAY), TRIES
-        while True:
+        for pause in (*PAUSES, None):
             try:
-                async with self._limiter.permit(Priority.EVENT):
+                async with self._limiter.permit():
                     with self._limiter.write():
                         await self._write(hvpa, event, time, unique)
                 return
-            except Unreachable:
-                if (pause := next(pauses, None)) is None:
+            except (ApiError, Unreachable, Overloaded) as error:
+                if pause is None or (isinstance(error, ApiError) and not concerns_all(error)):
                     raise
-                await asyncio.sleep(pause)
-            except (ApiError, Overloaded) as error:
-                left -= 1
-                if not left or (isinstance(error, ApiError) and not concerns_all(error)):
-                    raise
+            await asyncio.sleep(pause)
 
     async def _write(self, hvpa: Meta, event: Event, now: dt.datetime, unique: str) -> None:
         """Write an Event that was noted at `now`; its name ends in `unique`."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -22,12 +23,12 @@ from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects.resources import HVPAS
-from hvpa.kube.server.endpoints import Listener, health_routes, serve
-from hvpa.kube.server.metrics import Metrics
-from hvpa.kube.server.metrics_page import Page
+from hvpa.kube.server.auth import TokenGuard
+from hvpa.kube.server.endpoints import AddressError, Listener, health_routes, metrics_routes, serve
+from hvpa.kube.server.metrics import Metrics, Page
+from hvpa.kube.server.tls import Certificate
 from hvpa.operator import garbage
 from hvpa.operator.roles import Share, role_of
-from hvpa.operator.servers import serve_metrics
 from hvpa.operator.settings import RunSettings
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Clock, Key
@@ -238,6 +239,19 @@ class Operator:
 async def operate(settings: RunSettings, parts: Parts) -> int:
     """Run the operator to its end; its exit code. Raises ConfigError, StartError, AddressError."""
     credentials = await Credentials.load(settings.kubeconfig, settings.context)
-    operator = Operator(settings, credentials, parts)
-    running: Awaitable[int] = operator.run()
-    return await running
+    return await Operator(settings, credentials, parts).run()
+
+
+async def serve_metrics(settings: RunSettings, page: Page, transport: Transport) -> Listener | None:
+    """Serve /metrics; None where it is switched off. Raises AddressError, also for a certificate that can't be used and
+    for one of both flags without the other: neither a half-protected endpoint nor one that is meant to be protected."""
+    folder = settings.metrics_cert_dir
+    routes = metrics_routes(page.read)
+    if settings.metrics_secure and folder is None:
+        raise AddressError("--metrics-secure needs --metrics-cert-dir, a folder with tls.crt and tls.key")
+    if folder is None:
+        return await serve(settings.metrics_address, routes)
+    if not settings.metrics_secure:
+        raise AddressError("--metrics-cert-dir is of no use without --metrics-secure")
+    tls = Certificate(Path(folder)).context
+    return await serve(settings.metrics_address, routes, TokenGuard(transport), tls)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Protocol
 
 from hvpa.core.values.memo import forget
 from hvpa.kube.cache.cluster_cache import LocalCluster
@@ -32,97 +31,47 @@ MOST_REMEMBERED = 1000
 """Hvpas that are remembered; of more, those that changed last."""
 
 
-class Role(Protocol):
-    """What this process may do, by number of shard; 0 is the only one where the work is not divided."""
-
-    @property
-    def shards(self) -> frozenset[int]:
-        """The shards whose Hvpas it reconciles."""
-        ...
-
-    def serves(self, shard: int) -> bool:
-        """Whether reconciles of this shard's Hvpas may begin."""
-        ...
-
-    def may_write(self, shard: int) -> bool:
-        """Whether this shard's Hvpas may be written to right now."""
-        ...
-
-    async def run(self, listener: ShardListener) -> None:
-        """Get a part of the work and keep it; returns when that is lost."""
-        ...
-
-    def close(self) -> None:
-        """Take nothing more."""
-        ...
-
-    async def leave(self) -> None:
-        """Give everything back, once `run` was cancelled and all work has ended; never raises."""
-        ...
-
-
-class Alone:
-    """Does everything and asks nobody."""
-
-    shards = ALL
-
-    def serves(self, shard: int) -> bool:
-        """Always."""
-        return True
-
-    def may_write(self, shard: int) -> bool:
-        """Always."""
-        return True
-
-    async def run(self, listener: ShardListener) -> None:
-        """Nothing is ever lost."""
-        listener.gained(ALL)
-        await asyncio.Event().wait()
-
-    def close(self) -> None:
-        """Nothing."""
-
-    async def leave(self) -> None:
-        """Nothing."""
-
-
 class Leader:
-    """Does everything while it holds the Lease."""
+    """Does everything while it holds the Lease; without an elector, for ever."""
 
-    def __init__(self, elector: LeaderElector) -> None:
+    def __init__(self, elector: LeaderElector | None) -> None:
         self._elector = elector
         self.shards: frozenset[int] = frozenset()
 
     def serves(self, shard: int) -> bool:
-        """See the protocol."""
+        """Whether reconciles of this shard's Hvpas may begin."""
         return shard in self.shards
 
     def may_write(self, shard: int) -> bool:
-        """See the protocol."""
-        return self._elector.holds()
+        """Whether this shard's Hvpas may be written to right now."""
+        return shard in self.shards if self._elector is None else self._elector.holds()
 
     async def run(self, listener: ShardListener) -> None:
-        """See the protocol."""
-        await self._elector.acquire()
+        """Get the Lease and keep it; returns when it is lost."""
+        if self._elector is not None:
+            await self._elector.acquire()
         self.shards = ALL
         listener.gained(ALL)
-        await self._elector.keep()
+        await (asyncio.Event().wait() if self._elector is None else self._elector.keep())
 
     def close(self) -> None:
         """Nothing: it takes no second lease."""
 
     async def leave(self) -> None:
-        """See the protocol."""
-        await self._elector.release()
+        """Give the Lease back, once `run` was cancelled and all work has ended; never raises."""
+        if self._elector is not None:
+            await self._elector.release()
+
+
+Role = Leader | ShardKeeper
+"""What this process may do, by number of shard; 0 is the only one where the work is not divided."""
 
 
 def role_of(transport: Transport, clock: Clock, candidate: Candidate | None, shards: int) -> Role:
     """The role of a process; `candidate` is None for one that is alone."""
-    if candidate is None:
-        return Alone()
-    if shards == 1:
-        return Leader(LeaderElector(transport, clock, candidate))
-    return ShardKeeper(transport, clock, candidate, shards)
+    if candidate is not None and shards > 1:
+        return ShardKeeper(transport, clock, candidate, shards)
+    return Leader(None if candidate is None else LeaderElector(transport, clock, candidate))
 
 
 class Share:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Generic, TypeVar
 
-from hvpa.reconcile.metered import Metered
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import CONFLICT, FAILURE, WorkQueue
 from hvpa.reconcile.reconciler import Result
 from hvpa.reconcile.telemetry import Telemetry
 
+T = TypeVar("T")
+
 OVERLOAD_SPREAD = 2.0
 """Keys that have to wait come back between the server's time and this many times it, so not all at once."""
-
-
 YIELD = 0.01
 """Seconds after which a run of reconciles that had nothing to write lets the watches and the lease run."""
 
@@ -37,6 +38,7 @@ class WorkLoop:
         permit: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         """`permit()` waits until one more key may be worked on (`hvpa.kube.client.limits`)."""
+        self.discard, self.working = queue.discard, queue.working
         self._queue = queue
         self._reconcile = reconcile
         self._telemetry = telemetry
@@ -62,15 +64,6 @@ class WorkLoop:
         now = self._now()
         self._queue.add_at(key, now + seconds, now)
         self._arm()
-
-    def discard(self, condition: Callable[[Key], bool]) -> None:
-        """Forget the keys that fulfil `condition`: they are somebody else's now. Reconciles of them that are under way
-        go on to their end (see `working`)."""
-        self._queue.discard(condition)
-
-    def working(self, condition: Callable[[Key], bool]) -> bool:
-        """Whether a reconcile of a key that fulfils `condition` is under way."""
-        return self._queue.working(condition)
 
     async def run(self) -> None:
         """Work until `stop`; returns when every reconcile under way has ended."""
@@ -178,3 +171,31 @@ class WorkLoop:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+class Metered(Generic[T]):
+    """Awaits `work`; `seconds` is the thread's processor time that it took so far, waiting aside. Costs a microsecond
+    or two."""
+
+    def __init__(self, work: Awaitable[T]) -> None:
+        self._work = work
+        self.seconds = 0.0
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        """As `yield from` (PEP 380), with a look at the clock around each step."""
+        steps = self._work.__await__()
+        resume: Callable[[Any], Any] = steps.send
+        value: Any = None
+        while True:
+            began = time.thread_time()
+            try:
+                waits_for = resume(value)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self.seconds += time.thread_time() - began
+            try:
+                resume, value = steps.send, (yield waits_for)
+            except BaseException as error:  # cancellation, too, is the work's to handle
+                resume, value = steps.throw, error

@@ -5,15 +5,14 @@ A plain state machine: every method takes the current time `now` (seconds of any
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from hvpa.reconcile.pace import Pace
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.timers import Timers
 
 MAX_EXPONENT = 40
 """Beyond this many failures the back-off is at its cap for any sane base; keeps 2**n a small number."""
@@ -40,22 +39,96 @@ FAILURE = Backoff(base=0.25, cap=300.0)
 CONFLICT = Backoff(base=0.005, cap=5.0)
 """After a conflict: practically at once (client-go's first delay is 5 ms); the watch event re-adds the key anyway."""
 SLOW_SHARE = 4
-"""Every so many-th key comes out of the slow lane while both lanes have some."""
+"""Every so many-th key is one that is not urgent, while there are both."""
+SPACING = 0.1
+"""Seconds between reconciles of one Hvpa under constant change: nobody sees the difference, as HPAs look every 15 s."""
+BURST = 5
+"""So many reconciles of one Hvpa may follow each other at once: a step and its aftermath."""
+FAILING_SPACING = 1.0
+"""Seconds; what SPACING grows to, doubling with each failure in a row, while writes fail or conflict. Changes still
+bring an Hvpa back before its back-off is over: they may be what mends it."""
+COST_SHARE = 10.0
+"""An Hvpa may use one part in so many of the operator's computing time."""
+SMALL = 64
+"""A heap of up to so many timers is not worth cleaning."""
+
+
+class Pace:
+    """Spaces the work on each key by the generic cell rate algorithm (ITU-T I.371): each reconcile moves the key's
+    theoretical time on by its interval, and the next one may begin (BURST - 1) * SPACING before that."""
+
+    def __init__(self) -> None:
+        self._theoretical: dict[Key, float] = {}
+        self._clean_at = 1024
+
+    def __len__(self) -> int:
+        """How many keys are remembered: those that were worked on lately, and some that were before."""
+        return len(self._theoretical)
+
+    def first(self, key: Key, now: float) -> float:
+        """When `key` may be worked on; not before `now`."""
+        return max(now, self._theoretical.get(key, 0.0) - (BURST - 1) * SPACING)
+
+    def worked(self, key: Key, now: float, cost: float, failures: int) -> None:
+        """`key` was worked on: with `cost` seconds of computing, and before with `failures` failures in a row."""
+        interval = min(FAILING_SPACING, SPACING * 2.0 ** min(failures, 10))
+        start = max(now, self._theoretical.get(key, now))
+        self._theoretical[key] = start + max(interval, cost * COST_SHARE)
+        if len(self._theoretical) > self._clean_at:
+            self._theoretical = {one: time for one, time in self._theoretical.items() if time > now}
+            self._clean_at = max(1024, 2 * len(self._theoretical))
+
+
+class Timers:
+    """One due time per key; entries of the heap that were overtaken are skipped, and dropped when they prevail."""
+
+    def __init__(self) -> None:
+        self.due: dict[Key, float] = {}
+        self._heap: list[tuple[float, Key]] = []
+
+    def __len__(self) -> int:
+        """How many entries the heap has, overtaken ones included."""
+        return len(self._heap)
+
+    def add(self, key: Key, due: float) -> None:
+        """Have `key` due at `due`; an earlier time that it already has stays."""
+        if due >= self.due.get(key, float("inf")):
+            return
+        self.due[key] = due
+        heapq.heappush(self._heap, (due, key))
+        if len(self._heap) > SMALL and len(self._heap) > 4 * len(self.due):
+            self._heap = [entry for entry in self._heap if self.due.get(entry[1]) == entry[0]]
+            heapq.heapify(self._heap)
+
+    def next(self) -> float | None:
+        """The earliest due time; None when there is none."""
+        while self._heap and self.due.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def pop(self, now: float) -> tuple[Key, float] | None:
+        """Take out the earliest key that is due by `now`, with its due time; None when none is."""
+        due = self.next()
+        if due is None or due > now:
+            return None
+        key = heapq.heappop(self._heap)[1]
+        del self.due[key]
+        return key, due
 
 
 class WorkQueue:
-    """Keys without duplicates, in two lanes; a key that is being worked on is handed out again only when it is done.
+    """Keys without duplicates; a key that is being worked on is handed out again only when it is done.
 
-    The fast lane is for what has changed, the slow one for a pass over everything (after a start, or when a shard was
-    taken over); each is first in, first out. Delayed re-adds: the earliest wins, and taking a key forgets them, since
-    the work decides anew when to look again. A key that comes too often is spaced (`hvpa.reconcile.pace`).
+    Urgent is what has changed, and not urgent a pass over everything (after a start, or when a shard was taken over);
+    each is first in, first out. Delayed re-adds: the earliest wins, and taking a key forgets them, since the work
+    decides anew when to look again. A key that comes too often is spaced (`Pace`).
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
-        self._fast: OrderedDict[Key, float] = OrderedDict()
+        self._urgent: OrderedDict[Key, float] = OrderedDict()
         """Keys that are due, with the time they became so."""
-        self._slow: OrderedDict[Key, float] = OrderedDict()
+        self._others: OrderedDict[Key, float] = OrderedDict()
         self._taken = 0
         self._working: dict[Key, float] = {}
         """Keys that are being worked on, with the seconds that they had waited."""
@@ -69,16 +142,15 @@ class WorkQueue:
         self._pace = Pace()
 
     def add(self, key: Key, now: float, urgent: bool = True) -> None:
-        """Make `key` due at once (or when its hold ends, when the work on it is done, or when it is its time again);
-        not urgent: in the slow lane, unless it is in the fast one already."""
+        """Make `key` due at once, or when its hold ends, when the work on it is done, or when it is its time again."""
         self._discarded.discard(key)
         if key in self._working:
-            self._timers.drop(key)
+            self._timers.due.pop(key, None)
             self._dirty.setdefault(key, now)
         elif (allowed := self._allowed(key, now)) > now:
             self._add_later(key, allowed)
         else:
-            self._timers.drop(key)
+            self._timers.due.pop(key, None)
             self._put(key, now, urgent)
 
     def add_at(self, key: Key, due: float, now: float) -> None:
@@ -103,7 +175,7 @@ class WorkQueue:
         """Keep `key`, which is being worked on, from being handed out again before `until`, whatever is added: the
         server asked to wait."""
         self._held[key] = until
-        self._timers.drop(key)
+        self._timers.due.pop(key, None)
         self._dirty.pop(key, None)
         self.add_at(key, until, now)
 
@@ -114,24 +186,29 @@ class WorkQueue:
     def discard(self, condition: Callable[[Key], bool]) -> None:
         """Forget all about the keys that fulfil `condition`. One that is being worked on is worked on to its end, and
         forgotten then."""
-        for keys in (self._fast, self._slow, self._dirty, self._failures, self._held):
+        for keys in (
+            self._urgent,
+            self._others,
+            self._dirty,
+            self._failures,
+            self._held,
+            self._timers.due,
+        ):
             _drop(keys, condition)
-        self._timers.discard(condition)
         self._discarded.update(key for key in self._working if condition(key))
 
     def take(self, now: float) -> Key | None:
-        """The key that has been due for longest in the next lane, which now counts as being worked on; None
-        when none is due."""
+        """The key that has been due for longest, which now counts as being worked on; None when none is due."""
         self._promote(now)
-        lane = self._fast
-        if self._slow:
+        keys = self._urgent
+        if self._others:
             self._taken = (self._taken + 1) % SLOW_SHARE
-            if not self._fast or self._taken == 0:
-                lane = self._slow
-        if not lane:
+            if not self._urgent or self._taken == 0:
+                keys = self._others
+        if not keys:
             return None
-        key, since = lane.popitem(last=False)
-        self._timers.drop(key)
+        key, since = keys.popitem(last=False)
+        self._timers.due.pop(key, None)
         self._held.pop(key, None)
         self._working[key] = max(0.0, now - since)
         return key
@@ -141,7 +218,7 @@ class WorkQueue:
         self._working.pop(key, None)
         if key in self._discarded:
             self._discarded.discard(key)
-            self._timers.drop(key)
+            self._timers.due.pop(key, None)
             self._failures.pop(key, None)
             self._held.pop(key, None)
             return
@@ -164,28 +241,28 @@ class WorkQueue:
     def depth(self, now: float) -> int:
         """How many keys are due and wait for a worker."""
         self._promote(now)
-        return len(self._fast) + len(self._slow)
+        return len(self._urgent) + len(self._others)
 
     def oldest_age(self, now: float) -> float:
         """For how long (seconds) the key that waits for longest has been due; 0 when none waits."""
         self._promote(now)
-        oldest = min((min(lane.values()) for lane in (self._fast, self._slow) if lane), default=now)
+        oldest = min((min(keys.values()) for keys in (self._urgent, self._others) if keys), default=now)
         return max(0.0, now - oldest)
 
     def _put(self, key: Key, since: float, urgent: bool) -> None:
-        if key in self._fast:
+        if key in self._urgent:
             return
         if urgent:
-            self._fast[key] = self._slow.pop(key, since)
+            self._urgent[key] = self._others.pop(key, since)
         else:
-            self._slow.setdefault(key, since)
+            self._others.setdefault(key, since)
 
     def _allowed(self, key: Key, when: float) -> float:
         """The first time from `when` on at which `key` may be handed out."""
-        return max(self._held.get(key, when), self._pace.next(key, when))
+        return max(self._held.get(key, when), self._pace.first(key, when))
 
     def _add_later(self, key: Key, due: float) -> None:
-        if key not in self._fast:  # one in the slow lane changes lanes then
+        if key not in self._urgent:  # one that is not urgent becomes so then
             self._timers.add(key, due)
 
     def _promote(self, now: float) -> None:

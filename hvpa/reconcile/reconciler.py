@@ -20,10 +20,9 @@ from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
 from hvpa.core.gates.refusals import with_refusal
 from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
-from hvpa.core.report.remedies import advised, entered
+from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
 from hvpa.core.values.memo import forget, forget_decision
-from hvpa.reconcile.journal import log_transitions
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
@@ -38,7 +37,7 @@ REPORTED_AFTER = 3
 """Failures in a row after which a write that gets no response is reported: by then a second has passed, which is longer
 than a connection or one of several API servers takes to be replaced."""
 CONFLICTS_REPORTED_AFTER = 5
-"""Conflicts in a row after which they are reported: two seconds have passed by then (`hvpa.reconcile.pace`), in which
+"""Conflicts in a row after which they are reported: two seconds have passed by then (`Pace` of the queue), in which
 the object was read anew each time."""
 MOST_PATCHES = 6
 """Patches of the workload that one reconcile sends at the most. Three are the rule: of both axes, and of each alone.
@@ -292,3 +291,16 @@ def is_quiet(decision: Decision) -> bool:
         and decision.scale_replicas is None
         and not (decision.owned or decision.events)
     )
+
+
+def log_transitions(before: HvpaStatus, after: HvpaStatus) -> None:
+    """Log what changes with the status `after`, once it is written in place of `before`: a line when a condition begins
+    to need somebody to act, and one when that ends. Nothing is repeated, also not after a restart."""
+    if after.conditions is before.conditions:
+        return
+    for was, now in left(before, after):
+        message = f"{was.reason} is over: {now.type} is {now.status}, {now.reason}"
+        log.info(message, condition=now.type, was=was.reason)
+    for one in entered(before, after):
+        message = f"{one.reason}: {advised(one.reason, one.message)}"
+        log.warning(message, condition=one.type, reason=one.reason)

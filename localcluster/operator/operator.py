@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from hvpa.kube.server.metrics_page import FRESH
+from hvpa.kube.server.metrics import FRESH
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.cluster import Cluster
 from localcluster.operator import fault_points, shifted_clock

@@ -46,9 +46,9 @@ class LocalCluster:
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
         self.vpa_served = True
         self._targeting = Targeting()
-        self._naming: dict[str, Index[Key]] = {HPAS.kind: Index(), VPAS.kind: Index()}
-        self._hpa_refs: Index[RefToken] = Index()
-        self._vpa_refs: Index[RefToken] = Index()
+        self._naming: dict[str, Index[Key, str]] = {HPAS.kind: Index(), VPAS.kind: Index()}
+        self._hpa_refs: Index[RefToken, str] = Index()
+        self._vpa_refs: Index[RefToken, str] = Index()
         self._pod_index = PodIndex()
         self._selectors: SelectorIndex[Target] = SelectorIndex()
         self._status_writes: dict[Key, bool] = {}
@@ -134,13 +134,15 @@ class LocalCluster:
     def _pods_of(self, target: Target, selector: Selector) -> tuple[Pod, ...]:
         pods = self._pods.get(target)
         if pods is None:
-            pods = self._pods[target] = tuple(self._pod_index.select(target.namespace, selector))
+            names = self._pod_index.select(target.namespace, selector)
+            found = [self.pods.get(Key(target.namespace, name)) for name in names]
+            pods = self._pods[target] = tuple([pod for pod in found if pod is not None])
         return pods
 
     def _related(
         self,
         store: Store[O],
-        refs: Index[RefToken],
+        refs: Index[RefToken, str],
         owner: Meta,
         target: Target,
         named: NamedRecommender | None,
@@ -252,7 +254,9 @@ class LocalCluster:
             return
         self._recommender_changed(VPAS.kind, self._vpa_refs, old, new)
 
-    def _recommender_changed(self, kind: str, refs: Index[RefToken], old: O | None, new: O | None) -> None:
+    def _recommender_changed(
+        self, kind: str, refs: Index[RefToken, str], old: O | None, new: O | None
+    ) -> None:
         before = tokens_of(old) if old is not None else ()
         after = tokens_of(new) if new is not None else ()
         if before != after:
@@ -285,10 +289,10 @@ class LocalCluster:
         return names
 
     def _pod_changed(self, old: Pod | None, new: Pod | None, own: bool) -> None:
-        if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
-            self._pod_index.remove(old)
         if new is not None:
             self._pod_index.put(new)
+        elif old is not None:
+            self._pod_index.remove(old)
         is_news = changes.pod_changed(old, new)
         targets: set[Target] = set()
         for pod in (old, new):

@@ -8,44 +8,34 @@ from typing import Generic, TypeVar
 from hvpa.api.objects.read_models import Pod, Selector, SelectorRequirement
 
 Token = TypeVar("Token")
+Value = TypeVar("Value")
 Pair = tuple[str, str, str]
-"""Namespace, label key, label value."""
-Labels = tuple[tuple[str, str], ...]
-
-GENERATED_LABELS = frozenset(
-    {
-        "pod-template-hash",
-        "controller-revision-hash",
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-    }
-)
-"""Labels that workload controllers put on pods: they differ where the user's labels don't."""
+"""Namespace, label key, label value; both are empty for all pods of a namespace."""
 
 
-class Index(Generic[Token]):
-    """Names by token, in the order in which they came."""
+class Index(Generic[Token, Value]):
+    """Values by token, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._names: dict[Token, dict[str, None]] = {}
+        self._values: dict[Token, dict[Value, None]] = {}
 
-    def add(self, token: Token, name: str) -> None:
-        """Put `name` under `token`."""
-        self._names.setdefault(token, {})[name] = None
+    def add(self, token: Token, value: Value) -> None:
+        """Put `value` under `token`."""
+        self._values.setdefault(token, {})[value] = None
 
-    def remove(self, token: Token, name: str) -> None:
-        """Take `name` away from `token`."""
-        names = self._names.get(token, {})
-        names.pop(name, None)
-        if not names:
-            self._names.pop(token, None)
+    def remove(self, token: Token, value: Value) -> None:
+        """Take `value` away from `token`."""
+        values = self._values.get(token, {})
+        values.pop(value, None)
+        if not values:
+            self._values.pop(token, None)
 
-    def get(self, token: Token) -> Collection[str]:
-        """All names under `token`. Good until the next change of the index."""
-        return self._names.get(token, ())
+    def get(self, token: Token) -> Collection[Value]:
+        """All values under `token`. Good until the next change of the index."""
+        return self._values.get(token, ())
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._values)
 
 
 def _requirement_holds(entry: SelectorRequirement, labels: Mapping[str, str]) -> bool:
@@ -72,127 +62,86 @@ def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
     )
 
 
-def _anchors(selector: Selector) -> list[tuple[str, str]]:
-    """Label pairs that everything which the selector matches must have."""
-    pairs = [
-        (key, value) for key, value in (selector.match_labels or {}).items() if key not in GENERATED_LABELS
-    ]
+def _anchors(namespace: str, selector: Selector) -> list[Pair]:
+    """What everything that the selector matches must have."""
+    pairs = [(namespace, key, value) for key, value in (selector.match_labels or {}).items()]
     for entry in selector.match_expressions or ():
-        if entry.operator == "In" and len(entry.values or ()) == 1 and entry.key not in GENERATED_LABELS:
-            pairs.append((entry.key, next(iter(entry.values or [""]))))
+        if entry.operator == "In" and len(entry.values or ()) == 1:
+            pairs.append((namespace, entry.key, next(iter(entry.values or [""]))))
     return pairs
 
 
+def _pairs(namespace: str, labels: Mapping[str, str]) -> list[Pair]:
+    """Where a pod with these labels is looked for, of a selector without pairs included."""
+    return [(namespace, "", ""), *[(namespace, key, value) for key, value in labels.items()]]
+
+
 class PodIndex:
-    """Pods by namespace and labels. Pods with the same labels (generated ones aside) are one group, so that a selector
-    is compared with few groups instead of many pods."""
+    """Names of pods by namespace and by each label pair. A selector is compared with the pods that have the rarest of
+    its pairs."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, Labels], dict[str, Pod]] = {}
-        self._by_pair: dict[Pair, set[Labels]] = {}
-        self._by_namespace: dict[str, set[Labels]] = {}
+        self._pods: Index[Pair, str] = Index()
+        self._labels: dict[tuple[str, str], Mapping[str, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
 
     def put(self, pod: Pod) -> None:
-        """Add a pod, or replace the one of the same name and labels."""
-        namespace, labels = pod.metadata.namespace, _own_labels(pod)
-        group = self._groups.get((namespace, labels))
-        if group is None:
-            group = self._groups[namespace, labels] = {}
-            self._by_namespace.setdefault(namespace, set()).add(labels)
-            for key, value in labels:
-                self._by_pair.setdefault((namespace, key, value), set()).add(labels)
-        group[pod.metadata.name] = pod
+        """Add a pod, or replace the one of the same name."""
+        meta = pod.metadata
+        if self._labels.get((meta.namespace, meta.name)) != meta.labels:
+            self.remove(pod)
+            self._labels[meta.namespace, meta.name] = meta.labels
+            for pair in _pairs(meta.namespace, meta.labels):
+                self._pods.add(pair, meta.name)
 
     def remove(self, pod: Pod) -> None:
-        """Remove a pod that was put with these labels."""
-        namespace, labels = pod.metadata.namespace, _own_labels(pod)
-        group = self._groups.get((namespace, labels))
-        if group is None or group.pop(pod.metadata.name, None) is None or group:
-            return
-        del self._groups[namespace, labels]
-        _discard(self._by_namespace, namespace, labels)
-        for key, value in labels:
-            _discard(self._by_pair, (namespace, key, value), labels)
+        """Remove the pod of this name."""
+        namespace, name = pod.metadata.namespace, pod.metadata.name
+        labels = self._labels.pop((namespace, name), None)
+        for pair in () if labels is None else _pairs(namespace, labels):
+            self._pods.remove(pair, name)
 
-    def select(self, namespace: str, selector: Selector) -> Iterator[Pod]:
-        """The pods of `namespace` that `selector` matches."""
-        nothing: set[Labels] = set()
-        candidates = min(
-            (self._by_pair.get((namespace, key, value), nothing) for key, value in _anchors(selector)),
-            key=len,
-            default=self._by_namespace.get(namespace, nothing),
-        )
-        by_generated = _uses_generated(selector)
-        for labels in candidates:
-            group = self._groups[namespace, labels]
-            if by_generated:
-                yield from (pod for pod in group.values() if selects(selector, pod.metadata.labels))
-            elif selects(selector, dict(labels)):
-                yield from group.values()
+    def select(self, namespace: str, selector: Selector) -> list[str]:
+        """The names of the pods of `namespace` that `selector` matches."""
+        pairs = _anchors(namespace, selector) or [(namespace, "", "")]
+        found = min(map(self._pods.get, pairs), key=len)
+        return [name for name in found if selects(selector, self._labels[namespace, name])]
 
 
 class SelectorIndex(Generic[Token]):
     """Workloads by their pod selector: whose pod is this?"""
 
     def __init__(self) -> None:
-        self._selectors: dict[Token, tuple[str, Selector, Pair | None]] = {}
-        self._by_pair: dict[Pair, set[Token]] = {}
-        self._unanchored: dict[str, set[Token]] = {}
+        self._selectors: dict[Token, tuple[Selector, Pair]] = {}
+        self._tokens: Index[Pair, Token] = Index()
+
+    def __len__(self) -> int:
+        return len(self._tokens)
 
     def put(self, token: Token, namespace: str, selector: Selector) -> None:
         """Register the selector of workload `token`, instead of the one that it had."""
         known = self._selectors.get(token)
         if known is not None:
-            if known[1] == selector:
+            if known[0] == selector:
                 return
             self.remove(token)
-        pairs = [(namespace, key, value) for key, value in _anchors(selector)]
         # The least used pair says most: `app=web-17` rather than `team=shop`.
-        anchor = min(pairs, key=lambda pair: len(self._by_pair.get(pair, ())), default=None)
-        self._selectors[token] = (namespace, selector, anchor)
-        if anchor is None:
-            self._unanchored.setdefault(namespace, set()).add(token)
-        else:
-            self._by_pair.setdefault(anchor, set()).add(token)
+        anchors = _anchors(namespace, selector) or [(namespace, "", "")]
+        anchor = min(anchors, key=lambda pair: len(self._tokens.get(pair)))
+        self._selectors[token] = (selector, anchor)
+        self._tokens.add(anchor, token)
 
     def remove(self, token: Token) -> None:
         """Forget the workload."""
         known = self._selectors.pop(token, None)
-        if known is None:
-            return
-        namespace, _, anchor = known
-        if anchor is None:
-            _discard(self._unanchored, namespace, token)
-        else:
-            _discard(self._by_pair, anchor, token)
+        if known is not None:
+            self._tokens.remove(known[1], token)
 
     def owners(self, namespace: str, labels: Mapping[str, str]) -> Iterator[Token]:
         """The workloads whose selector matches a pod with `labels`."""
-        for token in self._unanchored.get(namespace, ()):
-            if selects(self._selectors[token][1], labels):
-                yield token
-        for key, value in labels.items():
-            for token in self._by_pair.get((namespace, key, value), ()):
-                if selects(self._selectors[token][1], labels):
+        for pair in _pairs(namespace, labels):
+            for token in self._tokens.get(pair):
+                if selects(self._selectors[token][0], labels):
                     yield token
-
-
-Bucket = TypeVar("Bucket")
-Member = TypeVar("Member")
-
-
-def _discard(table: dict[Bucket, set[Member]], bucket: Bucket, member: Member) -> None:
-    members = table.get(bucket)
-    if members is not None:
-        members.discard(member)
-        if not members:
-            del table[bucket]
-
-
-def _own_labels(pod: Pod) -> Labels:
-    return tuple(sorted(pair for pair in pod.metadata.labels.items() if pair[0] not in GENERATED_LABELS))
-
-
-def _uses_generated(selector: Selector) -> bool:
-    keys = [*(selector.match_labels or {}), *(entry.key for entry in selector.match_expressions or ())]
-    return any(key in GENERATED_LABELS for key in keys)

@@ -13,21 +13,21 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Generic, Literal, Protocol
+from typing import Generic, Literal
 
 import msgspec
 import structlog
 
 from hvpa.api.objects.read_models import Meta
-from hvpa.kube.cache.freshness import Freshness
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
-from hvpa.kube.client.errors import ApiError, Unreachable, status_event_error
+from hvpa.kube.client.errors import ApiError, Unreachable, api_error
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import Resource, T
 from hvpa.kube.objects.salvage import without_wrong_times
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import Backoff
+from hvpa.reconcile.telemetry import Telemetry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -58,6 +58,10 @@ REMEMBERED = 1000
 STUCK = 900.0
 """Seconds without any step of the loop after which a watch counts as stuck; every step is bounded by less."""
 
+STALE = 60.0
+"""Seconds for which list and watch have to fail until the store counts as out of date: longer than an API server takes
+to restart."""
+
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
 
@@ -85,16 +89,53 @@ def _metadata(raw: msgspec.Raw) -> Meta | None:
         return None
 
 
-class ReflectorTelemetry(Protocol):
-    """Receives what a reflector goes through."""
+class Freshness:
+    """How fresh a store is: when its list or watch last succeeded, since when it fails, and why. Bookmarks count, about
+    one a minute, and so does the regular end of a watch. What a store holds is used however old it is; its age is
+    logged, and reported by /readyz and by a metric."""
 
-    def watch_restarted(self, plural: str, reason: str) -> None:
-        """A watch ended and is started again: reason "ended", "expired" or "error"."""
-        ...
+    def __init__(
+        self,
+        plural: str,
+        scope: str,
+        monotonic: Callable[[], float] = time.monotonic,
+        stale_after: float = STALE,
+    ) -> None:
+        self.succeeded_at: float | None = None
+        """When list or watch last succeeded, by `monotonic`; None: never yet."""
+        self.problem: str | None = None
+        """Why list or watch fails, in a few words without names and addresses; None when neither does."""
+        self.stale = False
+        """Whether the store is out of date, as far as is known."""
+        self._log = log.bind(resource=plural, scope=scope or "all")
+        self._monotonic = monotonic
+        self._stale_after = stale_after
+        self._failing_since: float | None = None
 
-    def bad_object(self, plural: str) -> None:
-        """An object could not be decoded and counts as absent."""
-        ...
+    def succeeded(self) -> None:
+        """A list was complete, a watch brought an event or a bookmark, or the server ended it in the regular way."""
+        if self.stale:
+            self._log.info("cache is up to date again", seconds=self._age())
+        self.succeeded_at = self._monotonic()
+        self.problem = self._failing_since = None
+        self.stale = False
+
+    def failed(self, error: Exception, *, had_worked: bool = False) -> None:
+        """List or watch failed; `had_worked`: after it had been open for long, only quiet."""
+        now = self._monotonic()
+        self.problem = "no response that can be used"
+        if isinstance(error, ApiError):
+            self.problem = f"{error.status} {error.reason}".rstrip()
+        if self._failing_since is None or had_worked:
+            self._failing_since = now
+        if not self.stale and now - self._failing_since >= self._stale_after:
+            self.stale = True
+            event = "cache is out of date: neither list nor watch succeeds"
+            self._log.warning(event, error=str(error), seconds=self._age())
+
+    def _age(self) -> int | None:
+        """Seconds since the last success; None where there was none."""
+        return None if self.succeeded_at is None else round(self._monotonic() - self.succeeded_at)
 
 
 class _Unreadable(Unreachable):
@@ -115,7 +156,7 @@ class Reflector(Generic[T]):
         resource: Resource[T],
         scope: str,
         store: Store[T],
-        telemetry: ReflectorTelemetry,
+        telemetry: Telemetry,
         on_state: Callable[[], None] = lambda: None,
     ) -> None:
         self.resource = resource
@@ -191,13 +232,8 @@ class Reflector(Generic[T]):
         self._not_found = 0
         self._telemetry.watch_restarted(self.resource.plural, "error")
         write = log.warning if failures in (3, 10) or failures % 100 == 0 else log.debug
-        write(
-            "watch failed",
-            resource=self.resource.plural,
-            scope=self.scope or "all",
-            error=str(error),
-            tries=failures,
-        )
+        where = {"resource": self.resource.plural, "scope": self.scope or "all"}
+        write("watch failed", **where, error=str(error), tries=failures)
         self._fail(error, failures)
         wait = error.retry_after if isinstance(error, ApiError) else None
         return RETRY.delay(failures, self._rng) + (wait or 0.0)
@@ -277,14 +313,14 @@ class Reflector(Generic[T]):
         try:
             event = _decode_event(line)
             if event.type == "ERROR":
-                raise status_event_error(bytes(event.object))
+                raise api_error(None, bytes(event.object))
             meta = self._put(event.object) if event.type in ("ADDED", "MODIFIED") else None
             if meta is None:
                 meta = _metadata(event.object)
         except UNREADABLE as error:
             raise _Unreadable(f"watch of {self.resource.plural} can't be read: {error}") from error
         if meta is None:
-            return  # logged by _refuse; the next event or bookmark moves the position on
+            return  # logged by _put; the next event or bookmark moves the position on
         if event.type == "DELETED":
             self._store.delete(Key(meta.namespace, meta.name), meta.resource_version)
         self._position = meta.resource_version
@@ -296,33 +332,27 @@ class Reflector(Generic[T]):
         """Decode one object into the store; its metadata. One that can't be decoded harms no other: it counts as
         absent, and None is returned."""
         try:
-            obj = self.resource.decode(raw)
+            obj: T | None = self.resource.decode(raw)
         except UNREADABLE as error:
-            found = self._salvaged(raw, error)
-            if found is None:
+            obj = self._salvaged(raw)
+            if obj is None:
+                self._telemetry.bad_object(self.resource.plural)
+                meta = _metadata(raw) or Meta()
+                self._store.delete(Key(meta.namespace, meta.name))
+                self._log_once("object can't be read", meta, error)
                 return None
-            obj = found
+            self._log_once("a time of an object can't be read", obj.metadata, error)
+        assert obj is not None
         self._store.put(obj)
         return obj.metadata
 
-    def _salvaged(self, raw: msgspec.Raw, error: Exception) -> T | None:
+    def _salvaged(self, raw: msgspec.Raw) -> T | None:
         """The object without the times that can't be read; None where that doesn't help."""
         try:
             mended = without_wrong_times(raw)
-            obj = None if mended is None else self.resource.decode(mended)
+            return None if mended is None else self.resource.decode(mended)
         except UNREADABLE:
-            obj = None
-        if obj is None:
-            self._refuse(raw, error)
-        else:
-            self._log_once("a time of an object can't be read", obj.metadata, error)
-        return obj
-
-    def _refuse(self, raw: msgspec.Raw, error: Exception) -> None:
-        self._telemetry.bad_object(self.resource.plural)
-        meta = _metadata(raw) or Meta()
-        self._store.delete(Key(meta.namespace, meta.name))
-        self._log_once("object can't be read", meta, error)
+            return None
 
     def _log_once(self, event: str, meta: Meta, error: Exception) -> None:
         """Log what is wrong with an object: once, and again when something else is wrong with it; it may be written
@@ -333,13 +363,9 @@ class Reflector(Generic[T]):
         self._logged.move_to_end(wrong)
         while len(self._logged) > REMEMBERED:
             self._logged.popitem(last=False)
-        (log.debug if known else log.warning)(
-            event,
-            kind=self.resource.kind,
-            namespace=meta.namespace,
-            object=meta.name,
-            error=str(error)[:500],
-        )
+        write = log.debug if known else log.warning
+        where = {"kind": self.resource.kind, "namespace": meta.namespace, "object": meta.name}
+        write(event, **where, error=str(error)[:500])
 
     def _path(self) -> str:
         return self.resource.path(None if self.scope == ALL_NAMESPACES else self.scope)

@@ -94,11 +94,10 @@ class Store(Generic[T]):
         before, now = version(self._seen[scope]), version(resource_version)
         if before is None or now is None or now >= before:
             return
-        for key in [key for key in self._objects if scope in (ALL_NAMESPACES, key.namespace)]:
-            self.delete(key)
+        self.clear(scope)
 
     def clear(self, scope: str) -> None:
-        """The resource is not served (any more)."""
+        """Nothing of `scope` is there: the resource is not served (any more)."""
         for key in [key for key in self._objects if scope in (ALL_NAMESPACES, key.namespace)]:
             self.delete(key)
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.cache.reflector import Reflector, ReflectorTelemetry
+from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import VPAS, WATCHED
 from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.telemetry import Telemetry
 
 
 class Watches:
@@ -24,7 +25,7 @@ class Watches:
         transport: Transport,
         local: LocalCluster,
         scopes: Collection[str],
-        telemetry: ReflectorTelemetry,
+        telemetry: Telemetry,
         clock: Clock,
     ) -> None:
         self._local = local

@@ -59,14 +59,15 @@ class _Status(msgspec.Struct):
 _decode_status = msgspec.json.Decoder(_Status).decode
 
 
-def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
-    """The error of a response with HTTP `status` and `body` (a metav1.Status, or anything a proxy may send)."""
+def api_error(status: int | None, body: bytes, retry_after: str | None = None) -> ApiError:
+    """The error of a response with HTTP `status` and `body` (a metav1.Status, or anything a proxy may send); `status`
+    is None for the event of a watch, whose status stands in its body."""
     try:
         found = _decode_status(body)
-        reason, message = found.reason, found.message
     except (ValueError, RecursionError):
-        reason, message = "", body[:200].decode("utf-8", "replace").strip()
-    return ApiError(status, reason, message, None if retry_after is None else _seconds(retry_after))
+        found = _Status(500, "", body[:200].decode("utf-8", "replace").strip())
+    wait = None if retry_after is None else _seconds(retry_after)
+    return ApiError(found.code if status is None else status, found.reason, found.message, wait)
 
 
 def _seconds(retry_after: str) -> float:
@@ -77,15 +78,6 @@ def _seconds(retry_after: str) -> float:
     except ValueError:
         return DEFAULT_RETRY_AFTER
     return DEFAULT_RETRY_AFTER if math.isnan(wait) else min(max(wait, 0.0), MAX_RETRY_AFTER)
-
-
-def status_event_error(raw: bytes) -> ApiError:
-    """The error that a watch event of type ERROR carries."""
-    try:
-        found = _decode_status(raw)
-    except (ValueError, RecursionError):
-        return ApiError(500, "", "watch error that can't be read")
-    return ApiError(found.code, found.reason, found.message)
 
 
 def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:

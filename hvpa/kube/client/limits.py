@@ -6,8 +6,8 @@ taken for a whole reconcile, *before* it reads and decides, and kept until its l
 server has asked to wait meanwhile is not kept back but refused (`Overloaded`), and its Hvpa is decided anew later.
 Writes of one reconcile come one after another, so permits that are out bound requests under way.
 
-Permits are given in the order of requests; Events get theirs when nobody else wants one. Lists and watches have
-back-off of their own (`reflector`), and leases are not limited at all: losing one helps nobody.
+Permits are given in the order of requests, and an Event needs one, too. Lists and watches have back-off of their own
+(`reflector`), and leases are not limited at all: losing one helps nobody.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import asyncio
 import datetime as dt
 import random
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import IntEnum
-from types import TracebackType
-from typing import Protocol
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from hvpa.kube.client.errors import DEFAULT_RETRY_AFTER, ApiError
 from hvpa.reconcile.ports import Key, Overloaded
+from hvpa.reconcile.telemetry import Telemetry
 
 MAX_IN_FLIGHT = 16
 """Default of `--max-in-flight`; docs/operations.md says why."""
@@ -37,25 +35,6 @@ WIDESPREAD = 3
 """Hvpas that are asked to wait one after the other, with no other response in between: it is not about them."""
 
 
-class Priority(IntEnum):
-    """Who gets the next permit: the lowest number."""
-
-    RECONCILE = 0
-    EVENT = 1
-
-
-class LimitTelemetry(Protocol):
-    """Receives what the limits do. Implementations must not raise."""
-
-    def throttled(self) -> None:
-        """The API server asked the operator to wait."""
-        ...
-
-    def permit_waited(self, seconds: float) -> None:
-        """A permit could not be had at once, but after `seconds`."""
-        ...
-
-
 class Limiter:
     """At most `max_in_flight` permits at once. When the API server asks to wait, nothing new begins for that long, and
     permits are cut to half of them; they grow again by one per GROW_AFTER responses (additive increase, multiplicative
@@ -67,16 +46,16 @@ class Limiter:
     def __init__(
         self,
         max_in_flight: int = MAX_IN_FLIGHT,
-        telemetry: LimitTelemetry | None = None,
+        telemetry: Telemetry | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self._max = max_in_flight
         self._limit = max_in_flight
-        self._telemetry = telemetry
+        self._telemetry = telemetry or Telemetry()
         self._rng = rng or random.Random()
         self._permits = 0
         self._requests = 0
-        self._waiting: tuple[deque[asyncio.Future[None]], ...] = tuple(deque() for _ in Priority)
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._paused_until = 0.0
         self._answers = 0
         self._refused_keys: set[Key | None] = set()
@@ -93,9 +72,17 @@ class Limiter:
         """Writes that are under way."""
         return self._requests
 
-    def permit(self, priority: Priority = Priority.RECONCILE) -> Permit:
-        """`async with limiter.permit():` waits for a permit, and gives it back at the end."""
-        return Permit(self, priority)
+    @asynccontextmanager
+    async def permit(self) -> AsyncIterator[None]:
+        """Waits for a permit, and gives it back at the end. Safe to cancel: what was given is given back."""
+        if self._waiting or not self._is_free():
+            await self._wait()
+        else:
+            self._permits += 1
+        try:
+            yield
+        finally:
+            self._leave()
 
     @contextmanager
     def write(self, key: Key | None = None) -> Iterator[None]:
@@ -118,8 +105,7 @@ class Limiter:
         """The API server wants nothing of us for so long. Cuts the permits, but once per pause: what else was under way
         then gets the same response."""
         now = _now()
-        if self._telemetry is not None:
-            self._telemetry.throttled()
+        self._telemetry.throttled()
         if now >= self._paused_until:
             self._limit = max(1, self._limit // 2)
         self._answers = 0
@@ -128,50 +114,33 @@ class Limiter:
         self._arm(self._paused_until)
 
     # --- permits ------------------------------------------------------------------------------------------------------
-    def enter(self, priority: Priority) -> bool:
-        """Take a permit without waiting, if there is one; whoever waits already goes first."""
-        if any(self._waiting[: priority + 1]) or not self._free():
-            return False
-        self._permits += 1
-        return True
-
-    async def wait(self, priority: Priority) -> None:
-        """Wait for a permit."""
+    async def _wait(self) -> None:
         began = _now()
         waiter = asyncio.get_running_loop().create_future()
-        self._waiting[priority].append(waiter)
-        self._give(Priority.EVENT)
+        self._waiting.append(waiter)
         try:
             await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():  # it was given to us at that time
-                self.leave()
+                self._leave()
             else:
                 waiter.cancel()
             raise
-        if self._telemetry is not None:
-            self._telemetry.permit_waited(_now() - began)
+        self._telemetry.permit_waited(_now() - began)
 
-    def leave(self) -> None:
-        """Give a permit back. Events get it only at the end of the event loop's round: a worker that comes straight
-        back for the next Hvpa goes first."""
+    def _leave(self) -> None:
         self._permits -= 1
-        self._give(Priority.RECONCILE)
-        if self._waiting[Priority.EVENT]:
-            asyncio.get_running_loop().call_soon(self._give, Priority.EVENT)
+        self._give()
 
-    def _give(self, least: Priority) -> None:
-        """Give out what permits there are, to those who wait with a priority of `least` or better."""
-        for waiting in self._waiting[: least + 1]:
-            while waiting and (waiting[0].done() or self._free()):
-                waiter = waiting.popleft()
-                if not waiter.done():
-                    self._permits += 1
-                    waiter.set_result(None)
-            if waiting:
-                return
+    def _give(self) -> None:
+        """Give out what permits there are, to those who wait."""
+        while self._waiting and (self._waiting[0].done() or self._is_free()):
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                self._permits += 1
+                waiter.set_result(None)
 
-    def _free(self) -> bool:
+    def _is_free(self) -> bool:
         """Whether a permit may be given out now; where only time is in the way, sees to it that it is tried again."""
         if self._permits >= self._limit:
             return False
@@ -189,7 +158,7 @@ class Limiter:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._give(Priority.EVENT)
+        self._give()
 
     # --- what the server says -----------------------------------------------------------------------------------------
     def _refused(self, error: ApiError, key: Key | None) -> None:
@@ -208,29 +177,7 @@ class Limiter:
         if self._answers >= GROW_AFTER:
             self._answers = 0
             self._limit += 1
-            self._give(Priority.EVENT)
-
-
-class Permit:
-    """A permit of a Limiter, as `async with` wants it. Safe to cancel: what was given is given back."""
-
-    __slots__ = ("_limiter", "_priority")
-
-    def __init__(self, limiter: Limiter, priority: Priority) -> None:
-        self._limiter = limiter
-        self._priority = priority
-
-    async def __aenter__(self) -> None:
-        if not self._limiter.enter(self._priority):
-            await self._limiter.wait(self._priority)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._limiter.leave()
+            self._give()
 
 
 def concerns_all(error: ApiError) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -155,6 +155,23 @@ class Session:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=call.timeout)
         response = await self._send(call, authorization, limits)
         return response if 200 <= response.status < 300 else await _whole(response, call.most)
+
+    @asynccontextmanager
+    async def in_use(self) -> AsyncIterator[None]:
+        """For the time of a request."""
+        self.active += 1
+        try:
+            yield
+        finally:
+            self.active -= 1
+            if self.retired:
+                await self.retire()
+
+    async def retire(self) -> None:
+        """Begin no more requests over these connections."""
+        self.retired = True
+        if self.active == 0:
+            await self.close()
 
     async def _send(
         self, call: Call, authorization: str | None, limits: aiohttp.ClientTimeout

@@ -5,8 +5,8 @@ The library's generated models are bypassed on purpose: bodies are decoded once,
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 
 import aiohttp
 
@@ -39,9 +39,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 OnRequest = Callable[[str, str], None]
 """Receives verb and HTTP status code (or "error") of each request."""
 
-_Got = TypeVar("_Got", Response, aiohttp.ClientResponse | Response)
-_Choose = Callable[[Server], Session]
-_Send = Callable[[Session, Call, str | None], Awaitable[_Got]]
+_Got = Response | aiohttp.ClientResponse
 
 
 class Transport:
@@ -73,8 +71,8 @@ class Transport:
     async def close(self) -> None:
         """Close all connections; requests under way are cut."""
         self._session = None
-        while self._open:
-            await self._open.pop().close()
+        for session in self._open:
+            await session.close()
 
     async def request(
         self,
@@ -102,123 +100,92 @@ class Transport:
         """The lines of a long response (a watch), as they come. Ends when the server ends it; raises as `request`, and
         Unreachable when nothing came for `read_timeout` seconds or the connection broke. Close it with `aclosing`."""
         call = Call("GET", path, query, None, read_timeout, verb, MOST_BYTES)
-        session, response = await self._send(call, self._new_session, Session.stream)
-        assert not isinstance(response, Response)
-        try:
-            async for line in _lines(response.content.iter_any()):
-                yield line
-        except BROKEN as error:
-            await self._retire(self._session)
-            raise Unreachable(_text(error)) from error
-        finally:
-            response.close()
-            await self._leave(session)
+        async with self._sent(call, is_stream=True) as response:
+            assert not isinstance(response, Response)
+            try:
+                async for line in _lines(response.content.iter_any()):
+                    yield line
+            except BROKEN as error:
+                await self._retire(self._session)
+                raise Unreachable(_text(error)) from error
+            finally:
+                response.close()
 
     async def _body(self, call: Call) -> bytes:
-        session, response = await self._send(call, self._kept_session, Session.request)
-        await self._leave(session)
-        return response.body
+        async with self._sent(call, is_stream=False) as response:
+            assert isinstance(response, Response)
+            return response.body
 
-    async def _send(self, call: Call, choose: _Choose, send: _Send[_Got]) -> tuple[Session, _Got]:
-        """The response, if it is a success, and the session that it came through, which counts as in use. On a 401, or
-        a certificate that doesn't verify, credentials are renewed once, and the request is sent again."""
-        session, authorization = await self._prepare(choose)
-        response = await self._try(session, authorization, call, send, renew=True)
-        if response is None:
-            session, authorization = await self._prepare(choose)
-            response = await self._try(session, authorization, call, send, renew=False)
-        assert response is not None
-        return session, response
+    @asynccontextmanager
+    async def _sent(self, call: Call, is_stream: bool) -> AsyncIterator[_Got]:
+        """The response, if it is a success. On a 401, or a certificate that doesn't verify, credentials are renewed
+        once, and the request is sent again."""
+        for renew in (True, False):
+            session, authorization = await self._prepare(is_stream)
+            async with session.in_use():
+                response = await self._try(session, authorization, call, is_stream, renew)
+                if response is not None:
+                    yield response
+                    return
 
     async def _try(
-        self, session: Session, authorization: str | None, call: Call, send: _Send[_Got], renew: bool
+        self, session: Session, authorization: str | None, call: Call, is_stream: bool, renew: bool
     ) -> _Got | None:
         """One try. With `renew`, None when the credentials were refused and new ones are there."""
-        session.active += 1
-        good = False
+        send = session.stream if is_stream else session.request
         try:
-            response = await send(session, call, authorization)
-            self._on_request(call.verb, str(response.status))
-            good = 200 <= response.status < 300
-            if good:
-                return response
-            if response.status == 401 and renew and await self._renew(authorization, session.server):
-                return None
+            response = await send(call, authorization)
         except TooLarge as error:
             self._on_request(call.verb, str(error.status))
             raise
         except BROKEN as error:
             self._on_request(call.verb, "error")
             await self._retire(session)
-            if _untrusted(error) and renew and await self._renew(authorization, session.server):
+            untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            if untrusted and renew and await self._renew(authorization, session.server):
                 return None
             raise Unreachable(_text(error)) from error
-        finally:
-            if not good:
-                await self._leave(session)
+        self._on_request(call.verb, str(response.status))
+        if 200 <= response.status < 300:
+            return response
+        if response.status == 401 and renew and await self._renew(authorization, session.server):
+            return None
         assert isinstance(response, Response)
         raise api_error(response.status, response.body, response.retry_after)
 
     # --- sessions -----------------------------------------------------------------------------------------------------
-    async def _prepare(self, choose: _Choose) -> tuple[Session, str | None]:
-        """A session with the current TLS identity, and the Authorization header."""
+    async def _prepare(self, is_stream: bool) -> tuple[Session, str | None]:
+        """A session with the current TLS identity, and the Authorization header. A stream has a session of its own:
+        with a connection that is new, and is closed at its end."""
         try:
             authorization = await self._credentials.authorization()
             if self._server is None or self._server.generation != self._credentials.generation:
                 self._server = Server.of(self._credentials)
                 await self._retire(self._session)
-            return choose(self._server), authorization
-        except (
-            ConfigError,
-            OSError,
-            ValueError,
-        ) as error:  # OSError, ValueError: certificates that can't be loaded
+            if not is_stream and self._session is not None:
+                return self._session, authorization
+            session = Session(self._server, self._headers)
+        except (ConfigError, OSError, ValueError) as error:  # certificates that can't be loaded
             raise Unreachable(_text(error)) from error
-
-    def _kept_session(self, server: Server) -> Session:
-        """The session of all requests that are answered at once."""
-        if self._session is None:
-            self._session = Session(server, self._headers)
-            self._open.add(self._session)
-        return self._session
-
-    def _new_session(self, server: Server) -> Session:
-        """A session for one stream: with a connection that is new, and is closed at its end."""
-        session = Session(server, self._headers)
-        session.retired = True
-        self._open.add(session)
-        return session
+        self._open = {one for one in self._open if not one.closed} | {session}
+        if is_stream:
+            session.retired = True
+        else:
+            self._session = session
+        return session, authorization
 
     async def _retire(self, session: Session | None) -> None:
         """Begin no more requests over the connections of this session."""
-        if session is None:
-            return
-        session.retired = True
         if session is self._session:
             self._session = None
-        if session.active == 0:
-            await self._close(session)
-
-    async def _leave(self, session: Session) -> None:
-        """A request over this session has ended."""
-        session.active -= 1
-        if session.retired and session.active == 0:
-            await self._close(session)
-
-    async def _close(self, session: Session) -> None:
-        self._open.discard(session)
-        await session.close()
+        if session is not None:
+            await session.retire()
 
     async def _renew(self, authorization: str | None, server: Server) -> bool:
         try:
             return await self._credentials.refused(authorization, server.generation)
         except ConfigError as error:
             raise Unreachable(f"credentials refused, and new ones can't be had: {_text(error)}") from error
-
-
-def _untrusted(error: BaseException) -> bool:
-    """Whether the server's certificate doesn't verify."""
-    return isinstance(error, aiohttp.ClientConnectorCertificateError)
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

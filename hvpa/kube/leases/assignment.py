@@ -40,27 +40,14 @@ class Plan:
     lost: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """The shards as a member sees them. `holders`: which live member each shard's Lease names, None where that is
-    nobody or a dead one; `held`: the shards whose Lease this member knows to be its own."""
-
-    holders: Mapping[int, str | None]
-    held: frozenset[int]
-
-
-def plan(me: str, live: Collection[str], shares: Shares) -> Plan:
-    """What `me` does where these members are alive. It takes nothing that another live member still holds, whoever wins
-    it: that one has to give it up first."""
-    mine = {shard for shard in shares.holders if winner(shard, {*live, me}) == me}
-    free = {shard for shard, holder in shares.holders.items() if holder is None}
-    named = {shard for shard, holder in shares.holders.items() if holder == me}
-    lost = shares.held - named
-    return Plan(
-        take=frozenset((free | named - shares.held) & mine),
-        leave=frozenset(named - mine),
-        lost=frozenset(lost),
-    )
+def plan(me: str, live: Collection[str], holders: Mapping[int, str | None], held: frozenset[int]) -> Plan:
+    """What `me` does where these members are alive. `holders`: which live member each shard's Lease names, None where
+    that is nobody or a dead one; `held`: the shards whose Lease `me` knows to be its own. It takes nothing that another
+    live member still holds, whoever wins it: that one has to give it up first."""
+    mine = {shard for shard in holders if winner(shard, {*live, me}) == me}
+    free = {shard for shard, holder in holders.items() if holder is None}
+    named = frozenset(shard for shard, holder in holders.items() if holder == me)
+    return Plan(take=frozenset((free | named - held) & mine), leave=named - mine, lost=held - named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,9 +96,8 @@ class LeaderElector:
             return
         await self._api.settled()
         try:
-            lease = await self._api.get(
-                self._me.name
-            )  # a renewal whose response was lost may have got through
+            # A renewal whose response was lost may have got through.
+            lease = await self._api.get(self._me.name)
             if lease is None or lease.holder != self._me.identity:
                 return
             if unless is not None and await unless():
@@ -126,9 +125,8 @@ class LeaderElector:
         try:
             done = await self._acquire_or_renew()
         except (ApiError, Unreachable) as error:
-            (self._log.debug if self._troubled else self._log.warning)(
-                "lease request failed", error=str(error)
-            )
+            write = self._log.debug if self._troubled else self._log.warning
+            write("lease request failed", error=str(error))
             self._troubled = True
             return False
         self._troubled = False
@@ -136,13 +134,9 @@ class LeaderElector:
 
     async def _acquire_or_renew(self) -> bool:
         sent = self._monotonic()
-        if self._renewed_at is not None and self._lease is not None and not self._me.shared:
-            try:  # without a look: a conflict shows if it isn't ours any more
-                await self._take(self._lease, sent)
-                return True
-            except ApiError as error:
-                if error.status not in (404, 409):
-                    raise
+        is_ours = self._renewed_at is not None and self._lease is not None and not self._me.shared
+        if is_ours and await self._take(self._lease, sent):
+            return True  # without a look: a conflict shows if it isn't ours any more
         for _ in range(2):  # the second time when somebody wrote to it between our look and our write
             lease = await self._api.get(self._me.name, self._look_limit())
             if self._renewed_by_another(lease):
@@ -154,12 +148,8 @@ class LeaderElector:
             self._observe(lease, sent)
             if not is_free:
                 return False
-            try:
-                await self._take(lease, sent)
+            if await self._take(lease, sent):
                 return True
-            except ApiError as error:
-                if error.status not in (404, 409):
-                    raise
         return False
 
     def _renewed_by_another(self, lease: Lease | None) -> bool:
@@ -195,15 +185,22 @@ class LeaderElector:
     def _held_by_other(self) -> bool:
         return self._lease is not None and self._lease.holder not in (None, self._me.identity)
 
-    async def _take(self, lease: Lease | None, sent: float) -> None:
+    async def _take(self, lease: Lease | None, sent: float) -> bool:
+        """Write ourselves into the lease; False where it is another one by now."""
         self._tried = True
         spec = self._api.taken(lease, self._me.identity, self._times.duration)
-        if lease is None:
-            self._lease = await self._api.create(self._me.name, self._me.labels, spec)
-        else:
-            self._lease = await self._api.update(lease, spec)
+        try:
+            if lease is None:
+                self._lease = await self._api.create(self._me.name, self._me.labels, spec)
+            else:
+                self._lease = await self._api.update(lease, spec)
+        except ApiError as error:
+            if error.status in (404, 409):
+                return False
+            raise
         self._seen_at = self._monotonic()
         self._requested_at = self._renewed_at = sent
+        return True
 
     # --- waiting ------------------------------------------------------------------------------------------------------
     def _duration(self, lease: Lease) -> float:

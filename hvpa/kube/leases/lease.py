@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 
@@ -101,27 +102,22 @@ class _Leases(msgspec.Struct):
     items: list[Lease] | None
 
 
-_decode = msgspec.json.Decoder(Lease).decode
-_decode_list = msgspec.json.Decoder(_Leases).decode
+T = TypeVar("T")
 
 
-def _read(response: bytes) -> Lease:
-    """Raises Unreachable for what is no Lease: the response was cut off, or something else than the API server's."""
+def _read(response: bytes, kind: type[T]) -> T:
+    """Raises Unreachable for what is none: the response was cut off, or something else than the API server's."""
     try:
-        lease = _decode(response)
+        return msgspec.json.decode(response, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unreachable(f"Lease can't be read: {error}") from error
+
+
+def _lease(response: bytes) -> Lease:
+    lease = _read(response, Lease)
     if not lease.metadata.resource_version:  # a write would be without condition
         raise Unreachable("Lease can't be read: no resource version")
     return lease
-
-
-def _read_list(response: bytes) -> list[Lease]:
-    """Raises Unreachable for what is no list of Leases."""
-    try:
-        return _decode_list(response).items or []
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Unreachable(f"Leases can't be read: {error}") from error
 
 
 class LeaseApi:
@@ -142,7 +138,7 @@ class LeaseApi:
         """The Lease, or None where there is none."""
         try:
             path = f"{self._collection}/{name}"
-            return _read(await self._transport.request("GET", path, timeout=limit or self._limit))
+            return _lease(await self._transport.request("GET", path, timeout=limit or self._limit))
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -152,7 +148,8 @@ class LeaseApi:
         """All Leases that match a label selector, as they are at the time of asking (not as a cache has them)."""
         query = {"labelSelector": selector}
         path, limit = self._collection, self._limit
-        return _read_list(await self._transport.request("GET", path, query, timeout=limit, verb="list"))
+        found = await self._transport.request("GET", path, query, timeout=limit, verb="list")
+        return _read(found, _Leases).items or []
 
     async def create(self, name: str, labels: dict[str, str], spec: LeaseSpec) -> Lease:
         """Make a Lease; 409 when there is one."""
@@ -209,7 +206,7 @@ class LeaseApi:
         sent = asyncio.ensure_future(self._transport.request(method, path, None, body, self._limit, verb))
         self._under_way.add(sent)
         sent.add_done_callback(self._ended)
-        return _read(await asyncio.shield(sent))
+        return _lease(await asyncio.shield(sent))
 
     def _ended(self, write: asyncio.Future[bytes]) -> None:
         self._under_way.discard(write)

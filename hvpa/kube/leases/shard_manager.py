@@ -19,7 +19,7 @@ import structlog
 
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.assignment import LABEL_SHARDS, Names, Plan, Shares, plan
+from hvpa.kube.leases.assignment import LABEL_SHARDS, Names, plan
 from hvpa.kube.leases.election import EPSILON, SHORTEST, LeaderElector
 from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
 from hvpa.kube.leases.membership import Members
@@ -159,8 +159,7 @@ class ShardKeeper:
         settled = set(range(self._names.shards)) - leaving
         known = {shard: by_name.get(self._names.shard(shard)) for shard in settled}
         holders = {shard: self._holder(lease) for shard, lease in known.items()}
-        held = frozenset(self._held.keys() - self._leaving.keys())
-        step: Plan = plan(self._me, self._members.live(), Shares(holders, held))
+        step = plan(self._me, self._members.live(), holders, self.shards)
         for shard in step.lost:
             log.error("shard lost", shard=shard)
             del self._held[shard]
@@ -217,7 +216,7 @@ class ShardKeeper:
             await self._api.empty(lease)
         except (
             _Trouble
-        ) as error:  # while we are alive it is tried again, then it counts as ours until we are dead
+        ) as error:  # it is tried again while we are alive, and counts as ours until we are dead
             log.warning("shard not given up", shard=shard, error=str(error))
         else:
             log.info("shard given up", shard=shard)

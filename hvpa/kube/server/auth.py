@@ -1,7 +1,7 @@
 """Who may read the metrics: a bearer token that the API server's TokenReview accepts, for somebody whom its
 SubjectAccessReview allows the request's verb on its path (as controller-runtime and kube-rbac-proxy do it).
 
-When the API server does not response, nobody may. Tokens are never kept and never logged: what was found out is
+When the API server gives no response, nobody may. Tokens are never kept and never logged: what was found out is
 remembered for a short while under a keyed hash.
 """
 
@@ -49,26 +49,20 @@ class _User(msgspec.Struct):
     extra: dict[str, list[str]] | None = None
 
 
-class _TokenStatus(msgspec.Struct):
+class _Status(msgspec.Struct):
+    """Of a TokenReview (the first two) or a SubjectAccessReview."""
+
     authenticated: bool = False
     user: _User | None = None
-
-
-class _TokenReview(msgspec.Struct):
-    status: _TokenStatus = msgspec.field(default_factory=_TokenStatus)
-
-
-class _AccessStatus(msgspec.Struct):
     allowed: bool = False
     denied: bool = False
 
 
-class _AccessReview(msgspec.Struct):
-    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
+class _Review(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
-_token_review = msgspec.json.Decoder(_TokenReview).decode
-_access_review = msgspec.json.Decoder(_AccessReview).decode
+_decode_review = msgspec.json.Decoder(_Review).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,7 @@ class TokenGuard:
         return self._allowed.get(key) or self._refused.get(key)
 
     async def _review(self, token: str, verb: str, path: str) -> _Verdict:
-        found = _token_review(await self._ask(TOKEN_REVIEWS, "TokenReview", {"token": token})).status
+        found = await self._ask(TOKEN_REVIEWS, "TokenReview", {"token": token})
         if not found.authenticated or found.user is None:
             return _Verdict(401)
         user = found.user
@@ -143,16 +137,15 @@ class TokenGuard:
             "extra": user.extra or {},
             "nonResourceAttributes": {"path": path, "verb": verb},
         }
-        access = _access_review(await self._ask(ACCESS_REVIEWS, "SubjectAccessReview", spec)).status
+        access = await self._ask(ACCESS_REVIEWS, "SubjectAccessReview", spec)
         allowed = access.allowed and not access.denied
         return _Verdict(200 if allowed else 403, user.username)
 
-    async def _ask(self, path: str, kind: str, spec: dict[str, Any]) -> bytes:
+    async def _ask(self, path: str, kind: str, spec: dict[str, Any]) -> _Status:
         group = path.removeprefix("/apis/").rpartition("/")[0]
-        body = msgspec.json.encode({"apiVersion": group, "kind": kind, "spec": spec})
-        return await self._transport.request(
-            "POST", path, body=Body(body), timeout=REVIEW_SECONDS, verb="create"
-        )
+        body = Body(msgspec.json.encode({"apiVersion": group, "kind": kind, "spec": spec}))
+        request = self._transport.request("POST", path, body=body, timeout=REVIEW_SECONDS, verb="create")
+        return _decode_review(await request).status
 
 
 class _Memory:

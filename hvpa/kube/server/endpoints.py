@@ -1,6 +1,6 @@
 """The operator's own HTTP servers: /metrics on one address, /healthz and /readyz on another.
 
-They response GET and HEAD of the paths that they were given and say nothing else: no path, no version, no traceback.
+They answer GET and HEAD of the paths that they were given and reveal nothing else: no path, no version, no traceback.
 What a client may cost is bounded: size of its request, time to send it and to take the response, number of connections.
 """
 
@@ -68,7 +68,7 @@ async def serve(
     where = parse_address(address)
     if where is None:
         return None
-    listener = Listener(_Doorway(_Responder(routes, guard)))
+    listener = Listener(routes, guard)
     try:
         await listener.start(where[0], where[1], tls)
     except OSError as error:
@@ -103,28 +103,6 @@ def plain(status: int, text: str, **headers: str) -> web.Response:
     return web.Response(status=status, text=text + "\n", headers=named)
 
 
-class Listener:
-    """A server that listens, until `cleanup`."""
-
-    def __init__(self, doorway: _Doorway) -> None:
-        self._doorway = doorway
-        self._server: asyncio.Server | None = None
-
-    async def start(self, host: str | None, port: int, tls: ssl.SSLContext | None) -> None:
-        """Listen. Raises OSError."""
-        limit = HANDSHAKE if tls is not None else None
-        self._server = await asyncio.get_running_loop().create_server(
-            self._doorway, host, port, ssl=tls, ssl_handshake_timeout=limit, reuse_address=True
-        )
-
-    async def cleanup(self) -> None:
-        """Close the address; requests under way have a second to end."""
-        if self._server is not None:
-            self._server.close()
-        self._doorway.pre_shutdown()
-        await self._doorway.shutdown(1.0)
-
-
 class _Connection(web.RequestHandler):
     """A connection whose faults are answered in a few words: aiohttp would show versions and echo the request."""
 
@@ -146,12 +124,32 @@ class _Connection(web.RequestHandler):
         return response
 
 
-class _Doorway(web.Server):
-    """Lets connections in, up to MAX_CONNECTIONS."""
+class Listener(web.Server):
+    """Serves requests by their path, over up to MAX_CONNECTIONS, until `cleanup`."""
 
-    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
-        super().__init__(handler)
-        self._limits: dict[str, Any] = {
+    def __init__(self, routes: Routes, guard: Guard | None) -> None:
+        super().__init__(self._answer)
+        self._routes = routes
+        self._guard = guard
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str | None, port: int, tls: ssl.SSLContext | None) -> None:
+        """Listen. Raises OSError."""
+        limit = HANDSHAKE if tls is not None else None
+        self._server = await asyncio.get_running_loop().create_server(
+            self, host, port, ssl=tls, ssl_handshake_timeout=limit, reuse_address=True
+        )
+
+    async def cleanup(self) -> None:
+        """Close the address; requests under way have a second to end."""
+        if self._server is not None:
+            self._server.close()
+        self.pre_shutdown()
+        await self.shutdown(1.0)
+
+    def __call__(self) -> web.RequestHandler:
+        """What answers a new connection."""
+        limits: dict[str, Any] = {
             "access_log": None,
             "keepalive_timeout": IDLE,
             "lingering_time": 0.0,
@@ -159,32 +157,22 @@ class _Doorway(web.Server):
             "max_field_size": MAX_FIELD,
             "max_headers": MAX_HEADERS,
         }
-
-    def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=asyncio.get_running_loop(), **self._limits)
+        return _Connection(self, loop=asyncio.get_running_loop(), **limits)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Let a connection in, if there are few."""
         super().connection_made(handler, transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
 
-
-class _Responder:
-    """Serves requests by their path."""
-
-    def __init__(self, routes: Routes, guard: Guard | None) -> None:
-        self._routes = routes
-        self._guard = guard
-
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             async with asyncio.timeout(RESPONSE):
-                response = await _send(request, _named(await self._respond(request)))
+                return await _send(request, _named(await self._respond(request)))
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
             raise ConnectionResetError("the client was too slow") from None
-        return response
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
         route = self._routes.get(request.path)

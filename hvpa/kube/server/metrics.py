@@ -3,7 +3,9 @@ those behind `--per-object-metrics`."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -20,78 +22,52 @@ from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.model import Axis, Blocked, Decision, Direction, ResourceRequirements
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.telemetry import Operation, Outcome
+from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 LONG = (30.0, 60.0, 120.0)
 """Further buckets for what overload makes long."""
+FRESH = 1.0
+"""Seconds for which a page is used again; Prometheus scrapes at most once a second."""
+SHARE = 10
+"""A page is used for at least so many times the time that its rendering took: at most a tenth of the operator's time
+goes into scrapes, as into any one Hvpa."""
 SLICE = 200
 """Hvpas whose series are rendered at once: less than a millisecond's work for each gauge."""
 _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
 """What divides millicores and bytes to get Prometheus' base units, cores and bytes."""
 
 
-class Metrics:
-    """`hvpa.reconcile.telemetry.Telemetry` and all other counters of the operator, in one registry."""
+class Metrics(Telemetry):
+    """All counters of the operator, in one registry."""
 
     def __init__(self, registry: CollectorRegistry, per_object: bool = False) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # `_created` series would double the number
         self.registry = registry
-        self._decisions = Counter("hvpa_decisions", "Decisions made.", registry=registry)
-        self._applied = Counter(
-            "hvpa_scalings_applied", "Changes of workloads.", ["axis", "direction"], registry=registry
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        self._decisions = counter("hvpa_decisions", "Decisions made.")
+        self._applied = counter("hvpa_scalings_applied", "Changes of workloads.", ["axis", "direction"])
+        documentation = "Wanted changes that began to be held back."
+        self._blocked = counter("hvpa_scalings_blocked", documentation, ["axis", "direction", "reason"])
+        documentation = "Writes that were refused or did not get through."
+        self._write_failures = counter("hvpa_write_failures", documentation, ["operation", "outcome"])
+        documentation = "Time from taking an Hvpa from the queue to having written all."
+        self._reconciles = histogram(
+            "hvpa_reconcile_duration_seconds", documentation, ["outcome"], buckets=SECONDS
         )
-        self._blocked = Counter(
-            "hvpa_scalings_blocked",
-            "Wanted changes that began to be held back.",
-            ["axis", "direction", "reason"],
-            registry=registry,
+        documentation = "Time from when an Hvpa was due until a worker took it."
+        self._queue_wait = histogram("hvpa_queue_wait_seconds", documentation, buckets=SECONDS + LONG)
+        self._requests = counter("hvpa_api_requests", "Requests to the API server.", ["verb", "code"])
+        documentation = "Watches that were started again."
+        self._restarts = counter("hvpa_watch_restarts", documentation, ["resource", "reason"])
+        documentation = "Objects that could not be decoded and count as absent."
+        self._bad_objects = counter("hvpa_undecodable_objects", documentation, ["resource"])
+        documentation = "Responses by which the API server asked the operator to wait."
+        self._throttled = counter("hvpa_throttled", documentation)
+        documentation = (
+            "Time for which a worker, or the writer of Events, had to wait for leave to write, if it had to."
         )
-        self._write_failures = Counter(
-            "hvpa_write_failures",
-            "Writes that were refused or did not get through.",
-            ["operation", "outcome"],
-            registry=registry,
-        )
-        self._reconciles = Histogram(
-            "hvpa_reconcile_duration_seconds",
-            "Time from taking an Hvpa from the queue to having written all.",
-            ["outcome"],
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self._queue_wait = Histogram(
-            "hvpa_queue_wait_seconds",
-            "Time from when an Hvpa was due until a worker took it.",
-            buckets=SECONDS + LONG,
-            registry=registry,
-        )
-        self._requests = Counter(
-            "hvpa_api_requests", "Requests to the API server.", ["verb", "code"], registry=registry
-        )
-        self._restarts = Counter(
-            "hvpa_watch_restarts",
-            "Watches that were started again.",
-            ["resource", "reason"],
-            registry=registry,
-        )
-        self._bad_objects = Counter(
-            "hvpa_undecodable_objects",
-            "Objects that could not be decoded and count as absent.",
-            ["resource"],
-            registry=registry,
-        )
-        self._throttled = Counter(
-            "hvpa_throttled",
-            "Responses by which the API server asked the operator to wait.",
-            registry=registry,
-        )
-        self._permit_wait = Histogram(
-            "hvpa_permit_wait_seconds",
-            "Time for which a worker, or the writer of Events, had to wait for leave to write, if it had to.",
-            buckets=SECONDS + LONG,
-            registry=registry,
-        )
+        self._permit_wait = histogram("hvpa_permit_wait_seconds", documentation, buckets=SECONDS + LONG)
         self._objects = _PerObject() if per_object else None
 
     def pieces(self) -> Iterator[bytes]:
@@ -100,86 +76,68 @@ class Metrics:
         if self._objects is not None:
             yield from self._objects.pieces()
 
+    def _show(self, name: str, documentation: str, value: Callable[[], float]) -> None:
+        """Show a value that is asked for at each scrape."""
+        Gauge(name, documentation, registry=self.registry).set_function(value)
+
     def watch_queue(self, depth: Callable[[], float], oldest_age: Callable[[], float]) -> None:
-        """Show the queue's depth and the age of its head, asked for at each scrape."""
-        Gauge("hvpa_queue_depth", "Hvpas that wait for a worker.", registry=self.registry).set_function(depth)
-        Gauge(
-            "hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", registry=self.registry
-        ).set_function(oldest_age)
+        """Show the queue's depth and the age of its head."""
+        self._show("hvpa_queue_depth", "Hvpas that wait for a worker.", depth)
+        self._show("hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", oldest_age)
 
     def watch_caches(self, last_success: Callable[[], Mapping[str, float]]) -> None:
         """Show when each resource's list or watch last succeeded, asked for at each scrape."""
         self.registry.register(_Caches(last_success))
 
     def watch_limits(self, in_flight: Callable[[], float], limit: Callable[[], float]) -> None:
-        """Show how many writes are under way, and how many may be, asked for at each scrape."""
-        Gauge("hvpa_writes_in_flight", "Writes that are under way.", registry=self.registry).set_function(
-            in_flight
-        )
-        Gauge(
-            "hvpa_writes_in_flight_limit",
-            "Writes that may be under way; less than --max-in-flight after the API server asked to wait.",
-            registry=self.registry,
-        ).set_function(limit)
+        """Show how many writes are under way, and how many may be."""
+        self._show("hvpa_writes_in_flight", "Writes that are under way.", in_flight)
+        less = "less than --max-in-flight after the API server asked to wait"
+        self._show("hvpa_writes_in_flight_limit", f"Writes that may be under way; {less}.", limit)
 
     def watch_shards(self, held: Callable[[], int]) -> None:
-        """Show how many shards this process works on (1 is all where the work is not divided), asked for at each
-        scrape."""
-        Gauge(
-            "hvpa_leader", "Whether this process works: holds a lease, or needs none.", registry=self.registry
-        ).set_function(lambda: float(held() > 0))
-        Gauge("hvpa_shards_held", "Shards that this process works on.", registry=self.registry).set_function(
-            held
-        )
+        """Show how many shards this process works on (1 is all where the work is not divided)."""
+        documentation = "Whether this process works: holds a lease, or needs none."
+        self._show("hvpa_leader", documentation, lambda: float(held() > 0))
+        self._show("hvpa_shards_held", "Shards that this process works on.", held)
 
+    # --- Telemetry ----------------------------------------------------------------------------------------------------
     def request(self, verb: str, code: str) -> None:
-        """A request to the API server was answered with `code`, or "error"."""
         self._requests.labels(verb, code).inc()
 
     def watch_restarted(self, plural: str, reason: str) -> None:
-        """See `hvpa.kube.cache.reflector.ReflectorTelemetry`."""
         self._restarts.labels(plural, reason).inc()
 
     def bad_object(self, plural: str) -> None:
-        """See `hvpa.kube.cache.reflector.ReflectorTelemetry`."""
         self._bad_objects.labels(plural).inc()
 
     def throttled(self) -> None:
-        """See `hvpa.kube.client.limits.LimitTelemetry`."""
         self._throttled.inc()
 
     def permit_waited(self, seconds: float) -> None:
-        """See `hvpa.kube.client.limits.LimitTelemetry`."""
         self._permit_wait.observe(seconds)
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        """See the protocol."""
         self._decisions.inc()
         if self._objects is not None:
             self._objects.put(key, decision, workload)
 
     def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
-        """See the protocol."""
         self._applied.labels(axis, direction).inc()
 
     def blocked(self, key: Key, blocked: Blocked) -> None:
-        """See the protocol."""
         self._blocked.labels(blocked.axis, blocked.direction, blocked.reason).inc()
 
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
-        """See the protocol."""
         self._write_failures.labels(operation, kind).inc()
 
     def started(self, key: Key, waited: float) -> None:
-        """See the protocol."""
         self._queue_wait.observe(waited)
 
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
-        """See the protocol."""
         self._reconciles.labels(outcome).observe(seconds)
 
     def forgotten(self, key: Key) -> None:
-        """See the protocol."""
         if self._objects is not None:
             self._objects.drop(key)
 
@@ -273,3 +231,41 @@ def _present(raw: str | int | float | None, resource: Resource) -> float | None:
 def _recommended(wanted: ResourceRequirements | None, resource: Resource) -> float | None:
     value = wanted.requests.get(resource) if wanted is not None else None
     return None if value is None else value / _UNIT[resource]
+
+
+class Page:
+    """What /metrics shows: rendered once for all who ask within a second or more, and in pieces, so that neither many
+    scrapes nor many series hold up what else the operator does. `pieces` renders it, a few milliseconds of work at each
+    step."""
+
+    def __init__(self, pieces: Callable[[], Iterator[bytes]]) -> None:
+        self._pieces = pieces
+        self._content = b""
+        self._until = 0.0
+        self._rendering: asyncio.Task[None] | None = None
+
+    async def read(self) -> bytes:
+        """The page; at least as new as the last rendering that was due."""
+        loop = asyncio.get_running_loop()
+        if self._rendering is None and loop.time() >= self._until:
+            self._rendering = loop.create_task(self._render())
+        if self._rendering is not None:
+            await asyncio.shield(
+                self._rendering
+            )  # one client that goes away is no reason to stop for the others
+        return self._content
+
+    async def _render(self) -> None:
+        loop = asyncio.get_running_loop()
+        pieces, spent = [], 0.0
+        try:
+            began = loop.time()
+            for piece in self._pieces():
+                pieces.append(piece)
+                spent += loop.time() - began
+                await asyncio.sleep(0)
+                began = loop.time()
+            self._content = b"".join(pieces)
+            self._until = loop.time() + max(FRESH, SHARE * spent)
+        finally:
+            self._rendering = None

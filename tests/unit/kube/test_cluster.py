@@ -18,6 +18,7 @@ from hvpa.core.model import Event, OwnedChange, OwnedKind, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cluster import KubeCluster
+from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS
 from hvpa.reconcile.ports import Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.asyncio
 OWNER = Meta(name="h", namespace="ns", uid="u", resource_version="5")
 
 
-class Recorder:
+class Recorder(EventRecorder):
     def __init__(self) -> None:
         self.events: list[Event] = []
 
@@ -196,13 +197,6 @@ async def test_owned_objects_are_applied_released_and_deleted(tmp_path: Path) ->
         assert world.local.hpas.get(Key("ns", "h")) is None
 
 
-async def test_what_is_gone_already_need_not_be_deleted(tmp_path: Path) -> None:
-    world = World()
-    world.answer = status(404, "NotFound")
-    async with world.running(tmp_path) as cluster:
-        await cluster.change_owned(OWNER, OwnedChange("delete", "VerticalPodAutoscaler", "v", uid="u"))
-
-
 async def test_what_stays_for_its_finalizers_is_known_until_it_is_gone(tmp_path: Path) -> None:
     world = World()
     world.local.vpas.put(VPAS.decode(_encoded(answer("v", 3))))
@@ -214,30 +208,6 @@ async def test_what_stays_for_its_finalizers_is_known_until_it_is_gone(tmp_path:
     known = world.local.vpas.get(Key("ns", "v"))
     assert known is not None
     assert known.metadata.deletion_timestamp is not None
-
-
-async def test_what_somebody_else_made_under_the_name_meanwhile_is_not_taken_over(tmp_path: Path) -> None:
-    world = World()
-    told = 'Apply failed with 1 conflict: conflict with "kubectl"'
-    world.answer = status(409, "Conflict", told)
-    change = OwnedChange("apply", "HorizontalPodAutoscaler", "h", manifest={})
-    async with world.running(tmp_path) as cluster:
-        with pytest.raises(WriteError, match="kubectl") as caught:
-            await cluster.change_owned(OWNER, change)
-        assert not isinstance(caught.value, Conflict)
-        world.local.hpas.put(HPAS.decode(_encoded(answer("h", 3))))
-        world.answer = status(409, "Conflict", told)
-        with pytest.raises(Conflict):
-            await cluster.change_owned(OWNER, change)
-
-
-@pytest.mark.parametrize("code", [409, 404])
-async def test_a_patch_of_something_else_than_was_read_is_a_conflict(tmp_path: Path, code: int) -> None:
-    world = World()
-    world.answer = status(code, "", "changed")
-    async with world.running(tmp_path) as cluster:
-        with pytest.raises(Conflict, match="changed"):
-            await cluster.patch_workload(OWNER, WorkloadPatch("StatefulSet", "web", "7", {}))
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 504])
@@ -262,32 +232,41 @@ async def test_a_write_that_the_server_fails_at_is_sent_once_more_at_once(tmp_pa
     assert world.asked_about == [Key("ns", "h")] * 4, "who may write is asked before each"
 
 
-async def test_a_write_whose_answer_was_lost_is_a_conflict_when_it_is_sent_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("write", "codes", "error", "requests"),
+    [
+        *[pytest.param("patch", [code], Conflict, 1, id=f"a patch of something else: {code}") for code in (409, 404)],
+        *[pytest.param("patch", [code], Refused, 1, id=f"a refusal is not sent again: {code}")
+          for code in (400, 403, 413, 422)],
+        pytest.param("patch", [504, 409], Conflict, 2, id="a write whose response was lost, sent again"),
+        pytest.param("apply", [404], WriteError, 1, id="an API that is not there"),
+        pytest.param("apply", [409], WriteError, 1, id="an object that somebody else has made meanwhile"),
+        pytest.param("apply to known", [409], Conflict, 1, id="an object that is known, and changed"),
+        pytest.param("delete", [404], None, 1, id="what is gone already need not be deleted"),
+    ],
+)  # fmt: skip
+async def test_what_a_failed_write_is(
+    tmp_path: Path, write: str, codes: list[int], error: type[WriteError] | None, requests: int
+) -> None:
     world = World()
-    world.first = [status(504, "", "lost")]
-    world.answer = status(409, "Conflict", "the object has been modified")
+    world.first = [status(code, "", "because") for code in codes]
+    kind: OwnedKind = "VerticalPodAutoscaler"
+    if write == "apply to known":
+        world.local.vpas.put(VPAS.decode(_encoded(answer("v", 3))))
     async with world.running(tmp_path) as cluster:
-        with pytest.raises(Conflict):
-            await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "7", {}))
-
-
-@pytest.mark.parametrize("code", [400, 403, 413, 422])
-async def test_a_write_that_is_refused_is_not_sent_again(tmp_path: Path, code: int) -> None:
-    world = World()
-    world.answer = status(code, "", "denied by policy")
-    async with world.running(tmp_path) as cluster:
-        with pytest.raises(Refused, match="denied by policy"):
-            await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "7", {}))
-    assert len(world.server.requests) == 1
-
-
-async def test_an_apply_to_an_api_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    world = World()
-    world.answer = status(404, "", "no VPAs here")
-    async with world.running(tmp_path) as cluster:
-        with pytest.raises(WriteError, match="no VPAs here") as caught:
-            await cluster.change_owned(OWNER, OwnedChange("apply", "VerticalPodAutoscaler", "v", manifest={}))
-    assert not isinstance(caught.value, Conflict)
+        found: WriteError | None = None
+        try:
+            if write == "patch":
+                await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "7", {}))
+            elif write == "delete":
+                await cluster.change_owned(OWNER, OwnedChange("delete", kind, "v", uid="u"))
+            else:
+                await cluster.change_owned(OWNER, OwnedChange("apply", kind, "v", manifest={}))
+        except WriteError as caught:
+            found = caught
+    assert error is None or str(found) == "because"
+    assert (found and type(found)) is error
+    assert len(world.server.requests) == requests
 
 
 async def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
@@ -342,5 +321,4 @@ async def test_events_are_handed_to_the_recorder(tmp_path: Path) -> None:
 
 
 def _encoded(document: dict[str, Any]) -> bytes:
-
     return msgspec.json.encode(document)

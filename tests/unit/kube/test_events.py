@@ -40,14 +40,13 @@ class World:
     def __init__(self) -> None:
         self.server = FakeServer()
         self.clock = FakeClock()
-        self.code = 200
-        self.first_codes: list[int] = []
-        """Of the first requests; then `code`."""
+        self.codes: list[int] = []
+        """Of the first responses; then 200."""
         self.limiter = Limiter(1)
         self.server.handler = self._handle
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        code = self.first_codes.pop(0) if self.first_codes else self.code
+        code = self.codes.pop(0) if self.codes else 200
         if code == 0:
             assert request.transport is not None
             request.transport.abort()
@@ -115,29 +114,6 @@ async def test_an_event_on_the_workload_names_it_and_has_a_limit_of_its_own(tmp_
     assert body["metadata"]["namespace"] == "ns"
 
 
-async def test_an_event_that_has_expired_is_written_anew(tmp_path: Path) -> None:
-    world = World()
-    async with world.running(tmp_path) as recorder:
-        recorder.record(HVPA, SCALED)
-        await recorder.flush()
-        world.code = 404
-        recorder.record(HVPA, SCALED)
-        await recorder.flush()
-        assert world.methods() == ["POST", "PATCH", "POST"]
-
-
-async def test_a_server_that_refuses_events_stops_nothing(tmp_path: Path) -> None:
-    world = World()
-    world.code = 403
-    async with world.running(tmp_path) as recorder:
-        recorder.record(HVPA, SCALED)
-        await recorder.flush()
-        world.code = 200
-        recorder.record(HVPA, SCALED)
-        await recorder.flush()
-        assert world.methods() == ["POST", "POST"]
-
-
 async def test_a_noisy_hvpa_is_cut_short_and_others_are_not(tmp_path: Path) -> None:
     world = World()
     async with world.running(tmp_path) as recorder:
@@ -165,38 +141,30 @@ async def test_events_wait_for_whoever_writes_and_tell_when_they_happened(tmp_pa
         assert world.server.bodies[0]["firstTimestamp"] == "2026-11-21T00:00:00Z"
 
 
-async def test_an_event_comes_again_when_the_server_has_asked_to_wait(tmp_path: Path) -> None:
-    world = World()
-    world.first_codes = [429]
-    async with world.running(tmp_path) as recorder:
-        recorder.record(HVPA, SCALED)
-        await recorder.flush()
-        assert world.methods() == ["POST", "POST"]
-
-
-async def test_an_event_whose_answer_was_lost_is_written_under_the_same_name_and_that_it_is_there_is_fine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("codes", "methods", "same"),
+    [
+        pytest.param([200, 404], "POST PATCH POST", 1, id="one that has expired is written anew"),
+        pytest.param([403], "POST POST", 1, id="a server that refuses events stops nothing"),
+        pytest.param([429], "POST POST PATCH", 2, id="one comes again when the server has asked to wait"),
+        pytest.param(
+            [0, 409], "POST POST PATCH", 2, id="one whose response was lost is there, and that is fine"
+        ),
+        pytest.param([0, 0, 0], "POST POST POST POST", 3, id="one for a server that stays away is dropped"),
+    ],
+)
+async def test_the_same_event_twice_before_a_server_that_answers_so(
+    tmp_path: Path, codes: list[int], methods: str, same: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hvpa.kube.events.AWAY", (0.01, 0.01))
+    """`codes` of the first responses, 0 for none; the first so many requests are of the `same` name."""
+    monkeypatch.setattr("hvpa.kube.events.PAUSES", (0.01, 0.01))
     world = World()
-    world.first_codes = [0, 409]
+    world.codes = codes
     async with world.running(tmp_path) as recorder:
-        recorder.record(HVPA, SCALED)
-        await recorder.flush()
-        first, second = (body["metadata"]["name"] for body in world.server.bodies)
-        assert first == second
-        recorder.record(HVPA, SCALED)
-        await recorder.flush()
-        assert world.methods() == ["POST", "POST", "PATCH"]
-
-
-async def test_an_event_for_a_server_that_stays_away_is_dropped_in_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hvpa.kube.events.AWAY", (0.01, 0.01))
-    world = World()
-    world.code = 0
-    async with world.running(tmp_path) as recorder:
-        recorder.record(HVPA, SCALED)
-        await recorder.flush()
-        assert world.methods() == ["POST"] * 3
+        for _ in range(2):
+            recorder.record(HVPA, SCALED)
+            await recorder.flush()
+    assert world.methods() == methods.split()
+    posted = [body["metadata"]["name"] for body in world.server.bodies if "metadata" in body]
+    assert len(set(posted)) == len(posted) - same + 1
+    assert len(set(posted[:same])) == 1

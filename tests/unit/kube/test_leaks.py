@@ -42,7 +42,7 @@ OF_REQUESTS = frozenset({"Session", "ClientSession", "ClientRequest", "ClientRes
 """Types of which requests and streams make objects."""
 SMALL = 32
 """Entries of tables that are full after a few changes."""
-FIRST, CHANGES = 300, 800
+FIRST, CHANGES = 150, 300
 """Changes until all tables are full, and after that."""
 
 
@@ -159,7 +159,7 @@ async def test_requests_that_fail_and_watches_that_break_leave_no_objects_behind
     async with server.running(), server.transport(tmp_path) as transport:
         await _often(transport, 5, fails, is_cut, ends)
         before = _of_requests()
-        await _often(transport, 300, fails, is_cut, ends)
+        await _often(transport, 60, fails, is_cut, ends)
         after = _of_requests()
     assert after == before
 

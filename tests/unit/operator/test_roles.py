@@ -19,7 +19,7 @@ from hvpa.kube.leases.shard_manager import ShardKeeper
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.operator import roles
-from hvpa.operator.roles import ALL, Alone, Leader, Share, role_of
+from hvpa.operator.roles import ALL, Leader, Share, role_of
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import WorkQueue
@@ -44,21 +44,9 @@ def hvpa(key: Key) -> StoredHvpa:
     return HVPAS.decode(json.dumps({"metadata": metadata}).encode())
 
 
-class Half(Alone):
-    """Holds what a test says."""
-
-    shards: frozenset[int] = frozenset()
-
-    def serves(self, shard: int) -> bool:
-        return shard in self.shards
-
-    def may_write(self, shard: int) -> bool:
-        return shard in self.shards
-
-
 class World:
     def __init__(self) -> None:
-        self.role = Half()
+        self.role = Leader(None)
         self.telemetry = FakeTelemetry()
         self.share = Share(self.role, SHARDS, 15.0, self.telemetry)
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
@@ -72,6 +60,11 @@ class World:
         self.worked.append(key)
         await self.going_on.wait()
         return Result("done")
+
+    def share_of_everything(self) -> Share:
+        """What one who is alone works on."""
+        self.share.open(self.work, self.local)
+        return self.share
 
     def gain(self, *shards: int) -> None:
         self.role.shards |= set(shards)
@@ -202,11 +195,16 @@ async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
 async def test_roles() -> None:
     transport, clock = cast(Transport, LeaseServer()), VirtualClock()
     candidate = Candidate("ns", "hvpa", "host_1")
-    assert isinstance(role_of(transport, clock, None, 1), Alone)
     leader = role_of(transport, clock, candidate, 1)
     assert isinstance(leader, Leader)
     assert not leader.shards
     assert not leader.serves(0)
     assert not leader.may_write(0)
     assert isinstance(role_of(transport, clock, candidate, 2), ShardKeeper)
-    assert Alone.shards == ALL
+    alone = role_of(transport, clock, None, 1)
+    task = asyncio.create_task(alone.run(World().share_of_everything()))
+    await asyncio.sleep(0)
+    assert alone.shards == ALL
+    assert alone.may_write(0)
+    assert not task.done()
+    task.cancel()

@@ -9,8 +9,8 @@ import pytest
 
 from hvpa.cli.settings import add_run_arguments, run_settings
 from hvpa.kube.server.endpoints import AddressError
-from hvpa.kube.server.metrics_page import Page
-from hvpa.operator.servers import serve_metrics
+from hvpa.kube.server.metrics import Page
+from hvpa.operator.operator import serve_metrics
 from hvpa.operator.settings import RunSettings
 from tests.unit.cli.test_run import run
 from tests.unit.kube.fake_server import FakeServer, kubeconfig

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
-from hvpa.api.objects.read_models import Meta, Workload
-from hvpa.core.model import Axis, Blocked, Decision, Direction, Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.api.objects.read_models import Meta
+from hvpa.core.model import Axis, Blocked, Direction, Event, Objects, OwnedChange, WorkloadPatch
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.telemetry import Operation, Outcome
+from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 T = TypeVar("T")
 
@@ -98,13 +98,10 @@ class FakeCluster:
 
 
 @dataclass
-class FakeTelemetry:
+class FakeTelemetry(Telemetry):
     """Remembers all that it is told."""
 
     told: list[tuple[Any, ...]] = field(default_factory=list)
-
-    def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        self.told.append(("decided", key))
 
     def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
         self.told.append(("applied", axis, direction))
@@ -114,9 +111,6 @@ class FakeTelemetry:
 
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
         self.told.append(("write failed", operation, kind))
-
-    def started(self, key: Key, waited: float) -> None:
-        self.told.append(("started", key))
 
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
         self.told.append(("finished", key, outcome))

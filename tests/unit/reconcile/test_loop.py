@@ -7,20 +7,29 @@ import contextlib
 import datetime as dt
 import random
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 
 from hvpa.kube.client.limits import Limiter
-from hvpa.reconcile.loop import WorkLoop
-from hvpa.reconcile.metered import Metered
-from hvpa.reconcile.pace import BURST, SPACING
+from hvpa.reconcile.loop import Metered, WorkLoop
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.queue import WorkQueue
+from hvpa.reconcile.queue import BURST, SPACING, WorkQueue
 from hvpa.reconcile.reconciler import Result
 from tests.unit.kube.virtual import VirtualLoop
 from tests.unit.reconcile.fakes import FakeTelemetry
 
+pytestmark = pytest.mark.asyncio
 A, B, C = (Key("ns", name) for name in "abc")
+
+
+@contextlib.asynccontextmanager
+async def running(loop: WorkLoop) -> AsyncIterator[None]:
+    task = asyncio.create_task(loop.run())
+    yield
+    loop.stop()
+    async with asyncio.timeout(30.0):
+        await task
 
 
 class Work:
@@ -47,7 +56,6 @@ class Work:
                 await self.changed.wait()
 
 
-@pytest.mark.asyncio
 async def test_a_slow_hvpa_does_not_hold_up_another() -> None:
     work, telemetry = Work(), FakeTelemetry()
     loop = WorkLoop(WorkQueue(), work, telemetry, workers=2)
@@ -66,7 +74,6 @@ async def test_a_slow_hvpa_does_not_hold_up_another() -> None:
     await running
 
 
-@pytest.mark.asyncio
 async def test_a_key_comes_back_when_its_reconcile_asked_for_it() -> None:
     work = Work()
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
@@ -78,7 +85,6 @@ async def test_a_key_comes_back_when_its_reconcile_asked_for_it() -> None:
     await running
 
 
-@pytest.mark.asyncio
 async def test_what_is_due_in_a_while_is_looked_at_then_or_with_what_comes_before() -> None:
     work = Work()
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
@@ -95,7 +101,6 @@ async def test_what_is_due_in_a_while_is_looked_at_then_or_with_what_comes_befor
     await running
 
 
-@pytest.mark.asyncio
 async def test_an_overloaded_server_is_not_asked_again_too_early() -> None:
     work = Work()
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
@@ -112,7 +117,6 @@ async def test_an_overloaded_server_is_not_asked_again_too_early() -> None:
     await running
 
 
-@pytest.mark.asyncio
 async def test_stopping_waits_for_what_is_under_way_and_starts_nothing_new() -> None:
     work = Work()
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2)
@@ -130,7 +134,6 @@ async def test_stopping_waits_for_what_is_under_way_and_starts_nothing_new() -> 
     assert work.started == [A]
 
 
-@pytest.mark.asyncio
 async def test_what_waits_for_a_permit_is_not_decided_yet_and_waits_once() -> None:
     work, limiter = Work(), Limiter(2, rng=random.Random(1))
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, permit=limiter.permit)
@@ -147,7 +150,6 @@ async def test_what_waits_for_a_permit_is_not_decided_yet_and_waits_once() -> No
     await running
 
 
-@pytest.mark.asyncio
 async def test_stopping_does_not_wait_for_turns() -> None:
     work, limiter = Work(), Limiter(1)
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, permit=limiter.permit)
@@ -161,7 +163,6 @@ async def test_stopping_does_not_wait_for_turns() -> None:
     assert work.started == []
 
 
-@pytest.mark.asyncio
 async def test_what_is_urgent_is_worked_on_before_a_pass_over_everything() -> None:
     work = Work()
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
@@ -174,7 +175,6 @@ async def test_what_is_urgent_is_worked_on_before_a_pass_over_everything() -> No
     await running
 
 
-@pytest.mark.asyncio
 async def test_a_reconcile_of_what_was_given_up_ends_and_is_forgotten() -> None:
     work = Work()
     work.gates[A] = asyncio.Event()
@@ -195,7 +195,6 @@ async def test_a_reconcile_of_what_was_given_up_ends_and_is_forgotten() -> None:
     await running
 
 
-@pytest.mark.asyncio
 async def test_one_that_takes_long_to_decide_leaves_time_for_the_others() -> None:
     count = {A: 0, B: 0}
 
@@ -206,20 +205,17 @@ async def test_one_that_takes_long_to_decide_leaves_time_for_the_others() -> Non
         return Result("done", dt.timedelta(0))  # at once again
 
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2)
-    running = asyncio.create_task(loop.run())
-    begin = asyncio.get_running_loop().time()
-    for key in (A, B):
-        loop.enqueue(key)
-    async with asyncio.timeout(30.0):
-        while count[B] < 10:
-            await asyncio.sleep(0.01)
-    lasted = asyncio.get_running_loop().time() - begin
-    loop.stop()
-    await running
+    async with running(loop):
+        begin = asyncio.get_running_loop().time()
+        for key in (A, B):
+            loop.enqueue(key)
+        async with asyncio.timeout(30.0):
+            while count[B] < 10:
+                await asyncio.sleep(0.01)
+        lasted = asyncio.get_running_loop().time() - begin
     assert count[A] <= 1 + (BURST - 1) * SPACING / 0.2 + lasted / 0.2 + 1
 
 
-@pytest.mark.asyncio
 async def test_a_long_queue_of_what_needs_no_write_lets_others_run_meanwhile() -> None:
     async def work(key: Key) -> Result:
         burn(0.0005)
@@ -228,13 +224,11 @@ async def test_a_long_queue_of_what_needs_no_write_lets_others_run_meanwhile() -
     loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2)
     for number in range(400):
         loop.enqueue(Key("ns", str(number)))
-    running = asyncio.create_task(loop.run())
-    rounds = 0
-    while loop.depth() or not rounds:
-        await asyncio.sleep(0)
-        rounds += 1
-    loop.stop()
-    await running
+    async with running(loop):
+        rounds = 0
+        while loop.depth() or not rounds:
+            await asyncio.sleep(0)
+            rounds += 1
     assert rounds >= 5
 
 
@@ -248,7 +242,7 @@ def burn(seconds: float) -> None:
         loop.compute(seconds)
 
 
-def test_computing_is_measured_and_waiting_is_not() -> None:
+async def test_computing_is_measured_and_waiting_is_not() -> None:
     async def work() -> int:
         burn(0.02)
         await asyncio.sleep(0.05)
@@ -258,16 +252,12 @@ def test_computing_is_measured_and_waiting_is_not() -> None:
         burn(0.02)
         return 7
 
-    async def test() -> None:
-        metered = Metered(work())
-        began = time.thread_time()
-        assert await metered == 7
-        assert 0.04 <= metered.seconds <= time.thread_time() - began
-
-    asyncio.run(test())
+    metered, began = Metered(work()), time.thread_time()
+    assert await metered == 7
+    assert 0.04 <= metered.seconds <= time.thread_time() - began
 
 
-def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> None:
+async def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> None:
     seen: list[BaseException] = []
 
     async def work(error: Exception | None) -> None:
@@ -280,18 +270,9 @@ def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> None:
             seen.append(caught)
             raise
 
-    async def test() -> None:
-        with pytest.raises(ValueError, match="no"):
-            await Metered(work(ValueError("no")))
-        task = asyncio.ensure_future(_awaited(Metered(work(None))))
-        await asyncio.sleep(0.05)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(test())
+    with pytest.raises(ValueError, match="no"):
+        await Metered(work(ValueError("no")))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await Metered(work(None))
     assert [type(one) for one in seen] == [ValueError, asyncio.CancelledError]
-
-
-async def _awaited(work: Metered[None]) -> None:
-    await work

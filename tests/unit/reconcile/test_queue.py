@@ -5,82 +5,58 @@ from __future__ import annotations
 import itertools
 import random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hvpa.reconcile.pace import BURST, COST_SHARE, FAILING_SPACING, SPACING, Pace
 from hvpa.reconcile.ports import Key
-from hvpa.reconcile.queue import CONFLICT, FAILURE, SLOW_SHARE, Backoff, WorkQueue
+from hvpa.reconcile.queue import (
+    BURST,
+    CONFLICT,
+    COST_SHARE,
+    FAILING_SPACING,
+    FAILURE,
+    SLOW_SHARE,
+    SPACING,
+    Backoff,
+    Pace,
+    WorkQueue,
+)
 
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 A, B, C = Key("ns", "a"), Key("ns", "b"), Key("ns", "c")
 
 
-def test_keys_come_out_in_the_order_in_which_they_became_due() -> None:
-    queue = WorkQueue()
-    for key in (B, A, C, A, B):
-        queue.add(key, 0.0)
-    assert [queue.take(0.0) for _ in range(4)] == [B, A, C, None]
-
-
-def test_a_key_that_is_worked_on_comes_again_only_when_it_is_done() -> None:
-    queue = WorkQueue()
-    queue.add(A, 0.0)
-    assert queue.take(0.0) == A
-    queue.add(A, 1.0)
-    queue.add(A, 2.0)
-    assert queue.take(2.0) is None
-    queue.done(A, 3.0)
-    assert queue.take(3.0) == A
-    queue.done(A, 4.0)
-    assert queue.take(4.0) is None
-
-
-def test_of_several_delays_the_earliest_wins() -> None:
-    queue = WorkQueue()
-    for due in (10.0, 5.0, 7.0):
-        queue.add_at(A, due, 0.0)
-    assert queue.next_due() == 5.0
-    assert queue.take(4.9) is None
-    assert queue.take(5.0) == A
-    queue.done(A, 5.0)
-    assert queue.next_due() is None
-    assert queue.take(100.0) is None
-
-
-def test_an_add_makes_a_delayed_key_due_at_once_and_forgets_the_delay() -> None:
-    queue = WorkQueue()
-    queue.add_at(A, 10.0, 0.0)
-    queue.add(A, 1.0)
-    assert queue.take(1.0) == A
-    queue.done(A, 1.0)
-    assert queue.take(20.0) is None
-
-
-def test_a_delay_that_is_over_while_the_key_is_worked_on_counts_when_it_is_done() -> None:
-    queue = WorkQueue()
-    queue.add(A, 0.0)
-    assert queue.take(0.0) == A
-    queue.add_at(A, 5.0, 0.0)
-    assert queue.take(6.0) is None
-    queue.done(A, 6.0)
-    assert queue.take(6.0) == A
-
-
-def test_a_hold_outlasts_everything_that_is_added() -> None:
-    queue = WorkQueue()
-    queue.add(A, 0.0)
-    queue.take(0.0)
-    queue.add(A, 0.5)
-    queue.hold(A, 10.0, 1.0)
-    queue.done(A, 1.0)
-    queue.add(A, 2.0)
-    queue.add_at(A, 3.0, 2.0)
-    assert queue.take(9.9) is None
-    assert queue.take(10.0) == A
-    queue.done(A, 10.0)
-    queue.add(A, 10.0)
-    assert queue.take(10.0) == A
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param("0 +b +a +c +a +b ?b ?a ?c ?", id="keys come out in the order in which they became due"),
+        pytest.param("0 +a ?a 1 +a 2 +a ? 3 !a ?a 4 !a ?", id="one that is worked on comes again when it is done"),
+        pytest.param("0 a@10 a@5 a@7 4.9 ? 5 ?a !a 100 ?", id="of several delays the earliest wins"),
+        pytest.param("0 a@10 1 +a ?a !a 20 ?", id="an add makes a delayed key due and forgets the delay"),
+        pytest.param("0 +a ?a a@5 6 ? !a ?a", id="a delay that is over while the key is worked on counts then"),
+        pytest.param(
+            "0 +a ?a 0.5 +a 1 a|10 !a 2 +a a@3 9.9 ? 10 ?a !a +a ?a", id="a hold outlasts everything that is added"
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_handed_out_when(story: str) -> None:
+    """A number is the time; `+a` adds, `a@5` adds for then, `a|5` holds until then, `?a` takes, `!a` is done."""
+    queue, now = WorkQueue(), 0.0
+    for step in story.split():
+        if step[0] in "+?!":
+            key = Key("ns", step[1:])
+            if step[0] == "+":
+                queue.add(key, now)
+            elif step[0] == "!":
+                queue.done(key, now)
+            else:
+                assert queue.take(now) == (key if step[1:] else None), step
+        elif step[0] == "a":
+            change = queue.add_at if step[1] == "@" else queue.hold
+            change(A, float(step[2:]), now)
+        else:
+            now = float(step)
 
 
 def test_what_is_urgent_goes_first_and_the_rest_has_a_share_all_the_same() -> None:
@@ -122,30 +98,31 @@ def test_a_key_of_the_slow_lane_that_is_due_soon_changes_lanes_then() -> None:
     assert [queue.take(0.2) for _ in range(3)] == [C, B, None]
 
 
-def test_a_key_that_changes_all_the_time_is_spaced() -> None:
-    queue = WorkQueue()
+def constantly(queue: WorkQueue, seconds: int, fails: bool = False, later: float = 0.0) -> list[float]:
+    """When a key is taken that changes 100 times a second, or is to be looked at again `later`."""
     taken = []
-    for tick in range(1001):  # 10 s, with 100 changes a second
+    for tick in range(100 * seconds + 1):
         now = tick / 100
-        queue.add(A, now)
+        queue.add_at(A, now + later, now)
         if queue.take(now) is not None:
             taken.append(now)
+            if fails:
+                queue.retry(A, FAILURE, now)
             queue.done(A, now)
+    return taken
+
+
+def test_a_key_that_changes_all_the_time_is_spaced() -> None:
+    taken = constantly(WorkQueue(), 10)
     assert taken[:BURST] == [0.0, 0.01, 0.02, 0.03, 0.04]
     assert len(taken) <= BURST + 10.0 / SPACING
     assert all(after - before < SPACING + 0.011 for before, after in itertools.pairwise(taken)), "not starved"
+    assert len(constantly(WorkQueue(), 10, later=0.005)) <= BURST + 10.0 / SPACING, "nor by waits"
 
 
 def test_a_key_that_changes_all_the_time_and_fails_is_spaced_further_and_mended_by_a_success() -> None:
     queue = WorkQueue()
-    taken = []
-    for tick in range(2001):
-        now = tick / 100
-        queue.add(A, now)
-        if queue.take(now) is not None:
-            taken.append(now)
-            queue.retry(A, FAILURE, now)
-            queue.done(A, now)
+    taken = constantly(queue, 20, fails=True)
     assert len(taken) <= BURST + 20.0 / FAILING_SPACING
     assert all(after - before <= FAILING_SPACING + 0.02 for before, after in itertools.pairwise(taken))
     queue.add(A, 30.0)
@@ -154,18 +131,6 @@ def test_a_key_that_changes_all_the_time_and_fails_is_spaced_further_and_mended_
     queue.done(A, 30.0)
     queue.add(A, 30.0)
     assert queue.take(30.0) == A
-
-
-def test_back_off_does_not_get_round_the_spacing() -> None:
-    queue = WorkQueue()
-    count = 0
-    for tick in range(1000):
-        now = tick / 100
-        queue.add_at(A, now + 0.005, now)
-        if queue.take(now) is not None:
-            count += 1
-            queue.done(A, now)
-    assert count <= BURST + 10.0 / SPACING
 
 
 def test_an_expensive_key_has_its_share_of_the_time_and_no_more() -> None:

@@ -13,7 +13,7 @@ from functools import partial
 
 import yaml
 
-from hvpa.reconcile.pace import BURST, FAILING_SPACING, SPACING
+from hvpa.reconcile.queue import BURST, FAILING_SPACING, SPACING
 from localcluster.client.api import ApiError, Json, wait_for
 from localcluster.client.audit import Request
 from localcluster.controlplane.controlplane import ControlPlane

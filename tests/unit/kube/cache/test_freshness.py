@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from structlog.testing import capture_logs
 
-from hvpa.kube.cache.freshness import STALE, Freshness
+from hvpa.kube.cache.reflector import STALE, Freshness
 from hvpa.kube.client.errors import ApiError, Unreachable
 
 FORBIDDEN = ApiError(403, "Forbidden", 'User "system:serviceaccount:a:b" cannot list resource "pods"')
@@ -19,55 +20,34 @@ class Time:
         return self.now
 
 
-def is_stale(fresh: Freshness) -> bool:
-    return fresh.stale
-
-
-def test_a_store_is_out_of_date_once_list_and_watch_have_failed_for_a_minute() -> None:
-    time = Time()
+@pytest.mark.parametrize(
+    ("steps", "stale"),
+    [
+        pytest.param("ok 1000 fail", False, id="a quiet watch that breaks now is not out of date"),
+        pytest.param("ok 1000 fail 60 fail", True, id="one that fails for a minute is"),
+        pytest.param("ok 1000 fail 60 fail ok", False, id="and is not once it succeeds"),
+        pytest.param("fail 59 ok fail 59 ok fail", False, id="a failure that passes within a minute is none"),
+        pytest.param(
+            "ok 60 worked 1 fail 60 worked 1 fail", False, id="a quiet watch may break now and then"
+        ),
+        pytest.param(
+            "fail 61", False, id="a watch that broke once and is open again is fresh while it is quiet"
+        ),
+    ],
+)
+def test_a_store_is_out_of_date_once_list_and_watch_have_failed_for_a_minute(steps: str, stale: bool) -> None:
+    time, last = Time(), None
     fresh = Freshness("pods", "", time)
-    fresh.succeeded()
-    time.now += 1000  # quiet, until the watch breaks
-    fresh.failed(FORBIDDEN)
-    assert not is_stale(fresh)
-    time.now += STALE
-    fresh.failed(FORBIDDEN)
-    assert is_stale(fresh)
-    assert fresh.succeeded_at == 1000.0
-    fresh.succeeded()
-    assert not is_stale(fresh)
-    assert fresh.problem is None
-    assert fresh.succeeded_at == time.now
-
-
-def test_a_failure_that_passes_within_a_minute_is_none() -> None:
-    time = Time()
-    fresh = Freshness("pods", "", time)
-    for _ in range(5):
-        fresh.failed(FORBIDDEN)
-        time.now += STALE - 1
-        assert not is_stale(fresh)
-        fresh.succeeded()
-
-
-def test_a_quiet_watch_that_breaks_now_and_then_is_not_out_of_date() -> None:
-    time = Time()
-    fresh = Freshness("pods", "", time)
-    fresh.succeeded()
-    for _ in range(10):
-        time.now += STALE
-        fresh.failed(FORBIDDEN, had_worked=True)
-        time.now += 1
-        fresh.failed(FORBIDDEN)
-        assert not is_stale(fresh)
-
-
-def test_a_watch_that_broke_once_and_is_open_again_is_not_out_of_date_while_it_is_quiet() -> None:
-    time = Time()
-    fresh = Freshness("pods", "", time)
-    fresh.failed(FORBIDDEN)
-    time.now += STALE + 1
-    assert not is_stale(fresh)
+    for step in steps.split():
+        match step:
+            case "ok":
+                fresh.succeeded()
+                last = time.now
+            case "fail" | "worked":
+                fresh.failed(FORBIDDEN, had_worked=step == "worked")
+            case seconds:
+                time.now += float(seconds)
+    assert (fresh.stale, fresh.succeeded_at) == (stale, last)
 
 
 def test_it_is_logged_once_and_so_is_the_end_of_it() -> None:

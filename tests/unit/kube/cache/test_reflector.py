@@ -15,7 +15,7 @@ from hvpa.api.objects.read_models import Pod
 from hvpa.kube.cache.reflector import FRUITLESS, Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
 from hvpa.kube.objects.resources import PODS
-from hvpa.reconcile.ports import Key
+from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
 
 pytestmark = pytest.mark.asyncio
@@ -25,11 +25,31 @@ def pod(name: str, version: int, **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version)}, **more}
 
 
+@pytest.fixture(autouse=True)
+def delays(monkeypatch: pytest.MonkeyPatch) -> Delays:
+    """None of the waits."""
+    delays = Delays()
+    monkeypatch.setattr("hvpa.kube.cache.reflector.RETRY", delays)
+    monkeypatch.setattr("hvpa.kube.cache.reflector.SECOND_LOOK", 0.0)
+    return delays
+
+
 def bookmark(version: int) -> dict[str, Any]:
     return {"metadata": {"resourceVersion": str(version)}}
 
 
-class World:
+class Delays:
+    """Stands in for the back-off: notes how many failures it was asked about, and does not wait."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def delay(self, failures: int, rng: object) -> float:
+        self.asked.append(failures)
+        return 0.001
+
+
+class World(Telemetry):
     """A reflector at work, and its server."""
 
     def __init__(self) -> None:
@@ -110,23 +130,6 @@ async def test_a_watch_that_ends_is_resumed_after_the_last_bookmark_without_a_li
     assert sum("watch" not in query for _, _, query in world.server.requests) == 1
 
 
-@pytest.mark.parametrize("as_event", [True, False])
-async def test_gone_leads_to_a_new_list_and_what_vanished_is_deleted(tmp_path: Path, as_event: bool) -> None:
-    world, stream = World(), Stream()
-    world.lists = [listing([pod("a", 1), pod("b", 2)], "5"), listing([pod("b", 2), pod("c", 8)], "9")]
-    if as_event:
-        stream.send("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
-        world.watches = [stream]
-    else:
-        world.watches = [status(410, "Expired", "too old")]
-    async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == 2)
-    assert world.versions() == ["5", "9"]
-    assert world.names() == ["b", "c"]
-    assert world.deleted == ["a"]
-    assert world.restarts == ["expired"]
-
-
 async def test_a_connection_that_breaks_in_mid_event_is_resumed_and_nothing_is_lost(tmp_path: Path) -> None:
     world, stream = World(), Stream()
     world.watches = [stream]
@@ -139,56 +142,105 @@ async def test_a_connection_that_breaks_in_mid_event_is_resumed_and_nothing_is_l
     assert world.versions() == ["1", "6"]
 
 
-async def test_errors_are_waited_out(tmp_path: Path) -> None:
-    world = World()
-    world.lists = [status(500), status(503, headers={"Retry-After": "0"}), listing([pod("a", 1)], "5")]
-    async with world.running(tmp_path) as reflector:
-        await until(lambda: world.names() == ["a"])
-        await until(lambda: reflector.state == "synced")
-    assert world.restarts == ["error", "error"]
+def event(code: int, reason: str = "") -> Stream:
+    """A watch that ends with an ERROR event, or (0) at once."""
+    stream = Stream()
+    if code:
+        stream.send("ERROR", {"kind": "Status", "code": code, "reason": reason, "message": "broken"})
+    stream.end()
+    return stream
 
 
-async def test_json_that_is_no_list_is_no_empty_list(tmp_path: Path) -> None:
-    world = World()
-    bodies: list[dict[str, object]] = [{}, {"metadata": {}, "items": []}]
-    world.lists = [*map(web.json_response, bodies), listing([pod("a", 1)], "5")]
-    async with world.running(tmp_path) as reflector:
-        await until(lambda: reflector.state == "synced")
-        assert world.names() == ["a"]
-    assert world.restarts == ["error", "error"]
+def no_json() -> Stream:
+    stream = Stream()
+    stream.send_raw(b'{"type":"ADDED","object":{]}\n')
+    stream.end()
+    return stream
 
 
-class Delays:
-    """Stands in for the back-off: notes how many failures it was asked about, and does not wait."""
-
-    def __init__(self) -> None:
-        self.asked: list[int] = []
-
-    def delay(self, failures: int, rng: object) -> float:
-        self.asked.append(failures)
-        return 0.001
+A, AB = [pod("a", 1)], [pod("a", 1), pod("b", 2)]
+BC = [pod("b", 2), pod("c", 8)]
+GONE, NOT_FOUND = (410, "Expired", "too old"), (404, "NotFound")
+MANY = range(FRUITLESS)
 
 
-async def test_lists_that_succeed_don_t_hurry_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("lists", "watches", "versions", "deleted"),
+    [
+        pytest.param(["5", AB, "9", BC], lambda: [event(410)], "5 9", "a", id="an event 410 leads to a list"),
+        pytest.param(["5", AB, "9", BC], lambda: [status(*GONE)], "5 9", "a", id="so does a response 410"),
+        pytest.param([500, 503, "5", A], list, "5", "", id="lists that fail are tried again"),
+        pytest.param([{}, {"metadata": {}, "items": []}, "5", A], list, "5", "", id="other JSON is no list"),
+        pytest.param(
+            ["5", A, "6", A], lambda: [status(*NOT_FOUND)], "5 6", "", id="one 404 to a watch empties no store"
+        ),
+        pytest.param(
+            ["5", A, 404, "6", A], lambda: [status(*GONE)], "5 6", "", id="nor does one 404 to a list"
+        ),
+        pytest.param(["5", A, "9", BC], lambda: [status(400)], "5 9", "a", id="one that is refused is listed"),
+        *[
+            pytest.param(["5", A, "9", BC], lambda one=one: [one() for _ in MANY], "5 " * FRUITLESS + "9", "a", id=id)
+            for one, id in (
+                (lambda: event(500), "an ERROR event again and again leads to a list"),
+                (no_json, "no JSON again and again"),
+                (lambda: status(500), "status 500 again and again"),
+                (lambda: event(0), "an end at once again and again"),
+            )
+        ],
+        *[
+            pytest.param(
+                ["5", A], lambda code=code: [status(code) for _ in (0, *MANY)], "5 " * (FRUITLESS + 2), "", id=id
+            )
+            for code, id in ((429, "a busy server is not listed anew"), (503, "nor is one that is not there"))
+        ],
+    ],
+)  # fmt: skip
+async def test_what_follows_on_what_a_server_answers(
+    tmp_path: Path, lists: list[Any], watches: Any, versions: str, deleted: str
 ) -> None:
-    world, delays = World(), Delays()
-    monkeypatch.setattr("hvpa.kube.cache.reflector.RETRY", delays)
-    world.watches = [status(410, "Expired", "too old") for _ in range(4)]
-    async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == 5)
-    assert delays.asked == [1, 2, 3, 4]
+    """`lists`: codes of failures, bodies, and resource versions each with the items; `watches` fail one after another,
+    and the one after them stays. Then `versions` have been watched from, and `deleted` is what went."""
+    world, expected = World(), versions.split()
+    items: Any = []
+    for one, following in zip(lists, [*lists[1:], None], strict=True):
+        if isinstance(one, int):
+            world.lists.append(status(one, headers={"Retry-After": "0"}))
+        elif isinstance(one, dict):
+            world.lists.append(web.json_response(one))
+        elif isinstance(one, str):
+            world.lists.append(listing(following or [], one))
+            items = following
+    world.watches = watches()
+    async with world.running(tmp_path) as reflector:
+        await until(lambda: len(world.asked) == len(expected))
+        assert reflector.state == "synced"
+    assert world.versions() == expected
+    assert " ".join(world.deleted) == deleted
+    assert world.names() == [one["metadata"]["name"] for one in items or []]
 
 
-async def test_a_list_that_fails_after_a_long_time_is_no_watch_that_had_worked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_two_responses_404_in_a_row_empty_the_store_and_block_nothing(tmp_path: Path) -> None:
+    world = World()
+    world.lists = [listing(A, "5"), status(404, "NotFound")]
+    world.watches = [status(404, "NotFound")]
+    async with world.running(tmp_path) as reflector:
+        await until(lambda: reflector.state == "not served")
+        assert reflector.healthy()
+    assert world.deleted == ["a"]
+
+
+@pytest.mark.parametrize("lists", [True, False])
+async def test_neither_lists_that_succeed_nor_a_time_without_watch_hurry_the_next_try(
+    tmp_path: Path, lists: bool, delays: Delays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, delays = World(), Delays()
-    monkeypatch.setattr("hvpa.kube.cache.reflector.RETRY", delays)
-    monkeypatch.setattr("hvpa.kube.cache.reflector.LONG_LIVED", 0.0)
-    world.lists = [status(500) for _ in range(4)]
+    world = World()
+    if lists:
+        world.watches = [status(*GONE) for _ in range(4)]
+    else:
+        monkeypatch.setattr("hvpa.kube.cache.reflector.LONG_LIVED", 0.0)
+        world.lists = [status(500) for _ in range(4)]
     async with world.running(tmp_path):
-        await until(lambda: bool(world.asked))
+        await until(lambda: len(world.asked) == (5 if lists else 1))
     assert delays.asked == [1, 2, 3, 4]
 
 
@@ -206,78 +258,11 @@ async def test_one_bad_object_does_not_hide_the_others(tmp_path: Path) -> None:
     assert world.deleted == ["a"]
 
 
-async def test_a_resource_that_is_not_served_is_reported_and_blocks_nothing(tmp_path: Path) -> None:
-    world = World()
-    world.lists = [status(404, "NotFound"), status(404, "NotFound")]
-    async with world.running(tmp_path) as reflector:
-        await until(lambda: reflector.state == "not served")
-        assert reflector.healthy()
-        assert world.store.get(Key("ns", "a")) is None
-
-
-async def test_one_answer_404_to_a_watch_empties_no_store_and_leads_to_a_list(tmp_path: Path) -> None:
-    world = World()
-    world.lists = [listing([pod("a", 1)], "5"), listing([pod("a", 1)], "6")]
-    world.watches = [status(404, "NotFound")]
-    async with world.running(tmp_path) as reflector:
-        await until(lambda: len(world.asked) == 2)
-        assert reflector.state == "synced"
-    assert world.versions() == ["5", "6"]
-    assert world.deleted == []
-
-
-async def test_one_answer_404_to_a_list_empties_no_store(tmp_path: Path) -> None:
-    world = World()
-    world.lists = [listing([pod("a", 1)], "5"), status(404, "NotFound"), listing([pod("a", 1)], "6")]
-    world.watches = [status(410, "Expired", "too old")]
-    async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == 2)
-    assert world.deleted == []
-
-
-async def test_two_answers_404_in_a_row_empty_the_store(tmp_path: Path) -> None:
-    world = World()
-    world.lists = [listing([pod("a", 1)], "5"), status(404, "NotFound")]
-    world.watches = [status(404, "NotFound")]
-    async with world.running(tmp_path) as reflector:
-        await until(lambda: reflector.state == "not served")
-    assert world.deleted == ["a"]
-
-
-def failing(kind: str) -> Stream | web.Response:
-    """A watch that fails, or ends, without any event."""
-    stream = Stream()
-    if kind == "an ERROR event":
-        stream.send("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError", "message": "broken"})
-    elif kind == "an event that is no JSON":
-        stream.send_raw(b'{"type":"ADDED","object":{]}\n')
-    elif kind == "status 500":
-        return status(500, "InternalError")
-    stream.end()
-    return stream
-
-
-KINDS = ["an ERROR event", "an event that is no JSON", "status 500", "a watch that ends at once"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_watch_that_fails_again_and_again_gives_way_to_a_new_list(tmp_path: Path, kind: str) -> None:
-    world = World()
-    world.lists = [listing([pod("a", 1)], "5"), listing([pod("b", 8)], "9")]
-    world.watches = [failing(kind) for _ in range(FRUITLESS)]
-    async with world.running(tmp_path) as reflector:
-        await until(lambda: world.names() == ["b"])
-        await until(lambda: len(world.asked) == FRUITLESS + 1)
-        assert reflector.freshness.problem is None
-    assert world.versions() == ["5"] * FRUITLESS + ["9"]
-
-
 async def test_the_new_list_of_a_watch_that_goes_on_failing_is_not_made_at_every_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     world = World()
-    monkeypatch.setattr("hvpa.kube.cache.reflector.RETRY", Delays())
-    world.watches = [failing("status 500") for _ in range(2 * FRUITLESS)]
+    world.watches = [status(500) for _ in range(2 * FRUITLESS)]
     async with world.running(tmp_path):
         await until(lambda: len(world.asked) > 2 * FRUITLESS)
     assert sum("watch" not in query for _, _, query in world.server.requests) == 3
@@ -294,24 +279,3 @@ async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_ane
         await until(lambda: len(world.asked) == FRUITLESS + 2)
     assert len(set(world.versions())) == FRUITLESS + 2
     assert sum("watch" not in query for _, _, query in world.server.requests) == 1
-
-
-async def test_a_watch_that_is_refused_as_wrong_is_followed_by_a_list_at_once(tmp_path: Path) -> None:
-    world = World()
-    world.lists = [listing([], "5"), listing([], "9")]
-    world.watches = [status(400, "BadRequest")]
-    async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == 2)
-    assert world.versions() == ["5", "9"]
-
-
-@pytest.mark.parametrize("code", [429, 503])
-async def test_a_server_that_is_busy_or_not_there_is_not_listed_anew(
-    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = World()
-    monkeypatch.setattr("hvpa.kube.cache.reflector.RETRY", Delays())
-    world.watches = [status(code) for _ in range(FRUITLESS + 1)]
-    async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == FRUITLESS + 2)
-    assert set(world.versions()) == {"1"}

@@ -13,6 +13,7 @@ from aiohttp import web
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.watches import Watches
+from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
 
 pytestmark = pytest.mark.asyncio
@@ -24,16 +25,6 @@ class Clock:
 
     def now(self) -> dt.datetime:
         return NOW
-
-
-class Telemetry:
-    """Takes no notice."""
-
-    def watch_restarted(self, plural: str, reason: str) -> None:
-        pass
-
-    def bad_object(self, plural: str) -> None:
-        pass
 
 
 async def test_what_is_missing_is_reported_by_resource_and_vpas_need_not_be_served(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hvpa.kube.client.errors import ApiError
-from hvpa.kube.client.limits import GROW_AFTER, SHORTEST_PAUSE, SPREAD, Limiter, Priority
+from hvpa.kube.client.limits import GROW_AFTER, SHORTEST_PAUSE, SPREAD, Limiter
 from hvpa.reconcile.ports import Key, Overloaded
+from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.virtual import play
 
 BUSY = ApiError(429, "", "Too many requests, please try again later.", 1.0)
@@ -31,7 +32,7 @@ class Least(random.Random):
         return a
 
 
-class Told:
+class Told(Telemetry):
     def __init__(self) -> None:
         self.throttles = 0
         self.waits: list[float] = []
@@ -52,8 +53,8 @@ class World:
         self.at_once = 0
         self.most_at_once = 0
 
-    async def work(self, name: str, seconds: float, priority: Priority = Priority.RECONCILE) -> None:
-        async with self.limiter.permit(priority):
+    async def work(self, name: str, seconds: float) -> None:
+        async with self.limiter.permit():
             self.begun.append((name, now()))
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -89,25 +90,6 @@ def test_so_many_at_once_and_the_others_in_the_order_in_which_they_came() -> Non
         assert world.begun == [(str(number), begin + number // 2) for number in range(5)]
         assert world.most_at_once == 2
         assert told.waits == [1.0, 1.0, 2.0]
-
-    play(test())
-
-
-def test_events_come_when_nobody_else_waits_even_before_a_worker_that_comes_straight_back() -> None:
-    async def test() -> None:
-        world = World(Limiter(1))
-
-        async def worker() -> None:
-            for number in range(3):
-                await world.work(f"hvpa {number}", 1.0)
-
-        busy = asyncio.create_task(worker())
-        await asyncio.sleep(0.5)
-        event = world.start("event", 1.0, Priority.EVENT)
-        other = world.start("other hvpa", 1.0)
-        await asyncio.gather(busy, event, other)
-        assert world.order().index("event") == 4
-        assert sorted(world.order()[:4]) == ["hvpa 0", "hvpa 1", "hvpa 2", "other hvpa"]
 
     play(test())
 
@@ -231,7 +213,7 @@ def test_writes_under_way_are_counted() -> None:
 Step = tuple[str, int, float]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["start", "event", "cancel", "sleep", "refuse", "cancel at once"]),
+        st.sampled_from(["start", "cancel", "sleep", "refuse", "cancel at once"]),
         st.integers(0, 20),
         st.floats(0.0, 2.0),
     ),
@@ -264,9 +246,8 @@ async def _do(
     world: World, tasks: list[asyncio.Task[None]], action: str, which: int, seconds: float, number: int
 ) -> None:
     match action:
-        case "start" | "event":
-            priority = Priority.EVENT if action == "event" else Priority.RECONCILE
-            tasks.append(world.start(str(number), seconds, priority))
+        case "start":
+            tasks.append(world.start(str(number), seconds))
             await asyncio.sleep(0)
         case "cancel" | "cancel at once" if tasks:
             tasks[which % len(tasks)].cancel()

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from hvpa.kube.client import pages
 from hvpa.kube.client.errors import TooLarge, Unreachable
-from hvpa.kube.client.pages import PAGE, PAGE_BYTES, Page, read_list
-from hvpa.kube.client.transport import MOST_BYTES
+from hvpa.kube.client.pages import Page, read_list
 from tests.unit.kube.fake_server import FakeServer
 
 pytestmark = pytest.mark.asyncio
+PAGE_BYTES, MOST_BYTES = 2**16, 2**18
 
 
 class Objects(FakeServer):
@@ -51,34 +52,39 @@ class Objects(FakeServer):
         return names
 
 
-def numbers(count: int) -> list[str]:
-    return [str(number) for number in range(count)]
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages and responses of some kilobytes do for tests."""
+    monkeypatch.setattr(pages, "PAGE_BYTES", PAGE_BYTES)
+    monkeypatch.setattr(pages, "MOST_BYTES", MOST_BYTES)
 
 
-async def test_small_objects_come_in_pages_of_the_usual_count(tmp_path: Path) -> None:
-    server = Objects(*[10] * (PAGE + 1))
-    assert await server.read(tmp_path, labelSelector="a=b") == numbers(PAGE + 1)
-    assert server.limits == [PAGE, PAGE]
+@pytest.mark.parametrize(
+    ("sizes", "limits"),
+    [
+        pytest.param([10] * 501, [500, 500], id="small objects come in pages of the usual count"),
+        pytest.param(
+            [PAGE_BYTES // 4] * 10,
+            [500, 250, 125, 62, 31, 15, 7, 3, 3, 3, 3],
+            id="a page that is too large is halved until it fits",
+        ),
+        pytest.param(
+            [PAGE_BYTES + 1, 1],
+            [500, 250, 125, 62, 31, 15, 7, 3, 1, 1],
+            id="an object that is larger than a page comes alone",
+        ),
+        pytest.param(
+            [PAGE_BYTES // 2] * 2 + [0] * 500,
+            [500, 250, 125, 62, 31, 15, 7, 3, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256],
+            id="behind large objects pages grow again",
+        ),
+    ],
+)
+async def test_pages_have_as_many_objects_as_fit(tmp_path: Path, sizes: list[int], limits: list[int]) -> None:
+    server = Objects(*sizes)
+    assert await server.read(tmp_path, labelSelector="a=b") == [str(number) for number in range(len(sizes))]
+    assert server.limits == limits
     assert {query["labelSelector"] for _, _, query in server.requests} == {"a=b"}
-
-
-async def test_a_page_that_is_too_large_is_halved_until_it_fits(tmp_path: Path) -> None:
-    server = Objects(*[PAGE_BYTES // 4] * 10)
-    assert await server.read(tmp_path) == numbers(10)
-    assert server.limits == [500, 250, 125, 62, 31, 15, 7, 3, 3, 3, 3]
-
-
-async def test_an_object_that_is_larger_than_a_page_comes_alone(tmp_path: Path) -> None:
-    server = Objects(PAGE_BYTES + 1, 1)
-    assert await server.read(tmp_path) == numbers(2)
-    assert server.limits[-3:] == [3, 1, 1]
-
-
-async def test_behind_large_objects_pages_grow_again(tmp_path: Path) -> None:
-    server = Objects(*[PAGE_BYTES // 2] * 2, *[10] * 2000)
-    assert await server.read(tmp_path) == numbers(2002)
-    start = server.limits.index(1)
-    assert server.limits[start:] == [1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 500, 500, 500]
 
 
 async def test_an_object_without_end_is_an_error(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Leader election against a Lease that is kept by a fake server, over HTTP.
 
-`test_election_times.py` has what happens over minutes."""
+`test_election_times.py` has the rest, in virtual time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.election import Candidate, LeaderElector, LeaseTimes
 from hvpa.kube.leases.lease import LeaseApi
-from tests.unit.kube.fake_server import LONG, FakeServer, Handler, status, until
+from tests.unit.kube.fake_server import FakeServer, Handler, status, until
 
 pytestmark = pytest.mark.asyncio
-PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
-QUICK = LeaseTimes(duration=0.3, renew=0.2, retry=0.02)
 PATIENT = LeaseTimes(duration=3000, renew=2000, retry=0.02)
 """For what must not be lost, however busy the machine is."""
 
@@ -38,19 +36,11 @@ class Leases:
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
         self.version = 0
-        self.down = False
-        self.deaf_to: str | None = None
-        """A candidate whose writes don't get through."""
         self.server = FakeServer()
         self.server.handler = self._handle
 
-    def holder(self) -> str | None:
-        return None if self.lease is None else self.lease["spec"].get("holderIdentity")
-
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = self.server.bodies[-1]
-        if self.down or (body is not None and body["spec"]["holderIdentity"] == self.deaf_to):
-            return status(500, "InternalError", "etcd is away")
         match request.method:
             case "GET" if self.lease is None:
                 return status(404, "NotFound")
@@ -61,10 +51,6 @@ class Leases:
             case "POST" | "PUT":
                 self.store(body)
         return web.json_response(self.lease)
-
-    def looks(self) -> int:
-        """How often somebody has read the lease; its holder renews it without."""
-        return sum(method == "GET" for method, *_ in self.server.requests)
 
     def store(self, lease: dict[str, Any]) -> None:
         self.version += 1
@@ -103,82 +89,6 @@ async def test_dead_connections_do_not_cost_the_lease_while_new_ones_get_through
         assert one.holds()
         assert not keeping.done()
         keeping.cancel()
-
-
-async def test_the_first_gets_the_lease_and_gives_it_back(tmp_path: Path) -> None:
-    leases = Leases()
-    async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one")
-        assert not one.holds()
-        await one.acquire()
-        assert one.holds()
-        assert leases.lease is not None
-        assert leases.lease["spec"] == {
-            "holderIdentity": "one",
-            "leaseDurationSeconds": 3000,
-            "acquireTime": "2026-11-21T00:00:00.000000Z",
-            "renewTime": "2026-11-21T00:00:00.000000Z",
-            "leaseTransitions": 0,
-        }
-        await one.release()
-        assert not one.holds()
-        assert leases.holder() == ""
-
-
-async def test_a_holder_that_cannot_renew_loses_the_lease(tmp_path: Path) -> None:
-    leases = Leases()
-    async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one", QUICK)
-        await one.acquire()
-        leases.down = True
-        async with asyncio.timeout(LONG):
-            await one.keep()
-        assert not one.holds()
-
-
-async def test_short_trouble_does_not_cost_the_lease(tmp_path: Path) -> None:
-    leases = Leases()
-    async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one")
-        await one.acquire()
-        leases.down = True
-        keeping = asyncio.create_task(one.keep())
-        asked = len(leases.server.requests)
-        await until(lambda: len(leases.server.requests) > asked + 2)
-        leases.down = False
-        assert leases.lease is not None
-        leases.store(leases.lease)  # somebody touched it (kubectl annotate): a conflict, and it is still ours
-        version = leases.version
-        await until(lambda: leases.version > version + 1)
-        assert one.holds()
-        assert not keeping.done()
-        keeping.cancel()
-
-
-async def test_a_lease_that_somebody_else_took_is_lost(tmp_path: Path) -> None:
-    leases = Leases()
-    async with leases.running(tmp_path) as transport:
-        one = elector(transport, "one")
-        await one.acquire()
-        assert leases.lease is not None
-        leases.store({**leases.lease, "spec": {**leases.lease["spec"], "holderIdentity": "two"}})
-        async with asyncio.timeout(LONG):
-            await one.keep()
-        assert not one.holds()
-        await one.release()
-        assert leases.holder() == "two"
-
-
-async def test_a_process_that_was_stopped_for_too_long_may_not_write(tmp_path: Path) -> None:
-    leases = Leases()
-    now = 100.0
-    async with leases.running(tmp_path) as transport:
-        one = LeaderElector(transport, FakeClock(), Candidate("ns", "hvpa", "one"), lambda: now)
-        await one.acquire()
-        now = 109.9
-        assert one.holds()
-        now = 110.0  # nobody else has it before 115, so what was sent in the last moment arrives before
-        assert not one.holds()
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b"{}", b'{"metadata": {}}', b"[" * 100_000, b'"\xff"'])

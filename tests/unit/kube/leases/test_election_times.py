@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -184,16 +184,78 @@ def test_a_lease_that_is_deleted_is_left_to_its_holder_and_made_again() -> None:
     assert play(story()) == "one-0"
 
 
-def test_what_others_wrote_into_the_lease_stays() -> None:
-    async def story() -> dict[str, object]:
+def test_what_stands_in_the_lease_and_what_others_wrote_into_it_stays() -> None:
+    async def story() -> list[dict[str, Any]]:
         world = Candidates(1)
-        await world.join().acquire()
-        world.server.leases["hvpa"]["metadata"]["annotations"] = {"note": "mine"}
-        await world.electors[0].release()
-        return world.server.leases["hvpa"]["metadata"]  # type: ignore[no-any-return]
+        one = world.join()
+        assert not one.holds()
+        await one.acquire()
+        taken = world.server.leases["hvpa"]
+        taken["metadata"]["annotations"] = {"note": "mine"}
+        assert one.holds()
+        await one.release()
+        assert not one.holds()
+        return [taken["spec"], world.server.leases["hvpa"]["metadata"]]
 
-    metadata = play(story())
+    spec, metadata = play(story())
+    assert spec.pop("acquireTime") == spec.pop("renewTime")
+    assert spec == {"holderIdentity": "one-0", "leaseDurationSeconds": 15, "leaseTransitions": 0}
     assert (metadata["annotations"], metadata["labels"]) == ({"note": "mine"}, {"a": "b"})
+
+
+def test_a_holder_that_cannot_renew_loses_the_lease_and_short_trouble_does_not_cost_it() -> None:
+    async def story() -> float:
+        world = Candidates(1)
+        one = world.join()
+        await one.acquire()
+        keeping = asyncio.create_task(one.keep())
+        await asyncio.sleep(5)
+        world.lines[0].cut = True
+        await asyncio.sleep(6)
+        world.lines[0].cut = False
+        world.server.leases["hvpa"]["metadata"]["resourceVersion"] = (
+            "x"  # somebody touched it: it is still ours
+        )
+        await asyncio.sleep(20)
+        assert one.holds()
+        world.lines[0].cut = True
+        began = now()
+        await keeping
+        assert not one.holds()
+        return now() - began
+
+    assert TIMES.renew - TIMES.retry - 0.1 < play(story()) <= TIMES.renew
+
+
+def test_a_lease_that_somebody_else_took_is_lost_and_not_given_back() -> None:
+    async def story() -> str | None:
+        world = Candidates(1)
+        one = world.join()
+        await one.acquire()
+        lease = world.server.leases["hvpa"]
+        lease["metadata"]["resourceVersion"], lease["spec"]["holderIdentity"] = "x", "two"
+        await one.keep()
+        assert not one.holds()
+        await one.release()
+        return world.server.holder("hvpa")
+
+    assert play(story()) == "two"
+
+
+def test_a_process_that_was_stopped_for_too_long_may_not_write() -> None:
+    async def story() -> list[bool]:
+        one, time = Candidates(1).join(), [100.0]
+        one._monotonic = lambda: time[0]
+        await one.acquire()
+        held = []
+        for time[0] in (
+            109.9,
+            110.0,
+        ):  # nobody else has it before 115, when what was sent at the last has arrived
+            held.append(one.holds())
+        return held
+
+    assert play(story()) == [True, False]
 
 
 @pytest.mark.parametrize("tried", [True, False])

@@ -11,8 +11,7 @@ from builders import build
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.server.endpoints import AddressError, health_routes, metrics_routes, parse_address, serve
-from hvpa.kube.server.metrics import SLICE, Metrics
-from hvpa.kube.server.metrics_page import Page
+from hvpa.kube.server.metrics import SLICE, Metrics, Page
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.fake_server import reserved_port
 

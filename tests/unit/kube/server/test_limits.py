@@ -159,7 +159,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: py
         with capture_logs() as logs:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request("/large"))
-            await until(lambda: bool(asked) and not listener._doorway.connections)
+            await until(lambda: bool(asked) and not listener.connections)
             taken = 0
             with suppress(ConnectionError):
                 while chunk := await asyncio.wait_for(reader.read(2**20), LONG):

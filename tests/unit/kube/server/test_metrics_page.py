@@ -15,8 +15,7 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.leases.election import LeaseTimes
 from hvpa.kube.server.endpoints import metrics_routes, serve
-from hvpa.kube.server.metrics import Metrics
-from hvpa.kube.server.metrics_page import FRESH, Page
+from hvpa.kube.server.metrics import FRESH, Metrics, Page
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.fake_server import LONG, reserved_port, until
 from tests.unit.kube.leases.test_election import Leases, elector

@@ -173,11 +173,3 @@ async def test_old_protocols_are_not_spoken(folder: Path, authority: Authority) 
         trust.maximum_version = ssl.TLSVersion.TLSv1_1
         with pytest.raises((ssl.SSLError, ConnectionError)):
             await asyncio.open_connection("127.0.0.1", port, ssl=trust, server_hostname="localhost")
-
-
-async def test_plain_http_is_not_answered(folder: Path) -> None:
-    async with listening(Certificate(folder)) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
-        assert b"HTTP" not in await reader.read()
-        writer.close()
