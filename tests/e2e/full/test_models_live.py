@@ -31,6 +31,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings
 from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
 from localcluster.workloads import samples
+from tests.recorded.vpa.model import load_checkpoint
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -233,7 +234,7 @@ def test_our_recommender_goes_on_from_the_checkpoint_of_the_real_one(
     pair = wait_for(found_pair, PATIENCE, "checkpoint and recommendation of the same samples")
     assert pair is not None
     ours = VerticalRecommender(_recommender_settings())
-    ours.load_checkpoint("app", pair.checkpoint)
+    load_checkpoint(ours, "app", pair.checkpoint)
     ours.add_sample(pod, "app", 0.0, None, None)
     vpa = _decoded(pair.vpa, Vpa)
     status = msgspec.to_builtins(ours.recommend(vpa, dt.datetime.now(dt.UTC)))
