@@ -91,7 +91,6 @@ __all__ = [
     "read_hvpa",
     "read_spec",
     "validate_manifest",
-    "warnings",
 ]
 
 GROUP: Final = "autoscaling.k8s.io"
@@ -193,8 +192,3 @@ def validate_manifest(document: object) -> list[FieldError]:
     except ValidationError as error:
         return list(field_errors(error))
     return []
-
-
-def warnings(spec: HvpaSpec) -> list[str]:
-    """What is allowed and probably not meant, a sentence each."""
-    return list(spec.warnings)

@@ -16,8 +16,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.autoscalers import Hpa, HpaSpecRead, HpaStatusRead, Metric
-from hvpa.api.objects.workloads import Pod
+from hvpa.api.objects.read_models import Hpa, HpaSpecRead, HpaStatusRead, Metric, Pod
 from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.memory import Bounds, Memory, limit
 from hvpa.recommend.hpa.metrics import MetricFault, evaluate

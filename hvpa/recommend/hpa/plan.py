@@ -10,7 +10,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.autoscalers import (
+from hvpa.api.objects.read_models import (
     HpaBehavior,
     HpaScalingPolicy,
     HpaScalingRules,
@@ -18,8 +18,8 @@ from hvpa.api.objects.autoscalers import (
     Metric,
     MetricSource,
     MetricValue,
+    Quantity,
 )
-from hvpa.api.objects.meta import Quantity
 from hvpa.recommend.golang.quantities import approximate_float, milli_value
 from hvpa.recommend.hpa.inputs import HpaSettings
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final
 
-from hvpa.api.objects.autoscalers import HpaStatusRead, Metric
-from hvpa.api.objects.meta import Condition
+from hvpa.api.objects.read_models import Condition, HpaStatusRead, Metric
 
 Setting = tuple[str, str, str]
 """What a condition is set to: status, reason, message."""

@@ -17,9 +17,7 @@ from typing import NamedTuple, TypeVar, cast
 import msgspec
 import pytest
 
-from hvpa.api.objects.autoscalers import Hpa, HpaStatusRead, MetricName, Vpa
-from hvpa.api.objects.meta import condition
-from hvpa.api.objects.workloads import Pod
+from hvpa.api.objects.read_models import Hpa, HpaStatusRead, MetricName, Pod, Vpa, condition
 from hvpa.api.values.duration import parse_duration
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.api.values.timestamp import parse_timestamp

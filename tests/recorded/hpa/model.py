@@ -9,9 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.objects.autoscalers import Hpa, HpaStatusRead, MetricName, ObjectReference
-from hvpa.api.objects.meta import Meta
-from hvpa.api.objects.workloads import Pod
+from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, MetricName, ObjectReference, Pod
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.recommend.hpa.controller import (
     HorizontalAutoscaler,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.objects.autoscalers import Vpa, VpaMeta, VpaStatusRead
+from hvpa.api.objects.read_models import Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
 from hvpa.recommend.vpa.samples import Aggregate

@@ -19,7 +19,6 @@ from hvpa.api.hvpa.resource import (
     parse_spec,
     read_hvpa,
     validate_manifest,
-    warnings,
 )
 from hvpa.api.objects.read_models import Meta, RawHvpa
 from hvpa.api.schema.base import path_of
@@ -137,7 +136,7 @@ def test_overlapping_intervals_are_warned_about(intervals: list[Manifest], count
     manifest = changed(base(), {"spec.weightBasedScalingIntervals": intervals})
     spec = read_manifest(manifest).spec
     assert spec is not None
-    assert len(warnings(spec)) == count
+    assert len(spec.warnings) == count
 
 
 # --- anything --------------------------------------------------------------------------------------------
