@@ -12,7 +12,7 @@ from hvpa.api.objects.read_models import Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
 from hvpa.recommend.vpa.samples import Aggregate
-from tests.recorded.replay import START, Json, instant
+from tests.recorded.replay import START, Json, differences, instant
 from tests.recorded.vpa.world import NANOSECONDS
 
 # Field of the recommender's configuration -> ours.
@@ -153,9 +153,7 @@ def first_difference(scenario: Json, real: Sequence[Json]) -> str | None:
         if given is None:
             continue
         our, their = amounts_and_conditions(msgspec.to_builtins(given)), answer["recommended"]
-        wrong = [part for part in {**our, **their} if our.get(part) != their.get(part)]
-        if wrong:
-            lines = [f"{scenario['name']}: answer {number}, second {answer['at']}:"]
-            lines += [f"  {part}: ours {our.get(part)}, real {their.get(part)}" for part in wrong]
-            return "\n".join(lines)
+        where = f"{scenario['name']}: answer {number}, second {answer['at']}"
+        if difference := differences(where, our, their):
+            return difference
     return None
