@@ -13,7 +13,8 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 
-from hvpa.api.hvpa.resource import API_VERSION, GROUP, KIND, VERSION, HvpaSpec
+from hvpa.api.hvpa.resource import API_VERSION, GROUP, KIND, VERSION
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.schema.fields import INT32_MAX
 

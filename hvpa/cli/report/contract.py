@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from hvpa.api.hvpa.resource import Blend, Mode
+from hvpa.api.hvpa.spec import Blend, Mode
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.text import printable_json

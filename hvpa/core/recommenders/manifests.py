@@ -11,7 +11,8 @@ from operator import attrgetter
 import msgspec
 from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec, TemplateMeta
+from hvpa.api.hvpa.selector import TemplateMeta
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import WORKLOAD_API_VERSION, Hpa, Meta, Vpa
 from hvpa.api.values.quantity import QuantityError, parse_quantity
 from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind

@@ -13,7 +13,8 @@ from typing import Generic, TypeVar
 
 from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec, LabelSelector
+from hvpa.api.hvpa.selector import LabelSelector
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Hpa, Meta, ObjectReference, OwnerReference, Vpa
 from hvpa.api.values import text
 from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OtherHvpa, OwnedChange, OwnedKind, Recommender

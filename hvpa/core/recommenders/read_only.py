@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Hpa, Meta
 from hvpa.core.model import Finding, OtherHvpa, OwnedChange, Recommender
 from hvpa.core.recommenders.ownership import (

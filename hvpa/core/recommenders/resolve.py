@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaStatusRead
 from hvpa.core.model import OtherHvpa, Recommender
 from hvpa.core.recommenders import manifests, ownership

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from hvpa.api.hvpa.resource import ContainerPolicy, HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.templates import ContainerPolicy
 from hvpa.api.objects.read_models import (
     Container,
     ContainerRecommendation,

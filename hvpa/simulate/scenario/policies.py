@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hvpa.api.hvpa.resource import KIND, HvpaSpec, parse_spec, validate_manifest
+from hvpa.api.hvpa.resource import KIND, parse_spec, validate_manifest
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.schema.base import without_nulls
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems

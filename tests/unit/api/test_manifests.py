@@ -12,16 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.hvpa.resource import (
-    FieldError,
-    HvpaObject,
-    HvpaSpec,
-    parse_spec,
-    read_hvpa,
-    validate_manifest,
-)
+from hvpa.api.hvpa.resource import HvpaObject, parse_spec, read_hvpa, validate_manifest
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Meta, RawHvpa
-from hvpa.api.schema.base import path_of
+from hvpa.api.schema.base import FieldError, path_of
 from tests.manifests import Case, Manifest, bad, base, changed, good
 
 GOOD = {case.name: case for case in good()}

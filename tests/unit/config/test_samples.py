@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.api.hvpa.resource import HvpaSpec, validate_manifest
+from hvpa.api.hvpa.resource import validate_manifest
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.path.build import path_of_weights, weight_intervals
 from hvpa.core.path.curve import SizeBounds
 from hvpa.core.path.path import ResourceKey

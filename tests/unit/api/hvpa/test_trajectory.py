@@ -10,15 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa.api.crd import render_crd
-from hvpa.api.hvpa.resource import (
-    CpuParams,
-    HvpaSpec,
-    MaxResources,
-    MemoryParams,
-    ResourceMargins,
-    Trajectory,
-    parse_spec,
-)
+from hvpa.api.hvpa.resource import parse_spec
+from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.trajectory import MaxResources, ResourceMargins, Trajectory
 from hvpa.api.values.quantity import parse_quantity
 
 TARGET = {"kind": "Deployment", "name": "app"}
