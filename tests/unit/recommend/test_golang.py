@@ -117,6 +117,7 @@ def test_printed_thousandths(milli: int, decimal: str, binary: str) -> None:
 @pytest.mark.parametrize(
     ("quantity", "text"),
     [
+        ("1Ki", "1Ki"),
         ("1024Mi", "1Gi"),
         ("1.5Gi", "1536Mi"),
         ("0.5Ki", "512"),
