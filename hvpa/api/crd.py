@@ -13,7 +13,8 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 
-from hvpa.api.hvpa.resource import API_VERSION, GROUP, KIND, VERSION, HvpaSpec
+from hvpa.api.hvpa.resource import API_VERSION, GROUP, KIND, VERSION
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.schema.fields import INT32_MAX
 
@@ -23,6 +24,21 @@ APPROVAL: Final = "unapproved, not part of Kubernetes: the group is that of gard
 """Groups below k8s.io need this annotation (KEP 1111)."""
 
 Schema = dict[str, Any]
+
+_CONDITION: Final = '.status.conditions[?(@.type=="{}")].{}'
+_COLUMNS: Final = (
+    ("Target", "string", ".spec.targetRef.name", "Workload that is scaled."),
+    ("Ready", "string", _CONDITION.format("Ready", "status"), "Whether the workload is as it should be."),
+    ("Mode", "string", ".spec.mode", "Apply, Recommend or Paused."),
+    ("Current", "integer", ".status.replicas", "Present number of replicas."),
+    ("Desired", "integer", ".status.recommended.replicas", "Replicas if nothing were held back."),
+    ("Blocked", "string", _CONDITION.format("ScalingBlocked", "reason"), "What holds scaling back."),
+    ("Reason", "string", _CONDITION.format("Ready", "reason"), "Why Ready is what it is.", True),
+    ("HPA-Weight", "number", ".status.hpaWeight", "Horizontal weight in percent.", True),
+    ("VPA-Weight", "number", ".status.vpaWeight", "Vertical weight in percent.", True),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since the Hvpa was made."),
+)
+"""Columns of `kubectl get`: name, type, path, description, and whether it is shown with `-o wide` only."""
 
 _UNWANTED: Final = frozenset({"title", "propertyNames", "$defs"})
 _BOUNDS: Final = {"ge": ("minimum", max), "le": ("maximum", min)}
@@ -80,34 +96,13 @@ def _version() -> Schema:
                 "labelSelectorPath": ".status.targetSelector",
             },
         },
-        "additionalPrinterColumns": [
-            _column("Target", "string", ".spec.targetRef.name", "Workload that is scaled."),
-            _column(
-                "Ready", "string", _condition("Ready", "status"), "Whether the workload is as it should be."
-            ),
-            _column("Mode", "string", ".spec.mode", "Apply, Recommend or Paused."),
-            _column("Current", "integer", ".status.replicas", "Present number of replicas."),
-            _column(
-                "Desired", "integer", ".status.recommended.replicas", "Replicas if nothing were held back."
-            ),
-            _column("Blocked", "string", _condition("ScalingBlocked", "reason"), "What holds scaling back."),
-            _column("Reason", "string", _condition("Ready", "reason"), "Why Ready is what it is.", wide=True),
-            _column("HPA-Weight", "number", ".status.hpaWeight", "Horizontal weight in percent.", wide=True),
-            _column("VPA-Weight", "number", ".status.vpaWeight", "Vertical weight in percent.", wide=True),
-            _column("Age", "date", ".metadata.creationTimestamp", "Time since the Hvpa was made."),
-        ],
+        "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
     }
 
 
-def _column(name: str, kind: str, path: str, description: str, *, wide: bool = False) -> Schema:
-    """A column of `kubectl get`; a `wide` one is shown with `-o wide` only."""
+def _column(name: str, kind: str, path: str, description: str, wide: bool = False) -> Schema:
     column: Schema = {"name": name, "type": kind, "jsonPath": path, "description": description}
     return column | {"priority": 1} if wide else column
-
-
-def _condition(kind: str, field: str) -> str:
-    """The path of a condition's field."""
-    return f'.status.conditions[?(@.type=="{kind}")].{field}'
 
 
 def _root_schema() -> Schema:

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HorizontalAxis
 from hvpa.api.values.quantity import format_resource
 from hvpa.core.additive.replicas import scale_horizontally

@@ -15,7 +15,8 @@ import msgspec
 
 from hvpa.api.hvpa.resource import API_VERSION as API_VERSION
 from hvpa.api.hvpa.resource import GROUP as GROUP
-from hvpa.api.hvpa.resource import HvpaObject, HvpaSpec
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
 from hvpa.api.hvpa.status import Direction as Direction
 from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, VerticalAxis

@@ -14,9 +14,8 @@ import msgspec
 import structlog
 
 from builders import build
-from hvpa.api.hvpa.axes import Axes
 from hvpa.api.hvpa.resource import read_hvpa, validate_manifest
-from hvpa.api.hvpa.status import read_status, to_wire
+from hvpa.api.hvpa.status import Axes, read_status, to_wire
 from hvpa.api.hvpa.windows import MaintenanceWindow
 from hvpa.api.objects.read_models import RawHvpa
 from hvpa.api.values.duration import DurationError, format_duration, parse_duration

@@ -37,14 +37,17 @@ def by_name(scenarios: Iterable[Json]) -> dict[str, Json]:
     return found
 
 
+def differences(where: str, ours: Json, real: Json) -> str | None:
+    """The parts in which two answers differ, with both sides; None where they agree."""
+    wrong = [part for part in {**ours, **real} if ours.get(part) != real.get(part)]
+    lines = (f"  {part}: ours {ours.get(part)!r}, real {real.get(part)!r}" for part in wrong)
+    return "\n".join([f"{where}:", *lines]) if wrong else None
+
+
 def replay(program: Path, scenarios: Sequence[Json]) -> dict[str, Json]:
     """What the real code does in each scenario, by the scenario's name."""
-    answer = subprocess.run(
-        [program],
-        input=json.dumps(scenarios).encode(),
-        capture_output=True,
-        timeout=_TIMEOUT_SECONDS,
-    )
+    given = json.dumps(scenarios).encode()
+    answer = subprocess.run([program], input=given, capture_output=True, timeout=_TIMEOUT_SECONDS)
     if answer.returncode:
         text = (answer.stderr or answer.stdout).decode(errors="replace")
         raise RuntimeError(f"{program.name} ended with {answer.returncode}:\n{text[-4000:]}")

@@ -12,7 +12,8 @@ import yaml
 from prometheus_client import CollectorRegistry
 from pydantic.alias_generators import to_camel
 
-from hvpa.api.hvpa.resource import HvpaSpec, validate_manifest
+from hvpa.api.hvpa.resource import validate_manifest
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.cli.settings import add_run_arguments
 from hvpa.core.gates import gates
 from hvpa.kube.server.metrics import Metrics

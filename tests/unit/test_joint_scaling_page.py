@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from builders import build
-from hvpa.api.hvpa.resource import HvpaSpec, validate_manifest
+from hvpa.api.hvpa.resource import validate_manifest
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.values.quantity import format_cpu, format_memory, parse_cpu
 from hvpa.cli.main import main
 from hvpa.core import Settings

@@ -89,14 +89,9 @@ OVERLAPS: Final = "overlaps the interval before it: the first that holds the num
 
 def overlapping(intervals: Sequence[ScalingInterval]) -> list[int]:
     """The index of each interval that shares more than a boundary with the one before it (which counts there)."""
-    found = []
-    for index, (before, after) in enumerate(pairwise(intervals), start=1):
-        last, start = before.last_replica_count, after.start_replica_count
-        if start is None or last is None or start < last:
-            found.append(index)
-    return found
-
-
-def overlap_warnings(intervals: Sequence[ScalingInterval]) -> list[str]:
-    """A sentence for each interval of `overlapping`."""
-    return [f"spec.weightBasedScalingIntervals[{index}] {OVERLAPS}" for index in overlapping(intervals)]
+    bounds = ((one.last_replica_count, two.start_replica_count) for one, two in pairwise(intervals))
+    return [
+        index
+        for index, (last, start) in enumerate(bounds, start=1)
+        if start is None or last is None or start < last
+    ]

@@ -1,8 +1,5 @@
 """An Hvpa as a whole: how one is read, from the cluster's bytes or from a manifest, and what is wrong with
-it.
-
-The names of the spec's parts are all to be had from here; `hvpa.api.hvpa.spec` and its neighbours define them.
-"""
+it."""
 
 from __future__ import annotations
 
@@ -12,87 +9,11 @@ from typing import Annotated, Any, Final, Literal, Self
 import msgspec
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from hvpa.api.hvpa.intervals import ScalingInterval
-from hvpa.api.hvpa.metrics import MetricSpec
-from hvpa.api.hvpa.scaling import (
-    CpuParams,
-    HpaScaleUp,
-    MaxStep,
-    MemoryParams,
-    ReplicasParams,
-    ScaleParams,
-    ScaleType,
-    UpdateMode,
-    UpdatePolicy,
-    VpaScaleDown,
-    VpaScaleUp,
-)
-from hvpa.api.hvpa.selector import LabelSelector, LabelSelectorRequirement, TemplateMeta
-from hvpa.api.hvpa.spec import Blend, HpaSpec, HvpaSpec, Mode, TargetRef, VpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus, read_status
-from hvpa.api.hvpa.templates import (
-    Behavior,
-    ContainerPolicy,
-    HpaTemplate,
-    HpaTemplateSpec,
-    ResourcePolicy,
-    VpaTemplate,
-    VpaTemplateSpec,
-)
-from hvpa.api.hvpa.trajectory import MaxResources, ResourceMargins, Trajectory, TrajectoryInterval
-from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow
 from hvpa.api.objects.read_models import Meta, RawHvpa
 from hvpa.api.schema.base import FieldError, SpecModel, fault, field_errors
 from hvpa.api.schema.fields import Annotations, Labels, Text, Timestamp
-
-__all__ = [
-    "API_VERSION",
-    "GROUP",
-    "KIND",
-    "VERSION",
-    "Behavior",
-    "Blend",
-    "ContainerPolicy",
-    "CpuParams",
-    "FieldError",
-    "HpaScaleUp",
-    "HpaSpec",
-    "HpaTemplate",
-    "HpaTemplateSpec",
-    "HvpaObject",
-    "HvpaSpec",
-    "LabelSelector",
-    "LabelSelectorRequirement",
-    "MaintenanceTimeWindow",
-    "MaintenanceWindow",
-    "MaxResources",
-    "MaxStep",
-    "MemoryParams",
-    "MetricSpec",
-    "Mode",
-    "ReplicasParams",
-    "ResourceMargins",
-    "ResourcePolicy",
-    "ScaleParams",
-    "ScaleType",
-    "ScalingInterval",
-    "TargetRef",
-    "TemplateMeta",
-    "Trajectory",
-    "TrajectoryInterval",
-    "UpdateMode",
-    "UpdatePolicy",
-    "VpaScaleDown",
-    "VpaScaleUp",
-    "VpaSpec",
-    "VpaTemplate",
-    "VpaTemplateSpec",
-    "parse_spec",
-    "read_hvpa",
-    "read_spec",
-    "validate_manifest",
-    "warnings",
-]
 
 GROUP: Final = "autoscaling.k8s.io"
 VERSION: Final = "v1alpha1"
@@ -193,8 +114,3 @@ def validate_manifest(document: object) -> list[FieldError]:
     except ValidationError as error:
         return list(field_errors(error))
     return []
-
-
-def warnings(spec: HvpaSpec) -> list[str]:
-    """What is allowed and probably not meant, a sentence each."""
-    return list(spec.warnings)

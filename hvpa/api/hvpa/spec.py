@@ -13,9 +13,10 @@ from pydantic import Field, field_validator, model_validator
 
 from hvpa.api.hvpa.intervals import (
     INTERVAL_RULES,
+    OVERLAPS,
     ScalingInterval,
     check_intervals,
-    overlap_warnings,
+    overlapping,
     weights_in_ppm,
 )
 from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
@@ -179,7 +180,8 @@ class HvpaSpec(SpecModel):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed and probably not meant, a sentence each."""
-        return tuple(overlap_warnings(self.weight_based_scaling_intervals))
+        found = overlapping(self.weight_based_scaling_intervals)
+        return tuple(f"spec.weightBasedScalingIntervals[{index}] {OVERLAPS}" for index in found)
 
     @cached_property
     def weights_ppm(self) -> tuple[int, ...]:

@@ -6,8 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from hvpa.api.hvpa.metric_targets import Wire
-from hvpa.api.hvpa.metrics import MetricSpec
+from hvpa.api.hvpa.metrics import MetricSpec, Wire
 from hvpa.api.hvpa.selector import TemplateMeta
 from hvpa.api.schema.base import SpecModel, cel, fault, rules
 from hvpa.api.schema.fields import (

@@ -1,120 +1,528 @@
-"""Narrow read-models of the cluster's objects: only what a decision reads. All names are to be had from here; the
-modules below define them."""
+"""Narrow read-models of the cluster's objects: what a decision reads of workloads, pods, HorizontalPodAutoscalers
+(autoscaling/v2) and VerticalPodAutoscalers (autoscaling.k8s.io/v1).
 
-from hvpa.api.objects.autoscalers import (
-    ContainerRecommendation,
-    Hpa,
-    HpaBehavior,
-    HpaScalingPolicy,
-    HpaScalingRules,
-    HpaSpecRead,
-    HpaStatusRead,
-    Metric,
-    MetricName,
-    MetricSource,
-    MetricValue,
-    ObjectReference,
-    Recommendation,
-    StatusWrite,
-    Vpa,
-    VpaContainerPolicy,
-    VpaMeta,
-    VpaResourcePolicy,
-    VpaSpecRead,
-    VpaStatusRead,
-    VpaUpdatePolicy,
-    policies_by_name,
-)
-from hvpa.api.objects.meta import (
-    Condition,
-    ConditionStatus,
-    Instant,
-    Meta,
-    OwnerReference,
-    Quantity,
-    RawHvpa,
-    ReadModel,
-    ResourceList,
-    condition,
-)
-from hvpa.api.objects.workloads import (
-    WORKLOAD_API_VERSION,
-    Container,
-    ContainerState,
-    ContainerStatus,
-    ManagedFields,
-    Pod,
-    PodSpec,
-    PodStatus,
-    PodTemplate,
-    Progress,
-    Resources,
-    RollingUpdate,
-    Selector,
-    SelectorRequirement,
-    Terminated,
-    UpdateStrategy,
-    Waiting,
-    Workload,
-    WorkloadKind,
-    WorkloadMeta,
-    WorkloadSpec,
-    WorkloadStatus,
-)
+Read-models are msgspec structs, not pydantic models: they arrive by the thousand from watches, are already validated by
+the API server, and whatever is not declared is skipped while decoding (docs/decisions/0001-read-models.md). Quantities
+stay as the server sent them and are parsed, cached, where they are used.
+"""
 
-__all__ = [
-    "WORKLOAD_API_VERSION",
-    "Condition",
-    "ConditionStatus",
-    "Container",
-    "ContainerRecommendation",
-    "ContainerState",
-    "ContainerStatus",
-    "Hpa",
-    "HpaBehavior",
-    "HpaScalingPolicy",
-    "HpaScalingRules",
-    "HpaSpecRead",
-    "HpaStatusRead",
-    "Instant",
-    "ManagedFields",
-    "Meta",
-    "Metric",
-    "MetricName",
-    "MetricSource",
-    "MetricValue",
-    "ObjectReference",
-    "OwnerReference",
-    "Pod",
-    "PodSpec",
-    "PodStatus",
-    "PodTemplate",
-    "Progress",
-    "Quantity",
-    "RawHvpa",
-    "ReadModel",
-    "Recommendation",
-    "ResourceList",
-    "Resources",
-    "RollingUpdate",
-    "Selector",
-    "SelectorRequirement",
-    "StatusWrite",
-    "Terminated",
-    "UpdateStrategy",
-    "Vpa",
-    "VpaContainerPolicy",
-    "VpaMeta",
-    "VpaResourcePolicy",
-    "VpaSpecRead",
-    "VpaStatusRead",
-    "VpaUpdatePolicy",
-    "Waiting",
-    "Workload",
-    "WorkloadKind",
-    "WorkloadMeta",
-    "WorkloadSpec",
-    "WorkloadStatus",
-    "condition",
-    "policies_by_name",
-]
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+import msgspec
+
+Quantity = str | int | float
+ResourceList = dict[str, Quantity]
+ConditionStatus = str
+Instant = Annotated[dt.datetime, msgspec.Meta(tz=True)]
+"""A point in time; one without a zone is refused."""
+
+
+Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A whole number as Go reads it."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A number of replicas or pods."""
+
+
+class ReadModel(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Base of all read-models: frozen, camelCase on the wire, unknown fields skipped."""
+
+
+class OwnerReference(ReadModel, frozen=True):
+    """An entry of `metadata.ownerReferences`."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool = False
+    block_owner_deletion: bool | None = None
+
+
+class Meta(ReadModel, frozen=True):
+    """The part of `metadata` that decisions and conditional writes need."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Int = 0
+    creation_timestamp: Instant | None = None
+    deletion_timestamp: Instant | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls this object, if any."""
+        return next((one for one in self.owner_references if one.controller), None)
+
+
+class Condition(ReadModel, frozen=True):
+    """A status condition, as all Kubernetes objects carry them."""
+
+    type: str = ""
+    status: ConditionStatus = "Unknown"
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Instant | None = None
+
+
+def condition(conditions: list[Condition] | None, kind: str) -> Condition | None:
+    """The condition of type `kind`, or None."""
+    for entry in conditions or ():  # a loop: simulations do this for each pod at each sync
+        if entry.type == kind:
+            return entry
+    return None
+
+
+class RawHvpa(ReadModel, frozen=True):
+    """An Hvpa before its spec and status are validated (`hvpa.api.hvpa.resource.read_hvpa` does that)."""
+
+    metadata: Meta
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+# --- HorizontalPodAutoscaler and VerticalPodAutoscaler ---
+class ObjectReference(ReadModel, frozen=True):
+    """A reference to an object of the same namespace."""
+
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
+class MetricName(ReadModel, frozen=True):
+    """Name of a custom or external metric, and the label selector that narrows it (`metav1.LabelSelector`, as it is on
+    the wire)."""
+
+    name: str = ""
+    selector: dict[str, Any] | None = None
+
+
+class MetricValue(ReadModel, frozen=True):
+    """A metric's target (spec) or current value (status): exactly one of the values is set."""
+
+    type: str = ""
+    value: Quantity | None = None
+    average_value: Quantity | None = None
+    average_utilization: Int | None = None
+
+
+class MetricSource(ReadModel, frozen=True):
+    """Any of the five metric sources, as target (`target`) or as measurement (`current`)."""
+
+    name: str = ""
+    container: str = ""
+    metric: MetricName = MetricName()
+    described_object: ObjectReference | None = None
+    target: MetricValue = MetricValue()
+    current: MetricValue = MetricValue()
+
+
+class Metric(ReadModel, frozen=True):
+    """An entry of `spec.metrics` or `status.currentMetrics`."""
+
+    type: str = ""
+    resource: MetricSource | None = None
+    container_resource: MetricSource | None = None
+    pods: MetricSource | None = None
+    object: MetricSource | None = None
+    external: MetricSource | None = None
+
+    def source(self) -> MetricSource | None:
+        """The source that `type` names; None for the empty entry that the HPA leaves for a metric without a value."""
+        sources = (self.resource, self.container_resource, self.pods, self.object, self.external)
+        return next((source for source in sources if source is not None), None)
+
+
+class HpaScalingPolicy(ReadModel, frozen=True):
+    """How much may change in a period: `value` pods or percent, by `type` (Pods or Percent)."""
+
+    type: str = ""
+    value: Int = 0
+    period_seconds: Int = 0
+
+
+class HpaScalingRules(ReadModel, frozen=True):
+    """A direction of `spec.behavior`. None is what nobody set and the API server would fill in."""
+
+    stabilization_window_seconds: Int | None = None
+    select_policy: str | None = None
+    policies: list[HpaScalingPolicy] | None = None
+    tolerance: Quantity | None = None
+
+
+class HpaBehavior(ReadModel, frozen=True):
+    """`spec.behavior`."""
+
+    scale_up: HpaScalingRules | None = None
+    scale_down: HpaScalingRules | None = None
+
+
+class HpaSpecRead(ReadModel, frozen=True):
+    """An HPA's spec."""
+
+    scale_target_ref: ObjectReference = ObjectReference()
+    min_replicas: Count = 1
+    max_replicas: Count = 1
+    metrics: list[Metric] = []
+    behavior: HpaBehavior | None = None
+
+
+class HpaStatusRead(ReadModel, frozen=True):
+    """An HPA's status."""
+
+    current_replicas: Count = 0
+    desired_replicas: Count = 0
+    current_metrics: list[Metric] | None = None
+    conditions: list[Condition] | None = None
+    last_scale_time: Instant | None = None
+
+
+_hpa_spec = lru_cache(maxsize=16)(msgspec.json.Decoder(HpaSpecRead).decode)
+"""A simulation reads the same spec at each step, and knows by the object that it is the same; `hvpa.kube` keeps specs
+itself."""
+
+
+class Hpa(ReadModel, frozen=True):
+    """A HorizontalPodAutoscaler. The spec is kept as bytes, so that it can be compared with its template whole."""
+
+    metadata: Meta
+    raw_spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="spec")
+    status: HpaStatusRead = HpaStatusRead()
+
+    @property
+    def spec(self) -> HpaSpecRead:
+        """The decoded spec."""
+        return _hpa_spec(bytes(self.raw_spec))
+
+
+class ContainerRecommendation(ReadModel, frozen=True):
+    """A VPA's recommendation for one container."""
+
+    container_name: str
+    target: ResourceList = {}
+    lower_bound: ResourceList = {}
+    upper_bound: ResourceList = {}
+    uncapped_target: ResourceList = {}
+
+
+class Recommendation(ReadModel, frozen=True):
+    """A VPA's recommendation."""
+
+    container_recommendations: list[ContainerRecommendation] | None = None
+
+
+class VpaContainerPolicy(ReadModel, frozen=True):
+    """A container policy of `spec.resourcePolicy`."""
+
+    container_name: str = ""
+    mode: str = "Auto"
+    min_allowed: ResourceList = {}
+    max_allowed: ResourceList = {}
+    controlled_resources: list[str] | None = None
+    controlled_values: str = "RequestsAndLimits"
+
+
+class VpaResourcePolicy(ReadModel, frozen=True):
+    """`spec.resourcePolicy` of a VPA."""
+
+    container_policies: list[VpaContainerPolicy] = []
+
+
+class VpaUpdatePolicy(ReadModel, frozen=True):
+    """`spec.updatePolicy` of a VPA."""
+
+    update_mode: str = ""
+
+
+class VpaRecommender(ReadModel, frozen=True):
+    """A recommender by its name."""
+
+    name: str = ""
+
+
+class VpaSpecRead(ReadModel, frozen=True):
+    """A VPA's spec."""
+
+    target_ref: ObjectReference = ObjectReference()
+    update_policy: VpaUpdatePolicy | None = None
+    resource_policy: VpaResourcePolicy | None = None
+    recommenders: list[VpaRecommender] | None = None
+    """Those that are to recommend; none: the default one."""
+
+    def policy(self, container: str) -> VpaContainerPolicy:
+        """The container's policy by `policies_by_name`."""
+        return policies_by_name(self.resource_policy.container_policies if self.resource_policy else ())(
+            container
+        )
+
+
+class _Named(Protocol):
+    @property
+    def container_name(self) -> str | None: ...
+
+
+P = TypeVar("P", bound=_Named)
+
+
+def policies_by_name(found: Sequence[P]) -> Callable[[str], P | VpaContainerPolicy]:
+    """Finds a container's policy: its own, the first there is, else the last one of `*`, else the default."""
+    own = {policy.container_name: policy for policy in reversed(found)}
+    default = next((one for one in reversed(found) if one.container_name == "*"), VpaContainerPolicy())
+    return lambda container: own.get(container, default)
+
+
+class VpaStatusRead(ReadModel, frozen=True):
+    """A VPA's status."""
+
+    recommendation: Recommendation | None = None
+    conditions: list[Condition] | None = None
+
+
+_vpa_spec = lru_cache(maxsize=16)(msgspec.json.Decoder(VpaSpecRead).decode)
+"""See `_hpa_spec`."""
+
+
+class StatusWrite(ReadModel, frozen=True):
+    """A `metadata.managedFields` entry, reduced to when it was made and whether it is one of the status."""
+
+    subresource: str = ""
+    time: Instant | None = None
+
+
+class VpaMeta(Meta, frozen=True):
+    """`metadata` of a VPA, with when its status was written."""
+
+    managed_fields: list[StatusWrite] = []
+
+    def written_at(self) -> dt.datetime | None:
+        """When the status was last changed; None where nobody says."""
+        found = [
+            one.time for one in self.managed_fields if one.subresource == "status" and one.time is not None
+        ]
+        return max(found, default=None)
+
+
+class Vpa(ReadModel, frozen=True):
+    """A VerticalPodAutoscaler; the spec is kept as bytes, as the HPA's."""
+
+    metadata: VpaMeta
+    raw_spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="spec")
+    status: VpaStatusRead = VpaStatusRead()
+
+    @property
+    def spec(self) -> VpaSpecRead:
+        """The decoded spec."""
+        return _vpa_spec(bytes(self.raw_spec))
+
+
+# --- workloads and pods ---
+class SelectorRequirement(ReadModel, frozen=True):
+    """One expression of a label selector."""
+
+    key: str
+    operator: str
+    values: frozenset[str] | None = None
+
+
+class Selector(ReadModel, frozen=True):
+    """A label selector of a workload (`metav1.LabelSelector`)."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[SelectorRequirement] | None = None
+
+
+class Resources(ReadModel, frozen=True):
+    """Requests and limits of a container; other resources than CPU and memory are carried but never changed."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class Container(ReadModel, frozen=True):
+    """A container of a pod template or pod."""
+
+    name: str
+    resources: Resources = Resources()
+    restart_policy: str = ""
+    """Of init containers only: `Always` makes one a sidecar, which runs beside the containers."""
+
+
+class PodSpec(ReadModel, frozen=True):
+    """The containers of a pod or pod template. Init containers, and the requests of a pod as a whole, are not scaled;
+    they count where the HPA adds up what a pod requests."""
+
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    resources: Resources | None = None
+
+
+class PodTemplate(ReadModel, frozen=True):
+    """A workload's pod template."""
+
+    spec: PodSpec = PodSpec()
+
+
+class RollingUpdate(ReadModel, frozen=True):
+    """What of a StatefulSet's rolling update decides whether a rollout can complete."""
+
+    partition: Count | None = None
+
+
+class UpdateStrategy(ReadModel, frozen=True):
+    """A StatefulSet's update strategy (a Deployment's is under `strategy` and always replaces all pods)."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class WorkloadSpec(ReadModel, frozen=True):
+    """The spec of a Deployment or StatefulSet."""
+
+    replicas: Count = 1
+    selector: Selector = Selector()
+    template: PodTemplate = PodTemplate()
+    update_strategy: UpdateStrategy | None = None
+    progress_deadline_seconds: Count | None = None
+    paused: bool = False
+
+
+class Progress(Condition, frozen=True):
+    """A condition of a workload. Of those of a Deployment, `Progressing` says when the rollout last went on, and
+    `ReplicaFailure` why no pods can be created."""
+
+    last_update_time: Instant | None = None
+
+
+class WorkloadStatus(ReadModel, frozen=True):
+    """The status of a Deployment or StatefulSet."""
+
+    observed_generation: Int = 0
+    replicas: Count = 0
+    updated_replicas: Count = 0
+    ready_replicas: Count = 0
+    available_replicas: Count = 0
+    conditions: list[Progress] = []
+
+
+class _OwnedResources(ReadModel, frozen=True):
+    """The keys of `f:resources` in a managedFields entry (presence means ownership)."""
+
+    requests: dict[str, dict[str, object]] | None = msgspec.field(default=None, name="f:requests")
+    limits: dict[str, dict[str, object]] | None = msgspec.field(default=None, name="f:limits")
+
+
+class _OwnedContainer(ReadModel, frozen=True):
+    resources: _OwnedResources | None = msgspec.field(default=None, name="f:resources")
+
+
+class _OwnedPodSpec(ReadModel, frozen=True):
+    containers: dict[str, _OwnedContainer] | None = msgspec.field(default=None, name="f:containers")
+
+
+class _OwnedTemplate(ReadModel, frozen=True):
+    spec: _OwnedPodSpec | None = msgspec.field(default=None, name="f:spec")
+
+
+class _OwnedSpec(ReadModel, frozen=True):
+    replicas: dict[str, object] | None = msgspec.field(default=None, name="f:replicas")
+    template: _OwnedTemplate | None = msgspec.field(default=None, name="f:template")
+
+
+class _OwnedFields(ReadModel, frozen=True):
+    spec: _OwnedSpec | None = msgspec.field(default=None, name="f:spec")
+
+
+class ManagedFields(ReadModel, frozen=True):
+    """A `metadata.managedFields` entry, reduced to whether it owns `replicas` and containers' resources."""
+
+    manager: str = ""
+    time: Instant | None = None
+    fields: _OwnedFields = msgspec.field(default=_OwnedFields(), name="fieldsV1")
+
+    def owns_replicas(self) -> bool:
+        """Whether this manager set `.spec.replicas`."""
+        return self.fields.spec is not None and self.fields.spec.replicas is not None
+
+    def owns_resources(self) -> bool:
+        """Whether this manager set a request or limit of a container."""
+        spec = self.fields.spec
+        if spec is None or spec.template is None or spec.template.spec is None:
+            return False
+        return any(c.resources is not None for c in (spec.template.spec.containers or {}).values())
+
+
+class WorkloadMeta(Meta, frozen=True):
+    """`metadata` of a workload, with who set what."""
+
+    managed_fields: list[ManagedFields] = []
+
+
+WorkloadKind = Literal["Deployment", "StatefulSet"]
+WORKLOAD_API_VERSION = "apps/v1"
+
+
+class Workload(ReadModel, frozen=True):
+    """A Deployment or StatefulSet; `kind` is filled in by the reader, since list items don't carry it."""
+
+    metadata: WorkloadMeta
+    kind: str = ""
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class Terminated(ReadModel, frozen=True):
+    """Why and when a container ended."""
+
+    reason: str = ""
+    finished_at: Instant | None = None
+
+
+class Waiting(ReadModel, frozen=True):
+    """Why a container does not run yet, or not any more."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(ReadModel, frozen=True):
+    """The parts of a container's state that say why it does not run."""
+
+    waiting: Waiting | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(ReadModel, frozen=True):
+    """What the kubelet reports of a container."""
+
+    name: str
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+    restart_count: Count = 0
+
+
+class PodStatus(ReadModel, frozen=True):
+    """A pod's status."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: Instant | None = None
+    conditions: list[Condition] = []
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+
+
+class Pod(ReadModel, frozen=True):
+    """A pod."""
+
+    metadata: Meta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

@@ -74,14 +74,6 @@ def _positive_quantity(value: object) -> str:
     return str(checked)
 
 
-def _millicores(value: object) -> int:
-    return parse_cpu(_quantity(value))
-
-
-def _bytes(value: object) -> int:
-    return parse_memory(_quantity(value))
-
-
 def _replicas(value: object) -> int:
     """A number of replicas that stands where quantities stand: in plain digits, as number or as text."""
     value = _quantity(value)
@@ -128,12 +120,7 @@ def cel_at_most(smaller: str, larger: str) -> str:
 
 _REPLICAS_PATTERN: Final = r"^[0-9]{1,9}$"
 _REPLICAS: Final = re.compile(_REPLICAS_PATTERN.replace("$", r"\Z"), re.ASCII)
-_GROWTH_SCHEMA: Final = {
-    "type": "number",
-    "minimum": 1,
-    "exclusiveMinimum": True,
-    "maximum": INT32_MAX,
-}
+_GROWTH_SCHEMA: Final = {"type": "number", "minimum": 1, "exclusiveMinimum": True, "maximum": INT32_MAX}
 QUANTITY_SCHEMA: Final[dict[str, Any]] = {
     "x-kubernetes-int-or-string": True,
     "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -143,24 +130,13 @@ QUANTITY_SCHEMA: Final[dict[str, Any]] = {
 }
 _POSITIVE_QUANTITY_SCHEMA: Final = QUANTITY_SCHEMA | {"minimum": 1, "pattern": POSITIVE_PATTERN}
 _REPLICAS_SCHEMA: Final = QUANTITY_SCHEMA | {"maximum": 999_999_999, "pattern": _REPLICAS_PATTERN}
-DURATION_SCHEMA: Final[dict[str, Any]] = {
-    "type": "string",
-    "maxLength": DURATION_LENGTH,
-    "x-kubernetes-validations": [
-        cel(
-            f"self.matches(r'{DURATION_PATTERN}') && duration(self) >= duration('0s')",
-            "must be a duration that is not negative, such as 90s, 3m or 1h30m",
-        )
-    ],
-}
-_POSITIVE_DURATION_SCHEMA: Final = DURATION_SCHEMA | {
-    "x-kubernetes-validations": [
-        cel(
-            f"self.matches(r'{DURATION_PATTERN}') && duration(self) > duration('0s')",
-            "must be a duration longer than 0, such as 90s, 3m or 1h30m",
-        )
-    ]
-}
+
+
+def _duration_schema(comparison: str, meaning: str) -> dict[str, Any]:
+    rule = f"self.matches(r'{DURATION_PATTERN}') && duration(self) {comparison} duration('0s')"
+    rules = [cel(rule, f"must be a duration {meaning}, such as 90s, 3m or 1h30m")]
+    return {"type": "string", "maxLength": DURATION_LENGTH, "x-kubernetes-validations": rules}
+
 
 _WRITE_DURATION = PlainSerializer(format_duration, return_type=str, when_used="json")
 _WRITE_TIMESTAMP = PlainSerializer(format_timestamp, return_type=str, when_used="json")
@@ -187,17 +163,24 @@ PositiveQuantity = Annotated[
 NonNegativeQuantity = Annotated[
     str, BeforeValidator(lambda value: str(_quantity(value))), WithJsonSchema(QUANTITY_SCHEMA)
 ]
-Millicores = Annotated[int, BeforeValidator(_millicores), WithJsonSchema(QUANTITY_SCHEMA)]
-Bytes = Annotated[int, BeforeValidator(_bytes), WithJsonSchema(QUANTITY_SCHEMA)]
+Millicores = Annotated[
+    int, BeforeValidator(lambda value: parse_cpu(_quantity(value))), WithJsonSchema(QUANTITY_SCHEMA)
+]
+Bytes = Annotated[
+    int, BeforeValidator(lambda value: parse_memory(_quantity(value))), WithJsonSchema(QUANTITY_SCHEMA)
+]
 ReplicaAmount = Annotated[int, BeforeValidator(_replicas), WithJsonSchema(_REPLICAS_SCHEMA)]
 Duration = Annotated[
-    dt.timedelta, BeforeValidator(_duration), _WRITE_DURATION, WithJsonSchema(DURATION_SCHEMA)
+    dt.timedelta,
+    BeforeValidator(_duration),
+    _WRITE_DURATION,
+    WithJsonSchema(_duration_schema(">=", "that is not negative")),
 ]
 PositiveDuration = Annotated[
     dt.timedelta,
     BeforeValidator(_positive_duration),
     _WRITE_DURATION,
-    WithJsonSchema(_POSITIVE_DURATION_SCHEMA),
+    WithJsonSchema(_duration_schema(">", "longer than 0")),
 ]
 Timestamp = Annotated[
     dt.datetime,

@@ -42,11 +42,7 @@ def parse_duration(text: str) -> dt.timedelta:
     if len(text) > MAX_LENGTH or _DURATION.match(text) is None:
         raise DurationError(f"{text[:MAX_LENGTH]!r} is not a duration (such as 90s, 3m or 1h30m)")
     nanoseconds = sum(
-        (
-            Fraction(f"0{number}0" if "." in number else number) * _UNITS[unit]
-            for number, unit in _PART.findall(text)
-        ),
-        start=Fraction(0),
+        (Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(text)), start=Fraction(0)
     )
     if nanoseconds > _LONGEST_NS:
         raise DurationError(f"{text!r} is too long a duration (292 years at most)")
@@ -72,10 +68,7 @@ def format_duration(duration: dt.timedelta) -> str:
 def readable_duration(duration: dt.timedelta) -> str:
     """A duration for people: whole seconds, rounded up, in its two largest units: `14m 7s`, `2h 5m`, `3d`, `0s`."""
     seconds = -(-duration // dt.timedelta(seconds=1)) if duration > dt.timedelta(0) else 0
-    parts = []
-    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, seconds = divmod(seconds, size)
-        parts.append((count, unit))
-    first = next((index for index, (count, _) in enumerate(parts) if count), len(parts) - 1)
-    shown = [f"{count}{unit}" for count, unit in parts[first : first + 2] if count]
-    return " ".join(shown) or "0s"
+    days, hours = seconds // 86_400, seconds // 3600 % 24
+    counts = {"d": days, "h": hours, "m": seconds // 60 % 60, "s": seconds % 60}
+    first = next((index for index, count in enumerate(counts.values()) if count), 0)
+    return " ".join([f"{n}{unit}" for unit, n in [*counts.items()][first : first + 2] if n]) or "0s"

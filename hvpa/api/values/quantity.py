@@ -24,24 +24,10 @@ CACHED: Final = 1024
 """Quantities that each function here remembers: most are of few different sizes, and measured values always new."""
 
 DECIMAL_SUFFIXES: Final = {
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 10**3),
-    "": Fraction(1),
-    "k": Fraction(10**3),
-    "M": Fraction(10**6),
-    "G": Fraction(10**9),
-    "T": Fraction(10**12),
-    "P": Fraction(10**15),
-    "E": Fraction(10**18),
+    suffix: Fraction(1000) ** power for power, suffix in enumerate(("n", "u", "m", "", *"kMGTPE"), start=-3)
 }
 BINARY_SUFFIXES: Final = {
-    "Ki": Fraction(2**10),
-    "Mi": Fraction(2**20),
-    "Gi": Fraction(2**30),
-    "Ti": Fraction(2**40),
-    "Pi": Fraction(2**50),
-    "Ei": Fraction(2**60),
+    f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)
 }
 _SUFFIXES: Final = DECIMAL_SUFFIXES | BINARY_SUFFIXES
 
@@ -51,7 +37,7 @@ NON_NEGATIVE_PATTERN: Final = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX_PATTER
 POSITIVE_PATTERN: Final = rf"^\+?([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*){_SUFFIX_PATTERN}$"
 """Quantities that are not negative, and those above 0, as regular expressions that Python and RE2 read alike."""
 _QUANTITY: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
     r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?",
     re.ASCII,
 )
@@ -77,12 +63,9 @@ def parse_quantity(text: str | int | float) -> Fraction:
     match = _QUANTITY.fullmatch(shown) if len(shown) <= MAX_LENGTH else None
     if match is None:
         raise QuantityError(f"{_shorten(shown)} is not a quantity (such as 500m, 2, 1.5Gi or 1e3)")
-    value = Fraction(_with_digits(match["number"]))
-    if match["exponent"] is not None:
-        value *= Fraction(10) ** int(match["exponent"])
-    else:
-        value *= _SUFFIXES[match["suffix"] or ""]
-    return -value if match["sign"] == "-" else value
+    exponent = match["exponent"]
+    factor = _SUFFIXES[match["suffix"] or ""] if exponent is None else Fraction(10) ** int(exponent)
+    return Fraction(match["number"]) * factor
 
 
 @lru_cache(maxsize=CACHED)
@@ -150,11 +133,6 @@ def readable_change(resource: Resource, before: int, after: int) -> tuple[str, s
 
 _READABLE_DIGITS: Final = 3
 _WHOLE_DECIMALS: Final = {suffix: factor for suffix, factor in DECIMAL_SUFFIXES.items() if factor > 1}
-
-
-def _with_digits(number: str) -> str:
-    """`.5` and `5.` with the zero that `Fraction` wants to see."""
-    return f"0{number}" if number.startswith(".") else number.removesuffix(".")
 
 
 def _whole_units(quantity: str | int | float, per_base_unit: int) -> int:

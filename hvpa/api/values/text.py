@@ -27,7 +27,9 @@ def printable(text: str) -> str:
     `\\x1b`, `\\u202e`."""
     if text.isprintable():
         return text
-    return "".join([one if one.isprintable() else _escaped(one) for one in text])
+    return "".join(
+        [one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text]
+    )
 
 
 def printable_json(text: str) -> str:
@@ -35,7 +37,9 @@ def printable_json(text: str) -> str:
     stay."""
     if text.isprintable():
         return text
-    return "".join([one if one.isprintable() or one == "\n" else _json_escaped(one) for one in text])
+    # JSON leaves one character of ASCII as it is that nobody sees.
+    whole = text.replace("\x7f", "\\u007f")
+    return "".join([one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in whole])
 
 
 def one_line(text: str, length: int = MESSAGE_LENGTH) -> str:
@@ -63,11 +67,3 @@ def names(found: list[str]) -> str:
     shown = ", ".join(found[:MOST_NAMES])
     more = len(found) - MOST_NAMES
     return shown if more <= 0 else f"{shown} and {more} more"
-
-
-def _json_escaped(character: str) -> str:
-    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from hvpa.api.hvpa.resource import FieldError
 from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Vpa, VpaSpecRead
+from hvpa.api.schema.base import FieldError
 from hvpa.api.values.quantity import QuantityError, parse_cpu, parse_memory, parse_quantity
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.files import Document, Plain

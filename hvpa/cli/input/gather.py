@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from hvpa.api.hvpa.resource import FieldError, HvpaObject, read_hvpa, validate_manifest
+from hvpa.api.hvpa.resource import HvpaObject, read_hvpa, validate_manifest
 from hvpa.api.objects.read_models import Hpa, Meta, OwnerReference, RawHvpa, Vpa, Workload, WorkloadStatus
+from hvpa.api.schema.base import FieldError
 from hvpa.cli.errors import CommandError, UsageError
 from hvpa.cli.input.decode import RESOURCES, decoded
 from hvpa.cli.input.files import Document, Plain, read_documents

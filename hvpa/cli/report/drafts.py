@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from hvpa.api.hvpa.resource import Blend, HvpaObject, HvpaSpec, ScalingInterval
+from hvpa.api.hvpa.intervals import ScalingInterval
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.spec import Blend, HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import WORKLOAD_API_VERSION, Meta, RawHvpa, Workload
 from hvpa.core.model import LAST_APPLIED, Objects

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hvpa.api.hvpa.resource import Blend, HvpaObject
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.spec import Blend
 from hvpa.api.objects.read_models import Hpa, Vpa, Workload
 from hvpa.cli.report.drafts import BLENDS, draft, with_blend
 from hvpa.core.model import Objects

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hvpa.api.objects.autoscalers import policies_by_name
-from hvpa.api.objects.read_models import Hpa, Metric, MetricSource, Vpa, condition
+from hvpa.api.objects.read_models import Hpa, Metric, MetricSource, Vpa, condition, policies_by_name
 from hvpa.api.values.text import names
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.report.costs import human

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hvpa.api.hvpa.resource import Blend
+from hvpa.api.hvpa.spec import Blend
 from hvpa.api.values.prices import Prices
 from hvpa.cli.report.costs import Amount, Size, size_now, size_of
 from hvpa.cli.report.inventory import Candidate, Inventory, Subject

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hvpa.api.hvpa.resource import API_VERSION, KIND, FieldError, parse_spec, validate_manifest
+from hvpa.api.hvpa.resource import API_VERSION, KIND, parse_spec, validate_manifest
+from hvpa.api.schema.base import FieldError
 from hvpa.cli.errors import DONE, WRONG
 from hvpa.cli.input.files import Document, FileError, read_documents
 from hvpa.cli.validate.findings import Finding, of_field, of_file

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hvpa.api.hvpa.resource import KIND, HvpaSpec, LabelSelector
-from hvpa.api.objects.autoscalers import policies_by_name
+from hvpa.api.hvpa.resource import KIND
+from hvpa.api.hvpa.selector import LabelSelector
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.objects.read_models import policies_by_name
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.cli.input.files import Document, Plain
 from hvpa.core.model import GROUP

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from hvpa.api.hvpa.resource import HvpaSpec, ScalingInterval
+from hvpa.api.hvpa.intervals import ScalingInterval
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.values.weight import FULL, Bounds, Weight
 
 

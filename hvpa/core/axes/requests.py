@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
-from hvpa.api.hvpa.resource import CpuParams, MemoryParams, ScaleParams
+from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.hvpa.status import AppliedTarget, Pending
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource

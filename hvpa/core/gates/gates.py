@@ -12,7 +12,8 @@ from functools import cached_property
 
 import msgspec
 
-from hvpa.api.hvpa.resource import HvpaSpec, ScaleType
+from hvpa.api.hvpa.scaling import ScaleType
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.windows import WindowState, window_state
 from hvpa.core.values.clock import Clock

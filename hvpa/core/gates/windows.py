@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 
 from croniter import CroniterBadDateError, croniter
 
-from hvpa.api.hvpa.resource import HvpaSpec, MaintenanceTimeWindow, MaintenanceWindow
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow
 from hvpa.core.values.clock import after
 
 DAY = dt.timedelta(days=1)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.path.curve import FixedSizeStretch, Level, Line, Piece, Power, ResourceCurve, SizeBounds
 from hvpa.core.path.path import Path, ResourceKey
 from hvpa.core.values.weight import FULL, Bounds

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import WORKLOAD_API_VERSION, Hpa, Meta, Vpa
 from hvpa.api.values.quantity import QuantityError, parse_quantity
 from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind

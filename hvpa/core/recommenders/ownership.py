@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 from msgspec import structs
 
-from hvpa.api.hvpa.resource import HvpaSpec
-from hvpa.api.hvpa.spec import HpaSpec, VpaSpec
+from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.objects.read_models import Hpa, Meta, ObjectReference, Vpa
 from hvpa.api.values import text
 from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OtherHvpa, OwnedChange, OwnedKind, Recommender

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from hvpa.api.hvpa.resource import ScaleType
+from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.status import (
     Axes,
     BlockedScaling,

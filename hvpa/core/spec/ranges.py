@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hvpa.api.hvpa.resource import HvpaSpec, ScaleType
+from hvpa.api.hvpa.scaling import ScaleType
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, params_of

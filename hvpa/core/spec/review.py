@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hvpa.api.hvpa.intervals import OVERLAPS, overlapping
-from hvpa.api.hvpa.resource import HpaTemplateSpec, HvpaSpec, VpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec, VpaSpec
+from hvpa.api.hvpa.templates import HpaTemplateSpec
 from hvpa.api.values.duration import format_duration
 from hvpa.core.spec.check import SUPPORTED_KINDS
 from hvpa.core.values.weight import FULL

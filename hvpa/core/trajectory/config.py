@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hvpa.api.hvpa.resource import CpuParams, HvpaSpec, MemoryParams
+from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.trajectory import ResourceMargins, Trajectory
 from hvpa.api.values.quantity import Resource, parse_quantity
 from hvpa.core.path.build import ResourceInterval, path_of_intervals, path_of_weights, weight_intervals

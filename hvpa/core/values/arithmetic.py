@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hvpa.api.hvpa.resource import CpuParams, MemoryParams
+from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.values.quantity import Resource
 from hvpa.core.values.weight import FULL
 

@@ -7,9 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from hvpa.api.hvpa.resource import ContainerPolicy, HvpaSpec
-from hvpa.api.objects.autoscalers import policies_by_name
-from hvpa.api.objects.read_models import Container, ContainerRecommendation, Vpa, VpaContainerPolicy
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.templates import ContainerPolicy
+from hvpa.api.objects.read_models import (
+    Container,
+    ContainerRecommendation,
+    Vpa,
+    VpaContainerPolicy,
+    policies_by_name,
+)
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.model import PodsSeen, ResourceRequirements
 from hvpa.core.path.path import ResourceKey

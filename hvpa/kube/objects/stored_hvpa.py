@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from hvpa.api.hvpa.resource import FieldError, HvpaObject, HvpaSpec, read_spec
+from hvpa.api.hvpa.resource import HvpaObject, read_spec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus, read_status
 from hvpa.api.objects.read_models import ObjectReference, RawHvpa
+from hvpa.api.schema.base import FieldError
 from hvpa.kube.objects.interning import ModelSharer, text
 from hvpa.kube.objects.slim import is_kept, slim_meta, slim_reference
 

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from hvpa.api.objects.meta import Quantity
+from hvpa.api.objects.read_models import Quantity
 from hvpa.api.values.quantity import DECIMAL_SUFFIXES, parse_quantity
 from hvpa.recommend.golang.numbers import MAX_INT64, MIN_INT64, int64
 

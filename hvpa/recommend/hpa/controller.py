@@ -4,10 +4,8 @@ Source: `pkg/controller/podautoscaler` of Kubernetes (horizontal.go, `reconcileA
 the feature gates' defaults: HPAConfigurableTolerance on, HPAScaleToZero off. Not modelled, since the caller hands in
 the scale and one HPA: failures to read or write the scale, and pods that several HPAs select.
 
-The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py, pods.py and
-requests.py (one metric's count), memory.py (windows and policies), status.py (what is written),
-selector.py (label selectors), recommend/golang/numbers.py and recommend/golang/quantities.py (Go's arithmetic and
-text).
+The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py, pods.py and requests.py (one metric's
+count), memory.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
 """
 
 from __future__ import annotations
@@ -16,8 +14,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.autoscalers import Hpa, HpaSpecRead, HpaStatusRead, Metric
-from hvpa.api.objects.workloads import Pod
+from hvpa.api.objects.read_models import Condition, Hpa, HpaSpecRead, HpaStatusRead, Metric, Pod
 from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.memory import Bounds, Memory, limit
 from hvpa.recommend.hpa.metrics import MetricFault, evaluate
@@ -25,7 +22,6 @@ from hvpa.recommend.hpa.plan import Plan, make_plan
 from hvpa.recommend.hpa.pods import TargetPods
 from hvpa.recommend.hpa.replicas import Situation
 from hvpa.recommend.hpa.selector import SelectorError, parse_selector
-from hvpa.recommend.hpa.status import SCALED_TO_ZERO, SyncReport
 
 __all__ = [
     "HorizontalAutoscaler",
@@ -77,6 +73,77 @@ class _Step(NamedTuple):
     reason: str
 
 
+Setting = tuple[str, str, str]
+"""What a condition is set to: status, reason, message."""
+
+_SCALED_TO_ZERO: Final = "ScaledToZero"
+
+
+class _SyncReport:
+    """What one sync gathers: conditions to set, by type; events; the metrics' entries, None where none was computed.
+
+    Within a sync only the last setting of a condition counts: none of them changes its status twice.
+    """
+
+    __slots__ = ("conditions", "events", "metrics", "remove")
+
+    def __init__(self) -> None:
+        self.conditions: dict[str, Setting] = {}
+        self.events: list[tuple[str, str, str]] = []
+        self.metrics: list[Metric] | None = None
+        self.remove = ""
+        """A type of condition that goes away."""
+
+    def warn(self, reason: str, message: str) -> None:
+        """Add an event of type Warning."""
+        self.events.append(("Warning", reason, message))
+
+    def status(
+        self, old: HpaStatusRead, current: int, desired: int, now: dt.datetime, rescaled: bool = False
+    ) -> HpaStatusRead:
+        """The next status; it is `old` itself where nothing differs, and then nothing is written."""
+        now = now if now.microsecond == 0 else now.replace(microsecond=0)  # as times are written
+        metrics = self.metrics
+        if metrics == old.current_metrics or not (metrics or old.current_metrics):
+            metrics = old.current_metrics
+        conditions = self._conditions(old.conditions, now)
+        if (
+            not rescaled
+            and conditions is old.conditions
+            and metrics is old.current_metrics
+            and current == old.current_replicas
+            and desired == old.desired_replicas
+        ):
+            return old
+        return HpaStatusRead(
+            current_replicas=current,
+            desired_replicas=desired,
+            current_metrics=metrics,
+            conditions=conditions,
+            last_scale_time=now if rescaled else old.last_scale_time,
+        )
+
+    def _conditions(self, old: list[Condition] | None, now: dt.datetime) -> list[Condition] | None:
+        """The conditions with what was set; new ones follow the old. A transition is a change of status alone."""
+        settings = dict(self.conditions)
+        result: list[Condition] = []
+        changed = False
+        for present in old or ():
+            setting = settings.pop(present.type, None)
+            if present.type == self.remove:
+                changed = True
+                continue
+            if setting is not None and setting != (present.status, present.reason, present.message):
+                since = present.last_transition_time if setting[0] == present.status else now
+                present = Condition(present.type, *setting, last_transition_time=since)
+                changed = True
+            result.append(present)
+        for kind, setting in settings.items():
+            result.append(Condition(kind, *setting, last_transition_time=now))
+            changed = True
+        return result if changed else old
+
+
 class _NoCount(Exception):
     """The metrics give no count; the text is the event's."""
 
@@ -102,13 +169,13 @@ class HorizontalAutoscaler:
         `QuantityError` where the spec or a pod's request holds what is no quantity.
         """
         plan = self._plan_of(hpa)
-        report = SyncReport()
+        report = _SyncReport()
         report.conditions[_ABLE] = _GOT_SCALE
         current = scale.replicas
         self._memory.begin(current, now)
         if current == 0:
             report.conditions[_ACTIVE] = _DISABLED
-            report.remove = SCALED_TO_ZERO
+            report.remove = _SCALED_TO_ZERO
             return _outcome(report.status(hpa.status, 0, 0, now), None, report)
         if current > plan.maximum:
             return self._rescale(hpa, plan, report, _Step(current, plan.maximum, _ABOVE), now)
@@ -136,7 +203,7 @@ class HorizontalAutoscaler:
             self._plan, self._spec = make_plan(spec, self._settings), spec
         return self._plan
 
-    def _normalize(self, plan: Plan, report: SyncReport, step: _Step, now: dt.datetime) -> int:
+    def _normalize(self, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> int:
         """Stabilization windows, policies and limits (`normalizeDesiredReplicas`, `…WithBehaviors`)."""
         bounds = Bounds(step.current, plan.minimum, plan.maximum)
         if plan.up is None or plan.down is None:
@@ -150,23 +217,23 @@ class HorizontalAutoscaler:
         report.conditions[_LIMITED] = ("False" if desired == stable else "True", *limited)
         return desired
 
-    def _rescale(self, hpa: Hpa, plan: Plan, report: SyncReport, step: _Step, now: dt.datetime) -> HpaResult:
+    def _rescale(self, hpa: Hpa, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> HpaResult:
         """The count is written."""
         current, desired, reason = step
         message = f"the HPA controller was able to update the target scale to {desired}"
         report.conditions[_ABLE] = ("True", "SucceededRescale", message)
-        report.remove = SCALED_TO_ZERO
+        report.remove = _SCALED_TO_ZERO
         report.events.append(("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}"))
         if plan.up is not None and plan.down is not None:
             self._memory.store(current, desired, plan.up, plan.down, now)
         return _outcome(report.status(hpa.status, current, desired, now, rescaled=True), desired, report)
 
 
-def _outcome(status: HpaStatusRead, replicas: int | None, report: SyncReport) -> HpaResult:
+def _outcome(status: HpaStatusRead, replicas: int | None, report: _SyncReport) -> HpaResult:
     return HpaResult(status, replicas, tuple(report.events))
 
 
-def _propose(plan: Plan, report: SyncReport, here: Situation) -> _Step:
+def _propose(plan: Plan, report: _SyncReport, here: Situation) -> _Step:
     """What the metrics ask for, before it is normalized. Raises `_NoCount`."""
     current = here.scale.replicas
     replicas, name = _highest(plan, report, here)
@@ -176,7 +243,7 @@ def _propose(plan: Plan, report: SyncReport, here: Situation) -> _Step:
     return _Step(current, desired, "All metrics below target" if desired < current else "")
 
 
-def _select(report: SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod]:
+def _select(report: _SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod]:
     """The target's pods (`validateAndParseSelector`). Raises `_NoCount`."""
     if not selector:
         report.warn("SelectorRequired", "selector is required")
@@ -192,7 +259,7 @@ def _select(report: SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod]
     return [pod for pod in pods if matches(pod.metadata.labels)]
 
 
-def _highest(plan: Plan, report: SyncReport, here: Situation) -> tuple[int, str]:
+def _highest(plan: Plan, report: _SyncReport, here: Situation) -> tuple[int, str]:
     """The highest count of all metrics and that metric's name (`computeReplicasForMetrics`). Raises `_NoCount` where no
     metric gives one, and where some don't while the others want fewer pods."""
     replicas, name = 0, ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from hvpa.api.objects.autoscalers import MetricName, ObjectReference
+from hvpa.api.objects.read_models import MetricName, ObjectReference
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.autoscalers import (
+from hvpa.api.objects.read_models import (
     HpaBehavior,
     HpaScalingPolicy,
     HpaScalingRules,
@@ -18,8 +18,8 @@ from hvpa.api.objects.autoscalers import (
     Metric,
     MetricSource,
     MetricValue,
+    Quantity,
 )
-from hvpa.api.objects.meta import Quantity
 from hvpa.recommend.golang.quantities import approximate_float, milli_value
 from hvpa.recommend.hpa.inputs import HpaSettings
 
@@ -122,12 +122,12 @@ def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
 
 def _tolerance(behavior: HpaBehavior | None, default: float) -> Tolerance:
     """Each direction's own, else the flag (feature HPAConfigurableTolerance, on since 1.35)."""
-    up = down = default
-    if behavior is not None and behavior.scale_up is not None and behavior.scale_up.tolerance is not None:
-        up = approximate_float(behavior.scale_up.tolerance)
-    if behavior is not None and behavior.scale_down is not None and behavior.scale_down.tolerance is not None:
-        down = approximate_float(behavior.scale_down.tolerance)
-    return Tolerance(1.0 - down, 1.0 + up)
+
+    def of(rules: HpaScalingRules | None) -> float:
+        return default if rules is None or rules.tolerance is None else approximate_float(rules.tolerance)
+
+    both = behavior or HpaBehavior()
+    return Tolerance(1.0 - of(both.scale_down), 1.0 + of(both.scale_up))
 
 
 def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int) -> Rules:
@@ -145,16 +145,10 @@ def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int)
 
 
 def _metric(metric: Metric) -> MetricPlan:
-    source: MetricSource | None = getattr(metric, _FIELDS.get(metric.type, ""), None)
-    if source is None:
-        source = MetricSource()
-    return MetricPlan(
-        type=metric.type,
-        source=source,
-        utilization=source.target.average_utilization,
-        average=_milli(source.target.average_value),
-        value=_milli(source.target.value),
-    )
+    source: MetricSource = getattr(metric, _FIELDS.get(metric.type, ""), None) or MetricSource()
+    target = source.target
+    average, value = _milli(target.average_value), _milli(target.value)
+    return MetricPlan(metric.type, source, target.average_utilization, average, value)
 
 
 def _milli(quantity: Quantity | None) -> int | None:

@@ -6,8 +6,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.meta import condition
-from hvpa.api.objects.workloads import Pod
+from hvpa.api.objects.read_models import Pod, condition
 from hvpa.recommend.hpa.inputs import MetricsError, PodReading
 
 NO_PODS: Final = "no pods returned by selector while calculating replica count"

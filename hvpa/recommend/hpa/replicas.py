@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from hvpa.api.objects.autoscalers import MetricName, ObjectReference
+from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa.recommend.golang.numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa.inputs import Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.plan import Tolerance

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hvpa.api.objects.meta import ResourceList
-from hvpa.api.objects.workloads import Container, Pod, PodSpec
+from hvpa.api.objects.read_models import Container, Pod, PodSpec, ResourceList
 from hvpa.recommend.golang.quantities import milli_value
 from hvpa.recommend.hpa.inputs import MetricsError
 

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from hvpa.api.objects.read_models import ContainerRecommendation, Quantity, ResourceList, VpaContainerPolicy
+from hvpa.api.objects.read_models import ContainerRecommendation, Quantity, VpaContainerPolicy
 from hvpa.api.values.quantity import CPU, MEMORY, Resource, parse_quantity
 from hvpa.recommend.golang.quantities import canonical, format_milli
 from hvpa.recommend.vpa.estimate import Amounts
 from hvpa.recommend.vpa.settings import VpaSettings
-
-_RESOURCES: Final[tuple[Resource, ...]] = (CPU, MEMORY)
-_UNITS: Final[dict[Resource, int]] = {CPU: 1000, MEMORY: 1}
 
 
 class Cap(NamedTuple):
@@ -24,6 +21,14 @@ class Cap(NamedTuple):
     least_text: str
     most: int | None
     most_text: str
+
+    def applied(self, resource: Resource, amount: int) -> str:
+        """The amount as a quantity, or the bound that it is beyond."""
+        if self.least is not None and amount < self.least:
+            return self.least_text
+        if self.most is not None and amount > self.most:
+            return self.most_text
+        return _text(resource, amount)
 
 
 class ContainerCap:
@@ -38,33 +43,21 @@ class ContainerCap:
             MEMORY: settings.max_allowed_memory,
         }
         self._caps = {
-            resource: _cap(
-                resource,
-                policy.min_allowed.get(resource),
-                policy.max_allowed.get(resource, everywhere[resource]),
-            )
-            for resource in _RESOURCES
+            resource: _cap(resource, policy.min_allowed.get(resource), policy.max_allowed.get(resource, most))
+            for resource, most in everywhere.items()
             if controlled is None or resource in controlled
         }
 
     def recommendation(self, container: str, cpu: Amounts, memory: Amounts) -> ContainerRecommendation:
         """The amounts as recommendation: target and bounds capped, the uncapped target as it is."""
-        target: ResourceList = {}
-        lower: ResourceList = {}
-        upper: ResourceList = {}
-        uncapped: ResourceList = {}
-        for resource, cap in self._caps.items():
-            amounts = cpu if resource == CPU else memory
-            uncapped[resource] = _text(resource, amounts.target)
-            target[resource] = _capped(cap, amounts.target) or uncapped[resource]
-            lower[resource] = _capped(cap, amounts.lower) or _text(resource, amounts.lower)
-            upper[resource] = _capped(cap, amounts.upper) or _text(resource, amounts.upper)
+        amounts: dict[Resource, Amounts] = {CPU: cpu, MEMORY: memory}
+        caps = self._caps
         return ContainerRecommendation(
             container_name=container,
-            target=target,
-            lower_bound=lower,
-            upper_bound=upper,
-            uncapped_target=uncapped,
+            target={one: cap.applied(one, amounts[one].target) for one, cap in caps.items()},
+            lower_bound={one: cap.applied(one, amounts[one].lower) for one, cap in caps.items()},
+            upper_bound={one: cap.applied(one, amounts[one].upper) for one, cap in caps.items()},
+            uncapped_target={one: _text(one, amounts[one].target) for one in caps},
         )
 
 
@@ -75,25 +68,12 @@ def _text(resource: Resource, amount: int) -> str:
 
 def _cap(resource: Resource, least: Quantity | None, most: Quantity | None) -> Cap:
     """A bound of 0 is none."""
-    unit = _UNITS[resource]
-    low = None if least is None else parse_quantity(least) * unit
-    high = None if most is None else parse_quantity(most) * unit
-    low_text = "" if least is None else canonical(least)
-    high_text = "" if most is None else canonical(most)
-    if low and high and low > high:
-        low_text = high_text
+    unit = 1000 if resource == CPU else 1
+    low, high = parse_quantity(least or 0) * unit, parse_quantity(most or 0) * unit
+    reversed_bounds = low and high and low > high
     return Cap(
         math.ceil(low) if low else None,
-        low_text,
+        canonical((most if reversed_bounds else least) or 0),
         math.floor(high) if high else None,
-        high_text,
+        canonical(most or 0),
     )
-
-
-def _capped(cap: Cap, amount: int) -> str | None:
-    """The quantity that stands in for the amount, or None where it is allowed."""
-    if cap.least is not None and amount < cap.least:
-        return cap.least_text
-    if cap.most is not None and amount > cap.most:
-        return cap.most_text
-    return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from hvpa.recommend.vpa.histogram import DecayingHistogram
+from hvpa.recommend.vpa.histogram import BucketScheme, DecayingHistogram
 from hvpa.recommend.vpa.samples import Aggregate, cpu_buckets, memory_buckets, whole_amount
 from hvpa.recommend.vpa.settings import VpaSettings
 
@@ -15,20 +15,16 @@ LOWER_CONFIDENCE: Final = 0.001
 """How many intervals of history are little enough to quarter the lower bound."""
 
 
+Percentiles = tuple[float, float, float]
+"""Which percentiles target, lower and upper bound come from."""
+
+
 class Amounts(NamedTuple):
     """What is recommended of one resource, in millicores or bytes."""
 
     target: int
     lower: int
     upper: int
-
-
-class Percentiles(NamedTuple):
-    """Which percentiles the three amounts come from."""
-
-    target: float
-    lower: float
-    upper: float
 
 
 def upper_factor(confidence: float) -> float:
@@ -44,72 +40,65 @@ def lower_factor(confidence: float) -> float:
     return 1.0 / (ratio * ratio)
 
 
-class ResourceEstimator:
-    """The estimates of one resource. `ends` are the amounts (millicores or bytes) at the buckets' ends; a percentile is
-    one of these, so the `margin`, a fraction, is added to them beforehand. `interval` is the confidence's, in seconds;
-    amounts are rounded up to multiples of `scale`."""
+class ResourceEstimator(NamedTuple):
+    """The estimates of one resource. `ends` are the amounts (millicores or bytes) at the buckets' ends with the margin
+    added; the percentiles of the three amounts are among these. `interval` is the confidence's, in seconds; amounts are
+    rounded up to multiples of `scale`, and each is at least a container's share of `least`."""
 
-    def __init__(
-        self, ends: tuple[int, ...], percentiles: Percentiles, margin: float, interval: float, scale: int
-    ) -> None:
-        self._amounts = tuple(end + whole_amount(end * margin) for end in ends)
-        self._percentiles = percentiles
-        self._interval = interval
-        self._scale = scale
+    ends: tuple[int, ...]
+    percentiles: Percentiles
+    interval: float
+    scale: int
+    least: int
 
-    def estimate(self, usage: DecayingHistogram, aggregate: Aggregate, least: int) -> Amounts:
-        """The amounts for this usage, each of them at least `least`."""
-        confidence = aggregate.confidence(self._interval)
-        target, lower, upper = (self._at(usage, fraction) for fraction in self._percentiles)
-        return Amounts(
-            self._rounded(max(target, least)),
-            self._rounded(max(whole_amount(lower * lower_factor(confidence)), least)),
-            self._rounded(max(whole_amount(upper * upper_factor(confidence)), least)),
-        )
-
-    def _at(self, usage: DecayingHistogram, fraction: float) -> int:
-        bucket = usage.percentile_bucket(fraction)
-        return 0 if bucket is None else self._amounts[bucket]
+    def estimate(self, usage: DecayingHistogram, aggregate: Aggregate, share: float) -> Amounts:
+        """The amounts for this usage, for a container with this share of the pod's minimum."""
+        confidence = aggregate.confidence(self.interval)
+        buckets = (usage.percentile_bucket(fraction) for fraction in self.percentiles)
+        target, lower, upper = (0 if bucket is None else self.ends[bucket] for bucket in buckets)
+        lower = whole_amount(lower * lower_factor(confidence))
+        upper = whole_amount(upper * upper_factor(confidence))
+        least = whole_amount(self.least * share)
+        return Amounts(*(self._rounded(max(amount, least)) for amount in (target, lower, upper)))
 
     def _rounded(self, amount: int) -> int:
-        scale = self._scale
-        return amount if scale <= 1 else math.ceil(amount / scale) * scale
+        return amount if self.scale <= 1 else math.ceil(amount / self.scale) * self.scale
 
 
 class PodEstimator:
     """The estimates of both resources, with the minimum of the pod shared by its containers."""
 
     def __init__(self, settings: VpaSettings) -> None:
+        def ends(buckets: BucketScheme, unit: float) -> tuple[int, ...]:
+            amounts = (whole_amount(end * unit) for end in buckets.ends)
+            return tuple(amount + whole_amount(amount * settings.safety_margin) for amount in amounts)
+
         self._cpu = ResourceEstimator(
-            tuple(whole_amount(end * 1000.0) for end in cpu_buckets().ends),
-            Percentiles(
+            ends(cpu_buckets(), 1000.0),
+            (
                 settings.target_cpu_percentile,
                 settings.lower_bound_cpu_percentile,
                 settings.upper_bound_cpu_percentile,
             ),
-            settings.safety_margin,
             settings.confidence_interval_cpu,
             settings.round_cpu_millicores,
+            # By way of cores, in the order of Go's operations.
+            whole_amount(settings.pod_min_cpu_millicores * 0.001 * 1000.0),
         )
         self._memory = ResourceEstimator(
-            tuple(whole_amount(end) for end in memory_buckets().ends),
-            Percentiles(
+            ends(memory_buckets(), 1.0),
+            (
                 settings.target_memory_percentile,
                 settings.lower_bound_memory_percentile,
                 settings.upper_bound_memory_percentile,
             ),
-            settings.safety_margin,
             settings.confidence_interval_memory,
             settings.round_memory_bytes,
+            whole_amount(settings.pod_min_memory_mb * MIB),
         )
-        # By way of cores, in the order of Go's operations.
-        self._least_cpu = whole_amount(settings.pod_min_cpu_millicores * 0.001 * 1000.0)
-        self._least_memory = whole_amount(settings.pod_min_memory_mb * MIB)
 
     def estimate(self, aggregate: Aggregate, containers: int) -> tuple[Amounts, Amounts]:
         """CPU (millicores) and memory (bytes) of a container that is one of so many that get a recommendation."""
         share = 1.0 / containers
-        return (
-            self._cpu.estimate(aggregate.cpu, aggregate, whole_amount(self._least_cpu * share)),
-            self._memory.estimate(aggregate.memory, aggregate, whole_amount(self._least_memory * share)),
-        )
+        cpu = self._cpu.estimate(aggregate.cpu, aggregate, share)
+        return cpu, self._memory.estimate(aggregate.memory, aggregate, share)

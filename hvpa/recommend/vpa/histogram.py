@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
 from itertools import accumulate
 from typing import Final
 
@@ -24,20 +23,18 @@ ZERO_TIME: Final = -62_135_596_800.0
 class BucketScheme:
     """How values are sorted into buckets: the first one covers [0, `first`), each next one is `ratio` times as wide,
     and the last one starts at `maximum` or above and has no end. A bucket lighter than `epsilon` counts as empty. All
-    four must be positive, `ratio` above 1 (ValueError)."""
+    four are positive, `ratio` is above 1."""
 
-    __slots__ = ("_by_value", "_first", "_log_ratio", "count", "ends", "epsilon", "ratio", "starts")
+    __slots__ = ("_by_value", "_first", "_log_ratio", "count", "ends", "epsilon", "starts")
 
     def __init__(self, maximum: float, first: float, ratio: float, epsilon: float) -> None:
-        if not (maximum > 0.0 and first > 0.0 and ratio > 1.0 and epsilon > 0.0):
-            raise ValueError("maximum, first and epsilon must be above 0 and ratio above 1")
-        self.ratio = ratio
         self.epsilon = epsilon
         self._first = first
         self._log_ratio = math.log(ratio)
         self._by_value = (ratio - 1, first)
         self.count = math.ceil(math.log(maximum * (ratio - 1) / first + 1) / self._log_ratio) + 1
-        self.starts = tuple(self._start(bucket) for bucket in range(self.count))
+        starts = (first * (power(ratio, bucket) - 1) / (ratio - 1) for bucket in range(1, self.count))
+        self.starts = (0.0, *starts)
         self.ends = (*self.starts[1:], self.starts[-1])
         """Where each bucket ends; the last one, without an end, where it starts."""
 
@@ -50,11 +47,6 @@ class BucketScheme:
         growth, first = self._by_value
         bucket = int(math.log(value * growth / first + 1) / self._log_ratio)
         return bucket if bucket < self.count else self.count - 1
-
-    def _start(self, bucket: int) -> float:
-        if bucket == 0:
-            return 0.0
-        return self._first * (power(self.ratio, bucket) - 1) / (self.ratio - 1)
 
 
 class DecayingHistogram:
@@ -92,8 +84,7 @@ class DecayingHistogram:
         self._factor = 1.0
 
     def add(self, value: float, weight: float, at: float) -> None:
-        """Add a sample. Raises ValueError for a negative weight."""
-        _check(weight)
+        """Add a sample; its weight is not negative."""
         weight *= self.decay_factor(at)
         bucket = self.scheme.find(value)
         self.weights[bucket] += weight
@@ -106,40 +97,17 @@ class DecayingHistogram:
                 self.high = bucket
 
     def subtract(self, value: float, weight: float, at: float) -> None:
-        """Take a sample away that was added before. What remains never gets negative, and less than epsilon is none.
-        Raises ValueError for a negative weight."""
-        _check(weight)
+        """Take a sample away that was added before. What remains never gets negative, and less than epsilon is none."""
         weight *= self.decay_factor(at)
         bucket = self.scheme.find(value)
         self.total = _less(self.total, weight, self.scheme.epsilon)
         self.weights[bucket] = _less(self.weights[bucket], weight, self.scheme.epsilon)
         self._narrow()
 
-    def merge(self, other: DecayingHistogram) -> None:
-        """Add all samples of another histogram of the same buckets and half-life (else ValueError). The one with the
-        older reference time gets the other's."""
-        if self.half_life != other.half_life or self.scheme is not other.scheme:
-            raise ValueError("histograms with other buckets or another half-life cannot be merged")
-        if self.reference < other.reference:
-            self.shift_reference(other.reference)
-        elif other.reference < self.reference:
-            other.shift_reference(self.reference)
-        for bucket in range(other.low, other.high + 1):
-            self.weights[bucket] += other.weights[bucket]
-        self.total += other.total
-        self.low = min(self.low, other.low)
-        self.high = max(self.high, other.high)
-        self._sums = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no bucket has weight."""
-        return self.weights[self.low] < self.scheme.epsilon
-
     def percentile_bucket(self, fraction: float) -> int | None:
         """The bucket that holds this percentile: the first up to which at least that fraction of all weight lies; None
         without samples."""
-        if self.is_empty:
+        if self.weights[self.low] < self.scheme.epsilon:
             return None
         if self._sums is None:
             self._sums = list(accumulate(self.weights[self.low : self.high + 1]))
@@ -161,36 +129,13 @@ class DecayingHistogram:
         if rest + rest >= self.half_life:
             periods += 1
         reference = periods * self.half_life + ZERO_TIME
-        exponent = math.floor((self.reference - reference) / self.half_life + 0.5)
-        self._scale(math.ldexp(1.0, exponent))
-        self.reference = reference
-        self._factor_at = math.nan
-
-    def load(self, weights: Mapping[int, int], total: float, reference: float) -> None:
-        """Add what a checkpoint holds: the buckets' shares of the total weight, and its reference time, which this
-        histogram gets (so it must be new). Raises ValueError for a bucket that is not there or a negative weight."""
-        _check(total)
-        for bucket, share in weights.items():
-            if not 0 <= bucket < self.scheme.count:
-                raise ValueError(f"bucket {bucket} is none of the {self.scheme.count} buckets")
-            _check(share)
-        self.reference = reference
-        whole = sum(weights.values())
-        if whole == 0:
-            return
-        ratio = total / whole
-        for bucket, share in weights.items():
-            self.low = min(self.low, bucket)
-            self.high = max(self.high, bucket)
-            self.weights[bucket] += share * ratio
-        self.total += total
-        self._narrow()
-
-    def _scale(self, factor: float) -> None:
+        factor = math.ldexp(1.0, math.floor((self.reference - reference) / self.half_life + 0.5))
         for bucket in range(self.low, self.high + 1):
             self.weights[bucket] *= factor
         self.total *= factor
         self._narrow()
+        self.reference = reference
+        self._factor_at = math.nan
 
     def _narrow(self) -> None:
         """Leave out buckets at both ends that have become empty."""
@@ -200,11 +145,6 @@ class DecayingHistogram:
         while weights[self.high] < epsilon and self.high > 0:
             self.high -= 1
         self._sums = None
-
-
-def _check(weight: float) -> None:
-    if weight < 0.0:
-        raise ValueError("weights cannot be negative")
 
 
 def _less(weight: float, removed: float, epsilon: float) -> float:

@@ -9,7 +9,6 @@ shows, and this file what comes with one loop of the recommender (`pkg/recommend
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
 from typing import Final
 
 from hvpa.api.objects.read_models import (
@@ -21,12 +20,11 @@ from hvpa.api.objects.read_models import (
     VpaStatusRead,
 )
 from hvpa.recommend.vpa.capping import ContainerCap
-from hvpa.recommend.vpa.checkpoint import CheckpointError, read_checkpoint
 from hvpa.recommend.vpa.estimate import PodEstimator
 from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory
 from hvpa.recommend.vpa.settings import VpaSettings
 
-__all__ = ["CheckpointError", "VerticalRecommender", "VpaSettings"]
+__all__ = ["VerticalRecommender", "VpaSettings"]
 
 RECOMMENDATION_PROVIDED: Final = "RecommendationProvided"
 NO_PODS_MATCHED: Final = "NoPodsMatched"
@@ -51,7 +49,6 @@ class VerticalRecommender:
         self.settings = settings
         self._estimator = PodEstimator(settings)
         self._aggregates: dict[str, Aggregate] = {}
-        self._checkpoints: dict[str, Aggregate] = {}
         self._collected = 0.0
         self._pods: dict[str, dict[str, ContainerHistory]] = {}
         self._spec: VpaSpecRead | None = None
@@ -89,12 +86,6 @@ class VerticalRecommender:
         """The pod is gone; what it used stays."""
         self._pods.pop(pod, None)
 
-    def load_checkpoint(self, container: str, status: Mapping[str, object]) -> None:
-        """Count the `status` of a container's VerticalPodAutoscalerCheckpoint with what is measured, as the recommender
-        does after its start; a second one takes the first one's place. Raises `CheckpointError`."""
-        self._checkpoints[container] = read_checkpoint(status, self.settings)
-        self._spec = None
-
     def recommend(self, vpa: Vpa, now: dt.datetime) -> VpaStatusRead:
         """The status that one loop writes for the VPA, whose present conditions tell since when they hold. The same
         object as last time where nothing differs. Raises `QuantityError` for a policy's quantity that is none."""
@@ -123,17 +114,6 @@ class VerticalRecommender:
             self._spec = None
         return aggregate
 
-    def _known(self, container: str) -> Aggregate:
-        """What was measured of a container, and what its checkpoint says."""
-        checkpoint = self._checkpoints.get(container)
-        if checkpoint is None:
-            return self._aggregates[container]
-        both = Aggregate(self.settings)
-        if container in self._aggregates:
-            both.merge(self._aggregates[container])
-        both.merge(checkpoint)
-        return both
-
     def _collect(self, now: float) -> None:
         """Throw away what is too old, and what is empty and has no container any more; after the recommendation, so the
         next one shows it."""
@@ -154,7 +134,7 @@ class VerticalRecommender:
         """Make the containers' policies ready, where the spec or the set of containers changed."""
         if spec is self._spec:
             return
-        policies = {name: spec.policy(name) for name in self._aggregates.keys() | self._checkpoints.keys()}
+        policies = {name: spec.policy(name) for name in self._aggregates}
         self._caps = {
             name: ContainerCap(policy, self.settings)
             for name, policy in policies.items()
@@ -163,7 +143,7 @@ class VerticalRecommender:
         self._spec = spec
 
     def _recommendation(self, container: str) -> ContainerRecommendation:
-        amounts = self._estimator.estimate(self._known(container), len(self._caps))
+        amounts = self._estimator.estimate(self._aggregates[container], len(self._caps))
         return self._caps[container].recommendation(container, *amounts)
 
 

@@ -77,16 +77,6 @@ class Aggregate:
             self.first_sample = at
         self.samples += 1
 
-    def merge(self, other: Aggregate) -> None:
-        """Add all that another aggregate knows."""
-        self.cpu.merge(other.cpu)
-        self.memory.merge(other.memory)
-        firsts = [one for one in (self.first_sample, other.first_sample) if one is not None]
-        lasts = [one for one in (self.last_sample, other.last_sample) if one is not None]
-        self.first_sample = min(firsts, default=None)
-        self.last_sample = max(lasts, default=None)
-        self.samples += other.samples
-
     def confidence(self, interval: float) -> float:
         """How far the history can be trusted: its length in intervals (seconds), or the number of samples as if there
         had been one a minute, whichever is less."""

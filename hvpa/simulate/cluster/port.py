@@ -12,7 +12,8 @@ from typing import Final, cast
 
 import msgspec
 
-from hvpa.api.hvpa.resource import HvpaObject, HvpaSpec
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource

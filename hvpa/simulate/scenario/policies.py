@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hvpa.api.hvpa.resource import KIND, HvpaSpec, parse_spec, validate_manifest, warnings
+from hvpa.api.hvpa.resource import KIND, parse_spec, validate_manifest
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.schema.base import without_nulls
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
@@ -122,7 +123,7 @@ class _Manifest:
             self._fail(problem.path, problem.message)
         self._check_target(spec)
         notes += self._recommenders(spec)
-        notes += [f"{self._source.file}: {warning}" for warning in warnings(spec)]
+        notes += [f"{self._source.file}: {warning}" for warning in spec.warnings]
         metadata = {"name": self._workload.name} | without_nulls(self._content["metadata"])
         return self._content | {"metadata": metadata | {"namespace": self._workload.namespace}}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from hvpa.api.hvpa.resource import MetricSpec
+from hvpa.api.hvpa.metrics import MetricSpec
 from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
 from hvpa.api.values.quantity import Resource
 from hvpa.simulate.cluster.metrics_server import LOAD_METRIC

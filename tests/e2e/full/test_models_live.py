@@ -17,9 +17,7 @@ from typing import NamedTuple, TypeVar, cast
 import msgspec
 import pytest
 
-from hvpa.api.objects.autoscalers import Hpa, HpaStatusRead, MetricName, Vpa
-from hvpa.api.objects.meta import condition
-from hvpa.api.objects.workloads import Pod
+from hvpa.api.objects.read_models import Hpa, HpaStatusRead, MetricName, Pod, Vpa, condition
 from hvpa.api.values.duration import parse_duration
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.api.values.timestamp import parse_timestamp
@@ -31,6 +29,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings
 from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
 from localcluster.workloads import samples
+from tests.recorded.vpa.model import load_checkpoint
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -233,7 +232,7 @@ def test_our_recommender_goes_on_from_the_checkpoint_of_the_real_one(
     pair = wait_for(found_pair, PATIENCE, "checkpoint and recommendation of the same samples")
     assert pair is not None
     ours = VerticalRecommender(_recommender_settings())
-    ours.load_checkpoint("app", pair.checkpoint)
+    load_checkpoint(ours, "app", pair.checkpoint)
     ours.add_sample(pod, "app", 0.0, None, None)
     vpa = _decoded(pair.vpa, Vpa)
     status = msgspec.to_builtins(ours.recommend(vpa, dt.datetime.now(dt.UTC)))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from hvpa.api.objects.autoscalers import Hpa, HpaStatusRead, MetricName, ObjectReference
-from hvpa.api.objects.meta import Meta
-from hvpa.api.objects.workloads import Pod
+from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, MetricName, ObjectReference, Pod
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.recommend.hpa.controller import (
     HorizontalAutoscaler,
@@ -21,7 +18,7 @@ from hvpa.recommend.hpa.controller import (
     PodReading,
     Scale,
 )
-from tests.recorded.replay import Json, instant
+from tests.recorded.replay import Json, differences, instant
 
 _QUANTITIES = {"value", "averageValue"}
 _NO_METRICS = "no metrics returned from %s metrics API"
@@ -144,33 +141,29 @@ class Player:
 
 def ours(outcome: HpaResult) -> Json:
     """What our model did in a sync, in the form of `theirs`."""
-    return _told(
-        msgspec.to_builtins(outcome.status),
-        outcome.replicas,
-        [list(event) for event in outcome.events],
-    )
+    events = [list(event) for event in outcome.events]
+    return _whole(msgspec.to_builtins(outcome.status), outcome.replicas, events)
 
 
 def theirs(sync: Json) -> Json:
     """What the real controller did in a sync."""
     events = [[event["type"], event["reason"], event["message"]] for event in sync["events"]]
-    return _told(sync["status"], sync.get("written"), events)
+    return _whole(sync["status"], sync.get("written"), events)
 
 
-def _told(status: Json, written: int | None, events: list[list[str]]) -> Json:
+def _whole(status: Json, written: int | None, events: list[list[str]]) -> Json:
     return {
         "desiredReplicas": status.get("desiredReplicas", 0),
         "currentReplicas": status.get("currentReplicas", 0),
         "written": written,
-        "conditions": [_condition(entry) for entry in status.get("conditions") or ()],
+        "conditions": [
+            {**entry, "lastTransitionTime": _second(entry.get("lastTransitionTime"))}
+            for entry in status.get("conditions") or ()
+        ],
         "currentMetrics": [_plain(entry) for entry in status.get("currentMetrics") or ()],
         "lastScaleTime": _second(status.get("lastScaleTime")),
         "events": events,
     }
-
-
-def _condition(entry: Json) -> Json:
-    return {**entry, "lastTransitionTime": _second(entry.get("lastTransitionTime"))}
 
 
 def _second(text: str | None) -> str | None:
@@ -195,11 +188,6 @@ def first_difference(scenario: Json, real: Sequence[Json], specs: Sequence[Json 
     player = Player(scenario)
     for number, their in enumerate(real, 1):
         our = ours(player.sync(number, specs[number - 1] if specs else None))
-        wrong = [part for part in their if our[part] != their[part]]
-        if wrong:
-            lines = [f"{scenario['name']}: sync {number}: {', '.join(wrong)} differ"]
-            for part in wrong:
-                lines.append(f"  {part}, ours: {json.dumps(our[part], ensure_ascii=False)}")
-                lines.append(f"  {part}, real: {json.dumps(their[part], ensure_ascii=False)}")
-            return "\n".join(lines)
+        if difference := differences(f"{scenario['name']}: sync {number}", our, their):
+            return difference
     return None

@@ -43,10 +43,7 @@ def usage() -> list[Json]:
         v.samples((0, v.DAY, v.MINUTE), v.wave(0.2, 2), _USUAL, pods=("p1",)), cpu=8, memory=8 * v.GIBI
     )
     silent = [v.sample(0, None, None), v.sample(600, None, None, pod="p1")]
-    half_lives = {
-        "CpuHistogramDecayHalfLife": v.HOUR * v.NANOSECONDS,
-        "MemoryHistogramDecayHalfLife": v.HOUR * v.NANOSECONDS,
-    }
+    half_lives = {"CpuHistogramDecayHalfLife": v.hours(1), "MemoryHistogramDecayHalfLife": v.hours(1)}
     return [
         v.scenario("nothing-at-all", v.ask(0, v.HOUR)),
         v.scenario("never-measured", [*silent, *v.ask(600, v.HOUR)]),
@@ -129,9 +126,9 @@ def memory() -> list[Json]:
             flags={
                 "OOMBumpUpRatio": 1.5,
                 "OOMMinBumpUp": 1e6,
-                "MemoryAggregationInterval": 6 * v.HOUR * v.NANOSECONDS,
+                "MemoryAggregationInterval": v.hours(6),
                 "MemoryAggregationIntervalCount": 20,
-                "MemoryHistogramDecayHalfLife": 10 * v.HOUR * v.NANOSECONDS,
+                "MemoryHistogramDecayHalfLife": v.hours(10),
             },
         ),
     ]
@@ -172,6 +169,17 @@ def pods() -> list[Json]:
     restarts = [v.restart(t) for t in (v.HOUR + 30, 30 * v.HOUR + 30, 3 * v.DAY + 30)]
     silence = [*_day(), v.gone(v.DAY, "p0"), *v.ask_every(12 * v.HOUR, 14 * v.DAY)]
     afterwards = v.samples((11 * v.DAY, 12 * v.DAY, v.HOUR), v.steady(0.1), v.steady(5e7), pods=("p9",))
+    reversed_bounds = {
+        "minAllowed": {"cpu": 2, "memory": "1.5Gi"},
+        "maxAllowed": {"cpu": "1", "memory": "1Gi"},
+    }
+    policies = {
+        3: [v.policy("*", mode="Off")],
+        9: [v.policy("app", maxAllowed={"cpu": "1m", "memory": "1"})],
+        15: [v.policy("proxy", **reversed_bounds)],
+        21: None,
+    }
+    changes = [{"at": hour * v.HOUR + 1, "spec": v.spec(given)} for hour, given in policies.items()]
     return [
         v.scenario("silence-longer-than-what-is-remembered", [*silence, *afterwards]),
         v.scenario("three-containers-share-the-minimum", [*three, *often]),
@@ -200,92 +208,47 @@ def pods() -> list[Json]:
                 v.policy("proxy", controlledResources=[]),
             ],
         ),
-        v.scenario(
-            "policies-that-change",
-            [
-                *three,
-                {"at": 3 * v.HOUR + 1, "spec": v.spec([v.policy("*", mode="Off")])},
-                {
-                    "at": 9 * v.HOUR + 1,
-                    "spec": v.spec([v.policy("app", maxAllowed={"cpu": "1m", "memory": "1"})]),
-                },
-                {
-                    "at": 15 * v.HOUR + 1,
-                    "spec": v.spec(
-                        [
-                            v.policy(
-                                "proxy",
-                                minAllowed={"cpu": 2, "memory": "1.5Gi"},
-                                maxAllowed={"cpu": "1", "memory": "1Gi"},
-                            )
-                        ]
-                    ),
-                },
-                {"at": 21 * v.HOUR + 1, "spec": v.spec()},
-                *v.ask_every(v.HOUR, v.DAY),
-            ],
-        ),
+        v.scenario("policies-that-change", [*three, *changes, *v.ask_every(v.HOUR, v.DAY)]),
     ]
+
+
+FLAGS: dict[str, Json] = {
+    "percentiles": {
+        "TargetCPUPercentile": 0.5,
+        "LowerBoundCPUPercentile": 0.1,
+        "UpperBoundCPUPercentile": 1.0,
+        "TargetMemoryPercentile": 0.99,
+        "LowerBoundMemoryPercentile": 0.01,
+        "UpperBoundMemoryPercentile": 0.999,
+    },
+    "margin-and-confidence": {
+        "SafetyMarginFraction": 0.4,
+        "ConfidenceIntervalCPU": v.hours(3),
+        "ConfidenceIntervalMemory": v.hours(90),
+    },
+    "rounding": {"RoundCPUMillicores": 50, "RoundMemoryBytes": 8 * v.MEBI},
+    "the-maximum": {"MaxAllowedCPU": "1500m", "MaxAllowedMemory": "1Gi"},
+    "half-lives": {"CpuHistogramDecayHalfLife": v.hours(5), "MemoryHistogramDecayHalfLife": v.hours(60)},
+}
 
 
 def flags() -> list[Json]:
     """The recommender's flags."""
     wave = list(v.samples((0, 2 * v.DAY, 5 * v.MINUTE), v.wave(0.01, 3), v.wave(5e7, 2e9)))
-    asked = list(v.ask_every(3 * v.HOUR, 2 * v.DAY))
-    tiny = list(v.samples((0, v.DAY, v.HOUR), v.steady(0.001), v.steady(1e6)))
+    steps = [*wave, *v.ask_every(3 * v.HOUR, 2 * v.DAY)]
+    tiny = v.samples((0, v.DAY, v.HOUR), v.steady(0.001), v.steady(1e6))
     return [
-        v.scenario(
-            "flags-of-percentiles",
-            [*wave, *asked],
-            flags={
-                "TargetCPUPercentile": 0.5,
-                "LowerBoundCPUPercentile": 0.1,
-                "UpperBoundCPUPercentile": 1.0,
-                "TargetMemoryPercentile": 0.99,
-                "LowerBoundMemoryPercentile": 0.01,
-                "UpperBoundMemoryPercentile": 0.999,
-            },
-        ),
-        v.scenario(
-            "flags-of-margin-and-confidence",
-            [*wave, *asked],
-            flags={
-                "SafetyMarginFraction": 0.4,
-                "ConfidenceIntervalCPU": 3 * v.HOUR * v.NANOSECONDS,
-                "ConfidenceIntervalMemory": 90 * v.HOUR * v.NANOSECONDS,
-            },
-        ),
+        *(v.scenario(f"flags-of-{name}", steps, flags=given) for name, given in FLAGS.items()),
         v.scenario(
             "flags-of-the-minimum",
             [*tiny, *v.ask_every(6 * v.HOUR, v.DAY)],
-            flags={
-                "PodMinCPUMillicores": 10.0,
-                "PodMinMemoryMb": 33.0,
-            },
-        ),
-        v.scenario(
-            "flags-of-rounding",
-            [*wave, *asked],
-            flags={"RoundCPUMillicores": 50, "RoundMemoryBytes": 8 * v.MEBI},
-        ),
-        v.scenario(
-            "flags-of-the-maximum",
-            [*wave, *asked],
-            flags={"MaxAllowedCPU": "1500m", "MaxAllowedMemory": "1Gi"},
+            flags={"PodMinCPUMillicores": 10.0, "PodMinMemoryMb": 33.0},
         ),
         v.scenario(
             "flags-of-the-maximum-under-a-policy",
-            [*wave, *asked],
+            steps,
             policies=[v.policy("*", maxAllowed={"cpu": "2"}, minAllowed={"memory": "1500Mi"})],
-            flags={"MaxAllowedCPU": "1500m", "MaxAllowedMemory": "1Gi"},
-        ),
-        v.scenario(
-            "flags-of-half-lives",
-            [*wave, *asked],
-            flags={
-                "CpuHistogramDecayHalfLife": 5 * v.HOUR * v.NANOSECONDS,
-                "MemoryHistogramDecayHalfLife": 60 * v.HOUR * v.NANOSECONDS,
-            },
+            flags=FLAGS["the-maximum"],
         ),
     ]
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.objects.autoscalers import Vpa, VpaMeta, VpaStatusRead
+from hvpa.api.objects.read_models import Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
-from tests.recorded.replay import START, Json, instant
+from hvpa.recommend.vpa.samples import Aggregate
+from tests.recorded.replay import START, Json, differences, instant
 from tests.recorded.vpa.world import NANOSECONDS
 
 # Field of the recommender's configuration -> ours.
@@ -50,6 +51,27 @@ def settings(flags: Json) -> VpaSettings:
     return VpaSettings(**fields)
 
 
+def load_checkpoint(model: VerticalRecommender, container: str, status: Json) -> None:
+    """Let the model go on from the `status` of a container's VerticalPodAutoscalerCheckpoint, as the real recommender
+    does after its start (`AggregateContainerState.LoadFromCheckpoint`)."""
+    aggregate = Aggregate(model.settings)
+    aggregate.first_sample = dt.datetime.fromisoformat(status["firstSampleStart"]).timestamp()
+    aggregate.last_sample = dt.datetime.fromisoformat(status["lastSampleStart"]).timestamp()
+    aggregate.samples = status["totalSamplesCount"]
+    for histogram, saved in (
+        (aggregate.cpu, status["cpuHistogram"]),
+        (aggregate.memory, status["memoryHistogram"]),
+    ):
+        shares = {int(bucket): share for bucket, share in saved.get("bucketWeights", {}).items()}
+        histogram.reference = dt.datetime.fromisoformat(saved["referenceTimestamp"]).timestamp()
+        histogram.total = saved.get("totalWeight", 0.0)
+        histogram.low, histogram.high = min(shares, default=histogram.low), max(shares, default=0)
+        for bucket, share in shares.items():
+            histogram.weights[bucket] = share * (histogram.total / sum(shares.values()))
+        histogram._narrow()
+    model._aggregates[container] = aggregate
+
+
 class Player:
     """Our model in a scenario. Where the real recommender was restarted, ours begins anew with the real one's
     checkpoints."""
@@ -69,7 +91,7 @@ class Player:
             if step.get("restart"):
                 self._model = VerticalRecommender(self._settings)
                 for container, status in checkpoints.items():
-                    self._model.load_checkpoint(container, status)
+                    load_checkpoint(self._model, container, status)
                 return None
             if step.get("recommend"):
                 vpa = Vpa(metadata=self._meta, raw_spec=msgspec.Raw(self._spec), status=self._status)
@@ -131,9 +153,7 @@ def first_difference(scenario: Json, real: Sequence[Json]) -> str | None:
         if given is None:
             continue
         our, their = amounts_and_conditions(msgspec.to_builtins(given)), answer["recommended"]
-        wrong = [part for part in {**our, **their} if our.get(part) != their.get(part)]
-        if wrong:
-            lines = [f"{scenario['name']}: answer {number}, second {answer['at']}:"]
-            lines += [f"  {part}: ours {our.get(part)}, real {their.get(part)}" for part in wrong]
-            return "\n".join(lines)
+        where = f"{scenario['name']}: answer {number}, second {answer['at']}"
+        if difference := differences(where, our, their):
+            return difference
     return None

@@ -96,6 +96,11 @@ def restart(at: float) -> Json:
     return {"at": at, "restart": True}
 
 
+def hours(count: int) -> int:
+    """A duration as the recommender's flags have it."""
+    return count * HOUR * NANOSECONDS
+
+
 def policy(container: str = "app", **fields: object) -> Json:
     """A container's policy, its fields as in the VPA's spec."""
     return {"containerName": container, **fields}

@@ -12,17 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.hvpa.resource import (
-    FieldError,
-    HvpaObject,
-    HvpaSpec,
-    parse_spec,
-    read_hvpa,
-    validate_manifest,
-    warnings,
-)
+from hvpa.api.hvpa.resource import HvpaObject, parse_spec, read_hvpa, validate_manifest
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Meta, RawHvpa
-from hvpa.api.schema.base import path_of
+from hvpa.api.schema.base import FieldError, path_of
 from tests.manifests import Case, Manifest, bad, base, changed, good
 
 GOOD = {case.name: case for case in good()}
@@ -137,7 +130,7 @@ def test_overlapping_intervals_are_warned_about(intervals: list[Manifest], count
     manifest = changed(base(), {"spec.weightBasedScalingIntervals": intervals})
     spec = read_manifest(manifest).spec
     assert spec is not None
-    assert len(warnings(spec)) == count
+    assert len(spec.warnings) == count
 
 
 # --- anything --------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ def resources(name: str) -> list[str]:
     return listed
 
 
+@cache
 def objects(name: str) -> list[Json]:
     """All objects of a folder, those of folders that it refers to included."""
     found: list[Json] = []
@@ -27,7 +29,7 @@ def objects(name: str) -> list[Json]:
         if path.is_dir():
             found += objects(str(path.resolve().relative_to(CONFIG)))
         else:
-            found += [document for document in yaml.safe_load_all(path.read_text()) if document]
+            found += [document for document in yaml.load_all(path.read_text(), yaml.CSafeLoader) if document]
     return found
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from pydantic.alias_generators import to_camel
 
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.model import LAST_APPLIED
 from hvpa.core.spec.check import SUPPORTED_KINDS
 from tests.unit.config.folders import CONFIG, Json, objects, only

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.api.hvpa.resource import HvpaSpec, validate_manifest, warnings
+from hvpa.api.hvpa.resource import validate_manifest
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.path.build import path_of_weights, weight_intervals
 from hvpa.core.path.curve import SizeBounds
 from hvpa.core.path.path import ResourceKey
@@ -23,7 +24,7 @@ def _spec(name: str) -> HvpaSpec:
 @pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
 def test_a_sample_is_valid(sample: Json) -> None:
     assert validate_manifest(sample) == []
-    assert warnings(HvpaSpec.model_validate(sample["spec"])) == []
+    assert HvpaSpec.model_validate(sample["spec"]).warnings == ()
 
 
 def test_no_two_samples_share_a_target_or_a_name() -> None:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from builders import build
 from builders.build import NOW
-from hvpa.api.hvpa.resource import HvpaObject, ScaleParams
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.scaling import ScaleParams
 from hvpa.api.hvpa.status import parse_status, to_wire
-from hvpa.api.objects.autoscalers import policies_by_name
-from hvpa.api.objects.read_models import Container
+from hvpa.api.objects.read_models import Container, policies_by_name
 from hvpa.core import Decision, Objects, Settings, observe
 from hvpa.core.model import LAST_APPLIED, OtherHvpa
 from hvpa.core.values.memo import forget_all

@@ -16,7 +16,7 @@ import msgspec
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Vpa
 from hvpa.api.values.quantity import parse_resource
 from hvpa.cli.explain.plot.panel import Mark, Panel

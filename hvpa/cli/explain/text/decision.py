@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import yaml
 
-from hvpa.api.hvpa.resource import ScaleType
+from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.objects.read_models import ResourceList
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import Resource, format_resource, readable_resource

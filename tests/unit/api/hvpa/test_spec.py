@@ -8,18 +8,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hvpa.api.hvpa.resource import (
-    CpuParams,
-    HvpaSpec,
-    LabelSelector,
-    MaintenanceTimeWindow,
-    MemoryParams,
-    ReplicasParams,
-    ScaleType,
-    ScalingInterval,
-)
-from hvpa.api.hvpa.spec import HpaSpec
+from hvpa.api.hvpa.intervals import ScalingInterval
+from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ReplicasParams, ScaleType
+from hvpa.api.hvpa.selector import LabelSelector
+from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec
 from hvpa.api.hvpa.templates import HpaTemplate
+from hvpa.api.hvpa.windows import MaintenanceTimeWindow
 
 TARGET = {"kind": "Deployment", "name": "app"}
 

@@ -147,19 +147,13 @@ def test_a_base_that_is_not_known_is_not_written() -> None:
     assert to_wire(VerticalAxis(base={"app": {"cpu": "1"}})) == {"base": {"app": {"cpu": "1"}}}
 
 
-def test_timestamps_are_read_as_instants() -> None:
-    status = parse_status(encode(WIRE))
-    assert status.last_scaling is not None
-    assert status.last_scaling.last_scale_time == dt.datetime(2026, 11, 21, 10, 15, tzinfo=dt.UTC)
-
-
 def test_a_status_of_gardeners_controller_is_read() -> None:
     status, unreadable = read_status(encode(GARDENER))
     assert unreadable == ("lastBlockedScaling",)
     assert status.override_scale_up_stabilization is True
     assert status.last_blocked_scaling == ()
     assert status.last_scaling is not None
-    assert status.last_scaling.last_scale_time is not None
+    assert status.last_scaling.last_scale_time == dt.datetime(2026, 11, 21, 10, 15, tzinfo=dt.UTC)
     assert status.last_scaling.vpa_status is not None
     assert status.last_scaling.vpa_status.recommendation is not None
     (container,) = status.last_scaling.vpa_status.recommendation.container_recommendations
@@ -204,16 +198,11 @@ json_values = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["lastScaleTime", "appliedFrom", "horizontal", "reason"]), inner)
     ),
-    max_leaves=8,
+    max_leaves=4,
 )
 
 
-@given(st.dictionaries(st.sampled_from(sorted(WIRE)), json_values))
+@given(st.dictionaries(st.sampled_from(sorted(WIRE)), json_values, max_size=3))
 def test_any_fields_are_read(fields: dict[str, object]) -> None:
     status, unreadable = read_status(msgspec.json.encode(fields))
     assert set(to_wire(status)) | set(unreadable) <= set(WIRE)
-
-
-@given(st.binary(max_size=100))
-def test_any_bytes_are_read(raw: bytes) -> None:
-    assert isinstance(parse_status(raw), HvpaStatus)

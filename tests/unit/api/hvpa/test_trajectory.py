@@ -8,20 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from hvpa.api.crd import render_crd
-from hvpa.api.hvpa.resource import (
-    CpuParams,
-    HvpaSpec,
-    MaxResources,
-    MemoryParams,
-    ResourceMargins,
-    Trajectory,
-    TrajectoryInterval,
-    parse_spec,
-)
-from hvpa.api.values.quantity import Resource, parse_quantity
+from hvpa.api.hvpa.resource import parse_spec
+from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.trajectory import MaxResources, ResourceMargins, Trajectory
+from hvpa.api.values.quantity import parse_quantity
 
 TARGET = {"kind": "Deployment", "name": "app"}
 WEIGHTS = [{"vpaWeight": 50}]
@@ -177,11 +170,6 @@ def rules_of_the_crd() -> set[tuple[str, str]]:
     return found
 
 
-def test_all_margins_that_are_too_much_are_told() -> None:
-    too_much = {"cpu": {"percentage": 91}, "memory": {"percentage": 2**31 - 1}}
-    assert len(refusals(trajectory={"overlap": too_much, "baseResourcesPerReplica": too_much})) == 4
-
-
 # --- anything -----------------------------------------------------------------------------------------------
 amounts = st.sampled_from([None, "1", 1, "1000m", "999500u", "0.9999", ".5", "2", "2.", "1e1", "1Ki"])
 written = st.lists(st.tuples(st.integers(1, 4), amounts, amounts), max_size=4)
@@ -207,50 +195,3 @@ def test_intervals_are_taken_where_they_make_a_path(
 ) -> None:
     intervals = [interval(count, cpu=cpu, memory=memory) for count, cpu, memory in parts]
     assert (refusals(trajectory={"intervals": intervals}) == []) is is_path(parts)
-
-
-resources: st.SearchStrategy[Resource] = st.sampled_from(["cpu", "memory"])
-
-
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 10**6)), min_size=1, max_size=9), resources)
-def test_steps_up_are_a_path_whose_sizes_never_fall(steps: list[tuple[int, int]], resource: Resource) -> None:
-    parts, replicas, size = [], 0, 0
-    for more, larger in steps:
-        replicas, size = replicas + more, size + larger
-        parts.append(interval(replicas, **{resource: f"{size}m"}))
-    read = Trajectory.model_validate({"intervals": parts}).intervals
-    sizes = [getattr(one.max_resources, resource) for one in read]
-    assert sizes == sorted(sizes)
-    assert all(size > 0 for size in sizes)
-
-
-@given(st.integers() | st.floats() | st.text(max_size=8) | st.booleans())
-def test_any_size_is_more_than_nothing_or_refused(size: object) -> None:
-    for resource in ("cpu", "memory"):
-        try:
-            read = TrajectoryInterval.model_validate(interval(1, **{resource: size}))
-        except ValidationError:
-            continue
-        assert getattr(read.max_resources, resource) > 0
-
-
-@given(st.integers())
-def test_a_percentage_is_90_at_most(percentage: int) -> None:
-    for resource in ("cpu", "memory"):
-        for margin in ("overlap", "baseResourcesPerReplica"):
-            told = refusals(trajectory={margin: {resource: {"percentage": percentage}}})
-            assert (told == []) is (0 <= percentage <= 90)
-
-
-@given(st.sampled_from(["1e3", "3m", "-1", "Auto", 10**400, 0.5, True, b"x", (), [], {}, [{}], {"cpu": 1}]))
-def test_any_part_of_a_trajectory_is_judged(part: object) -> None:
-    for trajectory in (
-        part,
-        {"intervals": part},
-        {"intervals": [part]},
-        {"intervals": [{"maxReplicas": part, "maxResources": part, "extrapolation": part}]},
-        {"overlap": part},
-        {"overlap": {"cpu": part}, "baseResourcesPerReplica": {"memory": {"value": part}}},
-    ):
-        spec, problems = parse_spec({"targetRef": TARGET, "trajectory": trajectory})
-        assert (spec is None) is bool(problems)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hvpa.api.objects.read_models import Condition, Hpa, ManagedFields, Meta, Metric, Vpa, Workload, condition
+from hvpa.api.objects.read_models import Condition, ManagedFields, Meta, Metric, Vpa, condition
 
 
 def test_the_controller_is_the_owner_that_says_so() -> None:
@@ -51,26 +51,12 @@ def test_managed_fields_tell_who_set_what(fields: dict[str, Any], replicas: bool
     assert entry.owns_resources() is resources
 
 
-def test_what_is_not_declared_is_skipped() -> None:
-    raw = b'{"metadata":{"name":"a","selfLink":"x"},"spec":{"replicas":3,"strategy":{}},"data":1}'
-    workload = msgspec.json.decode(raw, type=Workload)
-    assert (workload.metadata.name, workload.spec.replicas) == ("a", 3)
-
-
 def test_a_metric_has_the_source_that_is_set() -> None:
     metric = msgspec.convert({"type": "Pods", "pods": {"metric": {"name": "x"}}}, type=Metric)
     source = metric.source()
     assert source is not None
     assert source.metric.name == "x"
     assert Metric(type="Pods").source() is None
-
-
-def test_the_specs_of_recommenders_are_decoded_when_they_are_asked_for() -> None:
-    hpa = msgspec.json.decode(b'{"metadata":{},"spec":{"maxReplicas":7}}', type=Hpa)
-    assert hpa.spec.max_replicas == 7
-    vpa = msgspec.json.decode(b'{"metadata":{},"spec":{"updatePolicy":{"updateMode":"Off"}}}', type=Vpa)
-    assert vpa.spec.update_policy is not None
-    assert vpa.spec.update_policy.update_mode == "Off"
 
 
 def test_a_container_has_its_own_policy_before_that_of_all() -> None:

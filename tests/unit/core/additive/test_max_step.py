@@ -14,7 +14,7 @@ from msgspec import structs
 
 from builders import build
 from builders.build import NOW, at, stamp
-from hvpa.api.hvpa.resource import MaxStep
+from hvpa.api.hvpa.scaling import MaxStep
 from hvpa.core import Decision, Objects
 
 FAST: dict[str, Any] = {"factor": 10, "minimum": 4}

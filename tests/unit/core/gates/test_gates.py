@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from builders import build
 from builders.build import NOW, at
-from hvpa.api.hvpa.resource import ScaleType
+from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.core.gates.gates import (
     GATES,
     OUTSIDE_BOUNDS,

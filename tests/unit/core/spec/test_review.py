@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hvpa.api.hvpa.resource import HvpaSpec, parse_spec
+from hvpa.api.hvpa.resource import parse_spec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.spec.review import Remark, holes, review
 from tests.manifests import base, changed
 

@@ -9,7 +9,7 @@ import pytest
 
 from builders import build
 from builders.build import GIB, MIB
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.path.curve import Margin, SizeBounds
 from hvpa.core.path.path import Path, Point, ResourceKey
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders.build import GIB
-from hvpa.api.hvpa.resource import CpuParams, MemoryParams
+from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.core.values.arithmetic import RequestBounds, blend_replicas, blend_request, scale_limit, threshold
 
 PPM = 10_000

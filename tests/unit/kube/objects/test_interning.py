@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.hvpa.resource import HvpaSpec, read_spec
+from hvpa.api.hvpa.resource import read_spec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
 from hvpa.kube.objects import interning as sharing
 from hvpa.kube.objects.interning import ModelSharer, Table, share, text

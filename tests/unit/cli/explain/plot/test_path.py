@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders import build
-from hvpa.api.hvpa.resource import HvpaSpec
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.cli.explain.plot.panel import multiples, short, step
 from hvpa.cli.explain.plot.path import bare_path, draw_path
 from tests.unit.cli.support import NOW, Doc, Shell, changed, load
