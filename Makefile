@@ -29,13 +29,12 @@ PRESENT = $(wildcard $(SOURCES))
 # The decision, the models, what both stand on, and the simulator: every branch is tested.
 COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov=hvpa.recommend --cov=hvpa.simulate --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
-# The end-to-end tests mostly wait, so JOBS of them run at once, each with control planes of its own (700 MB); a file's
-# tests stay together, and the files that take longest begin.
-JOBS ?= 3
+# The end-to-end tests mostly wait, so JOBS of them run at once, each with control planes of its own (700 MB);
+# tests/shares.py says which stay together, and which begin.
+JOBS ?= 5
 PARALLEL = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Real programs on a busy machine can miss a time. What failed runs once more, alone; what fails again has failed.
 AGAIN = $(PY) -m pytest --last-failed --last-failed-no-failures=none $(PYTEST_ARGS)
-LONGEST_FIRST := tests/e2e/test_demo.py tests/e2e/full tests/e2e/bare tests/e2e tests/unit
 
 # All manifests of CONFIG with IMG for the image that stands in config/manager; no file is changed.
 RENDER = $(KUBECTL) kustomize $(CONFIG) | sed 's|image: hvpa:0\.1\.0$$|image: $(IMG)|'
@@ -63,7 +62,7 @@ simulate: venv ## compare ways to scale under a load: SCENARIO=FILE, in OUT a pa
 .PHONY: test
 test: lint verify control-plane chromium ## everything: lint, audit, unit and end-to-end tests
 	@$(PY) -m tools.audit --quick
-	@$(PY) -m pytest $(LONGEST_FIRST) $(PARALLEL) $(COVERAGE) --durations=25 $(PYTEST_ARGS) || \
+	@$(PY) -m pytest $(PARALLEL) $(COVERAGE) --durations=25 $(PYTEST_ARGS) || \
 	  { echo "make test: what failed runs once more, alone (a test that passes now is a race: mend it)"; \
 	    $(AGAIN) && $(VENV)/bin/coverage report --fail-under=100 --skip-covered; }
 
@@ -74,11 +73,11 @@ venv: python ## set up .venv from requirements-dev.lock (quick where it is up to
 
 .PHONY: unit
 unit: venv ## unit tests with the coverage gate
-	@$(PY) -m pytest tests/unit $(COVERAGE) $(PYTEST_ARGS)
+	@$(PY) -m pytest tests/unit -n auto --dist loadfile $(COVERAGE) $(PYTEST_ARGS)
 
 .PHONY: e2e
 e2e: venv control-plane ## end-to-end tests on a control plane of their own
-	@$(PY) -m pytest $(filter-out tests/unit,$(LONGEST_FIRST)) $(PARALLEL) $(PYTEST_ARGS)
+	@$(PY) -m pytest tests/e2e $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: venv ## format, style, types, directions of imports

@@ -1,4 +1,4 @@
-"""Which tests are traced for the coverage gate.
+"""Which tests are traced for the coverage gate, and how several processes share the tests out (`shares`).
 
 Tracing makes the decision and the simulator four times as slow. So the rooms that the gate judges must be covered by
 their own tests, and only those are traced; and of them, not those that search or simulate at length: they are marked
@@ -12,8 +12,21 @@ from pathlib import Path
 
 import pytest
 
+from tests import shares
+
 _UNIT = Path(__file__).parent / "unit"
 _TRACED = tuple(_UNIT / room for room in ("api", "core", "recommend", "simulate"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> shares.ByShare:
+    """Tests that share something stay in one process."""
+    return shares.ByShare(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits longest begins. (pytest forgets the order of its arguments where one holds another.)"""
+    items.sort(key=lambda item: shares.rank(item.nodeid))
 
 
 @pytest.hookimpl(wrapper=True)

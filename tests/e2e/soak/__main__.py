@@ -13,7 +13,7 @@ from tests.e2e.soak.run import soak
 def main(arguments: list[str]) -> int:
     """Run a soak, or show what one with this seed would do."""
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=20, help="how long faults strike (default 20)")
+    parser.add_argument("--minutes", type=float, default=20, help="how long there are faults (default 20)")
     parser.add_argument("--hvpas", type=int, default=500, help="how many Hvpas (default 500)")
     parser.add_argument("--seed", type=int, help="of the schedule (default: a random one, which is printed)")
     parser.add_argument(

@@ -7,7 +7,7 @@
 - No step without a recommendation: what a step was blended from, by the record that it leaves on the workload, was
   recommended before.
 - No step twice: of one recommendation there is one step on an axis, unless somebody else changed the workload since.
-  (A wish that is left standing for a minute on a settled workload counts as measured anew.)
+  (Desired replicas that are left standing for a minute on a settled workload count as measured anew.)
 - Replicas are within their bounds, and a step leads where the recommendation says."""
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from hvpa.api.values.timestamp import parse_timestamp
 from hvpa.core.model import LAST_APPLIED
 from tests.e2e.soak.audit_trail import Write
 from tests.e2e.soak.controllers import Controllers
+from tests.e2e.soak.leases import Leases
 from tests.e2e.soak.objects import Class, Place, Role, place_of
 from tests.e2e.soak.plan import LEAST, MOST
-from tests.e2e.soak.turns import Turns
 
 MEASURED_ANEW = 60.0
-"""Seconds from one decision to the next, by the records of both steps, after which the same wish on a settled workload
-speaks of the count that stands (DESIGN 5.2). A write may arrive long after its decision: one that is lost is sent
-again."""
+"""Seconds from one decision to the next, by the records of both steps, after which the same desired replicas on a
+settled workload speak of the count that stands (DESIGN 5.2). A write may arrive long after its decision: one that is
+lost is sent again."""
 WORKLOADS = ("deployments", "statefulsets")
 THAWING = 5.0
 """Seconds after a process goes on in which what it was about to send arrives."""
@@ -64,7 +64,7 @@ class Checker:
     controllers: Controllers
     roles: dict[Place, Role]
     operators: dict[str, str]
-    turns: Turns = field(default_factory=Turns)
+    leases: Leases = field(default_factory=Leases)
     found: list[str] = field(default_factory=list)
     """What was not as it must be."""
     writes: Counter[str] = field(default_factory=Counter)
@@ -88,7 +88,7 @@ class Checker:
             return
         self.writes[f"{write.verb} {write.resource}"] += 1
         if write.resource == "leases":
-            self.turns.note(write)
+            self.leases.note(write)
             return
         self._fenced(write)
         if write.resource in WORKLOADS:
@@ -113,7 +113,7 @@ class Checker:
         if place not in self.roles:
             self.found.append(f"{write} concerns none of the Hvpas")
             return
-        problem = self.turns.problem(place, write)
+        problem = self.leases.problem(place, write)
         if problem is None:
             return
         if write.resource == "events":
@@ -148,21 +148,25 @@ class Checker:
                     self._request(place, write, requests[spent["resource"]], spent, axes)
 
     def _replicas(self, place: Place, write: Write, count: int, record: dict[str, Any], axes: Class) -> None:
-        wish = int((record.get("appliedFrom") or {}).get("desired", 0))
+        desired = int((record.get("appliedFrom") or {}).get("desired", 0))
         decided = parse_timestamp(record["lastScaleTime"]).timestamp()
         if not LEAST <= count <= MOST:
             self.found.append(f"{write}: {count} replicas")
-        if self.controllers.said[place, "wish"].get(wish, write.answered) >= write.answered:
-            self.found.append(f"{write}: the HPA never wanted {wish} replicas")
-        if axes == "horizontal" and count != wish:
-            self.found.append(f"{write}: {count} replicas, but the HPA wants {wish}")
+        if self.controllers.recommended[place, "replicas"].get(desired, write.answered) >= write.answered:
+            self.found.append(f"{write}: the HPA never wanted {desired} replicas")
+        if axes == "horizontal" and count != desired:
+            self.found.append(f"{write}: {count} replicas, but the HPA wants {desired}")
         self._once(
-            place, "horizontal", write, _Step(str(wish), str(count), decided, write.answered), MEASURED_ANEW
+            place,
+            "horizontal",
+            write,
+            _Step(str(desired), str(count), decided, write.answered),
+            MEASURED_ANEW,
         )
 
     def _request(self, place: Place, write: Write, request: str, spent: dict[str, Any], axes: Class) -> None:
         target = parse_cpu(spent["target"])
-        if self.controllers.said[place, "target"].get(target, write.answered) >= write.answered:
+        if self.controllers.recommended[place, "target"].get(target, write.answered) >= write.answered:
             self.found.append(f"{write}: the VPA never recommended {target}m")
         if axes == "vertical" and parse_cpu(request) != target:
             self.found.append(f"{write}: {request}, but the VPA recommends {target}m")

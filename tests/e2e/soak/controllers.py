@@ -29,10 +29,10 @@ class Controllers:
         self._seed = seed
         self._roles = {(one.namespace, one.name): one for one in roles}
         self._by_number = {one.number: one for one in roles}
-        self.wishes: dict[Place, int] = {}
+        self.desired: dict[Place, int] = {}
         self.targets: dict[Place, int] = {}
-        self.said: dict[tuple[Place, str], dict[int, float]] = defaultdict(dict)
-        """All that was recommended for an Hvpa's axis so far (`wish`, `target`), and when first (seconds of the
+        self.recommended: dict[tuple[Place, str], dict[int, float]] = defaultdict(dict)
+        """All that was recommended for an Hvpa's axis so far (`replicas`, `target`), and when first (seconds of the
         epoch)."""
         self._due: dict[str, float] = {}
         self._later: list[tuple[float, Callable[[], object]]] = []
@@ -55,9 +55,9 @@ class Controllers:
         role = self._by_number[act.who]
         place = (role.namespace, role.name)
         match act.kind:
-            case "wish" | "target":
-                (self.wishes if act.kind == "wish" else self.targets)[place] = act.number
-                self.said[place, act.kind].setdefault(act.number, time.time())
+            case "replicas" | "target":
+                (self.desired if act.kind == "replicas" else self.targets)[place] = act.number
+                self.recommended[place, act.kind].setdefault(act.number, time.time())
             case "edit":
                 self._edit(role, {"template": _container({"image": f"app:{act.at:.2f}"})})
             case "set":
@@ -146,7 +146,7 @@ class Controllers:
 
     def _recommenders(self) -> Iterable[Callable[[], object]]:
         hvpas = {one["metadata"]["uid"]: one for one in self._api.list("Hvpa")}
-        for kind, said, status in ((HPA, self.wishes, hpa_status), (VPA, self.targets, vpa_status)):
+        for kind, recommended, status in ((HPA, self.desired, hpa_status), (VPA, self.targets, vpa_status)):
             for one in self._api.list(kind):
                 meta = one["metadata"]
                 uid = next((owner["uid"] for owner in meta.get("ownerReferences", [])), "")
@@ -155,13 +155,13 @@ class Controllers:
                     if self._is_due(f"{meta['uid']} goes", GARBAGE):
                         yield _deleter(self._api, kind, meta["name"], meta["namespace"])
                     continue
-                if place not in said:
+                if place not in recommended:
                     continue
-                told = status(said[place])
+                told = status(recommended[place])
                 if not _says(one, told):
                     yield _status_writer(self._api, kind, meta["name"], meta["namespace"], told)
-                if kind == HPA and hvpas[uid]["spec"].get("replicas") != said[place]:
-                    yield _scaler(self._api, place, said[place])
+                if kind == HPA and hvpas[uid]["spec"].get("replicas") != recommended[place]:
+                    yield _scaler(self._api, place, recommended[place])
 
 
 def _attempt(work: Callable[[], object]) -> None:
@@ -189,6 +189,6 @@ def _deleter(api: KubeApi, kind: str, name: str, space: str) -> Callable[[], obj
     return lambda: api.delete(kind, name, space)
 
 
-def _scaler(api: KubeApi, place: Place, wish: int) -> Callable[[], object]:
-    body = {"spec": {"replicas": wish}}
+def _scaler(api: KubeApi, place: Place, desired: int) -> Callable[[], object]:
+    body = {"spec": {"replicas": desired}}
     return lambda: api.patch("Hvpa", place[1], place[0], body, subresource="scale", manager="hpa")

@@ -20,7 +20,7 @@ from tests.e2e.soak.controllers import Controllers
 from tests.e2e.soak.objects import CPU, REPLICAS, Place, Role
 
 SETTLED = frozenset({"Reconciled", "HeldBack", "HpaInactive", "VpaInactive"})
-"""Reasons of `Ready` at the end: for some, neither HPA nor VPA was ever played."""
+"""Reasons of `Ready` at the end: for some, neither HPA nor VPA ever recommended anything."""
 
 
 def unsettled(api: KubeApi, controllers: Controllers, roles: list[Role]) -> dict[Role, str]:
@@ -58,7 +58,7 @@ def _elsewhere(workloads: dict[Place, Json], controllers: Controllers, role: Rol
     place = (role.namespace, role.name)
     workload = workloads[place]
     if role.axes == "horizontal":
-        wanted, found = controllers.wishes.get(place, REPLICAS), int(workload["spec"]["replicas"])
+        wanted, found = controllers.desired.get(place, REPLICAS), int(workload["spec"]["replicas"])
     else:
         wanted, found = controllers.targets.get(place, CPU), _cpu(workload)
     return "" if wanted == found else f"has {found}, should have {wanted}"

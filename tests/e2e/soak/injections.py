@@ -40,13 +40,13 @@ class Injections:
         self._faults: list[_Fault] = []
         self.done: Counter[str] = Counter()
         self.log: list[str] = []
-        """What struck or was taken back, and when."""
+        """What was injected or taken back, and when."""
         self.thaws: list[tuple[str, float]] = []
         """Credential of a process that had been stopped, and when it went on (seconds of the epoch)."""
         self._restarts: list[threading.Thread] = []
 
-    def begin(self, act: Act, struck: Replica) -> None:
-        """Let a fault of the plan happen; `struck` is whom a signal is for."""
+    def begin(self, act: Act, target: Replica) -> None:
+        """Let a fault of the plan happen; `target` is whom a signal is for."""
         self.done[f"{act.kind} {act.text}" if act.kind in ("signal", "restart") else act.kind] += 1
         self._note(str(act))
         if act.kind == "restart":
@@ -54,7 +54,7 @@ class Injections:
             self._restarts.append(restart)
             restart.start()
         elif act.kind == "signal":
-            self._signal(act, struck)
+            self._signal(act, target)
         else:
             for one in self._replicas if act.who == len(self._replicas) else [self._replicas[act.who]]:
                 if act.kind == "dead":
@@ -83,13 +83,13 @@ class Injections:
         for fault in over:
             fault.end.close()
 
-    def _signal(self, act: Act, struck: Replica) -> None:
-        self._note(f"{act.text} to {struck.lives.get(struck.credential)}")
-        struck.inject(act.text)
+    def _signal(self, act: Act, target: Replica) -> None:
+        self._note(f"{act.text} to {target.lives.get(target.credential)}")
+        target.inject(act.text)
         if act.text == "SIGSTOP":
             fault = _Fault(time.monotonic() + act.lasts, None, contextlib.ExitStack())
             self._faults.append(fault)
-            fault.end.callback(self._thaw, struck, struck.credential)
+            fault.end.callback(self._thaw, target, target.credential)
 
     def _thaw(self, replica: Replica, credential: str) -> None:
         self.thaws.append((credential, time.time()))

@@ -36,7 +36,7 @@ TARGET = {"target": {"type": "AverageValue", "averageValue": str(PER_POD)}}
 @dataclass(frozen=True, slots=True)
 class Role:
     """One Hvpa and the workload of the same name. Where only one axis is scaled, what it ends at does not depend on the
-    way there: the last wish or target. On both, each step goes half of the way."""
+    way there: the last desired replicas or target. On both, each step goes half of the way."""
 
     number: int
 
@@ -88,12 +88,12 @@ def place_of(namespace: str, name: str) -> Place:
     return namespace, own.group() if own else name
 
 
-def hpa_status(wish: int) -> Json:
+def hpa_status(desired: int) -> Json:
     """What an HPA says that wants so many replicas: it has measured what calls for that count, whatever there is."""
-    current = {"averageValue": str(PER_POD * wish)}
+    current = {"averageValue": str(PER_POD * desired)}
     return {
         "currentReplicas": 1,
-        "desiredReplicas": wish,
+        "desiredReplicas": desired,
         "currentMetrics": [{"type": "External", "external": METRIC | {"current": current}}],
         "conditions": [condition("ScalingActive", "True", "ValidMetricFound")],
     }

@@ -88,9 +88,9 @@ def schedule(seed: int, seconds: float, hvpas: int, shards: int = 1) -> list[Act
 def recommendations_of(number: int, hvpas: int) -> list[Act]:
     """New recommendations for all Hvpas, in the round of this number: others than those of the round before, and
     targets that no schedule has."""
-    wishes = [Act(0.0, "wish", who, LEAST + (who + 7 * number) % (MOST - LEAST)) for who in range(hvpas)]
+    desired = [Act(0.0, "replicas", who, LEAST + (who + 7 * number) % (MOST - LEAST)) for who in range(hvpas)]
     targets = [Act(0.0, "target", who, 3001 + 100 * number + who % 99) for who in range(hvpas)]
-    return wishes + targets
+    return desired + targets
 
 
 def delay_of(seed: int, what: str, longest: float) -> float:
@@ -99,15 +99,15 @@ def delay_of(seed: int, what: str, longest: float) -> float:
 
 
 def _recommendations(rng: random.Random, size: _Size) -> Iterator[Act]:
-    """New wishes (`number` replicas) and targets (`number` millicores): both for each Hvpa at the start, later one or
-    both for any. No Hvpa gets the same wish twice in a row, nor ever the same target."""
-    wishes, targets = [0] * size.hvpas, [set[int]() for _ in range(size.hvpas)]
+    """New desired replicas and targets (`number` replicas or millicores): both for each Hvpa at the start, later one or
+    both for any. No Hvpa gets the same number of replicas twice in a row, nor ever the same target."""
+    desired, targets = [0] * size.hvpas, [set[int]() for _ in range(size.hvpas)]
     for who in range(size.hvpas):
-        yield from _new(rng, 0.0, who, ("wish", "target"), wishes, targets)
+        yield from _new(rng, 0.0, who, ("replicas", "target"), desired, targets)
     at = rng.expovariate(size.hvpas / RECOMMENDED_EVERY)
     while at < size.seconds:
-        axes = rng.choice((("wish",), ("target",), ("wish", "target")))
-        yield from _new(rng, at, rng.randrange(size.hvpas), axes, wishes, targets)
+        axes = rng.choice((("replicas",), ("target",), ("replicas", "target")))
+        yield from _new(rng, at, rng.randrange(size.hvpas), axes, desired, targets)
         at += rng.expovariate(size.hvpas / RECOMMENDED_EVERY)
 
 
@@ -116,15 +116,18 @@ def _new(
     at: float,
     who: int,
     axes: tuple[str, ...],
-    wishes: list[int],
+    desired: list[int],
     targets: list[set[int]],
 ) -> Iterator[Act]:
     for axis in axes:
-        if axis == "wish":
-            wishes[who] = rng.choice([one for one in range(LEAST + 1, MOST + 1) if one != wishes[who]])
-            yield Act(at, "wish", who, wishes[who])
+        if axis == "replicas":
+            while (count := rng.randint(LEAST + 1, MOST)) == desired[who]:
+                pass
+            desired[who] = count
+            yield Act(at, "replicas", who, count)
         else:
-            target = rng.choice([one for one in range(101, 3000) if one % 10 and one not in targets[who]])
+            while (target := rng.randrange(101, 3000)) % 10 == 0 or target in targets[who]:
+                pass
             targets[who].add(target)
             yield Act(at, "target", who, target)
 
@@ -146,7 +149,7 @@ def _users(rng: random.Random, size: _Size) -> Iterator[Act]:
 
 def _lines(rng: random.Random, size: _Size) -> Iterator[Act]:
     """Faults between an operator (or all) and the API server, one after another. `number` is a code, or how many
-    requests are struck; `text` which ones, or how."""
+    requests are hit; `text` which ones, or how."""
     at = QUIET_START + rng.expovariate(1 / LINE_EVERY)
     while at < size.seconds:
         kind, lasts = rng.choice(LINE_FAULTS), rng.uniform(*LINE_LASTS)

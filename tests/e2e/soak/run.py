@@ -31,12 +31,12 @@ from tests.e2e.soak.controllers import Controllers
 from tests.e2e.soak.ending import unsettled
 from tests.e2e.soak.growth import ROUNDS, Growth
 from tests.e2e.soak.injections import Injections
+from tests.e2e.soak.leases import Leases
 from tests.e2e.soak.objects import Role
 from tests.e2e.soak.plan import Act, recommendations_of, replicas_of, schedule
 from tests.e2e.soak.replicas import Replica
-from tests.e2e.soak.turns import Turns
 
-USERS = frozenset({"wish", "target", "edit", "set", "workload", "hvpa"})
+USERS = frozenset({"replicas", "target", "edit", "set", "workload", "hvpa"})
 """Acts that are no faults."""
 TICK, ROUND = 0.1, 0.5
 """Seconds between looks at faults and processes, and between rounds of the controllers."""
@@ -85,7 +85,7 @@ class Soak:
         self.controllers = Controllers(plane.api, report.seed, self.roles)
         self.audit_trail = AuditTrail(plane.logs / "audit.log")
         places = {(one.namespace, one.name): one for one in self.roles}
-        self.checker = Checker(self.controllers, places, {}, Turns(report.shards))
+        self.checker = Checker(self.controllers, places, {}, Leases(report.shards))
         self.injections = Injections(plane, replicas)
         self.checker.thaws = self.injections.thaws
         self.growth = Growth()
@@ -112,23 +112,23 @@ class Soak:
         began = time.monotonic()
         users = deque(act for act in acts if act.kind in USERS)
         faults = deque(act for act in acts if act.kind not in USERS)
-        playing = threading.Thread(target=self._play, args=(users, began), name="play")
-        playing.start()
+        users_thread = threading.Thread(target=self._run_users, args=(users, began), name="users")
+        users_thread.start()
         end = began + self.report.minutes * 60
         try:
             while time.monotonic() < end and not self._failure:
                 for act in _due(faults, began):
-                    self.injections.begin(act, self._struck(act))
+                    self.injections.begin(act, self._target_of(act))
                 self._tick()
                 time.sleep(TICK)
         finally:
             self.injections.stop()
             self._over.set()
-            playing.join()
+            users_thread.join()
         if self._failure:
             raise self._failure
 
-    def _play(self, acts: deque[Act], began: float) -> None:
+    def _run_users(self, acts: deque[Act], began: float) -> None:
         """What users and controllers do, until all is done and the time is over."""
         try:
             while acts or not self._over.is_set():
@@ -149,11 +149,11 @@ class Soak:
         for write in self.audit_trail.news():
             self.checker.feed(write)
 
-    def _struck(self, act: Act) -> Replica:
+    def _target_of(self, act: Act) -> Replica:
         """Whom a signal is for: the leader, or where the work is shared any that is alive."""
-        turns = self.checker.turns
-        if len(turns.leases) == 1:
-            holder = turns.holder(turns.leases[0])
+        leases = self.checker.leases
+        if len(leases.names) == 1:
+            holder = leases.holder(leases.names[0])
             return next((one for one in self.replicas if one.credential == holder), self.replicas[0])
         alive = [one for one in self.replicas if one.is_alive] or self.replicas
         return alive[act.who % len(alive)]
@@ -185,7 +185,7 @@ class Soak:
             ]
 
     def _unheld(self) -> list[str]:
-        return self.checker.turns.unheld({one.credential for one in self.replicas if one.is_alive})
+        return self.checker.leases.unheld({one.credential for one in self.replicas if one.is_alive})
 
     def _repeat(self) -> None:
         """The same work again and again, without faults: each Hvpa gets new recommendations, and each operator has to
@@ -220,7 +220,7 @@ class Soak:
             }
             report.problems += [line for log in one.logs for line in _crashes(log)]
         report.facts["faults"] = dict(self.injections.done)
-        report.facts["Leases taken over"] = checker.turns.takeovers
+        report.facts["Leases taken over"] = checker.leases.takeovers
         report.facts["writes"] = dict(sorted(checker.writes.items()))
         report.facts["Events sent after the Lease was lost"] = checker.late_events
         report.facts["writes sent late, after a SIGSTOP"] = checker.late_sends

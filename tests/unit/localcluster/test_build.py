@@ -39,27 +39,22 @@ def changed(before: dict[str, str]) -> set[str]:
     return {name for name, key in keys().items() if key != before[name]}
 
 
-def test_our_source_moves_its_own_program_only(modules: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "groups"),
+    [
+        ("core/hpa-replay/main.go", {"hpa-replay"}),
+        ("core/hpa-replay/world/pods.go", {"hpa-replay"}),
+        ("addons/vpa-replay/more.go", {"vpa-replay"}),
+        ("core/go.sum", {"core", "hpa-replay"}),
+        ("addons/go.mod", {"addons", "vpa-replay"}),
+        ("apiserver-1.30/go.sum", {"apiserver-1.30"}),
+    ],
+)
+def test_a_changed_file_moves_what_is_built_of_it(modules: Path, file: str, groups: set[str]) -> None:
     before = keys()
-    (modules / "core" / "hpa-replay" / "main.go").write_text("package main // changed\n")
-    assert changed(before) == {"hpa-replay"}
-    (modules / "addons" / "vpa-replay" / "more.go").write_text("package main\n")
-    assert changed(before) == {"hpa-replay", "vpa-replay"}
-
-
-def test_so_does_source_in_a_folder_below(modules: Path) -> None:
-    before = keys()
-    (modules / "core" / "hpa-replay" / "world").mkdir()
-    (modules / "core" / "hpa-replay" / "world" / "pods.go").write_text("package world\n")
-    assert changed(before) == {"hpa-replay"}
-
-
-def test_versions_of_modules_move_all_that_is_built_of_them(modules: Path) -> None:
-    before = keys()
-    (modules / "core" / "go.sum").write_text("k8s.io/kubernetes v1.36.4 h1:…\n")
-    assert changed(before) == {"core", "hpa-replay"}
-    (modules / "addons" / "go.mod").write_text("module addons // changed\n")
-    assert changed(before) == {"core", "hpa-replay", "addons", "vpa-replay"}
+    (modules / file).parent.mkdir(exist_ok=True)
+    (modules / file).write_text("changed\n")
+    assert changed(before) == groups
 
 
 @pytest.mark.parametrize(
@@ -91,18 +86,11 @@ def test_each_group_has_a_folder_of_its_own(modules: Path) -> None:
     assert all(key.startswith(f"{name}-") for name, key in keys().items())
 
 
-def test_an_api_server_of_another_version_is_a_group_of_its_own_and_says_its_version(modules: Path) -> None:
-    before = keys()
-    (modules / "apiserver-1.30" / "go.sum").write_text("k8s.io/kubernetes v1.30.15 h1:…\n")
-    assert changed(before) == {"apiserver-1.30"}
-    for minor, version in build.other_versions().items():
-        assert version.startswith(f"v{minor}.")
-        assert f"gitVersion={version}" in build._flags(build._GROUPS[f"apiserver-{minor}"])[-1]
-
-
-def test_the_control_plane_says_its_version() -> None:
-    version = build.kubernetes_version()
-    assert f"gitVersion={version}" in build._flags(build._GROUPS["core"])[-1]
+def test_each_control_plane_says_its_version() -> None:
+    versions = {f"apiserver-{minor}": version for minor, version in build.other_versions().items()}
+    assert all(version.startswith(f"v{name.partition('-')[2]}.") for name, version in versions.items())
+    for name, version in {**versions, "core": build.kubernetes_version()}.items():
+        assert f"gitVersion={version}" in build._flags(build._GROUPS[name])[-1]
     assert "core" not in build.other_versions()
 
 

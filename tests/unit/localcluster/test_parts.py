@@ -16,7 +16,7 @@ import pytest
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.client.audit import Audit, parse
 from localcluster.client.exec_plugin import ExecPlugin
-from localcluster.process import Process, free_port
+from localcluster.process import free_port
 from localcluster.programs import toolchain
 from localcluster.proxy.faults import Fault, Matcher, verb_of
 from localcluster.workloads.load import Load
@@ -212,40 +212,28 @@ def test_a_go_on_the_path_is_used_when_it_is_new_enough(
     assert (toolchain.find_go().program == program) is used
 
 
-def test_the_exec_plugin_counts_its_calls_and_fails_when_told(tmp_path: Path) -> None:
-    plugin = ExecPlugin(tmp_path, "secret")
-    command = plugin.user()["exec"]
-    process = Process("plugin", [command["command"], *command["args"]], tmp_path / "log")
-    process.start()
-    assert process.wait(60) == 0
-    credential = json.loads(process.tail())
-    assert credential["status"]["token"] == "secret"
-    plugin.fail("no luck", 3)
-    process.start()
-    assert process.wait(60) == 3
-    assert process.tail().endswith("no luck")
-    assert plugin.calls == 2
-
-
-def test_the_exec_plugin_hands_out_the_next_token_after_the_present_one(tmp_path: Path) -> None:
+def test_the_exec_plugin_counts_its_calls_hands_out_one_token_after_another_and_fails_on_request(
+    tmp_path: Path,
+) -> None:
     plugin = ExecPlugin(tmp_path, "first")
     plugin.then("second")
     command = plugin.user()["exec"]
-    for number, token in enumerate(("first", "second", "second")):
-        process = Process("plugin", [command["command"], *command["args"]], tmp_path / f"log-{number}")
-        process.start()
-        assert process.wait(60) == 0
-        assert json.loads(process.tail())["status"]["token"] == token
+
+    def run() -> tuple[int, str, str]:
+        done = subprocess.run([command["command"], *command["args"]], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    for token in ("first", "second", "second"):
+        assert json.loads(run()[1])["status"]["token"] == token
+    plugin.fail("no luck", 3)
+    assert run() == (3, "", "no luck")
+    assert plugin.calls == 4
 
 
-def test_ports_are_handed_out_once() -> None:
-    ports = [free_port() for _ in range(150)]
-    assert len(set(ports)) == 150
-
-
-def test_no_other_process_hands_out_a_port_of_ours() -> None:
+def test_no_port_is_handed_out_twice_by_this_process_or_another() -> None:
     script = "from localcluster.process import free_port\nfor _ in range(150): print(free_port())"
     ours = {free_port() for _ in range(150)}  # first: what a process that has ended had is free again
+    assert len(ours) == 150
     theirs = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=120)
     assert ours.isdisjoint(map(int, theirs.stdout.split()))
 

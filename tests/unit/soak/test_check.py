@@ -14,8 +14,8 @@ from localcluster.client.api import KubeApi
 from tests.e2e.soak.audit_trail import Write
 from tests.e2e.soak.check import Checker
 from tests.e2e.soak.controllers import Controllers
+from tests.e2e.soak.leases import Leases
 from tests.e2e.soak.objects import Role
-from tests.e2e.soak.turns import Turns
 
 START = 1000.0
 ROLES = [Role(0), Role(1), Role(2)]
@@ -31,21 +31,21 @@ class NoApi(KubeApi):
         pass
 
 
-def judge(turns: Turns) -> Checker:
+def judge(leases: Leases) -> Checker:
     controllers = Controllers(NoApi(), 1, ROLES)
     controllers.close()
     for role in ROLES:
         place = (role.namespace, role.name)
-        controllers.said[place, "wish"] |= {10: START, 12: START}
-        controllers.said[place, "target"] |= {700: START, 900: START}
+        controllers.recommended[place, "replicas"] |= {10: START, 12: START}
+        controllers.recommended[place, "target"] |= {700: START, 900: START}
     places = {(one.namespace, one.name): one for one in ROLES}
     operators = {"a": "operator-a", "b": "operator-b", "c": "operator-c"}
-    return Checker(controllers, places, operators, turns)
+    return Checker(controllers, places, operators, leases)
 
 
 @pytest.fixture
 def checker() -> Checker:
-    one = judge(Turns())
+    one = judge(Leases())
     one.feed(lease("a", 1))
     return one
 
@@ -53,7 +53,7 @@ def checker() -> Checker:
 @pytest.fixture
 def sharded() -> Checker:
     """The shard of HORIZONTAL is a's, that of VERTICAL b's."""
-    one = judge(Turns(SHARDS))
+    one = judge(Leases(SHARDS))
     one.feed(lease("a", 1, shard(HORIZONTAL)))
     one.feed(lease("b", 1, shard(VERTICAL)))
     return one
@@ -78,9 +78,9 @@ def status(role: Role, by: str, at: float) -> Write:
     return write(role, {"status": {}}, at, by, "hvpas/status")
 
 
-def horizontal(role: Role, count: int, wish: int, at: float, by: str = "a", late: float = 0.0) -> Write:
+def horizontal(role: Role, count: int, desired: int, at: float, by: str = "a", late: float = 0.0) -> Write:
     """A step that was decided so many seconds after the start, and that arrived `late` after that."""
-    spent = {"replicas": count, "desired": wish, "weight": 0}
+    spent = {"replicas": count, "desired": desired, "weight": 0}
     decided = dt.datetime.fromtimestamp(START + at, dt.UTC)
     axis = {"appliedFrom": spent, "lastScaleTime": f"{decided:%Y-%m-%dT%H:%M:%S.%fZ}"}
     return write(role, body({"replicas": count}, axis, {}), at + late, by)
@@ -172,7 +172,7 @@ def test_a_writer_without_the_lease_is_found_unless_it_was_in_time_or_tells_an_e
     assert checker.late_events == 1
     checker.feed(write(BOTH, {}, 10.5, resource="hvpas/status"))
     assert ["operator-a sent" in one and "operator-b" in one for one in checker.violations()] == [True]
-    assert checker.turns.takeovers == 2
+    assert checker.leases.takeovers == 2
 
 
 def test_a_process_that_was_stopped_may_send_what_it_was_about_to_and_no_more(checker: Checker) -> None:
@@ -201,7 +201,7 @@ def test_who_never_held_the_lease_or_has_given_it_back_writes_nothing(checker: C
     checker.feed(lease("a", 12))
     checker.feed(status(BOTH, "a", 13))
     assert len(checker.violations()) == 2
-    assert checker.turns.takeovers == 1
+    assert checker.leases.takeovers == 1
 
 
 def test_each_shard_has_a_holder_of_its_own(sharded: Checker) -> None:
@@ -228,7 +228,7 @@ def test_a_shard_that_moves_takes_its_hvpas_with_it_and_no_others(sharded: Check
     ):
         sharded.feed(one)
     assert sharded.violations() == []
-    assert sharded.turns.takeovers == 3
+    assert sharded.leases.takeovers == 3
     sharded.feed(status(HORIZONTAL, "a", 5.5))
     sharded.feed(status(VERTICAL, "c", 6.2))
     assert len(sharded.violations()) == 2
@@ -239,10 +239,10 @@ def test_leases_of_members_and_of_their_group_say_nothing_about_an_hvpa(sharded:
         sharded.feed(lease("c", 2, name))
     sharded.feed(status(HORIZONTAL, "a", 3))
     assert sharded.violations() == []
-    assert sharded.turns.unheld({"a", "b"}) == [
-        name for name in sharded.turns.leases if name not in (shard(HORIZONTAL), shard(VERTICAL))
+    assert sharded.leases.unheld({"a", "b"}) == [
+        name for name in sharded.leases.names if name not in (shard(HORIZONTAL), shard(VERTICAL))
     ]
-    assert shard(VERTICAL) in sharded.turns.unheld({"a", "c"})
+    assert shard(VERTICAL) in sharded.leases.unheld({"a", "c"})
 
 
 def test_a_write_that_is_about_no_hvpa_is_found(checker: Checker) -> None:

@@ -19,20 +19,20 @@ def test_the_seed_alone_decides() -> None:
 
 def test_a_long_soak_has_some_of_everything_in_order_of_time() -> None:
     kinds = Counter(act.kind for act in LONG)
-    assert set(kinds) == {*LINE_FAULTS, *USERS_ACTS, "wish", "target", "dead", "signal", "restart"}
+    assert set(kinds) == {*LINE_FAULTS, *USERS_ACTS, "replicas", "target", "dead", "signal", "restart"}
     assert {act.text for act in LONG if act.kind == "signal"} == {"SIGKILL", "SIGSTOP", "SIGTERM"}
     assert {act.text for act in LONG if act.kind == "restart"} == {"in order", "killed"}
     assert all(one.at <= other.at for one, other in pairwise(LONG))
 
 
-def test_operators_that_share_the_work_are_struck_alike_and_all_else_stays() -> None:
+def test_operators_that_share_the_work_are_hit_alike_and_all_else_stays() -> None:
     shared = schedule(7, 1200, 50, shards=8)
     for kinds in (LINE_FAULTS, ("dead",)):
         assert {act.who for act in shared if act.kind in kinds} == {0, 1, 2, 3}
         assert {act.who for act in LONG if act.kind in kinds} == {0, 1, 2}
     assert {act.who for act in shared if act.kind == "signal"} == {0, 1, 2}
     assert {act.who for act in LONG if act.kind == "signal"} == {0}
-    others = {*USERS_ACTS, "wish", "target", "restart"}
+    others = {*USERS_ACTS, "replicas", "target", "restart"}
     assert [act for act in shared if act.kind in others] == [act for act in LONG if act.kind in others]
 
 
@@ -45,10 +45,10 @@ def test_a_short_soak_has_a_restart_too() -> None:
 
 def test_no_recommendation_is_repeated_and_all_are_within_bounds() -> None:
     for who in range(50):
-        wishes = [act.number for act in LONG if (act.kind, act.who) == ("wish", who)]
+        desired = [act.number for act in LONG if (act.kind, act.who) == ("replicas", who)]
         targets = [act.number for act in LONG if (act.kind, act.who) == ("target", who)]
-        assert all(one != other for one, other in pairwise(wishes))
-        assert all(LEAST <= one <= MOST for one in wishes)
+        assert all(one != other for one, other in pairwise(desired))
+        assert all(LEAST <= one <= MOST for one in desired)
         assert len(set(targets)) == len(targets)
 
 
@@ -64,5 +64,5 @@ def test_rounds_of_the_same_work_repeat_no_recommendation() -> None:
         assert all(first.number != second.number for first, second in zip(one, other, strict=True))
     for acts in rounds:
         assert Counter(act.who for act in acts) == dict.fromkeys(range(50), 2)
-        assert all(LEAST <= act.number <= MOST for act in acts if act.kind == "wish")
+        assert all(LEAST <= act.number <= MOST for act in acts if act.kind == "replicas")
         assert scheduled.isdisjoint(act.number for act in acts if act.kind == "target")

@@ -190,10 +190,15 @@ def is_healthy(walk: Walk, scenario: Scenario, row: Row) -> None:
         lambda: is_over(walk, scenario) == sorted(row.to_act), f"the log says that {row.to_act} is over"
     )
     assert warnings(walk, scenario) == sorted(row.to_act), "none is repeated"
-    shown = seen(walk, scenario)
+    scenario.soon(lambda: shows_health(seen(walk, scenario)), "shown: healthy")
+
+
+def shows_health(shown: Seen) -> bool:
+    """All programs say that all is well. (As in `shows`, the operator may write between one program and the next.)"""
     assert (shown.columns["READY"], shown.columns["BLOCKED"]) == ("True", "NotBlocked")
     assert {(kind, *told[:2]) for kind, told in shown.conditions.items()} == set(HEALTHY)
     assert by_type(json.loads(shown.explained.output)["conditions"]) == shown.conditions
+    return True
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])

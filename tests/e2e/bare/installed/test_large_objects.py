@@ -33,7 +33,7 @@ BYTES = 1_500_000
 """Of each object; etcd takes 1.5 MiB in a request."""
 ANNOTATIONS = 250_000
 """Of these in annotations, of which an object may have 256 KiB. They are decoded; a container's environment is not."""
-LISTS = 3
+LISTS = 2
 PATH = "/apis/apps/v1/deployments"
 
 

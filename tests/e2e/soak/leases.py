@@ -16,72 +16,72 @@ LEASE_NAME = "hvpa"
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Lease:
     """The history of one Lease, in credentials."""
 
     holder: str = ""
     last: str = ""
     """Who holds it or, where nobody does, has given it back."""
     ended: dict[str, float] = field(default_factory=dict)
-    """Until when others held it: when the write was answered that ended their turn (seconds of the epoch)."""
+    """Until when others held it: when the write was answered that ended it (seconds of the epoch)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A write by a process that does not hold `lease`. `holder` is the credential of who does (empty: nobody); `late`
-    the seconds since its own turn, None where it never had one."""
+    the seconds since it held that itself, None where it never did."""
 
     lease: str
     holder: str
     late: float | None
 
 
-class Turns:
+class Leases:
     """The Leases that say who writes: one for all Hvpas, or one for each of several shards."""
 
     def __init__(self, shards: int = 1) -> None:
         """`shards`: as the operators were told; 1: one of them leads."""
         names = Names(LEASE_NAME, shards)
-        self.leases = [names.shard(one) for one in range(shards)] if shards > 1 else [LEASE_NAME]
+        self.names = [names.shard(one) for one in range(shards)] if shards > 1 else [LEASE_NAME]
         """By number of shard."""
         self.takeovers = 0
         """How often a Lease went to a process that was not the last to hold it."""
-        self._turns = {lease: _Turn() for lease in self.leases}
+        self._leases = {lease: _Lease() for lease in self.names}
 
     def note(self, write: Write) -> None:
         """Take note of a write of a Lease. Those of members and of their group say nothing about an Hvpa."""
-        turn = self._turns.get(write.name)
-        if turn is None:
+        held = self._leases.get(write.name)
+        if held is None:
             return
         holder = write.credential if _names_a_holder(write) else ""
-        if holder == turn.holder:
+        if holder == held.holder:
             return
-        if turn.holder:
-            turn.ended[turn.holder] = write.answered
-        turn.holder = holder
-        if holder and holder != turn.last:
-            turn.last = holder
+        if held.holder:
+            held.ended[held.holder] = write.answered
+        held.holder = holder
+        if holder and holder != held.last:
+            held.last = holder
             self.takeovers += 1
 
     def problem(self, place: Place, write: Write) -> Problem | None:
         """What is wrong with who wrote this for the Hvpa at `place`. A write is in time when it comes before the
-        answer to the one that ends the writer's turn."""
-        lease = self.leases[shard_of(Key(*place), len(self.leases))]
-        turn = self._turns[lease]
-        if write.credential == turn.holder:
+        answer to the one after which the writer no longer held the Lease."""
+        lease = self.names[shard_of(Key(*place), len(self.names))]
+        held = self._leases[lease]
+        if write.credential == held.holder:
             return None
-        ended = turn.ended.get(write.credential)
+        ended = held.ended.get(write.credential)
         if ended is None:
-            return Problem(lease, turn.holder, None)
-        return Problem(lease, turn.holder, write.received - ended) if write.received > ended else None
+            return Problem(lease, held.holder, None)
+        return Problem(lease, held.holder, write.received - ended) if write.received > ended else None
 
     def holder(self, lease: str) -> str:
         """The credential of who holds a Lease; empty for nobody."""
-        return self._turns[lease].holder
+        return self._leases[lease].holder
 
     def unheld(self, living: Collection[str]) -> list[str]:
         """The Leases that none of these credentials holds."""
-        return [lease for lease, turn in self._turns.items() if turn.holder not in living]
+        return [lease for lease, held in self._leases.items() if held.holder not in living]
 
 
 def _names_a_holder(write: Write) -> bool:
