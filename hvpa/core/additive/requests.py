@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from hvpa.core.axes.requests import VerticalScaling
-from hvpa.core.axes.steps import RequestsResult
+import datetime as dt
+
+from hvpa.core.axes.requests import RequestsAxis
+from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState
+from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, remembered_while
-from hvpa.core.values.weight import Weight
+from hvpa.core.values.weight import FULL, Weight, percent
+from hvpa.core.workload.containers import ContainerResource
+from hvpa.core.workload.governed import governed
 
 
 def _basis(seen: ObservedState, context: GateContext, weight: Weight, wants_out: bool) -> Basis:
-    """What `VerticalScaling` looks at."""
+    """What the requests depend on."""
     assert seen.workload is not None
     return Basis(
         (seen.metadata.namespace, seen.metadata.name),
@@ -33,7 +38,11 @@ def _basis(seen: ObservedState, context: GateContext, weight: Weight, wants_out:
 def scale_vertically(
     seen: ObservedState, context: GateContext, weight: Weight, wants_out: bool
 ) -> RequestsResult:
-    """Decide on the requests and limits of a workload that has a VPA with a recommendation."""
+    """Decide on the requests and limits of a workload that has a VPA with a recommendation.
+
+    `wants_out` tells that all replicas there may be are there and the HPA wants more: what goes up has full weight
+    then, once the HPA can have measured that count (it still wants out, DESIGN 5.2).
+    """
     return _scaled(context.clock, seen, context, weight, wants_out)
 
 
@@ -42,4 +51,45 @@ def _scaled(
     clock: Clock, seen: ObservedState, context: GateContext, weight: Weight, wants_out: bool
 ) -> RequestsResult:
     own = GateContext(clock, context.spec, context.is_settled, context.settles_at)
-    return VerticalScaling(seen, own, weight, wants_out).outcome()
+    axis = RequestsAxis(seen, own, governed(seen))
+    steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]
+    return axis.result([(step, axis.hold(step)) for step in steps if step is not None])
+
+
+def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bool) -> Step | None:
+    """The change that is wanted of one container resource at the `usual` weight; None where there is none."""
+    if (raised := axis.raise_now(item)) is not None:
+        return raised
+    ppm, measured_at = _weight_of(axis, item, usual, wants_out)
+    wanted, moved_from = _blended(axis, item, ppm)
+    return axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from)
+
+
+def _weight_of(
+    axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bool
+) -> tuple[int, dt.datetime | None]:
+    """The weight of a container resource; and until when a step of it waits for the HPA's measurement.
+
+    Where the HPA still wants out at maxReplicas, what goes up has full weight, once the HPA has measured that
+    count. Until then the container resource has its usual weight where that makes a step.
+    """
+    if not wants_out or item.target <= item.current:
+        return usual, None
+    measured_at = axis.clock.held_until(axis.seen.horizontal.last_scale_time, SETTLING)
+    if measured_at is not None and usual > 0 and _blended(axis, item, usual)[0] > item.current:
+        return usual, None
+    return FULL, measured_at
+
+
+def _blended(axis: RequestsAxis, item: ContainerResource, ppm: int) -> tuple[int, int | None]:
+    """The request that is wanted at a weight (at full weight where there is none: that is reported as held), and the
+    target from which it moves with its target (None: it is blended anew).
+
+    A target that has had its step at this weight moves the request by its own movement, and no more: 750m was
+    blended from 1000m at weight 50, the target is 1400m now: 950m, and not 1075m (DESIGN 5.2). Blended anew, a
+    target that drifts would pull the request all the way. A step at full weight has left nothing to be taken twice.
+    """
+    before = axis.record.blended_from(item)
+    if before is None or ppm in (0, FULL) or before[1] != percent(ppm):
+        return item.blended(ppm or FULL), None
+    return item.moved(item.target - before[0], ppm), before[0]

@@ -86,6 +86,15 @@ class Record:
             )
         return tuple(applied_from[key] for key in sorted(applied_from))
 
+    def blended_from(self, item: ContainerResource) -> tuple[int, float] | None:
+        """The target that the request was blended from, and the weight (percent) that it was blended with; None where
+        somebody has set another request since, or nothing is known."""
+        before = self.applied_from.get((item.container, item.resource))
+        if before is None or amount({item.resource: before.request}, item.resource) != item.current:
+            return None
+        target = amount({item.resource: before.target}, item.resource)
+        return None if target is None else (target, before.weight)
+
     def small_steps(self, item: ContainerResource) -> int:
         """How many small steps in a row this container resource has had (DESIGN 6.4)."""
         before = self.applied_from.get((item.container, item.resource))

@@ -1,12 +1,13 @@
-"""The requests and limits of one step, for both strategies: each through the gates (DESIGN 5.3, 6)."""
+"""What both strategies share of the requests and limits of one step: the gates' view of a change, raises of starving
+containers, and what comes of all changes (DESIGN 5.3, 6). What is wanted of a request is each strategy's own."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
-from hvpa.api.hvpa.status import AppliedTarget, Pending
+from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
 from hvpa.core.axes.record import Record
@@ -15,12 +16,10 @@ from hvpa.core.axes.steps import RequestsResult, Step, blocked, note
 from hvpa.core.gates.gates import OVERRIDDEN, RELIEVED, Change, GateContext, Hold, first_hold
 from hvpa.core.gates.refusals import refused_until
 from hvpa.core.model import ObservedState, ResourceRequirements
-from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.values.arithmetic import ceil_div, scale_limit, threshold
 from hvpa.core.values.clock import Clock, after
-from hvpa.core.values.weight import FULL, Weight, percent
-from hvpa.core.workload.containers import ContainerResource, amount, present_resources
-from hvpa.core.workload.governed import governed
+from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import ContainerResource, present_resources
 
 DEFAULT_MIN_CHANGE: dict[Resource, int] = {"cpu": 200, "memory": 200_000_000}
 """200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
@@ -38,74 +37,65 @@ def history_until(seen: ObservedState, clock: Clock) -> dt.datetime | None:
     return None if clock.is_past(until) else until
 
 
-class VerticalScaling:
-    """One decision's vertical axis: what is the same for all container resources, and the way from container resource
-    to outcome.
+class RequestsAxis:
+    """What both strategies need to change requests: the record, the gates' view of a change, raises of starving
+    containers, and the resources that come of it. `items` are the container resources that are governed, `disruptive`
+    tells that a change replaces pods, `default_min_change` is used where the spec sets none."""
 
-    `wants_out` tells that all replicas there may be are there and the HPA wants more: what goes up has full weight
-    then, once the HPA can have measured that count (it still wants out, DESIGN 5.2).
-    """
-
-    def __init__(self, seen: ObservedState, context: GateContext, weight: Weight, wants_out: bool) -> None:
+    def __init__(
+        self,
+        seen: ObservedState,
+        context: GateContext,
+        items: Sequence[ContainerResource],
+        *,
+        disruptive: bool = True,
+        default_min_change: Mapping[Resource, int] = DEFAULT_MIN_CHANGE,
+    ) -> None:
         assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
         self.seen = seen
         self.context = context
-        self.now = context.clock
-        self.weight = weight
-        self.wants_out = wants_out
+        self.clock = context.clock
+        self.items = items
+        self.disruptive = disruptive
+        self.default_min_change = default_min_change
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
-        self.items = governed(seen)
         self.pending = {
             (one.container, one.resource): one for one in seen.vertical.pending if one.direction == "up"
         }
         self.starving = bool(seen.pods.starving) or seen.legacy_override
         self.young_until = history_until(seen, context.clock)
         self.is_young = False
-        self.disruptive = True
         self.record = Record(seen.vertical, self.present, context)
-        self.contest = self.record.contest
 
-    def outcome(self) -> RequestsResult:
-        """Decide on every container resource."""
-        decided = self.decided()
-        reported = self._with_raises(decided)
-        without_request = [f"{one.container} {one.resource}" for one in self.items if one.request is None]
-        applied = [step for step, hold in decided if hold is None]
-        return RequestsResult(
-            containers=self._resources(applied),
-            recommended=self._resources([step for step, _ in reported if not step.change.weightless]),
-            changed=frozenset([step.item.container for step in applied]),
-            directions=tuple(sorted({step.direction for step in applied})),
-            axis=self.record.after(decided, applied),
-            blocked=tuple([blocked(step, hold) for step, hold in reported if hold is not None]),
-            steps=tuple([note(step, hold) for step, hold in reported]),
-            young_until=self.young_until if self.is_young else None,
-            without_request=tuple(without_request),
-        )
+    # --- a change ----------------------------------------------------------------------------------------------------
+    def raise_now(self, item: ContainerResource) -> Step | None:
+        """The raise of a starving container's memory, which comes before all else; None where there is none, or where
+        the last one was less than ten minutes ago."""
+        raised = self._raise(item)
+        return None if raised is None or raised.change.raised_until is not None else raised
 
-    # --- what is wanted ----------------------------------------------------------------------------------------------
-    def decided(self) -> list[tuple[Step, Hold | None]]:
-        """The changes that are wanted, and what holds each of them back."""
-        steps = [step for item in self.items if (step := self.step(item)) is not None]
-        return [(step, first_hold(step.change, self.context, step.passes)) for step in steps]
-
-    def step(self, item: ContainerResource) -> Step | None:
-        """The change that is wanted of one container resource; None where there is none."""
-        starves = self._starves(item)
-        if starves and (raised := self._override(item)) is not None and raised.change.raised_until is None:
-            return raised
-        ppm, measured_at = self._weight_of(item)
-        wanted = self._blended(item, ppm)
+    def step_to(
+        self,
+        item: ContainerResource,
+        wanted: int,
+        ppm: int,
+        *,
+        measured_at: dt.datetime | None = None,
+        moved_from: int | None = None,
+    ) -> Step | None:
+        """The change of a request to `wanted`, which the weight `ppm` leads to, as its gates see it; None where it is
+        none. `measured_at`: until when it waits for the HPA's measurement."""
         up = wanted > item.current
         if wanted == item.current:
             return None
-        least = self.least_change(item, up)
-        pending = self._pending(item) if up and ppm > 0 and self._may_pass(item, wanted, least) else None
+        least = self._least_change(item, up)
+        pending = self._pending(item) if up and ppm > 0 and _may_pass(item, wanted, least) else None
+        starves = self._starves(item)
         change = Change(
             policy=self.spec.scale_up if up else self.spec.scale_down,
             last_scale_time=self.seen.vertical.last_scale_time,
-            contested_until=self.contest.until(up=up),
+            contested_until=self.record.contest.until(up=up),
             refused_until=self._refused_until(item, wanted),
             weightless=ppm == 0,
             disruptive=self.disruptive,
@@ -116,71 +106,30 @@ class VerticalScaling:
             is_kept=starves and not up,
             young_until=None if up else self._young_until(),
         )
-        relieved = self.starving and up and not starves
-        passes = RELIEVED if relieved else frozenset[str]()
-        return Step(
-            item, wanted, ppm, change, passes, pending=pending, moved_from=self._moved_from(item, ppm)
-        )
+        passes = RELIEVED if self.starving and up and not starves else frozenset[str]()
+        return Step(item, wanted, ppm, change, passes, pending=pending, moved_from=moved_from)
+
+    def hold(self, step: Step) -> Hold | None:
+        """What holds a step back."""
+        return first_hold(step.change, self.context, step.passes)
 
     def _refused_until(self, item: ContainerResource, wanted: int) -> dt.datetime | None:
-        return refused_until(self.seen.vertical.refused, self.now, item.current, wanted, item.key)
+        return refused_until(self.seen.vertical.refused, self.clock, item.current, wanted, item.key)
 
-    def _weight_of(self, item: ContainerResource) -> tuple[int, dt.datetime | None]:
-        """The weight of a container resource; and until when a step of it waits for the HPA's measurement.
-
-        Where the HPA still wants out at maxReplicas, what goes up has full weight, once the HPA has measured that
-        count. Until then the container resource has its usual weight where that makes a step.
-        """
-        usual = self.weight.vertical_ppm
-        if not self.wants_out or item.target <= item.current:
-            return usual, None
-        measured_at = self.now.held_until(self.seen.horizontal.last_scale_time, SETTLING)
-        if measured_at is not None and usual > 0 and self._blended(item, usual) > item.current:
-            return usual, None
-        return FULL, measured_at
-
-    def _blended(self, item: ContainerResource, ppm: int) -> int:
-        """The request that is wanted at a weight (at full weight where there is none: that is reported as held).
-
-        A target that has had its step at this weight moves the request by its own movement, and no more: 750m was
-        blended from 1000m at weight 50, the target is 1400m now: 950m, and not 1075m (DESIGN 5.2). Blended anew, a
-        target that drifts would pull the request all the way. A step at full weight has left nothing to be taken twice.
-        """
-        before = self._moved_from(item, ppm)
-        return item.blended(ppm or FULL) if before is None else item.moved(item.target - before, ppm)
-
-    def _moved_from(self, item: ContainerResource, ppm: int) -> int | None:
-        """The target from which a request moves with its target; None where it is blended anew."""
-        before = self._standing(item)
-        if before is None or ppm in (0, FULL) or before.weight != percent(ppm):
-            return None
-        return self._target_of(before, item)
-
-    def _standing(self, item: ContainerResource) -> AppliedTarget | None:
-        """What the request was blended from; None where somebody has set another since, or nothing is known."""
-        before = self.record.applied_from.get((item.container, item.resource))
-        if before is None or amount({item.resource: before.request}, item.resource) != item.current:
-            return None
-        return None if amount({item.resource: before.target}, item.resource) is None else before
-
-    @staticmethod
-    def _target_of(before: AppliedTarget, item: ContainerResource) -> int:
-        return amount({item.resource: before.target}, item.resource) or 0
+    def _least_change(self, item: ContainerResource, up: bool) -> int:
+        """The smallest change of a request that is made (DESIGN 6.3)."""
+        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, item.resource)
+        if params.value is None and params.percentage is None:
+            return self.default_min_change[item.resource]
+        return threshold(params.value, params.percentage, item.current)
 
     def _is_raised(self, item: ContainerResource, least: int) -> bool:
         """Whether memory was raised beyond its target since it ran out, and that target has not moved by minChange: the
         raise must not be taken back by the very target that was too small."""
-        before = self._standing(item)
+        before = self.record.blended_from(item)
         if before is None or item.resource != "memory" or item.container not in self.record.overrides:
             return False
-        target = self._target_of(before, item)
-        return item.current > target and abs(item.target - target) < max(1, least)
-
-    @staticmethod
-    def _may_pass(item: ContainerResource, wanted: int, least: int) -> bool:
-        """Whether a rise is large enough to go through once it has been wanted for `minChangeTimeout`: the smaller of a
-        tenth of the request and half of minChange. Of 1 core and 200m: 100m (DESIGN 6.4)."""
-        return (wanted - item.current) >= min(ceil_div(item.current, 10), ceil_div(least, 2))
+        return item.current > before[0] and abs(item.target - before[0]) < max(1, least)
 
     def _timeout(self, item: ContainerResource) -> dt.timedelta:
         """How long a rise that is smaller than minChange waits: `minChangeTimeout`, doubled with each such step that
@@ -196,18 +145,11 @@ class VerticalScaling:
         self.is_young = self.is_young or self.young_until is not None
         return self.young_until
 
-    def least_change(self, item: ContainerResource, up: bool) -> int:
-        """The smallest change of a request that is made (DESIGN 6.3)."""
-        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, item.resource)
-        if params.value is None and params.percentage is None:
-            return DEFAULT_MIN_CHANGE[item.resource]
-        return threshold(params.value, params.percentage, item.current)
-
     def _pending(self, item: ContainerResource) -> Pending:
         known = self.pending.get((item.container, item.resource))
-        if known is not None and not self.now.is_ahead(known.since):
+        if known is not None and not self.clock.is_ahead(known.since):
             return known
-        since = self.now.stamp()
+        since = self.clock.stamp()
         return Pending(container=item.container, resource=item.resource, direction="up", since=since)
 
     # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
@@ -215,8 +157,10 @@ class VerticalScaling:
         starving = self.seen.legacy_override or item.container in self.seen.pods.starving
         return item.resource == "memory" and starving
 
-    def _override(self, item: ContainerResource) -> Step | None:
-        """The raise of a starving container's memory; None where it has all that it may have."""
+    def _raise(self, item: ContainerResource) -> Step | None:
+        """The raise of a starving container's memory; None where it does not starve, or has all that it may have."""
+        if not self._starves(item):
+            return None
         before = self.record.overrides.get(item.container)
         wanted = enough_memory(item, known=item.container in self.seen.pods.starving)
         if wanted <= item.current:
@@ -224,28 +168,45 @@ class VerticalScaling:
         change = Change(
             self.spec.scale_up,
             self.seen.vertical.last_scale_time,
-            contested_until=self.contest.until(up=True),
+            contested_until=self.record.contest.until(up=True),
             refused_until=self._refused_until(item, wanted),
             disruptive=self.disruptive,
-            raised_until=self.now.held_until(before.time if before is not None else None, OVERRIDE_EVERY),
+            raised_until=self.clock.held_until(before.time if before is not None else None, OVERRIDE_EVERY),
         )
         return Step(item, wanted, FULL, change, OVERRIDDEN, override=True)
 
-    def _with_raises(self, decided: list[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
+    def _with_raises(self, decided: Sequence[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
         """The changes with the raises that wait for their ten minutes, each in place of another change of the same
         memory, but for one that raises it sooner."""
         found = {step.item.key: (step, hold) for step, hold in decided}
         for item in self.items:
-            raised = self._override(item) if self._starves(item) else None
+            raised = self._raise(item)
             if raised is None or raised.change.raised_until is None:
                 continue
-            hold = first_hold(raised.change, self.context, raised.passes)
+            hold = self.hold(raised)
             if not _raises_before(hold, found.get(item.key)):
                 found[item.key] = (raised, hold)
         return list(found.values())
 
-    # --- requests and limits -----------------------------------------------------------------------------------------
-    def _resources(self, steps: list[Step]) -> Mapping[str, ResourceRequirements]:
+    # --- the result --------------------------------------------------------------------------------------------------
+    def result(self, decided: Sequence[tuple[Step, Hold | None]]) -> RequestsResult:
+        """What becomes of all requests and limits, given the changes that are wanted and what holds each of them."""
+        reported = self._with_raises(decided)
+        without_request = [f"{one.container} {one.resource}" for one in self.items if one.request is None]
+        applied = [step for step, hold in decided if hold is None]
+        return RequestsResult(
+            containers=self._resources(applied),
+            recommended=self._resources([step for step, _ in reported if not step.change.weightless]),
+            changed=frozenset([step.item.container for step in applied]),
+            directions=tuple(sorted({step.direction for step in applied})),
+            axis=self.record.after(decided, applied),
+            blocked=tuple([blocked(step, hold) for step, hold in reported if hold is not None]),
+            steps=tuple([note(step, hold) for step, hold in reported]),
+            young_until=self.young_until if self.is_young else None,
+            without_request=tuple(without_request),
+        )
+
+    def _resources(self, steps: Sequence[Step]) -> Mapping[str, ResourceRequirements]:
         """All containers' resources with the steps taken."""
         if not steps:
             return self.present
@@ -268,6 +229,12 @@ class VerticalScaling:
         gap = params_of(self.spec.limits_requests_gap_scale_params, item.resource)
         found = scale_limit(item.resource, step.request, item.request, item.limit, gap)
         return found if found is None or item.most_limit is None else min(found, item.most_limit)
+
+
+def _may_pass(item: ContainerResource, wanted: int, least: int) -> bool:
+    """Whether a rise is large enough to go through once it has been wanted for `minChangeTimeout`: the smaller of a
+    tenth of the request and half of minChange. Of 1 core and 200m: 100m (DESIGN 6.4)."""
+    return (wanted - item.current) >= min(ceil_div(item.current, 10), ceil_div(least, 2))
 
 
 def _raises_before(waiting: Hold | None, decided: tuple[Step, Hold | None] | None) -> bool:

@@ -21,16 +21,12 @@ from hvpa.core.axes.replicas import (
     scale_to,
     settling,
 )
-from hvpa.core.axes.requests import VerticalScaling, params_of
-from hvpa.core.axes.steps import RequestsResult, Step
+from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import (
     MEASUREMENT,
-    MIN_CHANGE,
     POD_REPLACEMENT,
     REFUSED,
     GateContext,
-    Hold,
-    first_hold,
 )
 from hvpa.core.model import Blocked, JointView, ObservedState, ResourceRequirements
 from hvpa.core.path.build import weight_intervals, weight_leaving
@@ -47,9 +43,8 @@ from hvpa.core.trajectory.demand import (
     requirements,
 )
 from hvpa.core.trajectory.history import Memory, first_seen
-from hvpa.core.trajectory.means import HALF_LIFE
+from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
 from hvpa.core.trajectory.solve import Joint, Sizes, spare_resource
-from hvpa.core.values.clock import after
 from hvpa.core.values.weight import FULL, Bounds, Weight
 from hvpa.core.workload.containers import (
     RESOURCES,
@@ -60,13 +55,8 @@ from hvpa.core.workload.containers import (
 )
 from hvpa.core.workload.governed import governed
 
-NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
-"""A count that is held for no longer than this is waited for: to replace all pods takes as long."""
 _FEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
-SHRINKS_AFTER: Final = dt.timedelta(hours=6)
-"""How long after a vertical step requests are lowered at the earliest, where `stabilizationDuration` is not set: larger
-pods cost little, since there are fewer of them, and the next spike would have all of them replaced again."""
 _UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
 _ALL_VERTICAL: Final = Weight(FULL, None, "")
 
@@ -263,7 +253,7 @@ class JointScaling:
         return structs.replace(self._resized(needed, is_held), recommended=vertical.recommended)
 
     def _resized(self, sizes: Sizes, is_held: bool = False) -> RequestsResult:
-        return JointVertical(self.seen, self.context, self.joint, sizes, is_held).outcome()
+        return scale_to_sizes(self.seen, self.context, self.joint, sizes, is_held)
 
     def _counted(self, vertical: RequestsResult | None) -> ReplicasResult:
         """The count that serves with the sizes that will be. It falls only as far as what is there while pods are
@@ -301,96 +291,6 @@ class JointScaling:
         if self.in_place or until is None:
             return True
         return not self.context.clock.is_past(until - NOT_WORTH_REPLACING)
-
-
-class JointVertical(VerticalScaling):
-    """The vertical axis of a joint step: each request goes all the way to its size. Requests that are near to it, or
-    whose change alone would be too small, go along when pods are replaced anyway, and never alone. `is_held`: these
-    sizes make up for a count that is held."""
-
-    def __init__(
-        self, seen: ObservedState, context: GateContext, joint: Joint, sizes: Sizes, is_held: bool = False
-    ) -> None:
-        super().__init__(seen, context, _ALL_VERTICAL, wants_out=False)
-        self.joint = joint
-        self.is_held = is_held
-        self.disruptive = not joint.in_place
-        self.items = tuple(
-            structs.replace(item, target=sizes.get(item.key, item.current)) for item in joint.items
-        )
-
-    def decided(self) -> list[tuple[Step, Hold | None]]:
-        """See the base class."""
-        near: list[Step] = []
-        movers: list[Step] = []
-        for item in self.items:
-            step = self.step(item)
-            if step is None:
-                continue
-            rides = not step.override and self.joint.is_near(item.key, step.request)
-            if not rides:
-                movers.append(step)
-            elif self._raised_at(item) is None:
-                near.append(step)
-        found = [(step, self._hold(step)) for step in movers]
-        if all(hold is not None for _, hold in found):
-            return found
-        found = [(step, self._hold(_along(step, step.change.wait))) for step in movers]
-        riders = [(step, self._hold(_along(step, None))) for step in near]
-        return found + [(step, hold) for step, hold in riders if hold is None]
-
-    def _hold(self, step: Step) -> Hold | None:
-        return first_hold(step.change, self.context, step.passes)
-
-    def step(self, item: ContainerResource) -> Step | None:
-        """See the base class. Where pods are replaced, requests are not lowered soon after a step, and CPU that only
-        the present demand calls for, at the last count, waits: a spike is over before all pods are larger."""
-        step = super().step(item)
-        if step is None or step.override:
-            return step
-        if (unknown := self.joint.unknown) is not None:
-            change = structs.replace(step.change, unmeasured=True, measured_at=unknown.until)
-            step = structs.replace(step, change=change)
-        if not self.disruptive:
-            return step
-        change = step.change
-        raised_at = self._raised_at(item)
-        if step.direction == "down" and raised_at is not None:
-            until = None if change.is_kept else after(raised_at, HALF_LIFE)
-            change = structs.replace(change, is_kept=True, kept_until=until)
-        elif step.direction == "down":
-            wait = self.spec.scale_down.stabilization_duration or SHRINKS_AFTER
-            change = structs.replace(change, wait=wait)
-        elif step.pending is not None and self._is_short_rise(step, item):
-            change = structs.replace(change, worth_at=after(step.pending.since, NOT_WORTH_REPLACING))
-        return structs.replace(step, change=change)
-
-    def _is_short_rise(self, step: Step, item: ContainerResource) -> bool:
-        """Whether a rise is one of CPU that nothing but the present demand calls for."""
-        if step.passes or self.is_held or item.resource != "cpu":
-            return False
-        return self.joint.settled.sizes[item.key] <= item.current
-
-    def least_change(self, item: ContainerResource, up: bool) -> int:
-        """See the base class. Where no pod is replaced, the overlap is enough."""
-        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, item.resource)
-        if self.joint.in_place and params.value is None and params.percentage is None:
-            return 0
-        return super().least_change(item, up)
-
-    def _raised_at(self, item: ContainerResource) -> dt.datetime | None:
-        """When memory was raised since it ran out, if that was lately: until the recommender has forgotten half of what
-        was before, it is not taken back."""
-        before = self.record.overrides.get(item.container)
-        if item.resource != "memory" or before is None or item.target >= item.current:
-            return None
-        return None if self.now.held_until(before.time, HALF_LIFE) is None else before.time
-
-
-def _along(step: Step, wait: dt.timedelta | None) -> Step:
-    """The step where pods are replaced anyway: it need not be worth that, nor large."""
-    change = structs.replace(step.change, wait=wait, worth_at=None)
-    return structs.replace(step, change=change, passes=step.passes | {MIN_CHANGE})
 
 
 def _sizes(outcome: RequestsResult, current: Sizes) -> dict[ResourceKey, int]:
