@@ -1,4 +1,5 @@
-"""Where `Trajectory`, the first policy of the examples, stands among the others: what their comments say is so."""
+"""Where `Trajectory`, the first policy of the examples, stands among the others: what their comments say is so. Where
+fewer days or longer steps show the same, they are used."""
 
 from __future__ import annotations
 
@@ -64,8 +65,8 @@ def test_the_first_policy_is_a_trajectory(example: str) -> None:
 
 
 def test_a_large_base_is_served_cheapest_and_nothing_beats_it() -> None:
-    found = results("large-base")
-    assert rank(found) == Rank(cost=1, unmet=1, beside=93)
+    found = results("large-base", duration=4 * 86400.0, step=60.0)
+    assert rank(found) == Rank(cost=1, unmet=1, beside=91)
     assert unmet(found[0]) == 0
 
 
@@ -74,7 +75,7 @@ def test_in_a_flash_crowd_only_what_is_large_already_leaves_less_unmet() -> None
 
 
 def test_a_leak_costs_no_oom_and_no_unmet_demand() -> None:
-    found = results("memory-leak")
+    found = results("memory-leak", duration=1.5 * 86400.0)
     assert rank(found) == Rank(cost=5, unmet=1, beside=101)
     assert (found[0].totals.ooms, unmet(found[0])) == (0, 0)
     assert all(one.totals.ooms > 0 for one in found[1:])
@@ -89,8 +90,10 @@ def test_beside_noisy_neighbours_replicas_alone_are_cheaper() -> None:
 
 
 def test_a_calm_wave_of_pods_with_little_base_use_is_cheaper_with_an_hpa_and_a_vpa() -> None:
-    assert rank(results("day-and-night", duration=3 * 86400.0)) == Rank(cost=3, unmet=1, beside=105)
+    assert rank(results("day-and-night", duration=3 * 86400.0, step=60.0)) == Rank(
+        cost=3, unmet=1, beside=106
+    )
 
 
 def test_the_first_days_of_slow_growth_are_cheaper_with_an_hpa_and_a_vpa() -> None:
-    assert rank(results("growth", duration=4 * 86400.0)) == Rank(cost=4, unmet=1, beside=113)
+    assert rank(results("growth", duration=3 * 86400.0)) == Rank(cost=4, unmet=1, beside=114)

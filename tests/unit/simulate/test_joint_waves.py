@@ -14,22 +14,22 @@ pytestmark = pytest.mark.untraced
 FIVE_PODS = Shape(5, 1000, GIB)
 
 
-@pytest.mark.parametrize("weight", [0, 30, 50, 80])
+@pytest.mark.parametrize("weight", [0, 50])
 def test_a_daily_wave_moves_replicas_and_after_the_first_day_no_sizes(weight: int) -> None:
-    one = run(joint(weight), wave(2.0, 8.0), days=3, begin=FIVE_PODS)
+    one = run(joint(weight), wave(2.0, 8.0), days=2, begin=FIVE_PODS)
     assert one.steps("Requests", DAY) == []
     assert len(one.steps("Replicas", DAY)) >= 4
     assert one.result.totals.unmet_share < 0.001
     assert one.result.totals.ooms == 0
 
 
-@pytest.mark.parametrize("weight", [0, 50, 80])
+@pytest.mark.parametrize("weight", [0, 80])
 @pytest.mark.parametrize("spread", [0.1, 0.3])
 def test_noise_replaces_no_pods(weight: int, spread: float) -> None:
     """Each minute another load: within HPA's tolerance and the overlap nothing moves, beyond it replicas do."""
     source = random.Random(1)
-    loads = [5.0 * (1 + spread * (2 * source.random() - 1)) for _ in range(2 * 24 * 60)]
-    one = run(joint(weight), build.Shape(lambda at: loads[int(at // 60)]), days=2, begin=FIVE_PODS)
+    loads = [5.0 * (1 + spread * (2 * source.random() - 1)) for _ in range(24 * 60)]
+    one = run(joint(weight), build.Shape(lambda at: loads[int(at // 60)]), days=1, begin=FIVE_PODS)
     assert one.steps("Requests", DAY / 2) == []
     assert spread > 0.1 or one.steps("Replicas", DAY / 2) == []
     assert one.result.totals.unmet_core_seconds == 0
