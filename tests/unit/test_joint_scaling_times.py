@@ -9,7 +9,7 @@ import pytest
 from builders import build
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.trajectory.means import HALF_LIFE
-from hvpa.core.trajectory.step import NOT_WORTH_REPLACING, SHRINKS_AFTER
+from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, SHRINKS_AFTER
 from tests.unit.core.trajectory import jointly
 from tests.unit.joint_page import (
     GIGA,
