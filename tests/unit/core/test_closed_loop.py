@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.core.world import World
 
+pytestmark = pytest.mark.untraced
 HOUR = dt.timedelta(hours=1)
 MINUTE = dt.timedelta(minutes=1)
 

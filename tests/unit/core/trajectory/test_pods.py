@@ -58,27 +58,27 @@ def proxy(use: float, kind: str = "injected", request: int | None = 500, default
     return Part("proxy", each(use), request, kind, default, recommended=kind == "injected")
 
 
-@pytest.mark.parametrize("begin", [1, 4, 12])
-@pytest.mark.parametrize("use", [0, 125, 250, 375, 500])
+@pytest.mark.parametrize("begin", [1, 12])
+@pytest.mark.parametrize("use", [0, 250, 500])
 def test_whatever_an_injected_proxy_uses_of_its_request_replicas_come_to_rest(use: float, begin: int) -> None:
     """Where the HPA alone would, or nearer: at 500m it goes out for ever, while 4 pods serve what the app uses."""
     parts = [APP, proxy(use)]
     alone = world(parts, replicas=begin, alone=True).run(HOUR)
-    found = world(parts, replicas=begin).run(12 * HOUR)
+    found = world(parts, replicas=begin).run(8 * HOUR)
     assert found.count <= min(alone.count + 1, 6)
     assert found.count >= min(alone.count, 4)
     assert found.templates == []
     assert found.changed_since(2 * HOUR) == []
 
 
-@pytest.mark.parametrize("begin", [1, 4, 12])
-@pytest.mark.parametrize("use", [0, 125, 250, 375])
+@pytest.mark.parametrize("begin", [1, 12])
+@pytest.mark.parametrize("use", [0, 250])
 def test_a_native_sidecar_of_which_the_vpa_knows_nothing_counts_as_the_hpa_counts_it(
     use: float, begin: int
 ) -> None:
     parts = [APP, proxy(use, "native")]
     alone = world(parts, replicas=begin, alone=True).run(HOUR)
-    found = world(parts, replicas=begin).run(12 * HOUR)
+    found = world(parts, replicas=begin).run(8 * HOUR)
     assert found.count - alone.count in (0, 1, 2), "inside the overlap"
     assert found.templates == []
     assert found.changed_since(2 * HOUR) == []
@@ -134,7 +134,7 @@ def test_where_a_request_is_missing_the_hpa_has_no_value_and_nothing_changes() -
 
 
 # --- several governed containers -------------------------------------------------------------------------------------
-TEN_DAYS = 10 * DAY
+DAYS = 4 * DAY
 
 
 def near(found: int, expected: float) -> bool:
@@ -145,7 +145,7 @@ def near(found: int, expected: float) -> bool:
 def test_two_containers_of_one_request_go_where_their_vpa_targets_are_and_stay_there() -> None:
     """The app uses 900m of each pod, the proxy 50m; both request 500m at first. 70 percent are to be in use."""
     parts = [Part("app", shared(3600)), Part("proxy", shared(200))]
-    found = world(parts, 50, utilization(70)).run(TEN_DAYS)
+    found = world(parts, 50, utilization(70)).run(DAYS)
     assert found.count == 4
     # Lower requests come six hours later; nothing follows.
     assert [sizes for _, sizes, _ in found.templates] == [
