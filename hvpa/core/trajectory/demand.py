@@ -278,18 +278,6 @@ def pods_needed(requirement: MetricRequirement, sizes: Mapping[ResourceKey, int]
     return ceil_div(requirement.required, max(1, work + requirement.beside))
 
 
-def limited(requirement: MetricRequirement, pods: int, requests: Requests) -> MetricRequirement:
-    """A requirement of no more than so many pods, as they are, can serve."""
-    if not requirement.keys:
-        return structs.replace(requirement, pods=min(requirement.pods, pods * MICRO))
-    work = sum(requests.work(key, requests.now[key]) for key in requirement.keys)
-    most = pods * (work + requirement.beside)
-    if requirement.required <= most:
-        return requirement
-    own = None if requirement.own is None else ceil_div(requirement.own * most, requirement.required)
-    return structs.replace(requirement, required=most, own=own)
-
-
 def by_sizes(
     found: Iterable[MetricRequirement], sizes: Mapping[ResourceKey, int], requests: Requests
 ) -> dict[ResourceKey, int]:

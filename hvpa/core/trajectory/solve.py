@@ -42,10 +42,9 @@ class Joint:
     `replicas` is the count that there is, `container resources` are what a VPA has targets for, `means` what usual
     demand is reckoned from. `found` is what the metrics call for (empty: there is no HPA; None: the HPA has no metrics,
     and nothing may shrink on a guess; `unknown`: nor grow, since it had some a moment ago), `last` the count that was
-    recommended last, which stands while what is measured may be of other pods (0: it is not), `beyond` the same without
-    the limit that the last count sets until it is measured (None: no limit), `held` what the replicas must still be
-    enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all. `in_place`: sizes follow
-    the present demand.
+    recommended last, which stands while what is measured may be of other pods (0: it is not), `held` what the
+    replicas must still be enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all.
+    `in_place`: sizes follow the present demand.
     """
 
     path: Path
@@ -57,7 +56,6 @@ class Joint:
     found: tuple[MetricRequirement, ...] | None
     held: tuple[MetricRequirement, ...] = ()
     holds_in: str = ""
-    beyond: tuple[MetricRequirement, ...] | None = None
     unknown: Unknown | None = None
     last: int = 0
     in_place: bool = False
@@ -245,8 +243,7 @@ class Joint:
     def once_measured(self) -> Joint:
         """The solution if what the HPA has measured so far were true of the workload as it is: what waits for the next
         measurement is the difference."""
-        found = self.found if self.beyond is None else self.beyond
-        return replace(self, found=found, beyond=None, holds_in="", last=0)
+        return replace(self, holds_in="", last=0)
 
     # --- hysteresis --------------------------------------------------------------------------------------------------
     def is_near(self, key: ResourceKey, size: int, times: int = 1) -> bool:

@@ -19,7 +19,6 @@ from hvpa.core.axes.replicas import (
     begun,
     restored,
     scale_to,
-    settling,
 )
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import (
@@ -38,8 +37,6 @@ from hvpa.core.trajectory.demand import (
     MetricRequirement,
     Requests,
     by_targets,
-    limited,
-    pods_needed,
     requirements,
 )
 from hvpa.core.trajectory.history import Memory, first_seen
@@ -115,16 +112,13 @@ class JointScaling:
         found: tuple[MetricRequirement, ...] | None = None if seen.hpa.configured else ()
         measured: Mapping[ResourceKey, int] | None = None if seen.hpa.configured else {}
         is_unsettled = self._is_unsettled()
-        beyond: tuple[MetricRequirement, ...] | None = None
         if desired.demands:
-            told = requirements(desired.demands, requests, spare)
+            found = requirements(desired.demands, requests, spare)
             raw = (
-                told
+                found
                 if desired.measured is desired.demands
                 else requirements(desired.measured, requests, spare)
             )
-            found = self._settled(told, requests)
-            beyond = None if found is told else told
             measured = None if is_unsettled else by_targets(raw, requests)
         memory = Memory(seen, self.context.clock, items, requests)
         self.known, means = memory.brought_up(known, measured, desired.unmeasured)
@@ -140,7 +134,6 @@ class JointScaling:
             found=found,
             held=requirements(desired.held, requests, spare),
             holds_in=holds_in,
-            beyond=beyond,
             unknown=desired.unknown,
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
@@ -176,20 +169,6 @@ class JointScaling:
         self.measured_at += found
         return bool(found)
 
-    def _settled(
-        self, found: tuple[MetricRequirement, ...], requests: Requests
-    ) -> tuple[MetricRequirement, ...]:
-        """The requirements, without what is beyond the last count of pods as they are: for that pods would have to
-        grow, and only once the HPA has measured the settled workload is it known that they must."""
-        upper, pods = self.bounds.upper, [pods_needed(one, {}, requests) for one in found]
-        if upper is None or max(pods, default=0) <= upper:
-            return found
-        settles = settling(self.seen, self.context)
-        if not settles.is_awaited:
-            return found
-        self.measured_at += [] if settles.until is None else [settles.until]
-        return tuple(limited(one, upper, requests) for one in found)
-
     def weight(self) -> Weight | None:
         """The vertical weight at which the path leaves the present count; None where the path is written out."""
         if trajectory_of(self.spec).intervals:
@@ -212,32 +191,20 @@ class JointScaling:
             horizontal = self._counted(vertical)
             if vertical is not None and horizontal.target < self.goal:
                 vertical = self._made_up_for(vertical, horizontal)
-        if (joint.holds_in or joint.beyond is not None) and joint.found is not None:
-            horizontal, vertical = self._with_waits(horizontal, vertical)
+        if joint.holds_in and joint.found is not None and horizontal is not None:
+            horizontal = self._with_waits(horizontal)
         return JointResult(horizontal, vertical, joint.view())
 
-    def _with_waits(
-        self, horizontal: ReplicasResult | None, vertical: RequestsResult | None
-    ) -> tuple[ReplicasResult | None, RequestsResult | None]:
-        """Both axes with what waits for the HPA's next measurement: fewer replicas, and larger pods at the last
-        count."""
+    def _with_waits(self, horizontal: ReplicasResult) -> ReplicasResult:
+        """The count with what waits for the HPA's next measurement: fewer replicas."""
         until = max(self.measured_at, default=None)
         if until is not None:
             self.context.clock.is_past(until)
-        wanted = self.joint.once_measured().wanted
-        if horizontal is not None and not horizontal.blocked and wanted.replicas < horizontal.target:
-            waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted.replicas, until=until)
-            horizontal = structs.replace(horizontal, blocked=(waits,))
-        if vertical is None or self.joint.beyond is None:
-            return horizontal, vertical
-        held = {(one.container, one.resource) for one in vertical.blocked}
-        rises = [
-            Blocked("vertical", "up", MEASUREMENT, size, wanted.sizes[key], *key, until)
-            for key, size in _sizes(vertical, self.joint.current).items()
-            if wanted.sizes.get(key, 0) > size and not self.joint.is_near(key, wanted.sizes[key])
-            if tuple(key) not in held
-        ]
-        return horizontal, structs.replace(vertical, blocked=(*vertical.blocked, *rises))
+        wanted = self.joint.once_measured().wanted.replicas
+        if horizontal.blocked or wanted >= horizontal.target:
+            return horizontal
+        waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=until)
+        return structs.replace(horizontal, blocked=(waits,))
 
     def _made_up_for(self, vertical: RequestsResult, horizontal: ReplicasResult) -> RequestsResult:
         """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for

@@ -20,7 +20,6 @@ from hvpa.core.trajectory.demand import (
     Usual,
     by_sizes,
     by_targets,
-    limited,
     pods_needed,
     requirements,
 )
@@ -109,11 +108,9 @@ def test_without_a_request_a_claim_is_one_of_pods() -> None:
     margins: Overlaps = {"cpu": Margin(10**9, 20), "memory": Margin()}
     assert queue.raised(margins).pods == 3_125_000  # 20 percent less is 2.5
     assert queue.tolerated().pods == 2_272_728  # 10 percent more is at least 2.5
-    assert limited(queue, 2, empty).pods == 2 * MICRO
-    assert limited(queue, 3, empty) == queue
 
 
-def test_a_claim_is_raised_by_the_overlap_and_lowered_by_the_tolerance() -> None:
+def test_a_requirement_is_raised_by_the_overlap_and_lowered_by_the_tolerance() -> None:
     one = MetricRequirement("cpu", (CPU,), 5000, 0, 100_000)
     assert one.raised({"cpu": Margin(0, 10), "memory": Margin(0, 50)}).required == 5556
     assert one.raised({"cpu": Margin(2000, 10), "memory": Margin()}).required == 7000
@@ -121,18 +118,12 @@ def test_a_claim_is_raised_by_the_overlap_and_lowered_by_the_tolerance() -> None
     assert MetricRequirement("cpu", (CPU,), 5000, 0).tolerated().required == 5000
 
 
-def test_how_many_pods_a_claim_takes() -> None:
+def test_how_many_pods_a_requirement_takes() -> None:
     one = MetricRequirement("cpu", (CPU, SIDE), 5001, 0)
     assert pods_needed(one, {}, BARE) == 3
     assert pods_needed(one, {CPU: 4501}, BARE) == 1  # with 500m of the other container
     assert pods_needed(one, {CPU: 0, SIDE: 0}, BARE) == 5001
     assert pods_needed(one, {}, requests(reserve={CPU: Margin(1000)})) == 4
-
-
-def test_a_claim_is_no_more_than_so_many_pods_serve() -> None:
-    one = MetricRequirement("cpu", (CPU, SIDE), 5001, 0)
-    assert limited(one, 2, BARE).required == 5000
-    assert limited(one, 3, BARE).required == 5001
 
 
 BOTH, APP = MetricRequirement("cpu", (CPU, SIDE), 4000, 0), MetricRequirement("cpu of app", (CPU,), 3100, 0)
@@ -325,12 +316,9 @@ def test_base_usage_is_that_of_what_is_governed() -> None:
     )  # 3 x (1000 - 100)
 
 
-def test_the_overlap_is_one_of_the_governed_part_and_the_limit_one_of_both() -> None:
+def test_the_overlap_is_one_of_the_governed_part() -> None:
     found = requirement(MEASURED, beside(288, 288))
     assert found.raised({"cpu": Margin(0, 20)}).required == 4500  # 2000 / 0.8, and the proxies' 2000
-    less = limited(found, 3, beside())
-    assert (less.required, less.own) == (3000, 1500)
-    assert limited(found, 4, beside()) == found
 
 
 # --- usual demand ----------------------------------------------------------------------------------------------------

@@ -33,17 +33,6 @@ def outcome(decision: Decision) -> tuple[int, int]:
 
 
 # --- larger pods -----------------------------------------------------------------------------------------------------
-def test_what_is_beyond_the_last_count_is_demand_only_once_the_settled_workload_was_measured() -> None:
-    soon = build.decided(spike(30))
-    assert (outcome(soon), held(soon)) == ((10, 1000), [("up", "cpu", "Measurement")])
-    assert (soon.blocked[0].wanted, soon.blocked[0].until) == (3000, at(seconds=30))
-    assert soon.recheck_after == dt.timedelta(seconds=30)
-    busy = build.decided(spike(60, workload=BUSY))
-    assert held(busy) == [("up", "cpu", "Measurement")]
-    assert busy.blocked[0].until is None, "no clock ends a rollout of which nothing is known"
-    assert held(build.decided(spike(60))) == [("up", "cpu", "SustainedDemand")]
-
-
 def test_for_a_spike_at_the_last_count_pods_are_replaced_after_five_minutes() -> None:
     seen = spike()
     first = build.decided(seen)
