@@ -24,7 +24,7 @@ a control plane runs; its kubectl and its kubeconfig, for a shell:
 {exports}
 then, from nothing to a scaled workload (docs/getting-started.md has more about each line):
   kubectl apply --server-side -k config/crd
-  kubectl wait --for=condition=Established crd/hvpas.autoscaling.k8s.io
+  until kubectl wait --for=condition=Established crd/hvpas.autoscaling.k8s.io; do sleep 1; done
   hvpa run > operator.log 2>&1 &
   kubectl apply -f config/samples/web.yaml
   make cluster-load LOAD=1000m    # a core of load, shared by the pods of `web`, until Ctrl-C

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 ROUNDS = 9
-ROOM_MB, ROOM_FILES = 8.0, 8
+ROOM_MB, ROOM_FILES = 8.0, 20
 """How much more a process may need in the last third of the rounds than in the second: caches that no number of Hvpas
 bounds (Events, quantities) fill within some 2,000 changes of Hvpas, and of what comes new in each round the C library
 keeps a part. A round changes each Hvpa, which takes about three writes: of 500 Hvpas, a leak of 1.8 KB for each write
-is found."""
+is found. A burst of writes opens as many connections as there are requests at once, and they stay for a while: twenty
+more than before are no leak, which over 9 rounds of 30 Hvpas would be hundreds."""
 MOST_MB = 512 * 2**20 / 1e6
 """The memory limit of `config/manager`: a process of any size above it would be killed."""
 

@@ -58,8 +58,8 @@ def test_who_goes_on_growing_is_found() -> None:
 
 
 def test_who_goes_on_opening_files_is_found() -> None:
-    (problem,) = judged(*(90,) * ROUNDS, files=tuple(range(30, 30 + 4 * ROUNDS, 4)))
-    assert "goes on opening files: 30, 34" in problem
+    (problem,) = judged(*(90,) * ROUNDS, files=tuple(range(30, 30 + 10 * ROUNDS, 10)))
+    assert "goes on opening files: 30, 40" in problem
 
 
 def test_who_is_ever_larger_than_the_manifest_allows_is_found() -> None:
