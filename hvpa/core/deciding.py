@@ -51,7 +51,7 @@ _PARTS = attrgetter(
     *[name for name in ObservedState.__struct_fields__ if name != "hpa"],
     *[f"hpa.{name}" for name in _STANDING],
 )
-"""All of a scene, part by part."""
+"""All of what is seen but the HPA itself, part by part."""
 
 
 def decide(seen: Observation) -> Decision:
@@ -77,7 +77,7 @@ def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_pla
 def _decided(
     clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool
 ) -> Decision:
-    """The decision, but for when to look again, which the present knows."""
+    """The decision, but for when to look again, which the clock knows."""
     decided = DecisionParts()
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
         decided = _judge(clock, seen, desired, bounds, in_place)

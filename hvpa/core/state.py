@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping
 
 import msgspec
 
 from hvpa.api.hvpa.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
 from hvpa.api.schema.base import read_json
 from hvpa.core.values.clock import Clock
-from hvpa.core.values.memo import remembered
 
 INSTANT = dt.timedelta(microseconds=1)
 """The shortest time that is told apart."""
@@ -70,15 +68,10 @@ def without_pending(axis: VerticalAxis) -> VerticalAxis:
 def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
     """The annotation's text: what must be known after a crash, without what only the status needs."""
     wire = {
-        "horizontal": _wire(horizontal.model_copy(update={"correction": None, "refused": None})),
-        "vertical": _wire(without_pending(vertical).model_copy(update={"refused": None})),
+        "horizontal": to_wire(horizontal.model_copy(update={"correction": None, "refused": None})),
+        "vertical": to_wire(without_pending(vertical).model_copy(update={"refused": None})),
     }
     return json.dumps(wire, separators=(",", ":"), sort_keys=True)
-
-
-@remembered
-def _wire(axis: HorizontalAxis | VerticalAxis) -> Mapping[str, object]:
-    return to_wire(axis)
 
 
 def held_until(last: dt.datetime | None, duration: dt.timedelta, now: dt.datetime) -> dt.datetime | None:

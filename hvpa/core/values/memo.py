@@ -1,7 +1,13 @@
 """Remembering what was made of the same objects: what is read of a cluster is frozen, and most of it is the very same
 object at one decision and at the next.
 
-A result depends on its arguments alone, so remembering it changes how long a decision takes and nothing else.
+A result depends on its arguments alone, so remembering it changes how long a decision takes and nothing else
+(tests/unit/core/test_properties.py).
+
+What it is worth (2026-11-23, `python -m benchmarks decision` and `simulation`, with and without in one run): a
+reconcile in which nothing is to do takes 19 µs. Without what is kept of observing, deciding and Additive's requests it
+takes 135 µs (without that of deciding alone: 90), with nothing kept at all 740 µs. For 10,000 Hvpas whose HPAs report
+every 15 s that is 1, 9 and 49 percent of a core. A simulated step of an Hvpa takes 3.7 times as long without the three.
 """
 
 from __future__ import annotations
@@ -24,30 +30,30 @@ HVPAS = 16_384
 """Hvpas of which the latest result is kept. When there are more, it starts anew."""
 
 _tables: list[dict[Any, Any]] = []
-_slots: dict[Hashable, Hashable] = {}
-"""The container resources in use: each is held once, whatever is kept for it."""
+_hvpas: dict[Hashable, Hashable] = {}
+"""The Hvpas in use: each key is held once, whatever is kept for it."""
 _latest: list[dict[Hashable, Any]] = []
 _of_status: list[dict[Hashable, Any]] = []
 """Those of `_latest` whose results were made of the Hvpa's status."""
 
 
-def forget(slot: Hashable) -> None:
-    """Drop what is kept for an Hvpa that is gone: `container resource` as in `Basis`."""
-    _slots.pop(slot, None)
+def forget(hvpa: Hashable) -> None:
+    """Drop what is kept for an Hvpa that is gone: `hvpa` as in `Basis`."""
+    _hvpas.pop(hvpa, None)
     for table in _latest:
-        table.pop(slot, None)
+        table.pop(hvpa, None)
 
 
-def forget_decision(slot: Hashable) -> None:
+def forget_decision(hvpa: Hashable) -> None:
     """Drop what was decided about an Hvpa whose status is written now: it was made of the one before, which would be
     kept for nothing."""
     for table in _of_status:
-        table.pop(slot, None)
+        table.pop(hvpa, None)
 
 
 def forget_all() -> None:
     """Start anew, as in another process."""
-    _slots.clear()
+    _hvpas.clear()
     for table in _tables + _latest:
         table.clear()
 
@@ -73,10 +79,10 @@ def remembered(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
 
 
 class Basis(NamedTuple):
-    """What a result is made of: whose it is (`container resource`: namespace and name of the Hvpa), objects that must
+    """What a result is made of: whose it is (`hvpa`: namespace and name of the Hvpa), objects that must
     be the very `same`, and what must be `equal`. All of it must be frozen."""
 
-    slot: Hashable
+    hvpa: Hashable
     same: tuple[object, ...]
     equal: tuple[object, ...] = ()
 
@@ -99,12 +105,12 @@ def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, 
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            slot, same, equal = basis(*args, **kwargs)
-            kept = table.get(slot)
+            hvpa, same, equal = basis(*args, **kwargs)
+            kept = table.get(hvpa)
             if kept is not None and _are_same(kept[0], same) and kept[1] == equal:
                 return kept[2]
             result = function(*args, **kwargs)
-            _keep(table, slot, (same, equal, result))
+            _keep(table, hvpa, (same, equal, result))
             return result
 
         return call
@@ -115,7 +121,7 @@ def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, 
 def remembered_while(
     basis: Callable[P, Basis], of_status: bool = False
 ) -> Callable[[Callable[Concatenate[Clock, P], R]], Callable[Concatenate[Clock, P], R]]:
-    """As `latest`, for a function of the present as well: the result is kept while time alone changes nothing
+    """As `latest`, for a function of the time as well: the result is kept while time alone changes nothing
     (`Clock.changes_at`), and, where it is made `of_status`, until that is written (`forget_decision`)."""
 
     def decorate(function: Callable[Concatenate[Clock, P], R]) -> Callable[Concatenate[Clock, P], R]:
@@ -126,8 +132,8 @@ def remembered_while(
 
         @wraps(function)
         def call(clock: Clock, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            slot, same, equal = basis(*args, **kwargs)
-            kept = table.get(slot)
+            hvpa, same, equal = basis(*args, **kwargs)
+            kept = table.get(hvpa)
             if (
                 kept is not None
                 and clock.is_within(kept.since, kept.until)
@@ -141,10 +147,10 @@ def remembered_while(
             until = own.changes_at or LAST_INSTANT
             clock.is_past(until)
             if own.is_recorded:
-                table.pop(slot, None)
+                table.pop(hvpa, None)
                 clock.stamp()
             else:
-                _keep(table, slot, _Kept(same, equal, own.stamp(), until, result))
+                _keep(table, hvpa, _Kept(same, equal, own.stamp(), until, result))
             return result
 
         return call
@@ -156,11 +162,11 @@ def _are_same(ones: tuple[object, ...], others: tuple[object, ...]) -> bool:
     return len(ones) == len(others) and all(map(is_, ones, others))
 
 
-def _keep(table: dict[Hashable, Any], slot: Hashable, kept: object) -> None:
-    if slot not in table:
+def _keep(table: dict[Hashable, Any], hvpa: Hashable, kept: object) -> None:
+    if hvpa not in table:
         if len(table) >= HVPAS:
             table.clear()
-        if len(_slots) >= HVPAS:
-            _slots.clear()
-        slot = _slots.setdefault(slot, slot)
-    table[slot] = kept
+        if len(_hvpas) >= HVPAS:
+            _hvpas.clear()
+        hvpa = _hvpas.setdefault(hvpa, hvpa)
+    table[hvpa] = kept

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from hvpa.api.objects.read_models import Selector
-from hvpa.core.values.memo import remembered
 
 
-@remembered
 def selector_text(selector: Selector) -> str:
     """A label selector as text, as the scale subresource wants it (`labels.Selector.String()` in apimachinery)."""
     parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
