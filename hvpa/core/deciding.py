@@ -46,12 +46,10 @@ from hvpa.core.values.weight import Bounds, Weight
 from hvpa.core.workload.containers import RESOURCES, present_resources
 from hvpa.core.workload.rollout import progress_deadline, rollout_complete
 
-_STANDING = ("configured", "problem", "changes", "in_charge", "read_as_is")
-_PARTS = attrgetter(
-    *[name for name in ObservedState.__struct_fields__ if name != "hpa"],
-    *[f"hpa.{name}" for name in _STANDING],
-)
-"""All of what is seen but the HPA itself, part by part."""
+_PARTS = attrgetter(*[name for name in ObservedState.__struct_fields__ if name != "hpa"])
+"""All of what is seen but the HPA, part by part."""
+_STANDING = attrgetter("configured", "problem", "changes", "in_charge", "read_as_is")
+"""How an HPA stands to the Hvpa; its problem is another object at each look."""
 
 
 def decide(seen: Observation) -> Decision:
@@ -70,7 +68,8 @@ def decide(seen: Observation) -> Decision:
 
 
 def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool) -> Basis:
-    return Basis((seen.metadata.namespace, seen.metadata.name), _PARTS(seen), (desired, bounds, in_place))
+    key = (seen.metadata.namespace, seen.metadata.name)
+    return Basis(key, _PARTS(seen), (desired, bounds, in_place, _STANDING(seen.hpa)))
 
 
 @remembered_while(_basis, of_status=True)

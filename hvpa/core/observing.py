@@ -8,10 +8,12 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import (
     WORKLOAD_API_VERSION,
     ContainerRecommendation,
     Hpa,
+    Meta,
     Recommendation,
     ResourceList,
     Vpa,
@@ -27,6 +29,7 @@ from hvpa.core.model import (
     Objects,
     Observation,
     ObservedState,
+    OtherHvpa,
     PodsSeen,
     Recommender,
     Settings,
@@ -38,7 +41,7 @@ from hvpa.core.recommenders.stale import silent_since
 from hvpa.core.spec.check import SUPPORTED_KINDS, spec_problems
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
-from hvpa.core.values.memo import Basis, remembered, remembered_while
+from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
 from hvpa.core.workload.containers import RESOURCES, recommendations
 from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import selector_text
@@ -68,13 +71,38 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     state = _state(clock, objects, vpas, tuple([one for one in silent if one[1] is not None]))
     hpa = _NO_HPA
     if state.spec is not None and state.workload is not None:
-        hpa = _resolved(HpaRules(state.metadata, state.spec, objects.hpas, objects.others))
+        hpa = _hpa(state.metadata, state.spec, objects.hpas, objects.others)
     parts = structs.asdict(structs.replace(state, hpa=hpa))
     return Observation(now=now, changes_at=clock.changes_at, settings=settings, **parts)
 
 
 def _resolved(rules: OwnerRules[O]) -> Recommender[O]:
     return resolve_owned(rules) if rules.spec.mode == "Apply" else read(rules)
+
+
+def _hpa(
+    hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
+) -> Recommender[Hpa]:
+    """The HPA to read, as it is now. No HPA's status has a say in which one that is, so it is found once for the same
+    objects: a reconcile in which nothing is to do takes a quarter of the time (4.0 yardsticks of
+    `python -m benchmarks decision` without that, 0.9 with it)."""
+    found = _found_hpa(hvpa, spec, hpas, others)
+    now = next(
+        (one for one in hpas if found.object is not None and one.metadata is found.object.metadata), None
+    )
+    return found if now is None else structs.replace(found, object=now)
+
+
+def _hpa_basis(hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]) -> Basis:
+    parts = [part for one in hpas for part in (one.metadata, one.raw_spec)]
+    return Basis((hvpa.namespace, hvpa.name), (hvpa, spec, *parts), (others,))
+
+
+@latest(_hpa_basis)
+def _found_hpa(
+    hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
+) -> Recommender[Hpa]:
+    return _resolved(HpaRules(hvpa, spec, hpas, others))
 
 
 @remembered
