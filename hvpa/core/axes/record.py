@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hvpa.api.hvpa.status import AppliedTarget, MemoryOverride, VerticalAxis
 from hvpa.api.values.quantity import Resource, format_resource
-from hvpa.core.axes.starving import OVERRIDE_EVERY
+from hvpa.core.axes.out_of_memory import OVERRIDE_EVERY
 from hvpa.core.axes.steps import Step
 from hvpa.core.gates.contest import judge_contest
 from hvpa.core.gates.gates import CONTESTED, MIN_CHANGE, GateContext, Hold

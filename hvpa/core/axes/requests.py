@@ -10,8 +10,8 @@ from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
+from hvpa.core.axes.out_of_memory import OVERRIDE_EVERY, enough_memory
 from hvpa.core.axes.record import Record
-from hvpa.core.axes.starving import OVERRIDE_EVERY, enough_memory
 from hvpa.core.axes.steps import RequestsResult, Step, blocked, note
 from hvpa.core.gates.gates import OVERRIDDEN, RELIEVED, Change, GateContext, Hold, first_hold
 from hvpa.core.gates.refusals import refused_until

@@ -9,10 +9,12 @@ from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
 
 OVERRIDE_EVERY = dt.timedelta(minutes=10)
-"""A starving container's memory is raised past all gates at most this often."""
+"""The memory of a container that ran out of it is raised at most this often. Such a raise passes the gates of
+`hvpa.core.gates.gates.OVERRIDDEN`, and waits for the others."""
 FACTOR_PERCENT = 120
+"""The raise where the VPA does not ask for more yet: by 20 percent (as VPA's OOM bump does)."""
 LEAST = 100 * 1024 * 1024
-"""The raise where the VPA does not ask for more yet: by 20 percent, at least by 100Mi (as VPA's OOM bump does)."""
+"""The same, at least by 100Mi."""
 CAP = 4
 """Without maxAllowed, the raise ends at this multiple of the VPA target."""
 
@@ -20,9 +22,9 @@ CAP = 4
 def enough_memory(item: ContainerResource, *, known: bool) -> int:
     """The memory request that a starving container should have.
 
-    The VPA's target where that is above the request. Else a fifth more than the request, within `maxAllowed` or four
-    times the target; but only where the pods show that this container starves (`known`), not where an older status
-    merely says that some container does.
+    The VPA's target where that is above the request. Else a fifth more than the request, at least 100Mi more, within
+    `maxAllowed` or four times the target; but only where the pods show that this container starves (`known`), not where
+    an older status merely says that some container does.
     """
     if item.target > item.current or not known:
         return item.blended(FULL)
