@@ -28,9 +28,9 @@ from hvpa.api.hvpa.resource import read_hvpa
 from hvpa.api.hvpa.status import HvpaStatus, read_status, to_wire
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Objects, Settings
-from hvpa.core.model import Event, OwnedChange, WorkloadPatch
+from hvpa.core.model import Event, OwnedChange, PodResize, WorkloadPatch
 from hvpa.core.values.memo import REMEMBERED
-from hvpa.reconcile.ports import Key
+from hvpa.reconcile.ports import Key, ResizeFailures
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 
@@ -69,6 +69,11 @@ class Memory:
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """See the cluster port."""
         self.writes += 1
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """See the cluster port."""
+        self.writes += len(resizes)
+        return ()
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the cluster port."""

@@ -32,6 +32,7 @@ _COLUMNS: Final = (
     ("Mode", "string", ".spec.mode", "Apply, Recommend or Paused."),
     ("Current", "integer", ".status.replicas", "Present number of replicas."),
     ("Desired", "integer", ".status.recommended.replicas", "Replicas if nothing were held back."),
+    ("Resized", "string", ".status.actuation.resized", "Pods that have the desired size, of all."),
     ("Blocked", "string", _CONDITION.format("ScalingBlocked", "reason"), "What holds scaling back."),
     ("Reason", "string", _CONDITION.format("Ready", "reason"), "Why Ready is what it is.", True),
     ("HPA-Weight", "number", ".status.hpaWeight", "Horizontal weight in percent.", True),

@@ -9,7 +9,8 @@ from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HorizontalAxis
-from hvpa.api.values.quantity import format_resource
+from hvpa.core.actuation.desired import next_desired, scale_patch, sizes_of, template_patch
+from hvpa.core.actuation.pods import resize_pods
 from hvpa.core.additive.replicas import scale_horizontally
 from hvpa.core.additive.requests import scale_vertically
 from hvpa.core.additive.weights import Axes, weight_at
@@ -24,6 +25,7 @@ from hvpa.core.model import (
     Observation,
     ObservedState,
     OwnedChange,
+    PodResize,
     ReplicaView,
     ResourceRequirements,
     WorkloadPatch,
@@ -43,7 +45,7 @@ from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.weight import Bounds, Weight
-from hvpa.core.workload.containers import RESOURCES, present_resources
+from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.rollout import progress_deadline, rollout_complete
 
 _PARTS = attrgetter(*[name for name in ObservedState.__struct_fields__ if name != "hpa"])
@@ -58,7 +60,8 @@ def decide(seen: Observation) -> Decision:
         return Decision(status=seen.status)
     clock = Clock(seen.now, seen.changes_at)
     desired, bounds = _desired(seen, clock)
-    decision = _decided(clock, seen, desired, bounds, seen.settings.in_place)
+    in_place = seen.settings.in_place or (seen.spec is not None and seen.spec.update_strategy.in_place)
+    decision = _decided(clock, seen, desired, bounds, in_place)
     if decision.applied:
         events = (*step_events(seen, decision, bounds), *decision.events)
         decision = structs.replace(decision, events=events)
@@ -80,6 +83,8 @@ def _decided(
     decided = DecisionParts()
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
         decided = _judge(clock, seen, desired, bounds, in_place)
+        if seen.spec.update_strategy.in_place:
+            decided = _actuated(clock, seen, decided)
     status = next_status(seen, clock, decided)
     return Decision(
         status=status,
@@ -95,7 +100,23 @@ def _decided(
         steps=decided.steps,
         applied=decided.applied,
         joint=decided.joint,
+        resizes=_resizes(seen, decided),
     )
+
+
+def _actuated(clock: Clock, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
+    """What was made of both axes, with what becomes of running pods (`InPlace`, `InPlaceOrRollout`)."""
+    assert seen.spec is not None and seen.workload is not None and seen.target is not None
+    replicas = seen.workload.spec.replicas if decided.target is None else decided.target
+    before, strategy = seen.status.desired, seen.spec.update_strategy
+    size = next_desired(clock, before, seen.target, replicas, decided.containers, decided.changed)
+    resizing = resize_pods(clock, seen, strategy, sizes_of(size), size.since)
+    return structs.replace(decided, desired_size=size, resizing=resizing)
+
+
+def _resizes(seen: ObservedState, decided: DecisionParts) -> tuple[PodResize, ...]:
+    applies = seen.spec is not None and seen.spec.mode == "Apply"
+    return decided.resizing.resizes if applies and decided.resizing is not None else ()
 
 
 def _judge(
@@ -257,6 +278,19 @@ def _owned_changes(seen: ObservedState) -> tuple[OwnedChange, ...]:
 
 
 def _patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
+    """The write to the workload."""
+    size, resizing = decided.desired_size, decided.resizing
+    if size is None or resizing is None:
+        return _rollout_patch(seen, decided)
+    assert seen.spec is not None and seen.target is not None
+    if seen.spec.mode != "Apply":
+        return None
+    falls = seen.spec.update_strategy.type == "InPlaceOrRollout" and bool(resizing.stuck)
+    patch = template_patch(seen.target, size) if falls else None
+    return patch or scale_patch(seen.target, size.replicas)
+
+
+def _rollout_patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
     """One strategic merge patch for both axes, with the record of what was done."""
     if not decided.applied or seen.workload is None or decided.horizontal is None or decided.vertical is None:
         return None
@@ -266,7 +300,7 @@ def _patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
     if decided.target != workload.spec.replicas:
         spec["replicas"] = decided.target
     containers = [
-        {"name": name, "resources": _changed(present[name], decided.containers[name])}
+        {"name": name, "resources": changes(present[name], decided.containers[name])}
         for name in sorted(decided.changed)
     ]
     if containers:
@@ -279,19 +313,6 @@ def _patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
         "spec": spec,
     }
     return WorkloadPatch(workload.kind, workload.metadata.name, workload.metadata.resource_version, body)
-
-
-def _changed(old: ResourceRequirements, new: ResourceRequirements) -> dict[str, dict[str, str]]:
-    """The requests and limits that differ, in wire form."""
-    found: dict[str, dict[str, str]] = {}
-    for section, before, after in (
-        ("requests", old.requests, new.requests),
-        ("limits", old.limits, new.limits),
-    ):
-        for resource in RESOURCES:
-            if resource in after and after[resource] != before.get(resource):
-                found.setdefault(section, {})[resource] = format_resource(resource, after[resource])
-    return found
 
 
 def _replicas(seen: ObservedState, decided: DecisionParts) -> ReplicaView | None:

@@ -69,6 +69,17 @@ class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
         return (not self.applies, not self.deploys_hpa, self.created or _BEGINNING, self.name)
 
 
+class RefusedResize(msgspec.Struct, frozen=True, gc=False):
+    """A resize of a pod that the API server refused: what was asked for, what the API server said, when it did so last,
+    and how often in a row. It is not kept across a restart of the operator: then it is tried once more."""
+
+    uid: str
+    body: Mapping[str, object]
+    message: str
+    time: dt.datetime
+    count: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The objects that may have to do with one Hvpa, as the cluster holds them; who belongs to whom is not yet decided.
@@ -76,7 +87,7 @@ class Objects:
     `others` are other live Hvpas with the same target, by rank (the first MOST_RIVALS + 1 at most), `hpas` and `vpas`
     every one that is owned by this Hvpa, targets it, its workload or one of the `others`, is named by it, or holds a
     name that it would give; `pods` those that the workload's selector matches. `vpa_served` tells whether the cluster
-    knows VerticalPodAutoscalers at all.
+    knows VerticalPodAutoscalers at all. `refused_resizes` are of these pods.
     """
 
     hvpa: HvpaObject
@@ -86,6 +97,7 @@ class Objects:
     vpas: tuple[Vpa, ...] = ()
     pods: tuple[Pod, ...] = ()
     vpa_served: bool = True
+    refused_resizes: tuple[RefusedResize, ...] = ()
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -218,9 +230,10 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     problem: Finding | None
     """Why nothing can be scaled at all (invalid spec, no target, two Hvpas on one target); None when all is well."""
     workload: Workload | None
-    """The target; None where nothing can be scaled."""
+    """The target; None where nothing can be scaled. Where pods are resized in place, with the replicas and resources
+    that were decided."""
     target: Workload | None
-    """The target as far as there is one, be it scaled or not."""
+    """The target as it is, as far as there is one, be it scaled or not."""
     horizontal: HorizontalAxis
     vertical: VerticalAxis
     legacy_override: bool
@@ -228,6 +241,10 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hpa: Standing
     vpa: Recommender[Vpa]
     pods: PodsSeen
+    resizable: tuple[Pod, ...] = ()
+    """The pods themselves, where they are resized in place."""
+    refused_resizes: tuple[RefusedResize, ...] = ()
+    """Resizes of these pods that the API server refused."""
 
 
 class Observation(ObservedState, frozen=True, kw_only=True):
@@ -241,11 +258,21 @@ class Observation(ObservedState, frozen=True, kw_only=True):
 
 
 class WorkloadPatch(msgspec.Struct, frozen=True, gc=False):
-    """The one write to the workload: a strategic merge patch, conditional on `resource_version`."""
+    """The one write to the workload: a strategic merge patch, conditional on `resource_version`; or of its replicas
+    alone, by its `scale` subresource."""
 
     kind: str
     name: str
     resource_version: str
+    body: Mapping[str, object]
+    is_scale: bool = False
+
+
+class PodResize(msgspec.Struct, frozen=True, gc=False):
+    """A write to the `resize` subresource of a pod: a strategic merge patch, conditional on the pod's uid."""
+
+    pod: str
+    uid: str
     body: Mapping[str, object]
 
 
@@ -336,6 +363,7 @@ class JointView(msgspec.Struct, frozen=True, gc=False):
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """What to write, in this order: workload, status, `spec.replicas`, owned objects, events; and when to look again.
+    Where pods are resized in place: status, workload, pods, then the rest.
 
     `status` holds when all writes succeed. `weight_ppm` is the vertical weight in parts per million. `containers` is
     what the workload is set to after this decision, `recommended` what it would be set to if nothing were blocked,
@@ -358,3 +386,5 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The axes and directions in which this decision changes the workload (for metrics and events)."""
     joint: JointView | None = None
     """How both axes were solved together (`Trajectory` only)."""
+    resizes: tuple[PodResize, ...] = ()
+    """Pods to be resized in place."""

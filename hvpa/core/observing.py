@@ -22,6 +22,7 @@ from hvpa.api.objects.read_models import (
     condition,
 )
 from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.actuation.desired import as_desired
 from hvpa.core.model import (
     LAST_APPLIED,
     MOST_RIVALS,
@@ -132,7 +133,15 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
     return Basis(
         (hvpa.metadata.namespace, hvpa.metadata.name),
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload),
-        (objects.pods, vpas, silent, objects.vpa_served, objects.others, hvpa.problems),
+        (
+            objects.pods,
+            vpas,
+            silent,
+            objects.vpa_served,
+            objects.others,
+            hvpa.problems,
+            objects.refused_resizes,
+        ),
     )
 
 
@@ -144,6 +153,9 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
     problem = _problem(objects)
     workload = objects.workload if problem is None else None
     target = _existing(objects.workload)
+    in_place = spec is not None and spec.update_strategy.in_place
+    if workload is not None and in_place:
+        workload = as_desired(workload, status.desired)
     annotation = workload.metadata.annotations.get(LAST_APPLIED) if workload is not None else None
     horizontal, vertical = recorded_axes(status, annotation, clock)
     vpa: Recommender[Vpa] = Recommender(False)
@@ -172,6 +184,8 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
         hpa=_NO_HPA,
         vpa=vpa,
         pods=pods,
+        resizable=objects.pods if in_place and workload is not None else (),
+        refused_resizes=objects.refused_resizes,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,26 +11,41 @@ import structlog
 
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import ApiError, Unreachable, write_error
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, Resource, T
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource, T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
-from hvpa.reconcile.ports import Conflict, Key, Unavailable, WriteError
+from hvpa.reconcile.ports import Conflict, Key, ResizeFailures, Unavailable, WriteError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _BY_KIND: Mapping[str, Resource[Any]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS, HPAS, VPAS)}
 
 
+RESIZES_AT_ONCE = 16
+"""Resizes of one workload's pods that are under way at once."""
+NO_RESIZE = "the API server has no subresource pods/resize, which Kubernetes has from 1.33 on"
+
+
 class _Kind(msgspec.Struct):
     kind: str = ""
 
 
+class _ScaleSpec(msgspec.Struct):
+    replicas: int = 0
+
+
+class _Scale(msgspec.Struct):
+    metadata: Meta
+    spec: _ScaleSpec
+
+
 _decode_kind = msgspec.json.Decoder(_Kind).decode
+_decode_scale = msgspec.json.Decoder(_Scale).decode
 
 
 class KubeCluster:
@@ -57,12 +73,64 @@ class KubeCluster:
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """See the port."""
         resource = _BY_KIND[patch.kind]
+        if patch.is_scale:
+            await self._patch_scale(hvpa, resource, patch)
+            return
         metadata = patch.body.get("metadata")
         known = metadata if isinstance(metadata, Mapping) else {}
         body = {**patch.body, "metadata": {**known, "resourceVersion": patch.resource_version}}
         path = resource.path(hvpa.namespace, patch.name)
         response = await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH)
         self._take(resource, response, quiet=True)
+
+    async def _patch_scale(self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch) -> None:
+        """Set the replicas by the `scale` subresource. The response is a Scale, so the workload in the local copy is
+        what it was, with the replicas and the version that the Scale names."""
+        path = resource.path(hvpa.namespace, patch.name, "scale")
+        response = await self._patch(hvpa, path, patch.body, MERGE_PATCH)
+        known = self._local.store(resource).get(Key(hvpa.namespace, patch.name))
+        try:
+            scale = _decode_scale(response)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            log.warning("response to a write can't be read", kind="Scale", error=str(error))
+            return
+        if known is None or known.metadata.resource_version != patch.resource_version:
+            return  # the watch is ahead of the response
+        replace = msgspec.structs.replace
+        before = known.metadata
+        version, generation = scale.metadata.resource_version, before.generation + 1
+        metadata = replace(before, resource_version=version, generation=generation)
+        spec = replace(known.spec, replicas=scale.spec.replicas)
+        self._local.store(resource).put_own(replace(known, metadata=metadata, spec=spec), quiet=True)
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """See the port."""
+        left = iter(resizes)
+        failures: list[tuple[PodResize, WriteError]] = []
+
+        async def one_after_another() -> None:
+            for resize in left:
+                try:
+                    await self._resize(hvpa, resize)
+                except WriteError as error:
+                    failures.append((resize, error))
+
+        await asyncio.gather(*[one_after_another() for _ in range(min(RESIZES_AT_ONCE, len(resizes)))])
+        return failures
+
+    async def _resize(self, hvpa: Meta, resize: PodResize) -> None:
+        """Resize one pod. A pod that is gone, or whose name another one has taken, is left to the watch."""
+        path = PODS.path(hvpa.namespace, resize.pod, "resize")
+        try:
+            response = await self._patch(hvpa, path, resize.body, STRATEGIC_MERGE_PATCH)
+        except Conflict as error:
+            cause = error.__cause__
+            if not isinstance(cause, ApiError) or cause.status != 404:
+                raise
+            if cause.is_of_an_object:
+                return
+            raise WriteError(NO_RESIZE) from error
+        self._take(PODS, response)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""

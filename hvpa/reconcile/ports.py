@@ -4,12 +4,12 @@ simulated ones in `hvpa.simulate`; fakes for tests are written by hand against t
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.core.model import Event, Objects, OwnedChange, PodResize, WorkloadPatch
 
 
 class Key(NamedTuple):
@@ -47,6 +47,9 @@ class Overloaded(WriteError):
         self.retry_after = retry_after
 
 
+ResizeFailures = Sequence[tuple[PodResize, WriteError]]
+
+
 class Clock(Protocol):
     """The only source of the current time."""
 
@@ -64,7 +67,12 @@ class Cluster(Protocol):
         ...
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
-        """Strategic merge patch of the workload of `hvpa`, conditional on the workload's resource version."""
+        """Patch of the workload of `hvpa`, or of its scale, conditional on the workload's resource version."""
+        ...
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """Resize pods of the workload of `hvpa`, several at a time; returns what failed, and how. A pod that is gone is
+        no failure."""
         ...
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+from dataclasses import replace
 
 import msgspec
 import structlog
@@ -19,12 +20,22 @@ from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
 from hvpa.core.gates.refusals import with_refusal
-from hvpa.core.model import Axis, Decision, Event, Objects, Observation, Settings
+from hvpa.core.model import Axis, Decision, Event, Objects, Observation, RefusedResize, Settings
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
 from hvpa.core.values.memo import forget, forget_decision
 from hvpa.reconcile.patch import StatusPatch
-from hvpa.reconcile.ports import Clock, Cluster, Conflict, Key, Overloaded, Refused, Unavailable, WriteError
+from hvpa.reconcile.ports import (
+    Clock,
+    Cluster,
+    Conflict,
+    Key,
+    Overloaded,
+    Refused,
+    ResizeFailures,
+    Unavailable,
+    WriteError,
+)
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -64,7 +75,7 @@ class _Failed(Exception):
 
 class Reconciler:
     """Brings one Hvpa at a time to what `decide` says. All that it holds between calls is how often in a row writes for
-    an Hvpa failed, so as not to report what heals by the next try."""
+    an Hvpa failed, so as not to report what heals by the next try, and which resizes of pods were refused."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, telemetry: Telemetry) -> None:
         self._cluster = cluster
@@ -72,6 +83,7 @@ class Reconciler:
         self._settings = settings
         self._telemetry = telemetry
         self._failures: dict[Key, int] = {}
+        self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
 
     async def reconcile(self, key: Key) -> Result:
         """Read, decide and write for the Hvpa of `key`; never raises but for cancellation and process exit."""
@@ -88,9 +100,11 @@ class Reconciler:
         if objects is None:
             forget((key.namespace, key.name))
             self._telemetry.forgotten(key)
+            self._refused.pop(key, None)
             return Result("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None:
             return Result("done")
+        objects = self._with_refused(key, objects)
         seen = observe(objects, self._clock.now(), self._settings)
         decision = decide(seen)
         self._telemetry.decided(key, decision, objects.workload)
@@ -101,7 +115,12 @@ class Reconciler:
         ):
             return Result("done", decision.recheck_after)  # at rest: nothing to write or report
         with bound_contextvars(namespace=key.namespace, name=key.name):
-            decision = await self._change_workload(key, objects, seen, decision)
+            if decision.status.desired is None:
+                decision = await self._change_workload(key, objects, seen, decision)
+            else:
+                if await self._act_in_place(key, objects, decision):
+                    return Result("done", dt.timedelta(0))
+                objects = self._cluster.objects(key) or objects
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
         return Result("done", decision.recheck_after)
@@ -128,6 +147,51 @@ class Reconciler:
             self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
+
+    async def _act_in_place(self, key: Key, objects: Objects, decision: Decision) -> bool:
+        """Write what was decided, then the replicas, then resize pods, raises first. What fails is tried again from
+        what the status says by then. Returns whether the API server refused resizes, which calls for another
+        decision."""
+        hvpa, status = objects.hvpa, decision.status
+        if hvpa.status.last_error is not None and (decision.workload_patch or decision.resizes):
+            status = still_failing(status, hvpa.status)  # until the writes have got through
+        await self._write_status(hvpa, status)
+        self._report_applied(key, objects.workload, decision)
+        if decision.workload_patch is not None:
+            try:
+                await self._cluster.patch_workload(hvpa.metadata, decision.workload_patch)
+            except WriteError as error:
+                raise _Failed("PatchWorkload", error) from error
+        if not decision.resizes:
+            return False
+        failures = await self._cluster.resize_pods(hvpa.metadata, decision.resizes)
+        refused = [(one, error) for one, error in failures if isinstance(error, Refused)]
+        self._note_refused(key, refused)
+        for one, failure in failures:
+            log.info("resize failed", pod=one.pod, error=str(failure))
+            if not isinstance(failure, Refused):
+                raise _Failed("ResizePods", failure)
+        return bool(refused)
+
+    def _note_refused(self, key: Key, refused: ResizeFailures) -> None:
+        known = {one.uid: one for one in self._refused.get(key, ())}
+        for one, error in refused:
+            before = known.get(one.uid)
+            count = before.count + 1 if before is not None and before.body == one.body else 1
+            known[one.uid] = RefusedResize(one.uid, one.body, str(error), self._clock.now(), count)
+        if known:
+            self._refused[key] = tuple(known.values())
+
+    def _with_refused(self, key: Key, objects: Objects) -> Objects:
+        """The objects with the resizes of its pods that were refused."""
+        known = self._refused.get(key)
+        if known is None:
+            return objects
+        uids = {pod.metadata.uid for pod in objects.pods}
+        left = tuple([one for one in known if one.uid in uids])
+        if len(left) < len(known):
+            self._refused[key] = left
+        return replace(objects, refused_resizes=left)
 
     async def _patch_workload(self, key: Key, objects: Objects, decision: Decision) -> Refused | None:
         """Patch the workload; what the cluster refused, if it did."""
@@ -289,6 +353,7 @@ def is_quiet(decision: Decision) -> bool:
     return (
         decision.workload_patch is None
         and decision.scale_replicas is None
+        and not decision.resizes
         and not (decision.owned or decision.events)
     )
 

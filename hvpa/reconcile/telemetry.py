@@ -9,7 +9,9 @@ from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.reconcile.ports import Key
 
 Outcome = Literal["done", "gone", "conflict", "overloaded", "failed", "crashed"]
-Operation = Literal["Decide", "PatchWorkload", "PatchStatus", "WriteScaleReplicas", "ChangeOwned"]
+Operation = Literal[
+    "Decide", "PatchWorkload", "ResizePods", "PatchStatus", "WriteScaleReplicas", "ChangeOwned"
+]
 """What was being done when something failed; `status.lastError.lastOperation` holds it (but for PatchStatus)."""
 
 

@@ -19,6 +19,9 @@ VARIABLE = "HVPA_FAULT_POINT"
 WRITES = (
     "patch-deployments",
     "patch-statefulsets",
+    "patch-deployments-scale",
+    "patch-statefulsets-scale",
+    "patch-pods-resize",
     "patch-hvpas-status",
     "patch-hvpas",
     "apply-horizontalpodautoscalers",

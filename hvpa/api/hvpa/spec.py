@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.intervals import (
     INTERVAL_RULES,
     OVERLAPS,
@@ -157,6 +158,8 @@ class HvpaSpec(SpecModel):
     missing: Trajectory if trajectory is set, else Additive."""
     trajectory: Trajectory | None = None
     """The path that both axes are scaled along together."""
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    """How a changed size reaches the pods."""
 
     @field_validator("weight_based_scaling_intervals", mode="after")
     @classmethod

@@ -153,6 +153,41 @@ class Recommended(StatusModel):
     """Resources by container."""
 
 
+# --- what was decided and how far the pods have got (`spec.updateStrategy` InPlace and InPlaceOrRollout) ---
+class DesiredSize(StatusModel):
+    """What was decided for a workload whose pods are resized in place. It is written before anything is acted upon, so
+    that an operator that is killed in between goes on from there (DESIGN 11.2)."""
+
+    replicas: Whole
+    """Number of replicas."""
+    containers: tuple[RecommendedContainer, ...] = ()
+    """Resources of the containers that are scaled."""
+    since: Timestamp
+    """When the replicas or the resources were last decided to be others."""
+    generation: Whole = 0
+    """Generation of the workload when the replicas were decided: as long as the workload has this one, the replicas
+    have not been written yet."""
+
+
+class Actuation(StatusModel):
+    """How many pods have the desired size, and where the others stand."""
+
+    resized: str = ""
+    """Pods that have the desired size, and all of them, such as 8/10."""
+    pods: Whole = 0
+    """Pods that run or will run."""
+    in_progress: Whole = 0
+    """Pods that are being resized."""
+    deferred: Whole = 0
+    """Pods whose node has no room at present."""
+    infeasible: Whole = 0
+    """Pods that can't be resized."""
+    waiting: Whole = 0
+    """Pods of another size that are not resized yet."""
+    message: str = ""
+    """Why pods are deferred, infeasible or waiting."""
+
+
 # --- what a restart must not lose, by axis; a copy of it stands in an annotation of the workload ---
 class AppliedReplicas(StatusModel):
     """The HPA's desired replicas that the last horizontal step was blended from."""
@@ -364,6 +399,10 @@ class HvpaStatus(StatusModel):
     """Conditions: Ready, HpaActive, VpaActive, ScalingBlocked, Paused, Contested."""
     recommended: Recommended | None = None
     """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
+    desired: DesiredSize | None = None
+    """What was decided, where pods are resized in place."""
+    actuation: Actuation | None = None
+    """How far the pods have got, where they are resized in place."""
     axes: Axes | None = None
     """What the operator remembers; not meant for other readers."""
 

@@ -72,7 +72,10 @@ class Condition(ReadModel, frozen=True):
     last_transition_time: Instant | None = None
 
 
-def condition(conditions: list[Condition] | None, kind: str) -> Condition | None:
+C = TypeVar("C", bound=Condition)
+
+
+def condition(conditions: Sequence[C] | None, kind: str) -> C | None:
     """The condition of type `kind`, or None."""
     for entry in conditions or ():  # a loop: simulations do this for each pod at each sync
         if entry.type == kind:
@@ -346,11 +349,20 @@ class Resources(ReadModel, frozen=True):
     limits: ResourceList = {}
 
 
+class ResizePolicy(ReadModel, frozen=True):
+    """What a container does when one of its resources is resized: go on (NotRequired) or restart
+    (RestartContainer)."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
 class Container(ReadModel, frozen=True):
     """A container of a pod template or pod."""
 
     name: str
     resources: Resources = Resources()
+    resize_policy: list[ResizePolicy] = []
     restart_policy: str = ""
     """Of init containers only: `Always` makes one a sidecar, which runs beside the containers."""
 
@@ -506,6 +518,15 @@ class ContainerStatus(ReadModel, frozen=True):
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     restart_count: Count = 0
+    resources: Resources | None = None
+    """What the container has; it differs from the spec while a resize is under way. None from kubelets that do not
+    say."""
+
+
+class PodCondition(Condition, frozen=True):
+    """A condition of a pod, and the generation of the pod that it speaks of (0 from API servers that do not say)."""
+
+    observed_generation: Int = 0
 
 
 class PodStatus(ReadModel, frozen=True):
@@ -515,7 +536,7 @@ class PodStatus(ReadModel, frozen=True):
     reason: str = ""
     message: str = ""
     start_time: Instant | None = None
-    conditions: list[Condition] = []
+    conditions: list[PodCondition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
 

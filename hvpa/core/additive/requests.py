@@ -51,7 +51,7 @@ def _scaled(
     clock: Clock, seen: ObservedState, context: GateContext, weight: Weight, wants_out: bool
 ) -> RequestsResult:
     own = GateContext(clock, context.spec, context.is_settled, context.settles_at)
-    axis = RequestsAxis(seen, own, governed(seen))
+    axis = RequestsAxis(seen, own, governed(seen), disruptive=not context.spec.update_strategy.in_place)
     steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]
     return axis.result([(step, axis.hold(step)) for step in steps if step is not None])
 

@@ -32,6 +32,8 @@ HPA_INACTIVE: Final = "HpaInactive"
 """The HPA's recommendation is not used although one is configured."""
 VPA_INACTIVE: Final = "VpaInactive"
 """The VPA's recommendation is not used although one is configured."""
+NOT_RESIZED: Final = "PodsNotResized"
+"""Pods can't have the desired size, or have not got it in time (spec.updateStrategy)."""
 DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 """The reason of a Deployment's `Progressing=False` (pkg/controller/deployment/util)."""
 CREATED_AFTER: Final = dt.timedelta(minutes=1)
@@ -94,6 +96,8 @@ def _obstacles(
     if refused := refusals(seen, decided):
         yield Finding(REFUSED, _refused_text(refused, decided))
     yield from _failures(seen, clock)
+    if decided.resizing is not None and decided.resizing.stuck:
+        yield Finding(NOT_RESIZED, decided.resizing.stuck)
 
 
 def _inactive(seen: ObservedState, hpa: Told, vpa: Told) -> Iterable[Finding]:

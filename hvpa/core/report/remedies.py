@@ -46,6 +46,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "PodsNotCreated": "See the StatefulSet's Events (`kubectl describe statefulset`) for what refuses its pods",
     "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on one",
     "PodsNotStarting": "See `kubectl describe pod` of the pod that the message names",
+    "PodsNotResized": "Lower maxAllowed, or set spec.updateStrategy.type to InPlaceOrRollout",
     "DeploymentPaused": "Resume it: `kubectl rollout resume`",
     "ProgressDeadlineExceeded": "See `kubectl rollout status`, and the pods that are not ready",
     # HpaActive

@@ -26,9 +26,10 @@ from hvpa.api.values import text
 from hvpa.core.model import Axis, Blocked, ObservedState
 from hvpa.core.report.conditions import conditions
 from hvpa.core.report.readiness import refusals
-from hvpa.core.report.summary import DecisionParts, wire, written
+from hvpa.core.report.summary import DecisionParts, written
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import FULL, percent
+from hvpa.core.workload.containers import wire
 from hvpa.core.workload.selector import selector_text
 
 WRITE_FAILED: Final = "WriteFailed"
@@ -60,6 +61,8 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "last_error": _refused(seen, decided),
         "conditions": told,
         "recommended": _recommended(seen, decided),
+        "desired": decided.desired_size,
+        "actuation": None if decided.resizing is None else decided.resizing.status,
         "axes": Axes(
             horizontal=decided.horizontal or seen.horizontal, vertical=decided.vertical or seen.vertical
         ),

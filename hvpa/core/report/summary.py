@@ -8,9 +8,10 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.status import HorizontalAxis, VerticalAxis
+from hvpa.api.hvpa.status import DesiredSize, HorizontalAxis, VerticalAxis
 from hvpa.api.values.quantity import Resource, format_resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.actuation.pods import Resizing
 from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.values.arithmetic import ceil_div
@@ -39,6 +40,10 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     young_until: dt.datetime | None = None
     without_request: tuple[str, ...] = ()
     joint: JointView | None = None
+    desired_size: DesiredSize | None = None
+    """What the status keeps as decided, where pods are resized in place."""
+    resizing: Resizing | None = None
+    """Where the pods stand, where they are resized in place."""
     upper: int | None = None
     """maxReplicas, where there is an HPA."""
 
@@ -100,8 +105,3 @@ def _rounded(value: int) -> int:
     while value >= 100 * unit:
         unit *= 10
     return ceil_div(value, unit) * unit
-
-
-def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:
-    """Requests or limits as they are written."""
-    return {name: format_resource(name, value) for name, value in amounts.items()}

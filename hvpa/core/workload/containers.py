@@ -16,7 +16,7 @@ from hvpa.api.objects.read_models import (
     VpaContainerPolicy,
     policies_by_name,
 )
-from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
+from hvpa.api.values.quantity import QuantityError, Resource, format_resource, parse_resource
 from hvpa.core.model import PodsSeen, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, RequestBounds, blend_request, move_request
@@ -66,7 +66,7 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
 def present_resources(containers: Sequence[Container]) -> Mapping[str, ResourceRequirements]:
     """CPU and memory of all containers of a pod template as numbers. Treat the result as frozen: it is shared."""
     return {
-        one.name: ResourceRequirements(_amounts(one.resources.requests), _amounts(one.resources.limits))
+        one.name: ResourceRequirements(amounts(one.resources.requests), amounts(one.resources.limits))
         for one in containers
     }
 
@@ -80,8 +80,27 @@ def request_now(resources: ResourceRequirements, key: ResourceKey, pods: PodsSee
     return pods.sizes[key].mean if key in pods.sizes else 0
 
 
-def _amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:
+def amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:
+    """CPU (millicores) and memory (bytes) of a resource list, where they are there and can be read."""
     return {name: value for name in RESOURCES if (value := amount(resources, name)) is not None}
+
+
+def changes(old: ResourceRequirements, new: ResourceRequirements) -> dict[str, dict[str, str]]:
+    """The requests and limits that differ, in wire form."""
+    found: dict[str, dict[str, str]] = {}
+    for section, before, after in (
+        ("requests", old.requests, new.requests),
+        ("limits", old.limits, new.limits),
+    ):
+        for resource in RESOURCES:
+            if resource in after and after[resource] != before.get(resource):
+                found.setdefault(section, {})[resource] = format_resource(resource, after[resource])
+    return found
+
+
+def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:
+    """Requests or limits as they are written."""
+    return {name: format_resource(name, value) for name, value in amounts.items()}
 
 
 def amount(resources: Mapping[str, str | int | float], resource: Resource) -> int | None:

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Final
 
 from hvpa.api.objects.read_models import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
+from hvpa.core.actuation.pods import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.recommenders.stale import must_change
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 
@@ -75,8 +76,8 @@ def _targets(vpa: Vpa) -> list[tuple[object, ...]]:
 
 
 def pod_changed(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed, or why it can't be
-    scheduled or started. One that waits for that as usual is as good as none."""
+    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed, how its resize goes,
+    or why it can't be scheduled or started. One that waits for that as usual is as good as none."""
     return _pod(old) != _pod(new)
 
 
@@ -106,4 +107,6 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         ended,
         unscheduled,
         pod.spec,
+        [one.resources for one in status.container_statuses],
+        [one for one in status.conditions if one.type in (RESIZE_PENDING, RESIZE_IN_PROGRESS)],
     )

@@ -38,11 +38,21 @@ class TooLarge(Unreachable):
 class ApiError(Exception):
     """The API server's response was not a success. `retry_after` in seconds, where it asked to wait."""
 
-    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        is_of_an_object: bool = True,
+    ) -> None:
+        """`is_of_an_object`: a 404 means that there is no such object, and not that the path is unknown."""
         super().__init__(text.one_line(message or reason) or f"HTTP {status}")
         self.status = status
         self.reason = text.one_line(reason, text.REASON_LENGTH)
         self.retry_after = retry_after
+        self.is_of_an_object = is_of_an_object
 
     @property
     def overloaded(self) -> bool:
@@ -50,10 +60,15 @@ class ApiError(Exception):
         return self.status == 429 or (self.status == 503 and self.retry_after is not None)
 
 
+class _Details(msgspec.Struct):
+    name: str = ""
+
+
 class _Status(msgspec.Struct):
     code: int = 0
     reason: str = ""
     message: str = ""
+    details: _Details | None = None
 
 
 _decode_status = msgspec.json.Decoder(_Status).decode
@@ -67,7 +82,9 @@ def api_error(status: int | None, body: bytes, retry_after: str | None = None) -
     except (ValueError, RecursionError):
         found = _Status(500, "", body[:200].decode("utf-8", "replace").strip())
     wait = None if retry_after is None else _seconds(retry_after)
-    return ApiError(found.code if status is None else status, found.reason, found.message, wait)
+    code = found.code if status is None else status
+    named = found.details is not None and bool(found.details.name)
+    return ApiError(code, found.reason, found.message, wait, is_of_an_object=named)
 
 
 def _seconds(retry_after: str) -> float:

@@ -31,6 +31,7 @@ from hvpa.api.objects.read_models import (
     WorkloadStatus,
 )
 from hvpa.api.values.text import one_line
+from hvpa.core.actuation.pods import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE
 from hvpa.core.workload.stuck import LONGEST, is_starting
 from hvpa.kube.objects.interning import share, text
@@ -44,6 +45,8 @@ _set = msgspec.structs.force_setattr
 _NOTHING: Final[dict[str, str]] = {}
 _NO_AMOUNTS: Final[ResourceList] = {}
 _NOBODY: Final[list[OwnerReference]] = []
+_KEPT: Final = frozenset({"Ready", RESIZE_PENDING, RESIZE_IN_PROGRESS})
+"""Conditions of a pod that are kept whatever they say."""
 
 
 class StoredHpa(Hpa, frozen=True):
@@ -102,14 +105,15 @@ def slim_workload(workload: Workload) -> Workload:
 
 
 def slim_pod(pod: Pod) -> Pod:
-    """Of a pod, keep when it became ready, which containers ended or can't start, and why it can't be scheduled. Of a
-    failed one all times count: they say when it ended."""
-    _set(pod.metadata, "owner_references", _NOBODY)
+    """Of a pod, keep who controls it, when it became ready, which containers ended or can't start, why it can't be
+    scheduled, and how a resize goes. Of a failed one all times count: they say when it ended."""
+    owner = pod.metadata.controller()
     slim_meta(pod.metadata, _is_none)
+    _set(pod.metadata, "owner_references", _NOBODY if owner is None else share([owner], "owners"))
     _set(pod, "spec", share(pod.spec))
     status = pod.status
     if status.phase != "Failed":
-        kept = [one for one in status.conditions if one.type == "Ready" or _is_unscheduled(one)]
+        kept = [one for one in status.conditions if one.type in _KEPT or _is_unscheduled(one)]
         _set(status, "conditions", kept)
     _slim_conditions(status)
     _share_texts(status, "phase")

@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from hvpa.api.objects.read_models import (
-    Condition,
     Container,
     ContainerState,
     ContainerStatus,
     Meta,
     Pod,
+    PodCondition,
     PodSpec,
     PodStatus,
     PodTemplate,
@@ -159,7 +159,7 @@ class PodObjects:
             creation_timestamp=instant(self._start, pod.created),
             labels=labels(model.name),
         )
-        ready = Condition(
+        ready = PodCondition(
             type="Ready",
             status="True" if pod.ready else "False",
             last_transition_time=instant(self._start, pod.ready_changed),

@@ -7,7 +7,7 @@ are the same read-models that the real cluster's caches hold, and nothing is par
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
@@ -17,8 +17,8 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource
-from hvpa.core.model import Event, Objects, OwnedChange, ResourceRequirements, WorkloadPatch
-from hvpa.reconcile.ports import Key, WriteError
+from hvpa.core.model import Event, Objects, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
+from hvpa.reconcile.ports import Key, ResizeFailures, WriteError
 from hvpa.simulate.cluster.objects import PodObjects, WorkloadObject, raw
 from hvpa.simulate.cluster.pods import Workload
 
@@ -125,6 +125,10 @@ class SimulatedCluster:
             self._state.scale(cast(int, spec["replicas"]), self._seconds)
         self.workload.patched(annotations)
         self.awake = True
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """See the port. Simulated pods are resized with their template (`resize: InPlace` of a scenario)."""
+        return ()
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""

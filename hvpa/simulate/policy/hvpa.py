@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final, TypeVar, cast
 
+from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.resource import parse_spec
 from hvpa.api.objects.read_models import Hpa, Meta, Workload
 from hvpa.core.model import Decision, Event, Settings
@@ -58,6 +59,13 @@ class HvpaScaler:
         if spec is None:
             raise SimulationError(f"policy {policy.name}: {problems[0]}")
         scenario, workload = context.scenario, context.state.model
+        if spec.update_strategy.in_place:
+            if workload.resize != "InPlace":
+                why = "spec.updateStrategy resizes pods in place, so the workload's resize must be InPlace"
+                raise SimulationError(f"policy {policy.name}: {why}")
+            spec = spec.model_copy(
+                update={"update_strategy": UpdateStrategy()}
+            )  # a template resizes the pods
         named = cast(Mapping[str, object], policy.hvpa.get("metadata", {}))
         name = str(named.get("name", workload.name))
         metadata = Meta(name=name, namespace=workload.namespace, creation_timestamp=scenario.start)

@@ -66,7 +66,7 @@ def test_it_shows_what_a_user_wants_to_see() -> None:
     columns = version()["additionalPrinterColumns"]
     wide = [column["name"].upper() for column in columns if column.get("priority")]
     always = [column["name"].upper() for column in columns if not column.get("priority")]
-    assert always == ["TARGET", "READY", "MODE", "CURRENT", "DESIRED", "BLOCKED", "AGE"]
+    assert always == ["TARGET", "READY", "MODE", "CURRENT", "DESIRED", "RESIZED", "BLOCKED", "AGE"]
     assert wide == ["REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
 
 

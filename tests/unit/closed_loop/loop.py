@@ -28,11 +28,11 @@ from hvpa.api.objects.read_models import (
     Workload,
 )
 from hvpa.api.values.quantity import Resource, parse_resource
-from hvpa.core.model import Decision, Event, Objects, OwnedChange, Settings, WorkloadPatch
+from hvpa.core.model import Decision, Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
 from hvpa.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.requests import requests_of
 from hvpa.recommend.vpa.recommender import VerticalRecommender
-from hvpa.reconcile.ports import Conflict, Key, Refused
+from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from hvpa.simulate.cluster.objects import raw
@@ -315,6 +315,10 @@ class Loop:
             ):
                 what = f"spec.template.spec.resources.requests[{resource}]"
                 raise Refused(f"{what}: must be greater than or equal to aggregate container requests")
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """No Hvpa here resizes pods in place."""
+        return ()
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, Any], status: HvpaStatus) -> None:
         """See the port."""

@@ -18,14 +18,14 @@ from hvpa.api.objects.read_models import Meta
 from hvpa.cli.explain.json import to_json
 from hvpa.cli.explain.text.decision import to_text
 from hvpa.core import Settings, decide, observe
-from hvpa.core.model import Event, Objects, OwnedChange, WorkloadPatch
+from hvpa.core.model import Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.objects.resources import WATCHED
 from hvpa.kube.server.metrics import Metrics
-from hvpa.reconcile.ports import Key
+from hvpa.reconcile.ports import Key, ResizeFailures
 from hvpa.reconcile.reconciler import Reconciler
 from tests.unit.hostile.documents import KINDS, NAME, NAMESPACE, encoded
 from tests.unit.reconcile.fakes import FakeClock, drive
@@ -58,6 +58,10 @@ class Writes:
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         self.patch = patch
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """No Hvpa here resizes pods in place."""
+        return ()
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         self.status, self.status_patch = status, dict(patch)

@@ -14,12 +14,12 @@ from aiohttp import web
 
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import Event, OwnedChange, OwnedKind, WorkloadPatch
+from hvpa.core.model import Event, OwnedChange, OwnedKind, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.cluster import KubeCluster
+from hvpa.kube.cluster import NO_RESIZE, KubeCluster
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS
 from hvpa.reconcile.ports import Conflict, Key, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
 
@@ -322,3 +322,79 @@ async def test_events_are_handed_to_the_recorder(tmp_path: Path) -> None:
 
 def _encoded(document: dict[str, Any]) -> bytes:
     return msgspec.json.encode(document)
+
+
+# --- pods that are resized in place ---
+RESIZES = [
+    PodResize(f"web-{number}", f"u{number}", {"metadata": {"uid": f"u{number}"}}) for number in range(40)
+]
+
+
+async def test_replicas_alone_go_to_the_scale(tmp_path: Path) -> None:
+    world = World()
+    workload = answer("web", 7, spec={"replicas": 1})
+    workload["metadata"]["generation"] = 4
+    world.local.workloads[DEPLOYMENTS.kind].put(DEPLOYMENTS.decode(_encoded(workload)))
+    world.answer = answer("web", 8, spec={"replicas": 3}, kind="Scale")
+    body = {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 3}}
+    async with world.running(tmp_path) as cluster:
+        await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "7", body, is_scale=True))
+    assert world.sent() == (
+        "PATCH",
+        "/apis/apps/v1/namespaces/ns/deployments/web/scale",
+        {"fieldManager": "hvpa"},
+        "application/merge-patch+json",
+        body,
+    )
+    stored = world.local.workloads[DEPLOYMENTS.kind].get(Key("ns", "web"))
+    assert stored is not None
+    assert (stored.spec.replicas, stored.metadata.generation, stored.metadata.resource_version) == (3, 5, "8")
+
+
+@pytest.mark.parametrize("found", ["newer", "none", "no Scale"])
+async def test_a_scale_does_not_take_the_place_of_what_is_newer(tmp_path: Path, found: str) -> None:
+    world = World()
+    store = world.local.workloads[DEPLOYMENTS.kind]
+    if found != "none":
+        store.put(DEPLOYMENTS.decode(_encoded(answer("web", 9, spec={"replicas": 5}))))
+    world.answer = web.Response(body=b"[]") if found == "no Scale" else answer("web", 8, spec={"replicas": 3})
+    async with world.running(tmp_path) as cluster:
+        await cluster.patch_workload(OWNER, WorkloadPatch("Deployment", "web", "7", {}, is_scale=True))
+    stored = store.get(Key("ns", "web"))
+    assert (None if stored is None else stored.spec.replicas) == (None if found == "none" else 5)
+
+
+async def test_pods_are_resized_by_their_subresource(tmp_path: Path) -> None:
+    world = World()
+    world.answer = answer("web-1", 8)
+    async with world.running(tmp_path) as cluster:
+        assert await cluster.resize_pods(OWNER, RESIZES) == []
+    assert len(world.server.requests) == len(RESIZES)
+    assert {path for _, path, _ in world.server.requests} == {
+        f"/api/v1/namespaces/ns/pods/web-{number}/resize" for number in range(40)
+    }
+    assert world.sent()[3] == "application/strategic-merge-patch+json"
+    assert world.local.store(PODS).get(Key("ns", "web-1")) is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "expected"),
+    [
+        (404, {"name": "web-0", "kind": "pods"}, None),
+        (404, None, WriteError),
+        (409, None, Conflict),
+        (422, None, Refused),
+        (429, None, Overloaded),
+    ],
+)
+async def test_what_becomes_of_a_resize_that_fails(
+    tmp_path: Path, code: int, details: dict[str, str] | None, expected: type[WriteError] | None
+) -> None:
+    world = World()
+    body = {"kind": "Status", "code": code, "reason": "R", "message": "m", "details": details}
+    world.answer = web.Response(status=code, body=_encoded(body))
+    async with world.running(tmp_path) as cluster:
+        failures = await cluster.resize_pods(OWNER, RESIZES[:1])
+    assert [(one.pod, type(error)) for one, error in failures] == ([("web-0", expected)] if expected else [])
+    if expected is WriteError:
+        assert str(failures[0][1]) == NO_RESIZE

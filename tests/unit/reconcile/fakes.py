@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
 from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import Axis, Blocked, Direction, Event, Objects, OwnedChange, WorkloadPatch
-from hvpa.reconcile.ports import Key
+from hvpa.core.model import Axis, Blocked, Direction, Event, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.reconcile.ports import Key, ResizeFailures, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 T = TypeVar("T")
@@ -66,6 +66,11 @@ class FakeCluster:
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         self._note("workload", patch)
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        self.writes.append(("resizes", resizes))
+        failure = self.failures.get("resizes")
+        return [(resizes[0], failure)] if isinstance(failure, WriteError) else []
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         assert self.one is not None

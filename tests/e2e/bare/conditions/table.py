@@ -53,6 +53,11 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes a workload with resources of the pod, and a VPA that asks for more, from the beginning",
         "tests/e2e/bare/scaling/test_resources.py::test_containers_get_no_more_than_the_pods_own_resources_leave",
     ),
+    "PodsNotResized": Elsewhere(
+        "takes pods and what their kubelet says",
+        "tests/e2e/bare/actuation/test_in_place.py::"
+        "test_a_pod_that_its_node_can_not_take_is_reported_and_another_size_is_tried",
+    ),
     "VpaNotServed": Elsewhere(
         "takes a cluster without the VPA's CRDs, which all other rows need",
         "tests/unit/core/test_observing.py::test_a_cluster_without_vpas_is_told",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,8 +15,8 @@ import yaml
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
 from hvpa.cli.input.gather import gather
-from hvpa.core.model import Event, Objects, OwnedChange, Settings, WorkloadPatch
-from hvpa.reconcile.ports import Key
+from hvpa.core.model import Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
+from hvpa.reconcile.ports import Key, ResizeFailures
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from tests.unit.cli.support import Doc, Shell, load, of_kind
@@ -90,6 +90,10 @@ class FileCluster:
         del body["metadata"]["resourceVersion"]  # files have none
         self.patches.append(body)
         self.files.patch_workload(body)
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        """No Hvpa here resizes pods in place."""
+        return ()
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         self.files.hvpa["status"] = patched(self.files.hvpa.get("status"), patch)

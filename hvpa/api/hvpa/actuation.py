@@ -1,0 +1,65 @@
+"""How a size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from functools import cached_property
+from typing import Annotated, Final, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from hvpa.api.schema.base import SpecModel
+from hvpa.api.schema.fields import INT32_MAX, PositiveDuration
+
+StrategyType = Literal["Rollout", "InPlaceOrRollout", "InPlace"]
+
+_PERCENT: Final = re.compile(r"^(100|[1-9][0-9]?)%\Z", re.ASCII)
+_COUNT_OR_PERCENT_SCHEMA: Final = {
+    "x-kubernetes-int-or-string": True,
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "minimum": 1,
+    "maximum": INT32_MAX,
+    "maxLength": 4,
+    "pattern": _PERCENT.pattern.replace(r"\Z", "$"),
+}
+
+
+def _count_or_percent(value: object) -> int | str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= INT32_MAX:
+        return value
+    if isinstance(value, str) and _PERCENT.match(value):
+        return value
+    raise ValueError("must be a number of pods from 1 on, or a percentage from 1% to 100%")
+
+
+CountOrPercent = Annotated[
+    int | str, BeforeValidator(_count_or_percent), WithJsonSchema(_COUNT_OR_PERCENT_SCHEMA)
+]
+
+
+class UpdateStrategy(SpecModel):
+    """How a changed size reaches the pods."""
+
+    type: StrategyType = "Rollout"
+    """Rollout patches the pod template, and the workload replaces its pods. InPlace resizes the running pods and leaves
+    the template as it is. InPlaceOrRollout does the same, and patches the template where pods can't be resized."""
+    timeout: PositiveDuration = Field(default=dt.timedelta(minutes=5), json_schema_extra={"default": "5m"})
+    """How long a resize may be deferred or in progress before the template is patched (InPlaceOrRollout) or the pod
+    is reported as stuck (InPlace). A resize that is infeasible is not waited for."""
+    max_unavailable: CountOrPercent = "25%"
+    """How many pods may be unavailable at once where a resize restarts a container (by its resizePolicy): a number,
+    or a percentage of the pods, rounded down, at least 1. Resizes without a restart are not limited."""
+
+    @cached_property
+    def in_place(self) -> bool:
+        """Whether running pods are resized."""
+        return self.type != "Rollout"
+
+    def most_unavailable(self, pods: int) -> int:
+        """How many of this number of pods may be unavailable at once. 25% of 10 pods: 2; of 3 pods: 1."""
+        if isinstance(self.max_unavailable, int):
+            return self.max_unavailable
+        return max(1, pods * int(self.max_unavailable.rstrip("%")) // 100)

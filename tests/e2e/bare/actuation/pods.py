@@ -1,0 +1,81 @@
+"""Pods of a scenario's workload, and what their kubelet does, step by step."""
+
+from __future__ import annotations
+
+from localcluster.client.api import Json, KubeApi
+from localcluster.workloads.bare_manifests import condition, merged
+from localcluster.workloads.scenario import Scenario
+
+_READY = condition("Ready", "True", "")
+
+
+class Pods:
+    """The pods of a scenario's workload, and the kubelet of their nodes."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.api: KubeApi = scenario.api
+        if self.api.find("Node", "node") is None:
+            self.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}})
+            room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+            self.api.patch_status("Node", "node", None, {"capacity": room, "allocatable": room})
+
+    def start(self, name: str, **changes: Json) -> str:
+        """A pod of the workload that runs and is ready, with what its template says and `changes` to its spec."""
+        scenario = self.scenario
+        workload = scenario.target
+        template = workload["spec"]["template"]
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": scenario.kind,
+            "name": scenario.name,
+            "uid": workload["metadata"]["uid"],
+            "controller": True,
+        }
+        metadata = {
+            "name": f"{scenario.name}-{name}",
+            "namespace": scenario.namespace,
+            "labels": template["metadata"]["labels"],
+            "ownerReferences": [owner],
+        }
+        spec = merged(merged(template["spec"], {"nodeName": "node"}), changes)
+        made = self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        pod = str(made["metadata"]["name"])
+        self.api.patch_status("Pod", pod, scenario.namespace, {"phase": "Running", "conditions": [_READY]})
+        self.resize(pod)
+        return pod
+
+    def get(self, pod: str) -> Json:
+        """The pod."""
+        return self.api.get("Pod", pod, self.scenario.namespace)
+
+    def spec(self, pod: str) -> Json:
+        """The resources that the pod's first container is to have."""
+        found: Json = self.get(pod)["spec"]["containers"][0]["resources"]
+        return found
+
+    def requests(self, pod: str, **requests: str) -> bool:
+        """Whether the pod's first container is to have these requests."""
+        return bool(self.spec(pod)["requests"] == requests)
+
+    def resize(self, pod: str) -> None:
+        """The kubelet: give the containers what their pod's spec says."""
+        statuses = [
+            {
+                "name": one["name"],
+                "image": "app",
+                "imageID": "",
+                "ready": True,
+                "restartCount": 0,
+                "resources": one["resources"],
+            }
+            for one in self.get(pod)["spec"]["containers"]
+        ]
+        status = {"containerStatuses": statuses, "conditions": [_READY]}
+        self.api.patch_status("Pod", pod, self.scenario.namespace, status)
+
+    def report(self, pod: str, kind: str, reason: str, message: str) -> None:
+        """The kubelet: a condition of a resize that does not get on."""
+        found = condition(kind, "True", reason)
+        found["message"] = message
+        self.api.patch_status("Pod", pod, self.scenario.namespace, {"conditions": [_READY, found]})

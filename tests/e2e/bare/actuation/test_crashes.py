@@ -1,0 +1,92 @@
+"""SIGKILL at each write of a step in place: afterwards replicas and pods are where an undisturbed run brings them, and
+nothing was decided twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from localcluster.client.api import Json
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.fault_points import POINTS, VARIABLE
+from localcluster.operator.operator import Operator
+from localcluster.workloads.bare_manifests import merged, weight
+from localcluster.workloads.scenario import Scenario, new_namespace
+from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.conftest import USER
+
+WRITES = ("patch-hvpas-status", "patch-deployments-scale", "patch-statefulsets-scale", "patch-pods-resize")
+CASES = tuple(one for one in POINTS if one.partition("-")[2] in WRITES)
+BOTH_AXES: Json = {"updateStrategy": {"type": "InPlace"}, "mode": "Paused"}
+PODS = 2
+
+
+@pytest.fixture(scope="module")
+def scenarios(plane: ControlPlane, account: Path) -> Iterator[dict[str, Scenario]]:
+    """All cases, after an operator has died at each one's point and another one has gone on."""
+    made = {case: _scenario(plane, case) for case in CASES}
+    with Operator(plane, account, name="first survivor"):
+        for one in made.values():
+            one.create(wait=False)
+        for one in made.values():
+            one.await_owned()
+            pods = Pods(one)
+            for number in range(PODS):
+                pods.start(str(number))
+            one.hpa_wants(6)
+            one.vpa_recommends(cpu="1500m", memory="1500M")
+        for one in made.values():
+            one.soon(partial(_is_ready_to_step, one), "a recommendation on both axes")
+    dying = {
+        case: Operator(plane, account, "--namespace", one.namespace, env={VARIABLE: case}, name=case)
+        for case, one in made.items()
+    }
+    for one in made.values():
+        one.change({"mode": "Apply"})
+    try:
+        for operator in dying.values():
+            operator.start(wait=False)
+        for case, operator in dying.items():
+            assert operator.process.wait(150) == -9, (case, operator.process.tail())
+    finally:
+        for operator in dying.values():
+            operator.kill()
+    with Operator(plane, account, name="last survivor"):
+        yield made
+    for one in made.values():
+        one.delete()
+
+
+def _scenario(plane: ControlPlane, case: str) -> Scenario:
+    kind = "StatefulSet" if "statefulsets" in case else "Deployment"
+    space = new_namespace(plane.api, "resize")
+    return Scenario(plane.api, space, "app", changes=merged(weight(50), BOTH_AXES), kind=kind)
+
+
+def _is_ready_to_step(scenario: Scenario) -> bool:
+    recommended = scenario.status["recommended"]
+    requests = {"cpu": "1", "memory": "1G"}
+    return recommended["replicas"] == 4 and bool(recommended["containers"][0]["requests"] == requests)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_after_a_sigkill_replicas_and_pods_are_where_an_undisturbed_run_brings_them(
+    plane: ControlPlane, scenarios: dict[str, Scenario], case: str
+) -> None:
+    one, pods = scenarios[case], Pods(scenarios[case])
+    one.await_replicas(4)
+    for number in range(PODS):
+        name = f"app-{number}"
+        one.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
+    desired = one.status["desired"]
+    assert desired["replicas"] == 4
+    assert desired["containers"][0]["requests"] == {"cpu": "1", "memory": "1G"}
+    assert one.requests == {"cpu": "500m", "memory": "500M"}  # the template is not touched
+    resource = f"{one.kind.lower()}s"
+    writes = plane.audit.requests(user=USER, resource=resource, namespace=one.namespace, code=200)
+    assert len([write for write in writes if write.is_write]) == 1
+    times = [entry["count"] for entry in one.events() if entry["reason"].startswith("Scaled")]
+    assert all(count == 1 for count in times)

@@ -1,0 +1,110 @@
+"""`spec.updateStrategy` InPlace: sizes reach running pods by their `resize` subresource, and the template stays as it
+is. The tests are the kubelet."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from localcluster.client.api import Json
+from localcluster.workloads.bare_manifests import VERTICAL_ONLY, merged, weight
+from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.conftest import NewScenario
+
+pytestmark = pytest.mark.usefixtures("operator")
+IN_PLACE: Json = {"updateStrategy": {"type": "InPlace"}}
+SIZE = {"requests": {"cpu": "500m", "memory": "500M"}, "limits": {"cpu": "1", "memory": "1G"}}
+
+
+def test_running_pods_get_their_size_and_the_template_keeps_its_own(new_scenario: NewScenario) -> None:
+    one = new_scenario(changes=merged(merged(VERTICAL_ONLY, weight(100)), IN_PLACE))
+    pods = Pods(one)
+    names = [pods.start(str(number)) for number in range(2)]
+    one.vpa_recommends(cpu="800m", memory="600M")
+
+    for name in names:
+        one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), f"a resize of {name}")
+        assert pods.spec(name)["limits"] == {"cpu": "1600m", "memory": "1200M"}
+    assert one.resources() == SIZE
+    desired = one.status["desired"]
+    assert desired["containers"][0]["requests"] == {"cpu": "800m", "memory": "600M"}
+    one.soon(lambda: one.status["actuation"].get("inProgress") == 2, "two resizes in progress")
+
+    for name in names:
+        pods.resize(name)
+    one.soon(lambda: one.status["actuation"]["resized"] == "2/2", "both pods resized")
+
+
+def in_place(kind: str = "InPlace", **changes: Json) -> Json:
+    """A change of an Hvpa's spec: resized in place by a VPA alone, unless `changes` say otherwise."""
+    return merged(merged(merged(VERTICAL_ONLY, weight(100)), {"updateStrategy": {"type": kind}}), changes)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_replicas_are_set_by_the_scale_subresource(new_scenario: NewScenario, kind: str) -> None:
+    one = new_scenario(kind=kind, changes=IN_PLACE)
+    one.vpa_is_content()
+    one.hpa_wants(4)
+    one.await_replicas(4)
+    one.soon(lambda: one.status["desired"]["replicas"] == 4, "4 replicas decided")
+    managers = [entry for entry in one.target["metadata"]["managedFields"] if entry["manager"] == "hvpa"]
+    assert [entry["subresource"] for entry in managers] == ["scale"]
+    one.rollout_completes()
+    one.settled()
+
+
+def test_a_pod_that_its_node_can_not_take_is_reported_and_another_size_is_tried(
+    new_scenario: NewScenario,
+) -> None:
+    one = new_scenario(changes=in_place())
+    pods = Pods(one)
+    name = pods.start("0")
+    one.vpa_recommends(cpu="800m", memory="600M")
+    one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
+    pods.report(name, "PodResizePending", "Infeasible", "Node didn't have enough capacity: cpu")
+    message = one.await_condition("Ready", "False", "PodsNotResized")["message"]
+    assert f"pod {name}: Node didn't have enough capacity: cpu" in message
+    assert one.status["actuation"]["infeasible"] == 1
+    one.vpa_recommends(cpu="700m", memory="600M")
+    one.soon(partial(pods.requests, name, cpu="700m", memory="600M"), "another resize")
+    pods.resize(name)
+    one.await_ready()
+
+
+def test_what_the_api_server_refuses_is_told_in_its_words(new_scenario: NewScenario) -> None:
+    """Since 1.36 a size that no room of the node can ever be is refused at once."""
+    one = new_scenario(changes=in_place())
+    pods = Pods(one)
+    pods.start("0")
+    one.vpa_recommends(cpu="8", memory="600M")
+    message = one.await_condition("Ready", "False", "PodsNotResized")["message"]
+    assert "node didn't have enough allocatable resources: cpu" in message
+
+
+def test_where_pods_can_not_be_resized_the_template_is_patched(new_scenario: NewScenario) -> None:
+    one = new_scenario(changes=in_place("InPlaceOrRollout"))
+    pods = Pods(one)
+    name = pods.start("0")
+    one.vpa_recommends(cpu="800m", memory="600M")
+    one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
+    assert one.resources() == SIZE
+    pods.report(name, "PodResizePending", "Infeasible", "Node didn't have enough capacity: cpu")
+    one.await_requests(cpu="800m", memory="600M")
+    one.rollout_completes()
+    one.api.delete("Pod", name, one.namespace)
+    pods.start("1")
+    one.await_ready()
+    assert one.status["actuation"]["resized"] == "1/1"
+
+
+def test_a_new_pod_gets_the_size_as_soon_as_it_runs(new_scenario: NewScenario) -> None:
+    one = new_scenario(changes=in_place())
+    pods = Pods(one)
+    name = pods.start("0")
+    one.vpa_recommends(cpu="800m", memory="600M")
+    one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
+    pods.resize(name)
+    newer = pods.start("1")
+    assert pods.get(newer)["status"]["containerStatuses"][0]["resources"]["requests"]["cpu"] == "500m"
+    one.soon(partial(pods.requests, newer, cpu="800m", memory="600M"), "a resize of the new pod")
