@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.e2e.soak.run import soak
@@ -12,6 +14,8 @@ SEED = 11
 @pytest.mark.parametrize("shards", [1, 8])
 def test_a_short_soak_ends_well(shards: int) -> None:
     report = soak(SEED, minutes=0.25, hvpas=30, shards=shards)
+    if not report.is_good:
+        print(report, file=sys.stderr)  # after the logs: of a long output only the end may be shown
     assert report.is_good, str(report)
     faults, takeovers = report.facts["faults"], report.facts["Leases taken over"]
     assert isinstance(faults, dict)

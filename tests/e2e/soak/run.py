@@ -272,13 +272,18 @@ def soak(seed: int, minutes: float, hvpas: int, shards: int = 1) -> Report:
             report.problems.append(f"the soak itself failed: {type(error).__name__}: {error}")
             report.last_faults = running.injections.log[-LAST_FAULTS:]
         if not report.is_good:
-            _keep_logs(replicas, report)
+            _show_logs(replicas, report)
     return report
 
 
-def _keep_logs(replicas: list[Replica], report: Report) -> None:
-    """Show the ends of the operators' logs, which go with the control plane."""
+def _show_logs(replicas: list[Replica], report: Report) -> None:
+    """Show the ends of the operators' logs, which go with the control plane, without the steps of the workloads."""
     for one in replicas:
         for log in one.logs[-2:]:
-            text = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+            lines = [
+                line
+                for line in log.read_text(errors="replace").splitlines()
+                if '"event":"scaled"' not in line
+            ]
+            text = "\n".join(lines[-10:])
             print(f"--- {log.name} (seed {report.seed})\n{text}", file=sys.stderr)
