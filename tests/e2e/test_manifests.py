@@ -97,6 +97,7 @@ def test_the_list_shows_target_readiness_mode_replicas_and_what_blocks(server: C
             "hpaWeight": 40,
             "vpaWeight": 60,
             "recommended": {"replicas": 5},
+            "actuation": {"resized": "2/3", "pods": 3},
             "conditions": [
                 {"type": "Ready", "status": "True", "reason": "HeldBack", "message": ""},
                 {"type": "ScalingBlocked", "status": "True", "reason": "MinChange", "message": ""},
@@ -108,9 +109,9 @@ def test_the_list_shows_target_readiness_mode_replicas_and_what_blocks(server: C
         )
         header, row = server.kubectl("get", "hvpa", name, "-n", "default").stdout.splitlines()
         assert header.split() == [
-            "NAME", "TARGET", "READY", "MODE", "CURRENT", "DESIRED", "BLOCKED", "AGE"
+            "NAME", "TARGET", "READY", "MODE", "CURRENT", "DESIRED", "RESIZED", "BLOCKED", "AGE"
         ]  # fmt: skip
-        assert row.split()[:-1] == [name, "app", "True", "Apply", "3", "5", "MinChange"]
+        assert row.split()[:-1] == [name, "app", "True", "Apply", "3", "5", "2/3", "MinChange"]
         wide = server.kubectl("get", "hvpa", name, "-n", "default", "-o", "wide").stdout.splitlines()
         assert wide[0].split()[-4:-1] == ["REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
         assert wide[1].split()[-4:-1] == ["HeldBack", "40", "60"]

@@ -180,6 +180,14 @@ def test_an_hvpa_that_is_not_valid_is_refused() -> None:
         run(policy)
 
 
+def test_sizes_that_reach_running_pods_are_those_of_the_template_where_the_scenario_resizes_pods() -> None:
+    changes = {"workload": build.workload(resize="InPlace"), "load": build.step(90.0, HOUR, 300.0)}
+    in_place = Policy("hvpa", "Hvpa", hvpa=build.hvpa(updateStrategy={"type": "InPlace"}))
+    assert run(in_place, **changes) == run(Policy("hvpa", "Hvpa", hvpa=build.hvpa()), **changes)
+    with pytest.raises(SimulationError, match="the workload's resize must be InPlace"):
+        run(in_place)
+
+
 def test_memory_that_runs_out_is_seen_by_the_recommender_and_by_the_totals() -> None:
     limited = build.container(limits={"memory": 512 * build.MIB}, memory_leak=200 * build.MIB / HOUR)
     workload = build.workload(limited)

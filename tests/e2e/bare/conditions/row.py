@@ -60,10 +60,11 @@ GATED = ("True", "HeldBack")
 
 
 def content(scenario: Scenario) -> None:
-    """Both recommenders ask for what there is, and the rollout is complete."""
-    scenario.rollout_completes()
+    """Both recommenders ask for what there is, and then the rollout is complete: in the other order, a step that waited
+    for the rollout is made in between."""
     scenario.hpa_wants(scenario.replicas)
     scenario.vpa_recommends(**scenario.requests)
+    scenario.rollout_completes()
 
 
 def content_again(scenario: Scenario) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from localcluster.client.rights import Right, expanded, used
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT
-from localcluster.workloads.bare_manifests import VERTICAL_ONLY
+from localcluster.workloads.bare_manifests import VERTICAL_ONLY, weight
+from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import USER, NewScenario, Start
 
 
@@ -38,6 +39,16 @@ def test_every_right_is_used_and_none_is_missing(
     scenario.await_replicas(4)
     stateful.vpa_recommends(cpu="1")
     stateful.await_requests(cpu="1")
+    in_place = {**weight(0), "updateStrategy": {"type": "InPlace"}}
+    scaled, resized = (new_scenario(kind=kind, changes=in_place) for kind in ("Deployment", "StatefulSet"))
+    for one in (scaled, resized):
+        one.hpa_wants(4)
+        one.await_replicas(4)
+    pods = Pods(resized)
+    pod = pods.start("0")
+    resized.change(weight(100))
+    resized.vpa_recommends(cpu="1")
+    resized.soon(lambda: pods.spec(pod)["requests"]["cpu"] == "1", "a resize")
     for _ in range(2):  # the second of equal events raises the count of the first
         scenario.change({"mode": "Paused"})
         scenario.await_condition("Paused", "True", "Paused")

@@ -64,7 +64,7 @@ def test_whatever_an_injected_proxy_uses_of_its_request_replicas_come_to_rest(us
     """Where the HPA alone would, or nearer: at 500m it goes out for ever, while 4 pods serve what the app uses."""
     parts = [APP, proxy(use)]
     alone = world(parts, replicas=begin, alone=True).run(HOUR)
-    found = world(parts, replicas=begin).run(8 * HOUR)
+    found = world(parts, replicas=begin).run(4 * HOUR)
     assert found.count <= min(alone.count + 1, 6)
     assert found.count >= min(alone.count, 4)
     assert found.templates == []
@@ -78,7 +78,7 @@ def test_a_native_sidecar_of_which_the_vpa_knows_nothing_counts_as_the_hpa_count
 ) -> None:
     parts = [APP, proxy(use, "native")]
     alone = world(parts, replicas=begin, alone=True).run(HOUR)
-    found = world(parts, replicas=begin).run(8 * HOUR)
+    found = world(parts, replicas=begin).run(4 * HOUR)
     assert found.count - alone.count in (0, 1, 2), "inside the overlap"
     assert found.templates == []
     assert found.changed_since(2 * HOUR) == []
@@ -90,7 +90,7 @@ def test_a_native_sidecar_of_which_the_vpa_knows_nothing_counts_as_the_hpa_count
 def test_sizes_do_not_run_away_either(vertical: int, kind: str, use: float) -> None:
     """Of what the pods use at first, the app's is 250m each, 1000m in sum: it takes 2 cores of requests. A native
     sidecar is taken to use half of its request, so that an app beside a greedy one may be half as large again."""
-    found = world([APP, proxy(use, kind)], vertical, most=6).run(2 * DAY)
+    found = world([APP, proxy(use, kind)], vertical, most=6).run(1.5 * DAY)
     known = kind == "injected"
     assert found.count * found.requests["app"] <= (3000 if known else 6100)
     assert len(found.templates) <= (1 if known else 3)
@@ -134,7 +134,7 @@ def test_where_a_request_is_missing_the_hpa_has_no_value_and_nothing_changes() -
 
 
 # --- several governed containers -------------------------------------------------------------------------------------
-DAYS = 4 * DAY
+DAYS = 2 * DAY
 
 
 def near(found: int, expected: float) -> bool:
@@ -166,7 +166,7 @@ def test_three_containers_of_very_unlike_sizes_each_have_what_they_use(
     parts = [
         Part(name, shared(use), request) for (name, use), request in zip(uses.items(), requests, strict=True)
     ]
-    found = world(parts, 50, utilization(70)).run(5 * DAY)
+    found = world(parts, 50, utilization(70)).run(DAYS)
     for name, use in uses.items():
         assert near(found.requests[name], use / found.count / 0.7) or found.requests[name] <= 15, name
     assert len(found.templates) <= 2
@@ -177,7 +177,7 @@ def test_one_container_of_three_is_governed() -> None:
     """The others have no target: they are taken to use their requests as the HPA has it, 70 percent of them."""
     parts = [Part("app", shared(3600)), Part("proxy", shared(28), 10), Part("large", shared(11_200), 4000)]
     off = [OFF, {"containerName": "large", "mode": "Off"}]
-    found = world(parts, 50, utilization(70), off).run(5 * DAY)
+    found = world(parts, 50, utilization(70), off).run(DAYS)
     assert (found.count, found.requests["large"]) == (4, 4000)
     assert near(found.requests["app"], 900 / 0.7)
     assert len(found.templates) == 1
@@ -190,7 +190,7 @@ def test_memory_is_shared_by_targets_as_well() -> None:
         Part("proxy", each(10), memory=1000, fills=shared(400)),
     ]
     only = {"containerName": "*", "controlledResources": ["memory"]}
-    found = PodsWorld(parts, weight(50), utilization(70, "memory"), policies=[only]).run(5 * DAY)
+    found = PodsWorld(parts, weight(50), utilization(70, "memory"), policies=[only]).run(DAYS)
     assert near(found.memory["app"], 5000 / found.count / 0.7)
     assert (
         found.memory["proxy"] <= 1.5 * 400 / found.count / 0.7
@@ -232,6 +232,6 @@ def waves(total: float, share: float) -> Use:
     ],
 )
 def test_targets_that_move_do_not_restart_pods(app: Use, other: Use) -> None:
-    found = world([Part("app", app), Part("proxy", other)], 50, utilization(70)).run(5 * DAY)
+    found = world([Part("app", app), Part("proxy", other)], 50, utilization(70)).run(DAYS)
     assert len(found.templates) <= 2
     assert [when for when, *_ in found.templates if when > 7 * HOUR] == []

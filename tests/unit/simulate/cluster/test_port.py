@@ -95,6 +95,13 @@ def test_a_patch_of_the_workload_is_seen_at_once() -> None:
     )
 
 
+def test_simulated_pods_are_resized_with_their_template() -> None:
+    fixture = Fixture()
+    before = fixture.looked().workload
+    fixture.do(fixture.cluster.resize_pods(Meta(), ()))
+    assert fixture.looked().workload == before
+
+
 def test_a_status_and_a_mailbox_that_are_written_are_read_back() -> None:
     fixture = Fixture()
     first = fixture.looked().hvpa

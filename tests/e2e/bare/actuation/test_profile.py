@@ -1,0 +1,80 @@
+"""`config/in-place`: the operator scales both ways without the right to change a workload."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import yaml
+
+from localcluster.client.api import ApiError, Json
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import REPOSITORY
+from localcluster.workloads.bare_manifests import merged, weight
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.accounts import api_of, bind_cluster_role, new_account
+from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.conftest import NewScenario, Start
+
+ROLE = "hvpa-operator-in-place"
+WORKLOADS = ("deployments", "statefulsets")
+
+
+def role(plane: ControlPlane, profile: str) -> Json:
+    """The operator's ClusterRole of a folder of `config/`."""
+    output = plane.kubectl("kustomize", REPOSITORY / "config" / profile).stdout
+    documents = [one for one in yaml.safe_load_all(output) if one]
+    (found,) = [
+        one
+        for one in documents
+        if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "hvpa-operator"
+    ]
+    return dict(found)
+
+
+def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
+    plane: ControlPlane, space: str, new_scenario: NewScenario, start: Start
+) -> None:
+    given = role(plane, "in-place")
+    given["metadata"] = {"name": ROLE}
+    plane.api.create(given)
+    user = new_account(plane, space, "confined")
+    plane.circumstances.operators.add(user)
+    plane.circumstances.meant.add(user)
+    bind_cluster_role(plane, ROLE, space, "confined")
+    start("--namespace", space, kubeconfig=plane.service_account_kubeconfig(space, "confined"))
+
+    both: Json = merged(weight(50), {"mode": "Paused", "updateStrategy": {"type": "InPlace"}})
+    scenarios = [new_scenario(kind=kind, changes=both) for kind in ("Deployment", "StatefulSet")]
+    started = [[Pods(one).start(name) for name in "01"] for one in scenarios]
+    names = [pods[0] for pods in started]
+    for one, pod in zip(scenarios, names, strict=True):
+        one.hpa_wants(6)
+        one.vpa_recommends(cpu="1500m", memory="1500M")
+        one.soon(partial(_recommended, one), "a recommendation on both axes")
+        one.change({"mode": "Apply"})
+        one.await_replicas(4)
+        one.soon(partial(Pods(one).requests, pod, cpu="1", memory="1G"), f"a resize of {pod}")
+
+    for resource in WORKLOADS:
+        written = plane.audit.requests(user=user, resource=resource, code=200)
+        assert {(one.verb, one.subresource) for one in written if one.is_write} == {("patch", "scale")}
+    confined = api_of(plane, space, "confined")
+    for one in scenarios:
+        change = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "other"}]}}}}
+        with pytest.raises(ApiError, match="403"):
+            confined.patch(one.kind, one.name, space, change, type="strategic")
+    with pytest.raises(ApiError, match="403"):
+        confined.patch("Pod", names[0], space, {"spec": {"containers": [{"name": "app", "image": "other"}]}})
+
+
+def _recommended(scenario: Scenario) -> bool:
+    return bool(scenario.status["recommended"]["replicas"] == 4)
+
+
+def test_nothing_else_is_left_out(plane: ControlPlane) -> None:
+    everything, confined = role(plane, "default")["rules"], role(plane, "in-place")["rules"]
+    differing = [(one, other) for one, other in zip(everything, confined, strict=True) if one != other]
+    ((before, after),) = differing
+    assert before["resources"] == after["resources"] == list(WORKLOADS)
+    assert set(before["verbs"]) - set(after["verbs"]) == {"patch"}
