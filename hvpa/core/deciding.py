@@ -9,8 +9,8 @@ from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HorizontalAxis
-from hvpa.core.actuation.desired import next_desired, scale_patch, sizes_of, template_patch
-from hvpa.core.actuation.pods import resize_pods
+from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
+from hvpa.core.actuation.pods import resize_pods, template_held
 from hvpa.core.additive.replicas import scale_horizontally
 from hvpa.core.additive.requests import scale_vertically
 from hvpa.core.additive.weights import Axes, weight_at
@@ -80,15 +80,17 @@ def _decided(
     clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool
 ) -> Decision:
     """The decision, but for when to look again, which the clock knows."""
-    decided = DecisionParts()
+    decided, patch = DecisionParts(), None
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
-        decided = _judge(clock, seen, desired, bounds, in_place)
+        context = _context(clock, seen, seen.spec)
+        decided = _judge(context, seen, desired, bounds, in_place)
         if seen.spec.update_strategy.in_place:
-            decided = _actuated(clock, seen, decided)
+            decided = _actuated(context, seen, decided)
+        patch = _patch(context, seen, decided)
     status = next_status(seen, clock, decided)
     return Decision(
         status=status,
-        workload_patch=_patch(seen, decided),
+        workload_patch=patch,
         scale_replicas=decided.desired.scale_replicas,
         owned=_owned_changes(seen),
         events=events_of(seen, decided, status),
@@ -104,13 +106,13 @@ def _decided(
     )
 
 
-def _actuated(clock: Clock, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
+def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
     """What was made of both axes, with what becomes of running pods (`InPlace`, `InPlaceOrRollout`)."""
-    assert seen.spec is not None and seen.workload is not None and seen.target is not None
+    assert seen.workload is not None and seen.target is not None
     replicas = seen.workload.spec.replicas if decided.target is None else decided.target
-    before, strategy = seen.status.desired, seen.spec.update_strategy
-    size = next_desired(clock, before, seen.target, replicas, decided.containers, decided.changed)
-    resizing = resize_pods(clock, seen, strategy, sizes_of(size), size.since)
+    parts = Decided(replicas, decided.containers, decided.changed, decided.ready_pods)
+    size = next_desired(context.clock, seen.status.desired, seen.target, parts)
+    resizing = resize_pods(context, seen, size)
     return structs.replace(decided, desired_size=size, resizing=resizing)
 
 
@@ -120,7 +122,7 @@ def _resizes(seen: ObservedState, decided: DecisionParts) -> tuple[PodResize, ..
 
 
 def _judge(
-    clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool
+    context: GateContext, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool
 ) -> DecisionParts:
     """Both axes of a workload that is there."""
     assert seen.spec is not None and seen.workload is not None
@@ -130,7 +132,6 @@ def _judge(
         return DecisionParts(
             desired=desired, containers=resources, recommended=resources, scaled_to_zero=True
         )
-    context = _context(clock, seen, spec)
     if (axis := without_past_goal(seen.horizontal, current, desired)) is not seen.horizontal:
         seen = structs.replace(seen, horizontal=axis)
     if spec.joint:
@@ -180,6 +181,7 @@ def _judge_jointly(
         recommended_replicas=found.view.wanted.replicas,
         vertical=scaling.known.kept(decided.vertical or seen.vertical),
         joint=found.view,
+        ready_pods=found.ready_pods,
     )
 
 
@@ -277,8 +279,9 @@ def _owned_changes(seen: ObservedState) -> tuple[OwnedChange, ...]:
     return (*seen.hpa.changes, *seen.vpa.changes)
 
 
-def _patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
-    """The write to the workload."""
+def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
+    """The write to the workload. Where pods can't be resized, the template is patched as soon as a change of requests
+    is allowed."""
     size, resizing = decided.desired_size, decided.resizing
     if size is None or resizing is None:
         return _rollout_patch(seen, decided)
@@ -286,6 +289,7 @@ def _patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
     if seen.spec.mode != "Apply":
         return None
     falls = seen.spec.update_strategy.type == "InPlaceOrRollout" and bool(resizing.stuck)
+    falls = falls and not template_held(context, seen.target, sizes_of(size))
     patch = template_patch(seen.target, size) if falls else None
     return patch or scale_patch(seen.target, size.replicas)
 

@@ -162,6 +162,8 @@ class DesiredSize(StatusModel):
     """Number of replicas."""
     containers: tuple[RecommendedContainer, ...] = ()
     """Resources of the containers that are scaled."""
+    ready_pods: tuple[RecommendedContainer, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """CPU that the pods that are ready have in place of that, until the other pods are ready."""
     since: Timestamp
     """When the replicas or the resources were last decided to be others."""
     generation: Whole = 0

@@ -8,7 +8,7 @@ killed in between finds it, and acts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
@@ -54,16 +54,20 @@ def _resized(container: Container, desired: RecommendedContainer | None) -> Cont
     return structs.replace(container, resources=resources)
 
 
-def next_desired(
-    clock: Clock,
-    before: DesiredSize | None,
-    target: Workload,
-    replicas: int,
-    containers: Mapping[str, ResourceRequirements],
-    changed: frozenset[str],
-) -> DesiredSize:
-    """What the status says from now on: `replicas`, and of `containers` what this decision `changed` or an earlier one
-    did. `target` is the workload as it is."""
+class Decided(NamedTuple):
+    """What a decision made of both axes: replicas, resources by container, which of the containers it changed, and the
+    CPU by container, in millicores, that pods that are ready have until the others are."""
+
+    replicas: int
+    containers: Mapping[str, ResourceRequirements]
+    changed: frozenset[str]
+    ready_pods: Mapping[str, int]
+
+
+def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, decided: Decided) -> DesiredSize:
+    """What the status says from now on: the replicas, and of the containers what was changed by this decision or an
+    earlier one. `target` is the workload as it is."""
+    replicas, containers, changed, ready_pods = decided
     known, template = sizes_of(before), present_resources(target.spec.template.spec.containers)
     named = tuple(
         RecommendedContainer(name=name, requests=wire(found.requests), limits=wire(found.limits))
@@ -71,13 +75,19 @@ def next_desired(
         if name in changed or name in known
         if (found := _decided(one, template[name], known.get(name, NOTHING))) != NOTHING
     )
+    ready = tuple(
+        RecommendedContainer(name=name, requests=wire({"cpu": cpu}))
+        for name, cpu in sorted(ready_pods.items())
+    )
     if before is not None and before.replicas == replicas and before.containers == named:
-        return before
+        return before if before.ready_pods == ready else before.model_copy(update={"ready_pods": ready})
     generation = target.metadata.generation
     if before is not None and before.replicas == replicas:
         generation = before.generation
     since = clock.stamp().replace(microsecond=0)
-    return DesiredSize(replicas=replicas, containers=named, since=since, generation=generation)
+    return DesiredSize(
+        replicas=replicas, containers=named, ready_pods=ready, since=since, generation=generation
+    )
 
 
 def _decided(

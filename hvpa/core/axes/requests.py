@@ -13,7 +13,15 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core.axes.out_of_memory import OVERRIDE_EVERY, enough_memory
 from hvpa.core.axes.record import Record
 from hvpa.core.axes.steps import RequestsResult, Step, blocked, note
-from hvpa.core.gates.gates import OVERRIDDEN, RELIEVED, Change, GateContext, Hold, first_hold
+from hvpa.core.gates.gates import (
+    MAINTENANCE_WINDOW,
+    OVERRIDDEN,
+    RELIEVED,
+    Change,
+    GateContext,
+    Hold,
+    first_hold,
+)
 from hvpa.core.gates.refusals import refused_until
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div, scale_limit, threshold
@@ -158,7 +166,8 @@ class RequestsAxis:
         return item.resource == "memory" and starving
 
     def _raise(self, item: ContainerResource) -> Step | None:
-        """The raise of a starving container's memory; None where it does not starve, or has all that it may have."""
+        """The raise of a starving container's memory; None where it does not starve, or has all that it may have. Where
+        it restarts no pod, it waits for no maintenance window."""
         if not self._starves(item):
             return None
         before = self.record.overrides.get(item.container)
@@ -173,7 +182,8 @@ class RequestsAxis:
             disruptive=self.disruptive,
             raised_until=self.clock.held_until(before.time if before is not None else None, OVERRIDE_EVERY),
         )
-        return Step(item, wanted, FULL, change, OVERRIDDEN, override=True)
+        passes = OVERRIDDEN if self.disruptive else OVERRIDDEN | {MAINTENANCE_WINDOW}
+        return Step(item, wanted, FULL, change, passes, override=True)
 
     def _with_raises(self, decided: Sequence[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
         """The changes with the raises that wait for their ten minutes, each in place of another change of the same

@@ -40,6 +40,9 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     young_until: dt.datetime | None = None
     without_request: tuple[str, ...] = ()
     joint: JointView | None = None
+    ready_pods: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """CPU by container, in millicores, of the pods that are ready, until the others are; where it is another than
+    `containers` has."""
     desired_size: DesiredSize | None = None
     """What the status keeps as decided, where pods are resized in place."""
     resizing: Resizing | None = None

@@ -59,11 +59,13 @@ _ALL_VERTICAL: Final = Weight(FULL, None, "")
 
 
 class JointResult(Struct, frozen=True):
-    """What becomes of both axes, and how it was found."""
+    """What becomes of both axes, and how it was found. `ready_pods` is the CPU by container, in millicores, that pods
+    that are ready have until the others are."""
 
     horizontal: ReplicasResult | None
     vertical: RequestsResult | None
     view: JointView
+    ready_pods: Mapping[str, int]
 
 
 class JointScaling:
@@ -193,7 +195,24 @@ class JointScaling:
                 vertical = self._made_up_for(vertical, horizontal)
         if joint.holds_in and joint.found is not None and horizontal is not None:
             horizontal = self._with_waits(horizontal)
-        return JointResult(horizontal, vertical, joint.view())
+        count = self.replicas if horizontal is None else horizontal.target
+        sizes = joint.current if vertical is None else _sizes(vertical, joint.current)
+        return JointResult(horizontal, vertical, joint.view(), self._ready_pods(count, sizes))
+
+    def _ready_pods(self, count: int, sizes: Sizes) -> dict[str, int]:
+        """The CPU with which the pods that are ready serve the present demand alone, so far as they may have it, where
+        that is more than a tenth above their size. New pods are not larger for it.
+
+        Example: 6 pods of 1 core are to serve 6 cores, and 2 of them are ready: these have 3 cores each."""
+        ready, joint = self.seen.pods.ready, self.joint
+        if not self.in_place or not joint.found or not 0 < ready < count:
+            return {}
+        larger = joint.path.sizes(ready, joint.present)
+        return {
+            key.container: size
+            for key, size in larger.items()
+            if key.resource == "cpu" and key in sizes and size * 10 > sizes[key] * 11
+        }
 
     def _with_waits(self, horizontal: ReplicasResult) -> ReplicasResult:
         """The count with what waits for the HPA's next measurement: fewer replicas."""

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from builders.build import MIB, NOW, at, container, decided, hvpa, merged, objects, pod, stamp, vpa, workload
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pods import is_governed, qos_class
+from hvpa.core.actuation.pod import qos_class
+from hvpa.core.actuation.pods import is_governed
 from hvpa.core.model import Decision, RefusedResize
 
 OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
@@ -75,7 +76,8 @@ def decision(
         "generation": 1,
     }
     strategies = {"updateStrategy": {"type": "InPlace", **(strategy or {})}, "hpa": {"deploy": False}}
-    one = hvpa(merged(strategies, spec or {}), {"desired": desired})
+    decided_at = {"lastScaleTime": desired["since"], "lastScaleUpTime": desired["since"]}
+    one = hvpa(merged(strategies, spec or {}), {"desired": desired, "axes": {"vertical": decided_at}})
     target = vpa({"app": wanted["requests"]})
     return decided(objects(one, workload(len(pods)), None, target, pods, **rest))
 

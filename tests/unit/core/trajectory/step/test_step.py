@@ -187,6 +187,22 @@ def test_at_the_last_count_pods_that_may_not_grow_are_no_reason_for_more() -> No
     assert outcome(grown(spec)) == (3, 1000)
 
 
+def test_in_place_pods_that_are_ready_serve_until_the_new_ones_are() -> None:
+    """Of 3 pods of 1667m one is ready: it has 5 cores; the new ones are of the usual size."""
+    in_place = {"updateStrategy": {"type": "InPlace"}}
+    found = grown(in_place).status.desired
+    assert found is not None
+    assert (found.replicas, found.containers[0].requests) == (3, {"cpu": "1667m"})
+    assert [(one.name, one.requests, one.limits) for one in found.ready_pods] == [("app", {"cpu": "5"}, {})]
+    held_count = grown({**in_place, **axis("hpa", "scaleUp", **OFF)}).status.desired
+    assert held_count is not None
+    assert (held_count.replicas, held_count.containers[0].requests) == (1, {"cpu": "5"})
+    assert held_count.ready_pods == ()
+    held_sizes = grown({**in_place, **axis("vpa", "scaleUp", **OFF)}).status.desired
+    assert held_sizes is not None
+    assert (held_sizes.replicas, held_sizes.containers) == (5, ())
+
+
 def test_in_place_a_rollout_holds_nothing() -> None:
     assert outcome(grown({}, settings=IN_PLACE, workload={"status": {"updatedReplicas": 0}})) == (3, 1667)
 
