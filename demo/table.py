@@ -29,6 +29,8 @@ _SHORT = {
     "UpdatePolicy": "mode Off",
     "MinChange": "too small",
     "Rollout": "rollout",
+    "Canary": "tried on some pods",
+    "RolledBack": "failed lately",
     "PodReplacement": "larger pods first",
     "SustainedDemand": "5 min of demand",
     "OutOfMemory": "OOM lately",

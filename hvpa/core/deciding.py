@@ -8,7 +8,8 @@ from operator import attrgetter
 from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import HorizontalAxis
+from hvpa.api.hvpa.status import HorizontalAxis, RolledBack
+from hvpa.core.actuation.canary import tried
 from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pods import resize_pods, template_held
 from hvpa.core.additive.replicas import scale_horizontally
@@ -112,8 +113,30 @@ def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts)
     replicas = seen.workload.spec.replicas if decided.target is None else decided.target
     parts = Decided(replicas, decided.containers, decided.changed, decided.ready_pods)
     size = next_desired(context.clock, seen.status.desired, seen.target, parts)
-    resizing = resize_pods(context, seen, size)
-    return structs.replace(decided, desired_size=size, resizing=resizing)
+    trial = tried(context, seen, size)
+    if trial.rolled_back is not None:
+        decided = _without_sizes(seen, decided, trial.rolled_back)
+    return structs.replace(
+        decided,
+        desired_size=trial.desired,
+        rolled_back=trial.rolled_back,
+        resizing=resize_pods(context, seen, trial.desired),
+    )
+
+
+def _without_sizes(seen: ObservedState, decided: DecisionParts, failed: RolledBack) -> DecisionParts:
+    """What was decided, but for the sizes: those that failed are taken back. That is a step as well, up where they were
+    smaller. What they were blended from is forgotten, so that nobody else is taken to have set others."""
+    keys = {(one.container, one.resource) for one in failed.changes}
+    kept = tuple(one for one in seen.vertical.applied_from if (one.container, one.resource) not in keys)
+    update: dict[str, object] = {"applied_from": kept, "last_scale_time": failed.time}
+    if any(one.previous > one.failed for one in failed.changes):
+        update["last_scale_up_time"] = failed.time
+    return structs.replace(
+        decided,
+        vertical=seen.vertical.model_copy(update=update),
+        applied=tuple(one for one in decided.applied if one[0] == "horizontal"),
+    )
 
 
 def _resizes(seen: ObservedState, decided: DecisionParts) -> tuple[PodResize, ...]:
@@ -289,7 +312,7 @@ def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) ->
     if seen.spec.mode != "Apply":
         return None
     falls = seen.spec.update_strategy.type == "InPlaceOrRollout" and bool(resizing.stuck)
-    falls = falls and not template_held(context, seen.target, sizes_of(size))
+    falls = falls and not template_held(context, seen.target, sizes_of(size.containers))
     patch = template_patch(seen.target, size) if falls else None
     return patch or scale_patch(seen.target, size.replicas)
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import re
 from functools import cached_property
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from hvpa.api.schema.base import SpecModel
+from hvpa.api.schema.base import SpecModel, cel, fault, rules
 from hvpa.api.schema.fields import INT32_MAX, PositiveDuration
 
 StrategyType = Literal["Rollout", "InPlaceOrRollout", "InPlace"]
+Failure = Literal["OOMKilled", "CrashLoopBackOff", "NotReady"]
+_CANARY_IN_PLACE: Final = (
+    "needs type InPlace or InPlaceOrRollout: the pods of a Rollout are replaced by their workload"
+)
 
 _PERCENT: Final = re.compile(r"^(100|[1-9][0-9]?)%\Z", re.ASCII)
 _COUNT_OR_PERCENT_SCHEMA: Final = {
@@ -40,8 +44,28 @@ CountOrPercent = Annotated[
 ]
 
 
+class Canary(SpecModel):
+    """A changed size is tried on some pods first. Where it fails, they get back what they had."""
+
+    pods: CountOrPercent = 1
+    """How many pods get a new size first: a number, or a percentage of the pods, rounded down, at least 1."""
+    duration: PositiveDuration = Field(default=dt.timedelta(minutes=5), json_schema_extra={"default": "5m"})
+    """How long they must have it before the other pods get it."""
+    rollback_on: Annotated[tuple[Failure, ...], Field(min_length=1, max_length=3)] = (
+        "OOMKilled",
+        "CrashLoopBackOff",
+        "NotReady",
+    )
+    """What counts as a failure: a container whose memory was not raised runs out of it, a container that ends again and
+    again, a pod that is not ready at the end of the duration."""
+
+
 class UpdateStrategy(SpecModel):
     """How a changed size reaches the pods."""
+
+    model_config = rules(
+        cel("!has(self.canary) || (has(self.type) && self.type != 'Rollout')", _CANARY_IN_PLACE, ".canary")
+    )
 
     type: StrategyType = "Rollout"
     """Rollout patches the pod template, and the workload replaces its pods. InPlace resizes the running pods and leaves
@@ -52,6 +76,14 @@ class UpdateStrategy(SpecModel):
     max_unavailable: CountOrPercent = "25%"
     """How many pods may be unavailable at once where a resize restarts a container (by its resizePolicy): a number,
     or a percentage of the pods, rounded down, at least 1. Resizes without a restart are not limited."""
+    canary: Canary | None = None
+    """Where it is set, a new size is tried on some pods first (InPlace and InPlaceOrRollout)."""
+
+    @model_validator(mode="after")
+    def _canary_in_place(self) -> Self:
+        if self.canary is not None and not self.in_place:
+            raise fault(_CANARY_IN_PLACE, "canary")
+        return self
 
     @cached_property
     def in_place(self) -> bool:
@@ -60,6 +92,12 @@ class UpdateStrategy(SpecModel):
 
     def most_unavailable(self, pods: int) -> int:
         """How many of this number of pods may be unavailable at once. 25% of 10 pods: 2; of 3 pods: 1."""
-        if isinstance(self.max_unavailable, int):
-            return self.max_unavailable
-        return max(1, pods * int(self.max_unavailable.rstrip("%")) // 100)
+        return _count_of(self.max_unavailable, pods)
+
+    def canary_pods(self, pods: int) -> int:
+        """How many of this number of pods get a new size first. 10% of 25 pods: 2."""
+        return pods if self.canary is None else _count_of(self.canary.pods, pods)
+
+
+def _count_of(count: int | str, pods: int) -> int:
+    return count if isinstance(count, int) else max(1, pods * int(count.rstrip("%")) // 100)

@@ -154,6 +154,17 @@ class Recommended(StatusModel):
 
 
 # --- what was decided and how far the pods have got (`spec.updateStrategy` InPlace and InPlaceOrRollout) ---
+class CanaryRun(StatusModel):
+    """A size that is tried on some pods (`spec.updateStrategy.canary`)."""
+
+    pods: tuple[str, ...] = ()
+    """Names of these pods."""
+    since: Timestamp | None = None
+    """Since when all of them have the new size; missing before that."""
+    previous: tuple[RecommendedContainer, ...] = ()
+    """What the other pods have, and all pods again if the new size fails."""
+
+
 class DesiredSize(StatusModel):
     """What was decided for a workload whose pods are resized in place. It is written before anything is acted upon, so
     that an operator that is killed in between goes on from there (DESIGN 11.2)."""
@@ -166,6 +177,8 @@ class DesiredSize(StatusModel):
     """CPU that the pods that are ready have in place of that, until the other pods are ready."""
     since: Timestamp
     """When the replicas or the resources were last decided to be others."""
+    canary: CanaryRun | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where the resources are tried on some pods first: until that is over."""
     generation: Whole = 0
     """Generation of the workload when the replicas were decided: as long as the workload has this one, the replicas
     have not been written yet."""
@@ -237,6 +250,33 @@ class Refusal(StatusModel):
     """What the API server said."""
     changes: tuple[RefusedChange, ...] = ()
     """What was refused."""
+
+
+class FailedChange(StatusModel):
+    """A change of a request that the pods did not stand."""
+
+    container: str
+    """The container's name."""
+    resource: str
+    """The resource: cpu or memory."""
+    previous: Whole
+    """The request before, which the pods have again: millicores or bytes."""
+    failed: Whole
+    """The request that failed."""
+
+
+class RolledBack(StatusModel):
+    """A size that failed on the pods that it was tried on (`spec.updateStrategy.canary`). It is not tried again for a
+    day, twice as long each time that it fails again."""
+
+    count: Whole
+    """How often in a row."""
+    time: Timestamp
+    """When it was last taken back."""
+    message: str = ""
+    """The pod that failed, and how."""
+    changes: tuple[FailedChange, ...] = ()
+    """What was taken back."""
 
 
 class ScaleReplicasCorrection(StatusModel):
@@ -405,6 +445,8 @@ class HvpaStatus(StatusModel):
     """What was decided, where pods are resized in place."""
     actuation: Actuation | None = None
     """How far the pods have got, where they are resized in place."""
+    rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The last size that failed on the pods that it was tried on."""
     axes: Axes | None = None
     """What the operator remembers; not meant for other readers."""
 

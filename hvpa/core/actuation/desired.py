@@ -7,7 +7,7 @@ killed in between finds it, and acts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -22,10 +22,9 @@ from hvpa.core.workload.rollout import rollout_complete
 NOTHING: Final = ResourceRequirements({}, {})
 
 
-def sizes_of(desired: DesiredSize | None) -> Mapping[str, ResourceRequirements]:
-    """The desired resources by container."""
-    found = desired.containers if desired is not None else ()
-    return {one.name: ResourceRequirements(amounts(one.requests), amounts(one.limits)) for one in found}
+def sizes_of(containers: Sequence[RecommendedContainer]) -> Mapping[str, ResourceRequirements]:
+    """Resources as the status has them, by container."""
+    return {one.name: ResourceRequirements(amounts(one.requests), amounts(one.limits)) for one in containers}
 
 
 def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
@@ -68,7 +67,8 @@ def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, dec
     """What the status says from now on: the replicas, and of the containers what was changed by this decision or an
     earlier one. `target` is the workload as it is."""
     replicas, containers, changed, ready_pods = decided
-    known, template = sizes_of(before), present_resources(target.spec.template.spec.containers)
+    known = sizes_of(() if before is None else before.containers)
+    template = present_resources(target.spec.template.spec.containers)
     named = tuple(
         RecommendedContainer(name=name, requests=wire(found.requests), limits=wire(found.limits))
         for name, one in containers.items()
@@ -118,7 +118,7 @@ def template_patch(target: Workload, size: DesiredSize) -> WorkloadPatch | None:
     has it already, or while pods are being replaced."""
     if not rollout_complete(target):
         return None
-    present, desired = present_resources(target.spec.template.spec.containers), sizes_of(size)
+    present, desired = present_resources(target.spec.template.spec.containers), sizes_of(size.containers)
     containers = [
         {"name": name, "resources": found}
         for name, one in desired.items()

@@ -15,14 +15,15 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
-from hvpa.api.objects.read_models import Container, Pod, PodCondition, Resources, condition
+from hvpa.api.objects.read_models import Container, Pod, PodCondition, Resources, Workload, condition
 from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import NOTHING
 from hvpa.core.gates.gates import GateContext
-from hvpa.core.model import PodResize, RefusedResize, ResourceRequirements
+from hvpa.core.model import ObservedState, PodResize, RefusedResize, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.workload.containers import RESOURCES, amounts, wire
+from hvpa.core.workload.rollout import OOM_KILLED
 
 RESIZE_PENDING: Final = "PodResizePending"
 RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
@@ -32,6 +33,8 @@ LIMIT_STEP_PERCENT: Final = 80
 """A memory limit falls to this share of what it is, at most, in one resize. The kubelet refuses a limit below what is
 used, but between its look and the write usage can grow, and then the container is killed (kubernetes#135670)."""
 
+RECENT: Final = dt.timedelta(minutes=10)
+"""A container that ran out of memory within this time before a decision may be what the decision was made for."""
 FIRST_REFUSAL_WAIT: Final = dt.timedelta(minutes=1)
 LONGEST_REFUSAL_WAIT: Final = dt.timedelta(hours=1)
 
@@ -268,3 +271,38 @@ def is_ready(pod: Pod) -> bool:
     """Whether the pod's condition `Ready` is True."""
     found = condition(pod.status.conditions, "Ready")
     return found is not None and found.status == "True"
+
+
+def own_pods(observed: ObservedState) -> list[Pod]:
+    """The workload's pods that run or will run."""
+    assert observed.target is not None
+    return [pod for pod in observed.resizable if _is_living(pod) and is_governed(pod, observed.target)]
+
+
+def is_governed(pod: Pod, workload: Workload) -> bool:
+    """Whether a pod that the workload's selector matches is the workload's: controlled by the workload itself, or by
+    one of the ReplicaSets of a Deployment, whose names are the Deployment's with the hash of the template."""
+    owner = pod.metadata.controller()
+    if owner is None:
+        return False
+    if owner.uid == workload.metadata.uid:
+        return True
+    if owner.kind != "ReplicaSet":
+        return False
+    hashed = pod.metadata.labels.get("pod-template-hash", "")
+    return bool(hashed) and owner.name == f"{workload.metadata.name}-{hashed}"
+
+
+def _is_living(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Failed", "Succeeded")
+
+
+def ran_out_of_memory(pod: Pod, since: dt.datetime) -> bool:
+    """Whether a container ran out of memory since the decision, or shortly before it."""
+    ends = [
+        ended
+        for one in pod.status.container_statuses
+        for ended in (one.state.terminated, one.last_state.terminated)
+        if ended is not None and ended.reason == OOM_KILLED
+    ]
+    return any(one.finished_at is not None and one.finished_at >= since - RECENT for one in ends)

@@ -5,21 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from hvpa.api.hvpa.status import Actuation, DesiredSize
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.core.actuation.desired import sizes_of
-from hvpa.core.actuation.pod import Look, PodState, is_ready
+from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
 from hvpa.core.gates.gates import Change, GateContext, first_hold
 from hvpa.core.model import ObservedState, PodResize, ResourceRequirements
 from hvpa.core.workload.containers import amounts
-from hvpa.core.workload.rollout import OOM_KILLED
-
-RECENT: Final = dt.timedelta(minutes=10)
-"""A container that ran out of memory within this time before a decision may be what the decision was made for."""
 
 
 class Resizing(msgspec.Struct, frozen=True, gc=False):
@@ -34,15 +29,25 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
 def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredSize) -> Resizing:
     """Compare the workload's pods with the desired size and say what to resize now: raises first, of all raises those
     of pods that ran out of memory, and of resizes that restart a container no more at once than may be unavailable."""
-    assert observed.target is not None
     since = desired.since
     larger = {one.name: amounts(one.requests) for one in desired.ready_pods}
-    if larger and _held_by(context, up=True, down=True):
+    if larger and (desired.canary is not None or _held_by(context, up=True, down=True)):
         larger = {}  # what is raised for a moment could not be raised now, or not be lowered then
-    living = [pod for pod in observed.resizable if _is_living(pod) and is_governed(pod, observed.target)]
+    living = own_pods(observed)
     refused = {one.uid: one for one in observed.refused_resizes}
-    look = Look(context, sizes_of(desired), since, larger)
-    seen = _held_back(context, since, [look.at(pod, refused.get(pod.metadata.uid)) for pod in living])
+    look = Look(context, sizes_of(desired.containers), since, larger)
+    if desired.canary is None:
+        states = [look.at(pod, refused.get(pod.metadata.uid)) for pod in living]
+    else:
+        run = desired.canary
+        before = Look(context, sizes_of(run.previous), since, {})
+        states = [
+            look.at(pod, refused.get(pod.metadata.uid))
+            if pod.metadata.name in run.pods or ran_out_of_memory(pod, since)
+            else _after_canary(before.at(pod, refused.get(pod.metadata.uid)))
+            for pod in living
+        ]
+    seen = _held_back(context, since, states)
     unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
     room = context.spec.update_strategy.most_unavailable(len(living)) - unavailable
     resizes: list[PodResize] = []
@@ -57,6 +62,13 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
     return Resizing(_status(seen), tuple(resizes), _stuck(seen))
 
 
+def _after_canary(state: PodState) -> PodState:
+    """A pod that gets the new size when it was tried on others."""
+    if state.state != "resized":
+        return state
+    return msgspec.structs.replace(state, state="waiting", why="the new size is tried on other pods first")
+
+
 def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState]) -> list[PodState]:
     """The pods without the resizes that wait for something other than the kubelet.
 
@@ -65,7 +77,7 @@ def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState
     out of memory. The other pods' memory is raised when the pods that ran out of it have theirs: a size that does not
     help is not given to all pods at once.
     """
-    starved = {one.pod.metadata.uid for one in seen if _ran_out_of_memory(one.pod, since)}
+    starved = {one.pod.metadata.uid for one in seen if ran_out_of_memory(one.pod, since)}
     first = sorted(
         one.pod.metadata.name
         for one in seen
@@ -112,35 +124,6 @@ def template_held(context: GateContext, target: Workload, sizes: Mapping[str, Re
 def _is_created_after(pod: Pod, since: dt.datetime) -> bool:
     created = pod.metadata.creation_timestamp
     return created is not None and created >= since
-
-
-def _ran_out_of_memory(pod: Pod, since: dt.datetime) -> bool:
-    """Whether a container ran out of memory since the decision, or shortly before it."""
-    ends = [
-        ended
-        for one in pod.status.container_statuses
-        for ended in (one.state.terminated, one.last_state.terminated)
-        if ended is not None and ended.reason == OOM_KILLED
-    ]
-    return any(one.finished_at is not None and one.finished_at >= since - RECENT for one in ends)
-
-
-def is_governed(pod: Pod, workload: Workload) -> bool:
-    """Whether a pod that the workload's selector matches is the workload's: controlled by the workload itself, or by
-    one of the ReplicaSets of a Deployment, whose names are the Deployment's with the hash of the template."""
-    owner = pod.metadata.controller()
-    if owner is None:
-        return False
-    if owner.uid == workload.metadata.uid:
-        return True
-    if owner.kind != "ReplicaSet":
-        return False
-    hashed = pod.metadata.labels.get("pod-template-hash", "")
-    return bool(hashed) and owner.name == f"{workload.metadata.name}-{hashed}"
-
-
-def _is_living(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Failed", "Succeeded")
 
 
 def _status(seen: Sequence[PodState]) -> Actuation:

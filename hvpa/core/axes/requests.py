@@ -23,6 +23,7 @@ from hvpa.core.gates.gates import (
     first_hold,
 )
 from hvpa.core.gates.refusals import refused_until
+from hvpa.core.gates.rolled_back import rolled_back_until
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div, scale_limit, threshold
 from hvpa.core.values.clock import Clock, after
@@ -75,6 +76,10 @@ class RequestsAxis:
         self.young_until = history_until(seen, context.clock)
         self.is_young = False
         self.record = Record(seen.vertical, self.present, context)
+        self.duration = None if (one := seen.spec.update_strategy.canary) is None else one.duration
+        desired, is_used = seen.status.desired, self.duration is not None
+        self.canary = desired.canary if is_used and desired is not None else None
+        self.rolled_back = seen.status.rolled_back if is_used else None
 
     # --- a change ----------------------------------------------------------------------------------------------------
     def raise_now(self, item: ContainerResource) -> Step | None:
@@ -113,6 +118,9 @@ class RequestsAxis:
             measured_at=measured_at,
             is_kept=starves and not up,
             young_until=None if up else self._young_until(),
+            is_after_canary=self.canary is not None,
+            canary_until=self._canary_until(),
+            rolled_back_until=rolled_back_until(self.rolled_back, self.clock, wanted, item.key),
         )
         passes = RELIEVED if self.starving and up and not starves else frozenset[str]()
         return Step(item, wanted, ppm, change, passes, pending=pending, moved_from=moved_from)
@@ -148,6 +156,12 @@ class RequestsAxis:
                 return timeout
             timeout = min(2 * timeout, LONGEST_TIMEOUT)
         return timeout
+
+    def _canary_until(self) -> dt.datetime | None:
+        """Until when another size is tried on some pods; None where none is, or where they do not have it yet."""
+        if self.canary is None or self.canary.since is None or self.duration is None:
+            return None
+        return after(self.canary.since, self.duration)
 
     def _young_until(self) -> dt.datetime | None:
         self.is_young = self.is_young or self.young_until is not None

@@ -28,6 +28,10 @@ UPDATE_POLICY = "UpdatePolicy"
 """The direction's update mode is Off."""
 REFUSED = "Refused"
 """The API server refused this change; it is tried again later."""
+CANARY = "Canary"
+"""Another size is being tried on some pods (`spec.updateStrategy.canary`)."""
+ROLLED_BACK = "RolledBack"
+"""Such a size failed on the pods that it was tried on; it is tried again later."""
 MIN_HISTORY = "MinHistory"
 """The VPA's history is too young to lower a request."""
 OUT_OF_MEMORY = "OutOfMemory"
@@ -100,7 +104,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     stabilization duration where it is not the policy's, `worth_at` from when on pods are replaced for it. `kept_until`
     is when a container that ran out of memory may have less of it (`is_kept` alone: no clock ends that), `young_until`
     when the VPA's history is old enough, `raised_until` when the memory of a container that ran out of it again may be
-    raised again.
+    raised again. `is_after_canary` tells that another size is being tried, until `canary_until` (None: no clock ends
+    that), `rolled_back_until` is when a size that failed is tried again.
     """
 
     policy: ScaleType
@@ -119,6 +124,9 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     kept_until: dt.datetime | None = None
     young_until: dt.datetime | None = None
     raised_until: dt.datetime | None = None
+    is_after_canary: bool = False
+    canary_until: dt.datetime | None = None
+    rolled_back_until: dt.datetime | None = None
 
 
 def _paused(change: Change, context: GateContext) -> Hold | None:
@@ -141,6 +149,18 @@ def _update_policy(change: Change, context: GateContext) -> Hold | None:
 def _refused(change: Change, context: GateContext) -> Hold | None:
     until = change.refused_until
     return None if until is None or context.clock.is_past(until) else Hold(REFUSED, until)
+
+
+def _canary(change: Change, context: GateContext) -> Hold | None:
+    until = change.canary_until
+    if not change.is_after_canary or (until is not None and context.clock.is_past(until)):
+        return None
+    return Hold(CANARY, until)
+
+
+def _rolled_back(change: Change, context: GateContext) -> Hold | None:
+    until = change.rolled_back_until
+    return None if until is None or context.clock.is_past(until) else Hold(ROLLED_BACK, until)
 
 
 def _min_history(change: Change, context: GateContext) -> Hold | None:
@@ -203,6 +223,8 @@ GATES: tuple[tuple[str, Gate], ...] = (
     (WEIGHT, _weight),
     (UPDATE_POLICY, _update_policy),
     (REFUSED, _refused),
+    (CANARY, _canary),
+    (ROLLED_BACK, _rolled_back),
     (MIN_HISTORY, _min_history),
     (OUT_OF_MEMORY, _out_of_memory),
     (RECENT_RAISE, _recent_raise),

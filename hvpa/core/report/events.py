@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.hvpa.status import HvpaStatus, RolledBack
 from hvpa.api.values import text
+from hvpa.api.values.quantity import Resource, readable_change
 from hvpa.core.gates.gates import MAX_STEP, MEASUREMENT
 from hvpa.core.model import Event, ObservedState
 from hvpa.core.report.remedies import advised, entered
@@ -24,9 +25,21 @@ def events_of(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -
     if status is seen.status:
         return ()
     events = list(_block_events(seen, decided, status))
+    if decided.rolled_back is not None:
+        events.append(Event("Warning", "RolledBack", text.one_line(_rolled_back(decided.rolled_back))))
     if status.conditions is not seen.status.conditions:
         events += _condition_events(seen, status)
     return tuple(events)
+
+
+def _rolled_back(record: RolledBack) -> str:
+    """What was taken back, and why: `cpu 600m -> 1 of app: pod web-1: container app ran out of memory`."""
+    changes = []
+    for one in record.changes:
+        resource: Resource = "cpu" if one.resource == "cpu" else "memory"
+        failed, back = readable_change(resource, one.failed, one.previous)
+        changes.append(f"{resource} {failed} -> {back} of {one.container}")
+    return f"{', '.join(changes)}: {record.message}"
 
 
 def _block_events(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> Iterable[Event]:

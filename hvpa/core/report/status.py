@@ -62,6 +62,7 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "conditions": told,
         "recommended": _recommended(seen, decided),
         "desired": decided.desired_size,
+        "rolled_back": decided.rolled_back or before.rolled_back,
         "actuation": None if decided.resizing is None else decided.resizing.status,
         "axes": Axes(
             horizontal=decided.horizontal or seen.horizontal, vertical=decided.vertical or seen.vertical

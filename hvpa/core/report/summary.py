@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.status import DesiredSize, HorizontalAxis, VerticalAxis
+from hvpa.api.hvpa.status import DesiredSize, HorizontalAxis, RolledBack, VerticalAxis
 from hvpa.api.values.quantity import Resource, format_resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.pods import Resizing
@@ -45,6 +45,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     `containers` has."""
     desired_size: DesiredSize | None = None
     """What the status keeps as decided, where pods are resized in place."""
+    rolled_back: RolledBack | None = None
+    """The size that this decision takes back."""
     resizing: Resizing | None = None
     """Where the pods stand, where they are resized in place."""
     upper: int | None = None

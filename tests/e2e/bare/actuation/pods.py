@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from localcluster.client.api import Json, KubeApi
-from localcluster.workloads.bare_manifests import condition, merged
+from localcluster.workloads.bare_manifests import ago, condition, merged
 from localcluster.workloads.scenario import Scenario
 
 _READY = condition("Ready", "True", "")
@@ -57,6 +57,20 @@ class Pods:
     def requests(self, pod: str, **requests: str) -> bool:
         """Whether the pod's first container is to have these requests."""
         return bool(self.spec(pod)["requests"] == requests)
+
+    def has(self, pod: str) -> bool:
+        """Whether the pod's containers have what its spec says."""
+        found = self.get(pod)
+        had = [one.get("resources") for one in found["status"].get("containerStatuses", [])]
+        return had == [one["resources"] for one in found["spec"]["containers"]]
+
+    def ran_out_of_memory(self, pod: str) -> None:
+        """The kubelet: the first container has what its pod's spec says, and ends for want of memory."""
+        self.resize(pod)
+        statuses = self.get(pod)["status"]["containerStatuses"]
+        ended = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": ago(), "startedAt": ago(minutes=1)}
+        statuses[0] |= {"lastState": {"terminated": ended}, "restartCount": 1}
+        self.api.patch_status("Pod", pod, self.scenario.namespace, {"containerStatuses": statuses})
 
     def resize(self, pod: str) -> None:
         """The kubelet: give the containers what their pod's spec says."""

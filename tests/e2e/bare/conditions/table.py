@@ -66,6 +66,14 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes a defect of the operator",
         "tests/unit/core/report/test_status.py::test_a_failed_write_is_on_top_of_what_was_decided_and_reported_once",
     ),
+    "Canary": Elsewhere(
+        "takes pods of a workload that is resized in place (tests/e2e/bare/actuation/test_canary.py has it)",
+        "tests/unit/core/actuation/test_canary.py::test_another_change_waits_until_the_trial_is_over",
+    ),
+    "RolledBack": Elsewhere(
+        "takes pods of a workload that is resized in place (tests/e2e/bare/actuation/test_canary.py has it)",
+        "tests/unit/core/actuation/test_canary.py::test_a_size_that_failed_is_not_tried_again_for_a_day",
+    ),
     "PodReplacement": Elsewhere(
         "takes a Trajectory with pods of the old size that are replaced (tests/e2e/bare/scaling/test_joint.py has it)",
         "tests/unit/core/trajectory/step/test_step.py::test_replicas_fall_only_when_the_larger_pods_are_there",

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from builders.build import MIB, NOW, at, container, decided, hvpa, merged, objects, pod, stamp, vpa, workload
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pod import qos_class
-from hvpa.core.actuation.pods import is_governed
+from hvpa.core.actuation.pod import is_governed, qos_class
 from hvpa.core.model import Decision, RefusedResize
 
 OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}

@@ -194,6 +194,8 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "Weight",
         "UpdatePolicy",
         "Refused",
+        "Canary",
+        "RolledBack",
         "MinHistory",
         "OutOfMemory",
         "RecentRaise",
@@ -224,11 +226,13 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         is_kept=True,
         young_until=at(hours=1),
         raised_until=at(hours=1),
+        is_after_canary=True,
+        rolled_back_until=at(hours=1),
     )
     paused, running = context({"mode": "Paused"}, is_settled=False), context(is_settled=False)
     passed: set[str] = set()
     reported = []
-    for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 9]:
+    for change, now in [(off, paused), *[(off, running)] * 4, *[(late, running)] * 11]:
         hold = first_hold(change, now, frozenset(passed))
         assert hold is not None
         reported.append(hold.reason)

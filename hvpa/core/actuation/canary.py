@@ -1,0 +1,145 @@
+"""A new size is tried on some pods first, and taken back where they fail (`spec.updateStrategy.canary`, DESIGN 11.5).
+
+While it is tried, the other pods keep the size before, changes of requests wait (gate `Canary`), and a size that failed
+is not tried again for a day (gate `RolledBack`). Replicas go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from hvpa.api.hvpa.actuation import Canary
+from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RecommendedContainer, RolledBack
+from hvpa.api.objects.read_models import ContainerStatus, Pod
+from hvpa.core.actuation.desired import NOTHING, sizes_of
+from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
+from hvpa.core.gates.gates import GateContext
+from hvpa.core.gates.rolled_back import count_after
+from hvpa.core.model import ObservedState, ResourceRequirements
+from hvpa.core.values.clock import after
+from hvpa.core.workload.containers import present_resources, wire
+from hvpa.core.workload.rollout import OOM_KILLED
+from hvpa.core.workload.stuck import CRASH_LOOP
+
+
+class Trial(msgspec.Struct, frozen=True, gc=False):
+    """The desired size with what is tried of it, and what was taken back by this decision."""
+
+    desired: DesiredSize
+    rolled_back: RolledBack | None = None
+
+
+def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial:
+    """The desired size where a changed one is tried first: a trial begins, goes on, or ends. A size that fails is taken
+    back, whatever else was decided."""
+    before, strategy = seen.status.desired, context.spec.update_strategy
+    if strategy.canary is None:
+        return Trial(_over(size))
+    run = None if before is None else before.canary
+    if before is not None and run is not None:
+        states = _states(context, seen, before, run)
+        has_size = bool(states) and all(one.state == "resized" for one in states)
+        since = (run.since or context.clock.stamp()) if has_size else None
+        is_over = since is not None and context.clock.is_past(after(since, strategy.canary.duration))
+        for state in states:
+            if why := _failure(strategy.canary, state, run, before, is_over=is_over):
+                return _rolled_back(context, seen, size, f"pod {state.pod.metadata.name}: {why}")
+        names = tuple(one.pod.metadata.name for one in states)
+        run = run.model_copy(update={"pods": names, "since": since})
+        # Pods that can't be resized are replaced by their workload, within its own limits.
+        is_stuck = strategy.type == "InPlaceOrRollout" and any(one.is_stuck for one in states)
+        if is_over or is_stuck:
+            run = None
+    if size.containers != (() if before is None else before.containers):
+        run = CanaryRun(previous=_present(seen, size) if run is None else run.previous)
+        names = tuple(one.pod.metadata.name for one in _states(context, seen, size, run))
+        run = run.model_copy(update={"pods": names})
+    return Trial(_over(size) if run is None else size.model_copy(update={"canary": run}))
+
+
+def _states(context: GateContext, seen: ObservedState, size: DesiredSize, run: CanaryRun) -> list[PodState]:
+    """The pods that a size is tried on, and where they stand: those that ran out of memory, which need it most; those
+    that it was tried on before; those that are ready."""
+
+    def order(pod: Pod) -> tuple[bool, bool, bool, str]:
+        name = pod.metadata.name
+        return not ran_out_of_memory(pod, size.since), name not in run.pods, not is_ready(pod), name
+
+    pods = own_pods(seen)
+    chosen = sorted(pods, key=order)[: context.spec.update_strategy.canary_pods(len(pods))]
+    refused = {one.uid: one for one in seen.refused_resizes}
+    look = Look(context, sizes_of(size.containers), size.since, {})
+    return [look.at(pod, refused.get(pod.metadata.uid)) for pod in chosen]
+
+
+def _over(size: DesiredSize) -> DesiredSize:
+    return size if size.canary is None else size.model_copy(update={"canary": None})
+
+
+def _present(seen: ObservedState, size: DesiredSize) -> tuple[RecommendedContainer, ...]:
+    """What the containers of `size` have before it, of what it names."""
+    assert seen.workload is not None
+    present = present_resources(seen.workload.spec.template.spec.containers)
+    found = []
+    for name, one in sizes_of(size.containers).items():
+        own = present.get(name, NOTHING)
+        requests = {resource: value for resource, value in own.requests.items() if resource in one.requests}
+        limits = {resource: value for resource, value in own.limits.items() if resource in one.limits}
+        found.append(RecommendedContainer(name=name, requests=wire(requests), limits=wire(limits)))
+    return tuple(found)
+
+
+def _failure(canary: Canary, state: PodState, run: CanaryRun, size: DesiredSize, *, is_over: bool) -> str:
+    """How a pod fails that has the new size; empty where it does not."""
+    if state.state == "waiting":
+        return ""
+    before, after_it = sizes_of(run.previous), sizes_of(size.containers)
+    for one in state.pod.status.container_statuses:
+        has_more = _memory(after_it, one.name) > _memory(before, one.name)
+        reasons = set(_ends(one, size))
+        if has_more:
+            reasons.discard(OOM_KILLED)  # which the size before could not have stood either
+        if OOM_KILLED in reasons and OOM_KILLED in canary.rollback_on:
+            return f"container {one.name} ran out of memory"
+        waiting = one.state.waiting
+        if (
+            waiting is not None
+            and waiting.reason == CRASH_LOOP
+            and reasons
+            and CRASH_LOOP in canary.rollback_on
+        ):
+            return f"container {one.name} ends again and again"
+    if is_over and not is_ready(state.pod) and "NotReady" in canary.rollback_on:
+        return "it is not ready"
+    return ""
+
+
+def _ends(one: ContainerStatus, size: DesiredSize) -> Iterator[str]:
+    """Why the container ended since the size was decided."""
+    for ended in (one.state.terminated, one.last_state.terminated):
+        if ended is not None and ended.finished_at is not None and ended.finished_at >= size.since:
+            yield ended.reason
+
+
+def _memory(sizes: Mapping[str, ResourceRequirements], name: str) -> int:
+    return sizes.get(name, NOTHING).requests.get("memory", 0)
+
+
+def _rolled_back(context: GateContext, seen: ObservedState, size: DesiredSize, why: str) -> Trial:
+    """All pods get back what they had before the trial."""
+    assert seen.status.desired is not None and seen.status.desired.canary is not None
+    clock, previous = context.clock, seen.status.desired.canary.previous
+    before = sizes_of(previous)
+    changes = tuple(
+        FailedChange(container=name, resource=resource, previous=have, failed=failed)
+        for name, one in sizes_of(seen.status.desired.containers).items()
+        for resource, failed in one.requests.items()
+        if (have := before.get(name, NOTHING).requests.get(resource)) is not None and have != failed
+    )
+    record = RolledBack(
+        count=count_after(seen.status.rolled_back, clock), time=clock.stamp(), message=why, changes=changes
+    )
+    since = clock.stamp().replace(microsecond=0)
+    return Trial(size.model_copy(update={"containers": previous, "canary": None, "since": since}), record)
