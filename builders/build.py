@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, to_wire
 from hvpa.api.objects.read_models import Hpa, Pod, RawHvpa, Vpa, Workload
@@ -271,9 +272,20 @@ def objects(
     )
 
 
-def decided(seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None) -> Decision:
-    """Observe and decide."""
-    return decide(observe(seen, now, settings or Settings()))
+def in_place(seen: Objects) -> Objects:
+    """The same, with pods that are resized while they run."""
+    one = seen.hvpa
+    if one.spec is None:
+        return seen
+    strategy = UpdateStrategy(type="InPlace")
+    return replace(seen, hvpa=replace(one, spec=one.spec.model_copy(update={"update_strategy": strategy})))
+
+
+def decided(
+    seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None, *, resizes: bool = False
+) -> Decision:
+    """Observe and decide; `resizes`: the pods are resized while they run."""
+    return decide(observe(in_place(seen) if resizes else seen, now, settings or Settings()))
 
 
 def condition(decision: Decision, kind: str) -> StatusCondition:

@@ -167,6 +167,8 @@ def _hvpa(case: Case, blend: Fields, least: bool = True) -> Fields:
         },
         **blend,
     }
+    if case.resize == "InPlace":
+        spec["updateStrategy"] = {"type": "InPlaceOrRollout"}
     return {
         "apiVersion": "autoscaling.k8s.io/v1alpha1",
         "kind": "Hvpa",

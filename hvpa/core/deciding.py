@@ -61,8 +61,7 @@ def decide(seen: Observation) -> Decision:
         return Decision(status=seen.status)
     clock = Clock(seen.now, seen.changes_at)
     desired, bounds = _desired(seen, clock)
-    in_place = seen.settings.in_place or (seen.spec is not None and seen.spec.update_strategy.in_place)
-    decision = _decided(clock, seen, desired, bounds, in_place)
+    decision = _decided(clock, seen, desired, bounds)
     if decision.applied:
         events = (*step_events(seen, decision, bounds), *decision.events)
         decision = structs.replace(decision, events=events)
@@ -71,20 +70,18 @@ def decide(seen: Observation) -> Decision:
     return structs.replace(decision, recheck_after=clock.changes_at - seen.now)
 
 
-def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool) -> Basis:
+def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Basis:
     key = (seen.metadata.namespace, seen.metadata.name)
-    return Basis(key, _PARTS(seen), (desired, bounds, in_place, _STANDING(seen.hpa)))
+    return Basis(key, _PARTS(seen), (desired, bounds, _STANDING(seen.hpa)))
 
 
 @remembered_while(_basis, of_status=True)
-def _decided(
-    clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool
-) -> Decision:
+def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
     """The decision, but for when to look again, which the clock knows."""
     decided, patch = DecisionParts(), None
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
         context = _context(clock, seen, seen.spec)
-        decided = _judge(context, seen, desired, bounds, in_place)
+        decided = _judge(context, seen, desired, bounds)
         if seen.spec.update_strategy.in_place:
             decided = _actuated(context, seen, decided)
         patch = _patch(context, seen, decided)
@@ -145,7 +142,7 @@ def _resizes(seen: ObservedState, decided: DecisionParts) -> tuple[PodResize, ..
 
 
 def _judge(
-    context: GateContext, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds, in_place: bool
+    context: GateContext, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
     """Both axes of a workload that is there."""
     assert seen.spec is not None and seen.workload is not None
@@ -158,7 +155,7 @@ def _judge(
     if (axis := without_past_goal(seen.horizontal, current, desired)) is not seen.horizontal:
         seen = structs.replace(seen, horizontal=axis)
     if spec.joint:
-        return _judge_jointly(seen, context, desired, bounds, in_place)
+        return _judge_jointly(seen, context, desired, bounds)
     usable = seen.vpa.in_charge and seen.vpa.problem is None
     axes = Axes(seen.vpa.configured and not seen.hpa.configured, usable)
     weight = weight_at(spec, current, desired.replicas, bounds, axes)
@@ -193,10 +190,10 @@ def _context(clock: Clock, seen: ObservedState, spec: HvpaSpec) -> GateContext:
 
 
 def _judge_jointly(
-    seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds, in_place: bool
+    seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
     """Both axes, solved together."""
-    scaling = JointScaling(seen, context, desired, bounds, in_place)
+    scaling = JointScaling(seen, context, desired, bounds)
     found = scaling.outcome()
     decided = _joined(seen, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
     return structs.replace(

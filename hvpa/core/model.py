@@ -42,11 +42,10 @@ class Settings:
     """What is the same for every Hvpa of an operator.
 
     `hpa_tolerance`: kube-controller-manager's `--horizontal-pod-autoscaler-tolerance` (its default is 0.1), in parts
-    per million. `in_place`: whether a changed template changes running pods without replacing them.
+    per million.
     """
 
     hpa_tolerance_ppm: int = 100_000
-    in_place: bool = False
     vpa_period: dt.timedelta = dt.timedelta(minutes=1)
     """How often the VPA's recommender writes: its `--recommender-interval` (1 minute by default), or how long one of
     its rounds takes."""

@@ -27,6 +27,13 @@ def sizes_of(containers: Sequence[RecommendedContainer]) -> Mapping[str, Resourc
     return {one.name: ResourceRequirements(amounts(one.requests), amounts(one.limits)) for one in containers}
 
 
+def size_of_new_pods(desired: DesiredSize | None) -> Mapping[str, ResourceRequirements]:
+    """What pods are created with: while a size is tried on some pods, what the others have."""
+    if desired is None:
+        return {}
+    return sizes_of(desired.containers if desired.canary is None else desired.canary.previous)
+
+
 def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
     """The workload with the replicas and resources that were decided.
 

@@ -77,7 +77,6 @@ class JointScaling:
         context: GateContext,
         desired: DesiredReplicas,
         bounds: Bounds,
-        in_place: bool,
     ) -> None:
         assert seen.spec is not None and seen.workload is not None
         self.seen = seen
@@ -85,7 +84,7 @@ class JointScaling:
         self.context = context
         self.desired = desired
         self.replicas = seen.workload.spec.replicas
-        self.in_place = in_place
+        self.in_place = seen.spec.update_strategy.in_place
         self.vertical_only = seen.vpa.configured and not seen.hpa.configured
         self.bounds = self._bounds(bounds)
         self.measured_at: list[dt.datetime] = []

@@ -13,6 +13,7 @@ from hvpa.api.objects.read_models import (
     ContainerState,
     ContainerStatus,
     Meta,
+    OwnerReference,
     Pod,
     PodCondition,
     PodSpec,
@@ -27,11 +28,12 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.objects.read_models import Workload as StoredWorkload
 from hvpa.api.values.quantity import Resource, format_resource
+from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.rollout import OOM_KILLED
 from hvpa.simulate.cluster.pods import Workload
-from hvpa.simulate.cluster.state import SimContainer, SimPod
+from hvpa.simulate.cluster.state import Resize, SimContainer, SimPod
 
 APP_LABEL: Final = "app"
 _LONG_AGO: Final = dt.timedelta(days=30)
@@ -79,6 +81,19 @@ def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
     return {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
 
 
+_WHY: Final = {
+    "Deferred": "its node has no room for it",
+    "Infeasible": "its node never has room for it, or the API server refuses it",
+    "Error": "it uses more memory than its new limit",
+}
+"""Of a resize's state, what the kubelet says."""
+
+
+def workload_uid(name: str) -> str:
+    """The workload's uid."""
+    return f"workload-{name}"
+
+
 class WorkloadObject:
     """The workload's API object: what is stored of it, beside what its controller and pods are doing."""
 
@@ -91,7 +106,7 @@ class WorkloadObject:
         self._version = 1
         self._built_at: tuple[int, int] | None = None
         self._object: StoredWorkload | None = None
-        self._uid = f"workload-{model.name}"
+        self._uid = workload_uid(model.name)
         self._created = start - _LONG_AGO
 
     def read(self) -> StoredWorkload:
@@ -139,6 +154,10 @@ class PodObjects:
     def __init__(self, state: Workload, start: dt.datetime) -> None:
         self._state = state
         self._start = start
+        model = state.model
+        self._owner = OwnerReference(
+            kind=model.kind, name=model.name, uid=workload_uid(model.name), controller=True
+        )
         self._built_at = -1
         self._objects: tuple[Pod, ...] = ()
 
@@ -154,26 +173,53 @@ class PodObjects:
         metadata = Meta(
             name=pod.name,
             namespace=model.namespace,
-            uid=pod.name,
+            uid=uid_of(pod),
             resource_version=str(self._state.changes),
             creation_timestamp=instant(self._start, pod.created),
             labels=labels(model.name),
+            owner_references=[self._owner],
         )
-        ready = PodCondition(
-            type="Ready",
-            status="True" if pod.ready else "False",
-            last_transition_time=instant(self._start, pod.ready_changed),
-        )
+        conditions = [
+            PodCondition(
+                type="Ready",
+                status="True" if pod.ready else "False",
+                last_transition_time=instant(self._start, pod.ready_changed),
+            )
+        ]
+        if pod.resize is not None and pod.resize.state:
+            conditions.append(self._resize_condition(pod.resize))
         status = PodStatus(
             phase=pod.phase,
             start_time=None if pod.started is None else instant(self._start, pod.started),
-            conditions=[ready],
-            container_statuses=[self._container(one) for one in pod.containers],
+            conditions=conditions,
+            container_statuses=[self._container(pod, one) for one in pod.containers],
         )
         return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)
 
-    def _container(self, container: SimContainer) -> ContainerStatus:
-        if container.oom_at is None:
-            return ContainerStatus(name=container.name)
-        ended = Terminated(reason=OOM_KILLED, finished_at=instant(self._start, container.oom_at))
-        return ContainerStatus(name=container.name, last_state=ContainerState(terminated=ended))
+    def _resize_condition(self, resize: Resize) -> PodCondition:
+        """What the kubelet reports of a resize that waits, or can't be made."""
+        is_pending = resize.state in ("Deferred", "Infeasible")
+        return PodCondition(
+            type=RESIZE_PENDING if is_pending else RESIZE_IN_PROGRESS,
+            status="True",
+            reason=resize.state,
+            message=_WHY[resize.state],
+            last_transition_time=instant(self._start, resize.since),
+        )
+
+    def _container(self, pod: SimPod, container: SimContainer) -> ContainerStatus:
+        """What the kubelet reports of a container; of its resources only while the pod's spec says others."""
+        has = None
+        if pod.resize is not None:
+            own = pod.resources[container.name]
+            has = Resources(requests=_amounts(own.requests), limits=_amounts(own.limits))
+        last = ContainerState()
+        if container.oom_at is not None:
+            ended = Terminated(reason=OOM_KILLED, finished_at=instant(self._start, container.oom_at))
+            last = ContainerState(terminated=ended)
+        return ContainerStatus(name=container.name, last_state=last, resources=has)
+
+
+def uid_of(pod: SimPod) -> str:
+    """The pod's uid: a StatefulSet's pods share names, and never this."""
+    return f"{pod.name}.{pod.serial}"

@@ -9,12 +9,12 @@ of their own, so that a pod that fits on a node runs from the instant at which i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.resizes import Resizes
-from hvpa.simulate.cluster.rollout import replace_failed, roll_deployment, roll_stateful_set
+from hvpa.simulate.cluster.rollout import roll_deployment, roll_stateful_set
 from hvpa.simulate.cluster.state import (
     INSTANT,
     NOTHING,
@@ -40,8 +40,8 @@ class Workload:
     are those that exist, oldest first. `changes` grows whenever a pod comes or goes, gets a node, becomes ready or
     not ready, or has a container killed or started again. `on_oom` is called with each container that is
     OOMKilled, and when. `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from
-    when they were added (nothing where nodes have no size). `in_place`: a changed template resizes the
-    pods that there are.
+    when they were added (nothing where nodes have no size). `in_place`: running pods can be
+    resized.
     """
 
     def __init__(self, model: WorkloadModel, nodes: NodeModel) -> None:
@@ -80,17 +80,11 @@ class Workload:
 
     def set_template(self, template: Template, now: float) -> None:
         """Set the resources of new pods; a rollout begins where they differ. Pods that were made from an equal template
-        (a rollout that is taken back) count as updated. Where pods are resized in place, all that exist are to have
-        the new resources, and count as updated from now on."""
+        (a rollout that is taken back) count as updated."""
         if template == self.template:
             return
         self.template = template
         self.revision += 1
-        if self.in_place:
-            resources = self._new_resources()
-            for pod in self.pods:
-                pod.template = template
-                self._resizes.request(pod, resources, now, replace=True)
         for pod in self.pods:
             if pod.template == template:
                 pod.revision = self.revision
@@ -98,7 +92,12 @@ class Workload:
 
     def resize(self, pod: SimPod, resources: Template, now: float) -> None:
         """Request other resources of this one pod (`/resize`); it has them as soon as its node allows it."""
-        self._resizes.request(pod, resources, now, replace=False)
+        self.resize_all([(pod, resources)], now)
+
+    def resize_all(self, wanted: Iterable[tuple[SimPod, Template]], now: float) -> None:
+        """The same for several pods at once."""
+        for pod, resources in wanted:
+            self._resizes.request(pod, resources, now)
         self._react(now)
 
     def evict(self, pod: SimPod, now: float) -> None:
@@ -274,9 +273,6 @@ class Workload:
         self._roll(now)
         if self.in_place:
             self._resizes.settle(self.pods, now)
-            while replace_failed(self, self.model, self._resizes.failed(self.pods, now), now):
-                self._roll(now)
-                self._resizes.settle(self.pods, now)
         self._schedule(now)
 
     def _roll(self, now: float) -> None:
@@ -298,8 +294,6 @@ class Workload:
                 self.events.append(SimulationEvent(max(0.0, now), "Unschedulable", "Unschedulable", reason))
         self._next = min((pod.next_event for pod in self.pods), default=math.inf)
         self._next = min(self._next, self._nodes.next_event(now))
-        if self.in_place:
-            self._next = min(self._next, self._resizes.next_event(self.pods, now))
 
     def _settle(self) -> None:
         """All pods, ready for long."""

@@ -19,7 +19,7 @@ from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta,
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Event, Objects, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
 from hvpa.reconcile.ports import Key, ResizeFailures, WriteError
-from hvpa.simulate.cluster.objects import PodObjects, WorkloadObject, raw
+from hvpa.simulate.cluster.objects import PodObjects, WorkloadObject, raw, uid_of
 from hvpa.simulate.cluster.pods import Workload
 
 UID: Final = "00000000-0000-4000-8000-000000000001"
@@ -120,14 +120,22 @@ class SimulatedCluster:
         annotations = cast(Mapping[str, str] | None, body["metadata"].get("annotations"))
         spec = body["spec"]
         if "template" in spec:
-            self._state.set_template(_merged(self._state.template, spec["template"]), self._seconds)
+            template = cast(Mapping[str, object], spec["template"])
+            self._state.set_template(_merged(self._state.template, template), self._seconds)
         if "replicas" in spec:
             self._state.scale(cast(int, spec["replicas"]), self._seconds)
         self.workload.patched(annotations)
         self.awake = True
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
-        """See the port. Simulated pods are resized with their template (`resize: InPlace` of a scenario)."""
+        """See the port. A pod that is gone by now is left out, as by the cluster."""
+        pods = {uid_of(pod): pod for pod in self._state.pods}
+        wanted = [
+            (pod, _merged(pod.desired_resources, one.body))
+            for one in resizes
+            if (pod := pods.get(one.uid)) is not None
+        ]
+        self._state.resize_all(wanted, self._seconds)
         return ()
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
@@ -192,10 +200,12 @@ def _targets(status: VpaStatusRead) -> list[tuple[object, ...]]:
     return [(one.container_name, one.target, one.uncapped_target) for one in found or ()]
 
 
-def _merged(template: Mapping[str, ResourceRequirements], patch: object) -> dict[str, ResourceRequirements]:
-    """The template after a strategic merge patch of its containers' resources."""
-    merged = dict(template)
-    entries = cast(Mapping[str, Mapping[str, list[Mapping[str, object]]]], patch)["spec"]["containers"]
+def _merged(
+    before: Mapping[str, ResourceRequirements], patch: Mapping[str, object]
+) -> dict[str, ResourceRequirements]:
+    """A template or a pod after a strategic merge patch of its containers' resources."""
+    merged = dict(before)
+    entries = cast(Mapping[str, list[Mapping[str, object]]], patch["spec"])["containers"]
     for entry in entries:
         name = cast(str, entry["name"])
         resources = cast(Mapping[str, Mapping[str, str]], entry["resources"])

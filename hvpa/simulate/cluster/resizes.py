@@ -14,12 +14,9 @@ from typing import Final, Literal
 
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
-from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
+from hvpa.simulate.cluster.state import Resize, ResizeState, SimPod, Template, shape_of
 from hvpa.simulate.model import SimulationEvent
 
-DEFERRED_TIMEOUT: Final = 300.0
-"""Seconds after which a deferred resize counts as failed: `DeferredResizeUpdateTimeout` of the VPA's updater 1.7.3
-(`pkg/updater/restriction/pods_inplace_restriction.go`)."""
 _RESOURCES: Final = ("cpu", "memory")
 
 
@@ -32,7 +29,7 @@ class Resizes:
         self._events = events
         self.blocked = False
 
-    def request(self, pod: SimPod, resources: Template, now: float, replace: bool) -> None:
+    def request(self, pod: SimPod, resources: Template, now: float) -> None:
         """The pod is to have these resources, whatever was requested before; `settle` sees to it. A pod without a node
         has them at once."""
         before, pod.resize = pod.resize, None
@@ -41,7 +38,7 @@ class Resizes:
         if pod.node is None:
             pod.take(resources)
         elif resources != pod.resources:
-            pod.resize = resize = Resize(resources, now, replace)
+            pod.resize = resize = Resize(resources, now)
             if is_refused(pod.resources, resources):
                 self._fails(pod, resize, now, "the API server refuses it")
             elif before is not None and before.state == "Deferred":
@@ -69,29 +66,6 @@ class Resizes:
             pod.resize is not None and pod.resize.state == "Error" and not _uses_more(pod, pod.resize)
             for pod in pods
         )
-
-    @staticmethod
-    def failed(pods: Sequence[SimPod], now: float) -> list[SimPod]:
-        """The pods that are to be replaced since their resizes failed."""
-        found = []
-        for pod in pods:
-            resize = pod.resize
-            if resize is None or not resize.replace:
-                continue
-            late = resize.state == "Deferred" and now + INSTANT >= resize.since + DEFERRED_TIMEOUT
-            if late or resize.state == "Infeasible":
-                found.append(pod)
-        return found
-
-    @staticmethod
-    def next_event(pods: Sequence[SimPod], now: float) -> float:
-        """When the next resize fails that waits, in seconds; infinity where none does."""
-        times = [
-            pod.resize.since + DEFERRED_TIMEOUT
-            for pod in pods
-            if pod.resize is not None and pod.resize.replace and pod.resize.state == "Deferred"
-        ]
-        return min((time for time in times if time > now + INSTANT), default=math.inf)
 
     def _allowed(self, pod: SimPod, now: float) -> bool:
         """Whether the kubelet need not look at this resize again: it is done, or has its room, or can't be done."""

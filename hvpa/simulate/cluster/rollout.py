@@ -8,11 +8,10 @@ deleted pod is gone at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from hvpa.simulate.cluster.state import SimPod
-from hvpa.simulate.model import SimulationEvent, WorkloadModel
 
 
 class Replicas(Protocol):
@@ -21,7 +20,6 @@ class Replicas(Protocol):
     replicas: int
     revision: int
     pods: list[SimPod]
-    events: list[SimulationEvent]
 
     def create(self, now: float, ordinal: int | None = None) -> None:
         """A new pod from the present template; a StatefulSet's with its ordinal."""
@@ -137,20 +135,3 @@ def _ordered_step(workload: Replicas, now: float) -> bool:
             workload.remove(pods[ordinal], now, replaced=True)
             return True
     return False
-
-
-def replace_failed(workload: Replicas, model: WorkloadModel, failed: Sequence[SimPod], now: float) -> bool:
-    """Evict one of these pods, which can't be resized in place, those that are not ready first; whether that was done.
-    As many may be missing as during a rollout, but one where that would be none: nothing is made before it goes."""
-    if not failed:
-        return False
-    missing = 1
-    if model.kind == "Deployment":
-        missing = max(1, fenceposts(model.max_surge, model.max_unavailable, workload.replicas)[1])
-    pod = min(failed, key=lambda one: (one.ready, one.serial))
-    if pod.ready and sum(one.ready for one in workload.pods) <= workload.replicas - missing:
-        return False
-    workload.remove(pod, now, replaced=True)
-    text = f"{pod.name} could not be resized in place, and was replaced"
-    workload.events.append(SimulationEvent(now, "Evicted", "ResizeFailed", text))
-    return True

@@ -240,14 +240,12 @@ class Resize:
 
     `state` is as in the pod's conditions: `Deferred` (no room on its node), `Infeasible` (more than its node has, or
     refused by the API server), `Error` (a memory limit would be below what is used), empty before it was looked at.
-    `since` is when it was requested, in seconds; one that replaces a deferred one has waited as long. `replace` says
-    that the pod is to be replaced when this fails. `held_cpu` and `held_memory` are what its node keeps for it beyond
-    the pod's requests.
+    `since` is when it was requested, in seconds; one that replaces a deferred one has waited as long. `held_cpu` and
+    `held_memory` are what its node keeps for it beyond the pod's requests.
     """
 
     resources: Template
     since: float
-    replace: bool
     state: ResizeState = ""
     held_cpu: int = 0
     held_memory: int = 0

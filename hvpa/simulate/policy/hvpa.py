@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final, TypeVar, cast
 
-from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.resource import parse_spec
 from hvpa.api.objects.read_models import Hpa, Meta, Workload
-from hvpa.core.model import Decision, Event, Settings
+from hvpa.core.actuation.desired import size_of_new_pods
+from hvpa.core.model import Decision, Event, ResourceRequirements, Settings
 from hvpa.recommend.hpa.controller import Scale
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
+from hvpa.simulate.cluster.state import Template
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import Policy
 from hvpa.simulate.policy.base import Context, SimulationError
@@ -63,9 +64,7 @@ class HvpaScaler:
             if workload.resize != "InPlace":
                 why = "spec.updateStrategy resizes pods in place, so the workload's resize must be InPlace"
                 raise SimulationError(f"policy {policy.name}: {why}")
-            spec = spec.model_copy(
-                update={"update_strategy": UpdateStrategy()}
-            )  # a template resizes the pods
+            context.state.admission = self._sized
         named = cast(Mapping[str, object], policy.hvpa.get("metadata", {}))
         name = str(named.get("name", workload.name))
         metadata = Meta(name=name, namespace=workload.namespace, creation_timestamp=scenario.start)
@@ -75,7 +74,6 @@ class HvpaScaler:
         self._cluster = SimulatedCluster(spec, metadata, context.state, scenario.start, self._record)
         settings = Settings(
             hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000),
-            in_place=workload.resize == "InPlace",
         )
         self._reconciler = Reconciler(self._cluster, self._clock, settings, _Telemetry(context.recorder))
         self._vpa = VpaController(context)
@@ -97,6 +95,18 @@ class HvpaScaler:
     def hpa(self) -> Hpa | None:
         """See the protocol."""
         return self._cluster.hpa
+
+    def _sized(self, template: Template) -> Template:
+        """What new pods get: the size that was decided, of what the template names."""
+        sizes = size_of_new_pods(self._cluster.hvpa().status.desired)
+        return {
+            name: ResourceRequirements(
+                {resource: size.requests.get(resource, value) for resource, value in one.requests.items()},
+                {resource: size.limits.get(resource, value) for resource, value in one.limits.items()},
+            )
+            for name, one in template.items()
+            for size in (sizes.get(name, one),)
+        }
 
     def _sync_hpa(self, now: float) -> None:
         """One sync; before `spec.replicas` and the status are there `/scale` fails, and nothing happens."""

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from hvpa.api.objects.read_models import Vpa
-from hvpa.simulate.cluster.resizes import DEFERRED_TIMEOUT
 from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.policy.updater import Budget, UpdaterSettings, by_priority, live_pods
 
 IN_PLACE_OR_RECREATE: Final = "InPlaceOrRecreate"
+DEFERRED_TIMEOUT: Final = 300.0
+"""Seconds after which a deferred resize counts as failed: `DeferredResizeUpdateTimeout`
+(`pkg/updater/restriction/pods_inplace_restriction.go`)."""
 Decision = Literal["approved", "deferred", "evict"]
 
 

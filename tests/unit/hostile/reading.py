@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from builders.build import in_place
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, read_status, to_wire
 from hvpa.api.objects.read_models import Meta
 from hvpa.cli.explain.json import to_json
@@ -131,7 +132,7 @@ def reconciled(documents: Sequence[object]) -> Writes:
 
 def is_explained(seen: Objects, clock: FakeClock) -> None:
     """`explain` tells it, with nothing that a terminal would obey."""
-    observation = observe(seen, clock.now(), Settings(in_place=True))
+    observation = observe(in_place(seen), clock.now(), Settings())
     decision = decide(observation)
     for text in (to_text(observation, decision), to_json(observation, decision)):
         assert all(line.isprintable() for line in text.split("\n"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -149,7 +149,10 @@ def test_an_hvpa_scales_both_ways_by_the_operators_own_decision() -> None:
 
 def test_an_hvpa_whose_pods_are_resized_in_place_restarts_none() -> None:
     options: dict[str, Any] = {"load": build.step(90.0, 600, 300.0), "duration": 4 * HOUR}
-    result = run(SENSITIVE, workload=build.workload(resize="InPlace"), **options)
+    body = cast(dict[str, Any], SENSITIVE.hvpa)
+    spec = {**body["spec"], "updateStrategy": {"type": "InPlace"}}
+    resized = replace(SENSITIVE, hvpa={**body, "spec": spec})
+    result = run(resized, workload=build.workload(resize="InPlace"), **options)
     assert result.totals.request_changes >= 1
     assert result.totals.restarts == 0 < run(SENSITIVE, **options).totals.restarts
     assert result.series.requests["app", "cpu"][-1] > 500
@@ -180,12 +183,9 @@ def test_an_hvpa_that_is_not_valid_is_refused() -> None:
         run(policy)
 
 
-def test_sizes_that_reach_running_pods_are_those_of_the_template_where_the_scenario_resizes_pods() -> None:
-    changes = {"workload": build.workload(resize="InPlace"), "load": build.step(90.0, HOUR, 300.0)}
-    in_place = Policy("hvpa", "Hvpa", hvpa=build.hvpa(updateStrategy={"type": "InPlace"}))
-    assert run(in_place, **changes) == run(Policy("hvpa", "Hvpa", hvpa=build.hvpa()), **changes)
+def test_pods_are_resized_in_place_only_where_kubelets_can() -> None:
     with pytest.raises(SimulationError, match="the workload's resize must be InPlace"):
-        run(in_place)
+        run(Policy("hvpa", "Hvpa", hvpa=build.hvpa(updateStrategy={"type": "InPlace"})))
 
 
 def test_memory_that_runs_out_is_seen_by_the_recommender_and_by_the_totals() -> None:

@@ -46,8 +46,8 @@ def test_a_random_walk_is_always_served() -> None:
 
 
 def test_pods_that_are_resized_in_place_follow_the_wave_and_none_restarts() -> None:
-    in_place = workload(resize="InPlace")
-    one = run(joint(50), wave(2.0, 8.0), days=2, begin=FIVE_PODS, workload=in_place)
+    resized = joint(50, updateStrategy={"type": "InPlace"})
+    one = run(resized, wave(2.0, 8.0), days=2, begin=FIVE_PODS, workload=workload(resize="InPlace"))
     sizes = {shape.cpu for when, shape in one.shapes if when >= DAY}
     assert max(sizes) >= 1.3 * min(sizes)
     assert one.result.totals.restarts == 0

@@ -52,3 +52,18 @@ def test_what_is_no_timeout(bad: object) -> None:
 def test_an_unknown_type_is_refused() -> None:
     with pytest.raises(ValidationError):
         UpdateStrategy.model_validate({"type": "Recreate"})
+
+
+def test_a_canary_needs_pods_that_are_resized() -> None:
+    one = UpdateStrategy.model_validate({"type": "InPlace", "canary": {}})
+    assert one.canary is not None
+    assert (one.canary.pods, one.canary.duration) == (1, dt.timedelta(minutes=5))
+    assert one.canary.rollback_on == ("OOMKilled", "CrashLoopBackOff", "NotReady")
+    assert one.canary_pods(30) == 1
+    tenth = UpdateStrategy.model_validate({"type": "InPlaceOrRollout", "canary": {"pods": "10%"}})
+    assert [tenth.canary_pods(pods) for pods in (1, 25, 30)] == [1, 2, 3]
+    assert UpdateStrategy().canary_pods(30) == 30
+    with pytest.raises(ValidationError, match="needs type InPlace or InPlaceOrRollout"):
+        UpdateStrategy.model_validate({"canary": {}})
+    with pytest.raises(ValidationError, match="rollbackOn"):
+        UpdateStrategy.model_validate({"type": "InPlace", "canary": {"rollbackOn": ["Evicted"]}})

@@ -22,6 +22,8 @@ from builders.build import (
     with_status,
     workload,
 )
+from hvpa.api.hvpa.status import CanaryRun, DesiredSize, RecommendedContainer
+from hvpa.core.actuation.desired import size_of_new_pods
 from hvpa.core.model import Decision
 from tests.unit.core.actuation.test_pods import OWNER, running
 
@@ -179,3 +181,12 @@ def test_the_same_is_decided_again_from_what_was_written() -> None:
     assert again.resizes == first.resizes
     assert again.status == first.status
     assert not again.applied
+
+
+def test_new_pods_have_the_desired_size_or_while_it_is_tried_the_one_before() -> None:
+    app = RecommendedContainer(name="app", requests={"cpu": "2"})
+    before = RecommendedContainer(name="app", requests={"cpu": "1"})
+    size = DesiredSize(replicas=3, containers=(app,), since=NOW)
+    tried = size.model_copy(update={"canary": CanaryRun(previous=(before,))})
+    found = [size_of_new_pods(one) for one in (None, size, tried)]
+    assert [one and one["app"].requests for one in found] == [{}, {"cpu": 2000}, {"cpu": 1000}]

@@ -8,7 +8,7 @@ import pytest
 
 from builders import build
 from builders.build import GIB
-from hvpa.core import Decision, Settings
+from hvpa.core import Decision
 from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.jointly import (
     EXACT,
@@ -35,7 +35,6 @@ ROWS = [
     )
 ]
 TABLE: dict[str, Any] = {"trajectory": {"intervals": ROWS}, "weightBasedScalingIntervals": None}
-IN_PLACE = Settings(in_place=True)
 TWO = [app("1", "1Gi"), app("500m", name="side")]
 TWO_TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}, "side": {"cpu": "1"}}
 
@@ -169,7 +168,7 @@ def test_a_resource_that_only_the_hpa_sees_takes_replicas() -> None:
     assert (count(decision), requests(decision)) == (6, {"cpu": 1000, "memory": GIB})
     assert because(decision) == "memory asks for 6 replicas"
     at_most = build.decided(
-        state(4, [app("1", "1Gi")], [value("memory", "1Gi", "4Gi")], {"app": {"cpu": "1"}}), settings=IN_PLACE
+        state(4, [app("1", "1Gi")], [value("memory", "1Gi", "4Gi")], {"app": {"cpu": "1"}}), resizes=True
     )
     assert count(at_most) == 10
     assert because(at_most) == "memory asks for 16 replicas, and there may be no more than 10"

@@ -49,6 +49,11 @@ def template(
     return {name: ResourceRequirements(bounds(cpu, memory), {})}
 
 
+def resize_all(state: Workload, wanted: Mapping[str, ResourceRequirements], now: float) -> None:
+    """Request these resources of every pod."""
+    state.resize_all([(pod, dict(wanted)) for pod in state.pods], now)
+
+
 def rolled_out(state: Workload) -> bool:
     """All replicas have the present template and are available, and no others exist (`kubectl rollout status`)."""
     return len(state.pods) == state.replicas == state.updated_replicas == state.ready_replicas

@@ -17,22 +17,23 @@ from hvpa.api.objects.read_models import (
     Recommendation,
     VpaStatusRead,
 )
-from hvpa.core.model import Event, Involved, OwnedChange, ResourceRequirements, WorkloadPatch
+from hvpa.core.actuation.pod import is_governed
+from hvpa.core.model import Event, Involved, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
 from hvpa.reconcile.ports import WriteError
 from hvpa.simulate.cluster.objects import PodObjects
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
-from hvpa.simulate.model import NodeModel
+from hvpa.simulate.model import NodeModel, WorkloadModel
 from hvpa.simulate.policy.hvpa import run_to_end
 from tests.unit.simulate import build
 
 
 class Fixture:
-    def __init__(self) -> None:
+    def __init__(self, model: WorkloadModel | None = None, nodes: NodeModel | None = None) -> None:
         document: Any = build.hvpa()["spec"]
         spec, problems = parse_spec(document)
         assert spec is not None, problems
-        self.state = Workload(build.workload(), NodeModel())
+        self.state = Workload(model or build.workload(), nodes or NodeModel())
         self.events: list[Event] = []
         meta = Meta(name="web", namespace="default")
         self.cluster = SimulatedCluster(spec, meta, self.state, build.START, self.events.append)
@@ -95,11 +96,41 @@ def test_a_patch_of_the_workload_is_seen_at_once() -> None:
     )
 
 
-def test_simulated_pods_are_resized_with_their_template() -> None:
-    fixture = Fixture()
-    before = fixture.looked().workload
-    fixture.do(fixture.cluster.resize_pods(Meta(), ()))
-    assert fixture.looked().workload == before
+def resize(pod: Any, **requests: str) -> PodResize:
+    body = {"spec": {"containers": [{"name": "app", "resources": {"requests": requests}}]}}
+    return PodResize(pod.metadata.name, pod.metadata.uid, body)
+
+
+def test_pods_are_resized_and_show_how_far_they_are() -> None:
+    """One has room on the node, the next one waits, the third would never fit."""
+    fixture = Fixture(build.workload(resize="InPlace", replicas=3), NodeModel(cpu=1700, count=1))
+    first, second, third = fixture.looked().pods
+    gone = resize(first)
+    gone = PodResize(gone.pod, "another", gone.body)
+    resizes = (resize(first, cpu="600m"), resize(second, cpu="800m"), resize(third, cpu="5"), gone)
+    fixture.do(fixture.cluster.resize_pods(Meta(), resizes))
+    assert fixture.woken()
+    pods = fixture.looked().pods
+    assert [pod.spec.containers[0].resources.requests["cpu"] for pod in pods] == ["600m", "800m", "5"]
+    has = [pod.status.container_statuses[0].resources for pod in pods]
+    assert [one and one.requests["cpu"] for one in has] == [None, "500m", "500m"]
+    told = [[(one.type, one.reason) for one in pod.status.conditions[1:]] for pod in pods]
+    assert told == [[], [("PodResizePending", "Deferred")], [("PodResizePending", "Infeasible")]]
+    assert all(is_governed(pod, fixture.looked().workload) for pod in pods)
+
+
+def test_a_memory_limit_that_waits_is_in_progress() -> None:
+    limited = build.container(limits={"memory": 512 * build.MIB}, memory_base=400.0 * build.MIB)
+    fixture = Fixture(build.workload(limited, resize="InPlace", replicas=1))
+    fixture.state.advance(0.0, 15.0, 0.0)
+    (pod,) = fixture.looked().pods
+    lower = {"spec": {"containers": [{"name": "app", "resources": {"limits": {"memory": "300Mi"}}}]}}
+    one = PodResize(pod.metadata.name, pod.metadata.uid, lower)
+    fixture.do(fixture.cluster.resize_pods(Meta(), (one,)))
+    (waiting,) = fixture.looked().pods
+    assert [(found.type, found.reason) for found in waiting.status.conditions[1:]] == [
+        ("PodResizeInProgress", "Error")
+    ]
 
 
 def test_a_status_and_a_mailbox_that_are_written_are_read_back() -> None:

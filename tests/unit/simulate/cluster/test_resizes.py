@@ -1,8 +1,6 @@
-"""Resizing pods in place: what a node allows, what waits for room, what fails and is replaced."""
+"""Resizing pods in place: what a node allows, what waits for room, what fails."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -14,10 +12,10 @@ from tests.unit.simulate.cluster.build import (
     in_place,
     names,
     reasons,
+    resize_all,
     run,
     states,
     template,
-    workload,
 )
 
 SMALL = container(requests=bounds(400), cpu_base=100.0)
@@ -29,11 +27,11 @@ def test_all_pods_get_the_new_resources_at_once_and_go_on_running() -> None:
     run(state, 0.0, 30.0)
     before, changes = state.pods[:], state.changes
     assert before[0].containers[0].cpu_total == pytest.approx(3000.0)
-    state.set_template(template(cpu=600), 30.0)
+    resize_all(state, template(cpu=600), 30.0)
     assert state.changes > changes
     assert state.pods == before
     assert cpus(state) == [600, 600, 600]
-    assert (state.updated_replicas, state.ready_replicas, state.revision) == (3, 3, 2)
+    assert (state.updated_replicas, state.ready_replicas, state.revision) == (3, 3, 1)
     tick = state.advance(30.0, 30.0, 0.0)
     assert (tick.requested_cpu, tick.restarts, tick.ready) == (1800, 0, 3)
     assert before[0].containers[0].cpu_total == pytest.approx(6000.0)
@@ -44,28 +42,14 @@ def test_a_larger_request_counts_for_the_pods_cpu_from_then_on() -> None:
     busy = container(requests=bounds(100), cpu_per_unit=1.0)
     state = in_place(1, busy, nodes=NodeModel(cpu=2000, headroom=50))
     assert state.advance(0.0, 15.0, 300.0).used_cpu == 150.0
-    state.set_template(template(cpu=220), 15.0)
+    resize_all(state, template(cpu=220), 15.0)
     assert state.advance(15.0, 15.0, 300.0).used_cpu == 270.0
-
-
-def test_new_pods_have_the_new_resources_too() -> None:
-    state = in_place(1, SMALL)
-    state.set_template(template(cpu=600), 0.0)
-    state.scale(3, 0.0)
-    assert cpus(state) == [600, 600, 600]
-
-
-def test_what_a_webhook_gives_new_pods_resized_ones_get_as_well() -> None:
-    state = in_place(2, SMALL)
-    state.admission = lambda _: template(cpu=700)
-    state.set_template(template(cpu=600), 0.0)
-    assert cpus(state) == [700, 700]
 
 
 def test_a_pod_without_a_node_has_them_at_once_and_may_fit_then() -> None:
     state = in_place(2, SMALL, nodes=NodeModel(cpu=600, count=1))
     assert [pod.node for pod in state.pods] == [1, None]
-    state.set_template(template(cpu=300), 0.0)
+    resize_all(state, template(cpu=300), 0.0)
     assert [(pod.node, pod.cpu_request) for pod in state.pods] == [(1, 300), (1, 300)]
 
 
@@ -76,8 +60,8 @@ def test_one_pod_alone_may_be_resized() -> None:
     assert (state.updated_replicas, state.revision) == (2, 1)
 
 
-def test_where_pods_are_recreated_a_changed_template_resizes_none() -> None:
-    state = workload(2, SMALL)
+def test_a_changed_template_resizes_none() -> None:
+    state = in_place(2, SMALL)
     state.set_template(template(cpu=600), 0.0)
     assert cpus(state) == [400, 400, 600]
 
@@ -86,7 +70,7 @@ def test_where_pods_are_recreated_a_changed_template_resizes_none() -> None:
 def test_without_room_a_resize_waits_until_a_pod_leaves() -> None:
     """400 of 1000 are used twice: the first pod grows to 600, the second one waits, and shows what it waits for."""
     state = in_place(2, SMALL, nodes=NodeModel(cpu=1000, count=1))
-    state.set_template(template(cpu=600), 0.0)
+    resize_all(state, template(cpu=600), 0.0)
     assert (cpus(state), states(state)) == ([600, 400], [None, "Deferred"])
     assert [pod.desired_resources for pod in state.pods] == [template(cpu=600)] * 2
     assert state.updated_replicas == 2
@@ -147,90 +131,36 @@ def test_a_pod_that_leaves_gives_back_what_it_had_and_what_it_waited_for() -> No
     assert cpus(state) == [600, 400]
 
 
+def test_another_size_has_waited_as_long_as_the_one_before() -> None:
+    state = in_place(1, SMALL, nodes=NodeModel(cpu=500))
+    state.resize(state.pods[0], template(cpu=501), 0.0)
+    assert states(state) == ["Infeasible"]
+    state = in_place(2, SMALL, nodes=NodeModel(cpu=1000))
+    resize_all(state, template(cpu=600), 0.0)
+    resize_all(state, template(cpu=650), 200.0)
+    waiting = state.pods[1].resize
+    assert waiting is not None
+    assert (waiting.state, waiting.since) == ("Deferred", 0.0)
+
+
 def test_a_wish_that_is_taken_back_waits_no_longer() -> None:
     state = in_place(2, SMALL, nodes=NodeModel(cpu=1000))
-    state.set_template(template(cpu=600), 0.0)
-    state.set_template(template(cpu=400), 60.0)
+    resize_all(state, template(cpu=600), 0.0)
+    resize_all(state, template(cpu=400), 60.0)
     assert (cpus(state), states(state)) == ([400, 400], [None, None])
     run(state, 60.0, 400.0, step=10.0)
     assert names(state) == ["app-1", "app-2"]
 
 
-# --- replaced ---------------------------------------------------------------------------------------------------------
-def test_after_five_minutes_a_deferred_pod_is_replaced_where_there_is_room() -> None:
-    state = in_place(2, SMALL, nodes=NodeModel(cpu=1000))
-    state.set_template(template(cpu=600), 7.0)
-    state.advance(7.0, 299.0, 0.0)
-    assert names(state) == ["app-1", "app-2"]
-    tick = state.advance(306.0, 10.0, 0.0)
-    assert [(pod.name, pod.node, pod.cpu_request) for pod in state.pods] == [
-        ("app-1", 1, 600),
-        ("app-3", 2, 600),
-    ]
-    assert (tick.restarts, tick.ready, state.pods[1].created) == (1, 1, 307.0)
-    assert reasons(state) == [(7.0, "ResizeDeferred"), (307.0, "ResizeFailed")]
-
-
-def test_another_wish_does_not_begin_the_five_minutes_anew() -> None:
-    state = in_place(2, SMALL, nodes=NodeModel(cpu=1000))
-    state.set_template(template(cpu=600), 0.0)
-    run(state, 0.0, 200.0, step=10.0)
-    state.set_template(template(cpu=650), 200.0)
-    run(state, 200.0, 310.0, step=10.0)
-    assert [(pod.name, pod.cpu_request) for pod in state.pods] == [("app-1", 650), ("app-3", 650)]
-    reported = [event.message for event in state.events if event.reason == "ResizeDeferred"]
-    assert [text.split()[0] for text in reported] == ["app-2", "app-1"], "app-2 is reported once"
-
-
-def test_what_is_larger_than_a_node_is_infeasible_and_one_pod_at_a_time_is_replaced_in_vain() -> None:
-    """The replacement has no node, and as long as it is not ready no other one goes."""
-    state = in_place(3, SMALL, nodes=NodeModel(cpu=1000))
-    state.set_template(template(cpu=1001), 0.0)
-    run(state, 0.0, 900.0, step=10.0)
-    assert [(pod.name, pod.node, pod.ready) for pod in state.pods] == [
-        ("app-2", 1, True),
-        ("app-3", 2, True),
-        ("app-4", None, False),
-    ]
-    assert states(state) == ["Infeasible", "Infeasible", None]
-    state.set_template(template(cpu=500), 900.0)
-    assert cpus(state) == [500, 500, 500]
-    assert states(state) == [None] * 3
-    assert all(pod.node is not None for pod in state.pods)
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, 1),
-        ({"max_unavailable": "50%"}, 2),
-        ({"max_unavailable": 0, "max_surge": 1}, 1),
-        ({"kind": "StatefulSet"}, 1),
-    ],
-)
-def test_as_many_are_replaced_at_once_as_a_rollout_may_lack(fields: dict[str, Any], expected: int) -> None:
-    state = in_place(4, SMALL, nodes=NodeModel(cpu=400), **fields)
-    state.set_template(template(cpu=500), 0.0)
-    assert sum(not pod.ready for pod in state.pods) == expected
-
-
-def test_a_pod_that_is_not_ready_is_replaced_before_others_and_whatever_is_missing() -> None:
-    state = in_place(3, SMALL, nodes=NodeModel(cpu=1000, count=2), start_up=60.0)
-    state.scale(4, 0.0)
-    assert [pod.node for pod in state.pods] == [1, 1, 2, 2]
-    state.set_template(template(cpu=1001), 10.0)
-    assert names(state) == ["app-1", "app-2", "app-3", "app-5"]
-
-
+# --- never ------------------------------------------------------------------------------------------------------------
 def test_a_qos_class_can_not_be_changed_in_place() -> None:
     state = in_place(2, container(), start_up=5.0)
-    state.set_template(template(cpu=600), 0.0)
+    resize_all(state, template(cpu=600), 0.0)
     assert reasons(state)[0] == (0.0, "ResizeInfeasible")
-    run(state, 0.0, 30.0)
-    assert (names(state), cpus(state)) == (["app-3", "app-4"], [600, 600])
+    assert (names(state), states(state)) == (["app-1", "app-2"], ["Infeasible"] * 2)
 
 
-def test_a_pod_whose_resize_was_asked_for_by_itself_is_not_replaced() -> None:
+def test_a_pod_that_can_not_be_resized_stays_as_it_is() -> None:
     state = in_place(2, SMALL, nodes=NodeModel(cpu=1000))
     state.resize(state.pods[0], template(cpu=601), 0.0)
     state.resize(state.pods[1], template(cpu=1001), 0.0)

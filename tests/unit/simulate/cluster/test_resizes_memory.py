@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.model import NodeModel
-from tests.unit.simulate.cluster.build import bounds, container, cpus, in_place, names, reasons, run, states
+from tests.unit.simulate.cluster.build import (
+    bounds,
+    container,
+    cpus,
+    in_place,
+    names,
+    reasons,
+    resize_all,
+    run,
+    states,
+)
 
 FULL = container(
     requests=bounds(400, 100),
@@ -23,7 +33,7 @@ def test_a_memory_limit_waits_until_less_is_used() -> None:
     """50 units make 600 bytes: the whole resize waits, its CPU too, to the instant at which the load is less."""
     state = in_place(1, FULL, nodes=NodeModel(cpu=1000, count=1))
     state.advance(0.0, 15.0, 50.0)
-    state.set_template(limited(600, cpu=500), 15.0)
+    resize_all(state, limited(600, cpu=500), 15.0)
     assert (states(state), cpus(state)) == (["Error"], [400])
     state.advance(15.0, 15.0, 50.0)
     state.advance(30.0, 600.0, 50.0)
@@ -39,9 +49,9 @@ def test_a_memory_limit_waits_until_less_is_used() -> None:
 def test_a_limit_above_what_is_used_is_lowered_and_one_that_grows_never_waits() -> None:
     state = in_place(1, FULL)
     state.advance(0.0, 15.0, 50.0)
-    state.set_template(limited(601), 15.0)
+    resize_all(state, limited(601), 15.0)
     assert state.pods[0].shapes[0].memory_limit == 601
-    state.set_template(limited(2000), 15.0)
+    resize_all(state, limited(2000), 15.0)
     assert state.pods[0].shapes[0].memory_limit == 2000
 
 
@@ -50,7 +60,7 @@ def test_a_container_that_does_not_run_uses_nothing() -> None:
     state = in_place(1, leaky)
     run(state, 0.0, 21.0)
     assert state.pods[0].containers[0].restart_at == 30.0
-    state.set_template({"app": ResourceRequirements({}, bounds(None, 50))}, 21.0)
+    resize_all(state, {"app": ResourceRequirements(bounds(None, 50), bounds(None, 50))}, 21.0)
     assert states(state) == [None]
 
 
@@ -73,7 +83,7 @@ def test_of_several_pods_each_waits_for_itself() -> None:
     run(state, 0.0, 50.0, step=10.0)
     state.scale(2, 50.0)
     run(state, 50.0, 60.0, step=10.0)
-    state.set_template({"app": ResourceRequirements(bounds(400), bounds(None, 300))}, 60.0)
+    resize_all(state, {"app": ResourceRequirements(bounds(400, 300), bounds(None, 300))}, 60.0)
     assert states(state) == ["Error", None]
     tick = state.advance(60.0, 50.0, 0.0)
     assert (tick.ooms, states(state)) == (2, [None, None])

@@ -103,7 +103,7 @@ def test_nodes_and_pods_agree_whatever_is_asked_for(script: list[tuple[str, int,
         elif what == "remove" and which < len(pods):
             nodes.release(pods.pop(which), now)
         elif what == "ask" and which < len(pods):
-            resizes.request(pods[which], template(1 + size[0], 1 + size[1]), now, replace=False)
+            resizes.request(pods[which], template(1 + size[0], 1 + size[1]), now)
         resizes.settle(pods, now)
         nodes.schedule([pod for pod in pods if pod.node is None], now)
         check(nodes, pods)

@@ -67,22 +67,6 @@ def test_an_hvpa_that_never_comes_to_rest_ends_the_simulation(monkeypatch: pytes
         one.step(0.0)
 
 
-@pytest.mark.parametrize(("resize", "in_place"), [("Recreate", False), ("InPlace", True)])
-def test_the_operator_is_reported_how_pods_are_resized(
-    monkeypatch: pytest.MonkeyPatch, resize: str, in_place: bool
-) -> None:
-    given: list[bool] = []
-
-    class Watched(Reconciler):
-        def __init__(self, *parts: Any) -> None:
-            given.append(parts[2].in_place)
-            super().__init__(*parts)
-
-    monkeypatch.setattr("hvpa.simulate.policy.hvpa.Reconciler", Watched)
-    at_work(POLICIES.hvpa, workload=build.workload(resize=resize))
-    assert given == [in_place]
-
-
 def metric(name: str, container: str = "", **target: object) -> dict[str, object]:
     """An HPA's metric of all containers, or of one."""
     kind = "ContainerResource" if container else "Resource"

@@ -7,17 +7,16 @@ from typing import Any
 
 from builders import build
 from builders.build import GIB
-from hvpa.core import Decision, Settings
+from hvpa.core import Decision
 from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, held, state, value, wanted
 
 CPU, MEMORY = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
-IN_PLACE = Settings(in_place=True)
 
 
 def in_place(readings: list[Reading], targets: Mapping[str, Any], replicas: int = 4, **spec: Any) -> Decision:
     seen = state(replicas, [app("1", "1Gi")], readings, {"app": targets}, {"trajectory": EXACT, **spec})
-    return build.decided(seen, settings=IN_PLACE)
+    return build.decided(seen, resizes=True)
 
 
 def test_in_place_sizes_follow_present_demand_and_what_is_not_measured_grows_with_it() -> None:

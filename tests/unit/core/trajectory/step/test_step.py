@@ -10,7 +10,7 @@ import pytest
 
 from builders import build
 from builders.build import at, stamp
-from hvpa.core import Decision, Objects, Settings
+from hvpa.core import Decision, Objects
 from tests.unit.core.trajectory.jointly import (
     EXACT,
     app,
@@ -23,7 +23,6 @@ from tests.unit.core.trajectory.jointly import (
     view,
 )
 
-IN_PLACE = Settings(in_place=True)
 OFF = {"updatePolicy": {"updateMode": "Off"}}
 WINDOW = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
 CLOSED = {"maintenanceTimeWindow": {"begin": "220000-0000", "end": "230000-0000"}}
@@ -34,7 +33,7 @@ def grown(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: An
     """A decision on one pod of 1 core that uses 5, for which the path has 3 x 1667m; both axes scaled so long ago."""
     last = {"lastScaleTime": stamp(at(minutes=-minutes))}
     status = {"axes": {"horizontal": last, "vertical": last}}
-    settings = rest.pop("settings", None)
+    resizes = rest.pop("resizes", False)
     seen = state(
         1,
         [app("1")],
@@ -44,7 +43,7 @@ def grown(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: An
         status=status,
         **rest,
     )
-    return build.decided(seen, settings=settings)
+    return build.decided(seen, resizes=resizes)
 
 
 def shrunk(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: Any) -> Decision:
@@ -52,12 +51,12 @@ def shrunk(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: A
     after a vertical one."""
     last, resized = {"lastScaleTime": stamp(at(minutes=-minutes))}, {"lastScaleTime": stamp(at(hours=-6))}
     status = {"axes": {"horizontal": last, "vertical": {**resized, "base": {"app": {"cpu": "1"}}}}}
-    settings = rest.pop("settings", None)
+    resizes = rest.pop("resizes", False)
     asked = {"trajectory": EXACT, **(spec or {})}
     seen = state(
         5, [app("4")], [value("cpu", "1", "500m")], {"app": {"cpu": "500m"}}, asked, status=status, **rest
     )
-    return build.decided(seen, settings=settings)
+    return build.decided(seen, resizes=resizes)
 
 
 def outcome(decision: Decision) -> tuple[int, int]:
@@ -132,7 +131,7 @@ def test_when_the_wait_becomes_short_enough_the_decision_is_made_again() -> None
 
 def test_but_not_where_pods_are_resized_in_place() -> None:
     wait = axis("hpa", "scaleUp", stabilizationDuration="10m")
-    assert outcome(grown(wait, 5, settings=IN_PLACE)) == (1, 5000)
+    assert outcome(grown(wait, 5, resizes=True)) == (1, 5000)
 
 
 def test_where_larger_pods_are_near_enough_they_stay() -> None:
@@ -204,7 +203,7 @@ def test_in_place_pods_that_are_ready_serve_until_the_new_ones_are() -> None:
 
 
 def test_in_place_a_rollout_holds_nothing() -> None:
-    assert outcome(grown({}, settings=IN_PLACE, workload={"status": {"updatedReplicas": 0}})) == (3, 1667)
+    assert outcome(grown({}, resizes=True, workload={"status": {"updatedReplicas": 0}})) == (3, 1667)
 
 
 @pytest.mark.parametrize(

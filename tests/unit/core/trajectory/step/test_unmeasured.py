@@ -28,7 +28,6 @@ from tests.unit.core.trajectory.jointly import (
 )
 
 CPU = ResourceKey("app", "cpu")
-IN_PLACE = Settings(in_place=True)
 
 
 def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
@@ -65,16 +64,16 @@ def test_a_metric_without_a_value_takes_no_replica_away() -> None:
     seen = state(4, [app("1", "1Gi")], readings, {"app": {"cpu": "1"}}, desired=4)
     assert count(build.decided(seen)) == 4
     assert view(build.decided(seen)).because == "nothing is taken away: a metric has no value"
-    assert count(build.decided(seen, settings=IN_PLACE)) == 4
+    assert count(build.decided(seen, resizes=True)) == 4
 
 
 def test_replicas_stay_as_long_as_the_hpa_remembers_more() -> None:
-    def held_at(desired: int, settings: Settings | None = None) -> tuple[int, str]:
+    def held_at(desired: int, resizes: bool = False) -> tuple[int, str]:
         readings = [value("cpu", "1", "250m")]
         seen = state(
             8, [app("1")], readings, {"app": {"cpu": "250m"}}, {"trajectory": EXACT}, desired=desired
         )
-        decision = build.decided(seen, settings=settings)
+        decision = build.decided(seen, resizes=resizes)
         return count(decision), view(decision).because
 
     remembered = "cpu asks for 2 replicas now, and the HPA still remembers more"
@@ -83,7 +82,7 @@ def test_replicas_stay_as_long_as_the_hpa_remembers_more() -> None:
         (6, remembered),
         (8, remembered),
     ]
-    assert [held_at(desired, IN_PLACE)[0] for desired in (6, 8)] == [6, 8]
+    assert [held_at(desired, resizes=True)[0] for desired in (6, 8)] == [6, 8]
 
 
 @pytest.mark.parametrize(("seconds", "replicas"), [(-59, 4), (-60, 2)])
@@ -199,10 +198,10 @@ def test_what_somebody_took_away_is_set_again_at_once_the_first_time() -> None:
     assert count(build.decided(replaced(2, last=3, applied_from=4))) == 3, "nor than was recommended last"
 
 
-@pytest.mark.parametrize("settings", [None, IN_PLACE])
-def test_both_ways_wait_until_a_pod_is_measured(settings: Settings | None) -> None:
+@pytest.mark.parametrize("resizes", [False, True])
+def test_both_ways_wait_until_a_pod_is_measured(resizes: bool) -> None:
     for replicas, last, way in ((10, 4, "down"), (4, 10, "up")):
-        decision = build.decided(replaced(replicas, last), settings=settings)
+        decision = build.decided(replaced(replicas, last), resizes=resizes)
         assert (count(decision), recommended(decision)) == (replicas, last)
         assert held(decision) == [(way, "replicas", "Measurement")]
         assert decision.blocked[0].until == at(seconds=20)
@@ -212,7 +211,7 @@ def test_both_ways_wait_until_a_pod_is_measured(settings: Settings | None) -> No
             f"replicas: {replicas} now, the HPA asks for {last}; {last} recommended last, and the {replicas} ready "
             "pods are not measured yet; the next measurement is due at 2026-11-21T10:00:20Z"
         )
-    nothing = build.decided(replaced(10, None), settings=settings)
+    nothing = build.decided(replaced(10, None), resizes=resizes)
     assert (count(nothing), recommended(nothing), held(nothing)) == (10, 10, [])
     assert conditions(nothing)["Ready"] == ("True", "Reconciled")
 
@@ -263,7 +262,7 @@ def test_pods_that_are_left_are_not_measured_right_after_others_were_taken_away(
     is_held = [("up", "replicas", "Contested")] if expected == 10 else []
     assert held(contested) == is_held
     assert count(build.decided(replaced(2, applied_from=10, **left))) == expected
-    assert count(build.decided(replaced(2, applied_from=10, **left), settings=IN_PLACE)) == expected
+    assert count(build.decided(replaced(2, applied_from=10, **left), resizes=True)) == expected
 
 
 def test_one_measured_pod_of_many_does_not_end_a_contest() -> None:
@@ -338,13 +337,13 @@ def test_sizes_that_wait_for_larger_pods_are_restored_with_the_count() -> None:
     assert requests(decision) == {"cpu": 1000}
 
 
-@pytest.mark.parametrize("settings", [None, IN_PLACE])
-def test_idle_pods_keep_their_memory(settings: Settings | None) -> None:
+@pytest.mark.parametrize("resizes", [False, True])
+def test_idle_pods_keep_their_memory(resizes: bool) -> None:
     """Their CPU is next to nothing, but the recommender's least target is not: that tells no smaller number of pods."""
     least = {"hpa": {"template": {"spec": {"minReplicas": 4}}}, "trajectory": EXACT}
     targets = {"app": {"cpu": "25m", "memory": "1Gi"}}
     seen = state(4, [app("25m", "1Gi")], [value("cpu", "100m", "1m")], targets, least)
-    decision = build.decided(seen, settings=settings)
+    decision = build.decided(seen, resizes=resizes)
     assert view(decision).mean_replicas == 4
     assert wanted(decision)[0] == 4
     assert wanted(decision)[1][ResourceKey("app", "memory")] == pytest.approx(GIB, abs=1000)

@@ -11,10 +11,9 @@ import pytest
 
 from builders import build
 from builders.build import GIB, at, stamp
-from hvpa.core import Decision, Objects, Settings
+from hvpa.core import Decision, Objects
 from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, held, requests, state, value, view
 
-IN_PLACE = Settings(in_place=True)
 OFF = {"updatePolicy": {"updateMode": "Off"}}
 BUSY = {"status": {"updatedReplicas": 1}}
 USUAL = {"app": {"cpu": "1", "memory": "1Gi"}}
@@ -80,7 +79,7 @@ def test_what_the_usual_demand_calls_for_does_not_wait() -> None:
 
 
 def test_in_place_nothing_waits() -> None:
-    decision = build.decided(spike(), settings=IN_PLACE)
+    decision = build.decided(spike(), resizes=True)
     assert (outcome(decision), held(decision)) == ((10, 3000), [])
 
 
@@ -140,7 +139,7 @@ def test_unless_the_spec_says_otherwise(duration: str, hours: float, request_: i
 
 
 def test_in_place_requests_are_lowered_at_once() -> None:
-    assert requests(idle(0.1, settings=IN_PLACE))["cpu"] < 4000
+    assert requests(idle(0.1, resizes=True))["cpu"] < 4000
 
 
 def test_six_hours_do_not_hold_larger_pods() -> None:
