@@ -37,6 +37,8 @@ RECENT: Final = dt.timedelta(minutes=10)
 """A container that ran out of memory within this time before a decision may be what the decision was made for."""
 FIRST_REFUSAL_WAIT: Final = dt.timedelta(minutes=1)
 LONGEST_REFUSAL_WAIT: Final = dt.timedelta(hours=1)
+MOST_REFUSALS: Final = 3
+"""A resize that was refused so often in a row (over three minutes) is too much: a LimitRange, a quota, the node."""
 
 State = Literal["resized", "in_progress", "deferred", "infeasible", "waiting"]
 Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
@@ -44,7 +46,8 @@ Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
 
 class PodState(msgspec.Struct, frozen=True, gc=False):
     """One pod: its state, why it is in it, the resize that is due, what that raises and lowers, and whether it restarts
-    a container. `is_stuck`: nothing more is to be expected of a resize."""
+    a container. `is_stuck`: nothing more is to be expected of a resize; `is_too_much`: of this size, that is: the
+    kubelet or the API server will not have it."""
 
     pod: Pod
     state: State
@@ -54,6 +57,7 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     lowers: frozenset[Resource] = frozenset()
     restarts: bool = False
     is_stuck: bool = False
+    is_too_much: bool = False
 
 
 class Look(NamedTuple):
@@ -103,7 +107,8 @@ def _unless_refused(clock: Clock, seen: PodState, refused: RefusedResize | None)
     wait = min(FIRST_REFUSAL_WAIT * (1 << min(refused.count - 1, 10)), LONGEST_REFUSAL_WAIT)
     if clock.held_until(refused.time, wait) is None:
         return seen
-    return PodState(seen.pod, "infeasible", refused.message, is_stuck=True)
+    is_too_much = refused.count >= MOST_REFUSALS
+    return PodState(seen.pod, "infeasible", refused.message, is_stuck=True, is_too_much=is_too_much)
 
 
 def _due(pod: Pod, changes: Mapping[str, ResourceRequirements], restarts: bool) -> PodState:
@@ -148,7 +153,7 @@ def _under_way(
     """A pod that was asked for the desired size and does not have it yet."""
     pending = _fresh(pod, RESIZE_PENDING)
     if pending is not None and pending.reason == INFEASIBLE:
-        return PodState(pod, "infeasible", pending.message or INFEASIBLE, is_stuck=True)
+        return PodState(pod, "infeasible", pending.message or INFEASIBLE, is_stuck=True, is_too_much=True)
     running = _fresh(pod, RESIZE_IN_PROGRESS)
     found = pending or running
     state: State = "in_progress" if pending is None else "deferred"
@@ -244,6 +249,12 @@ def _has(pod: Pod, container: Container) -> bool:
     """Whether a container has what its pod's spec says. Of one that does not run yet nobody says so: it starts with
     what the spec says."""
     return _gap(pod, container) is None
+
+
+def present_of(pod: Pod, container: Container) -> ResourceRequirements:
+    """What a container has: what the kubelet says, else what the pod's spec says."""
+    found = _had(pod, container) or container.resources
+    return ResourceRequirements(amounts(found.requests), amounts(found.limits))
 
 
 def _had(pod: Pod, container: Container) -> Resources | None:

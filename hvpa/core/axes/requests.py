@@ -77,9 +77,9 @@ class RequestsAxis:
         self.is_young = False
         self.record = Record(seen.vertical, self.present, context)
         self.duration = None if (one := seen.spec.update_strategy.canary) is None else one.duration
-        desired, is_used = seen.status.desired, self.duration is not None
-        self.canary = desired.canary if is_used and desired is not None else None
-        self.rolled_back = seen.status.rolled_back if is_used else None
+        desired = seen.status.desired
+        self.canary = None if self.duration is None or desired is None else desired.canary
+        self.rolled_back = seen.status.rolled_back if seen.spec.update_strategy.in_place else None
 
     # --- a change ----------------------------------------------------------------------------------------------------
     def raise_now(self, item: ContainerResource) -> Step | None:

@@ -68,11 +68,11 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     ),
     "Canary": Elsewhere(
         "takes pods of a workload that is resized in place (tests/e2e/bare/actuation/test_canary.py has it)",
-        "tests/unit/core/actuation/test_canary.py::test_another_change_waits_until_the_trial_is_over",
+        "tests/unit/core/actuation/test_trial.py::test_another_change_waits_until_the_trial_is_over",
     ),
     "RolledBack": Elsewhere(
         "takes pods of a workload that is resized in place (tests/e2e/bare/actuation/test_canary.py has it)",
-        "tests/unit/core/actuation/test_canary.py::test_a_size_that_failed_is_not_tried_again_for_a_day",
+        "tests/unit/core/actuation/test_trial.py::test_a_size_that_failed_is_not_tried_again_for_a_day",
     ),
     "PodReplacement": Elsewhere(
         "takes a Trajectory with pods of the old size that are replaced (tests/e2e/bare/scaling/test_joint.py has it)",

@@ -143,7 +143,8 @@ def test_no_pod_is_resized_unless_the_mode_is_apply(mode: str) -> None:
 def test_where_a_pod_stands_that_was_asked(
     conditions: Sequence[Mapping[str, Any]], has: Mapping[str, Any] | None, state: str, message: str
 ) -> None:
-    found = decision([running(requests=LARGER, has=has, conditions=conditions)])
+    pods = [running(requests=LARGER, has=has, conditions=conditions)]
+    found = decision(pods, strategy={"type": "InPlaceOrRollout"})
     assert found.status.actuation is not None
     if state != "resized":
         assert getattr(found.status.actuation, state) == 1
@@ -264,6 +265,7 @@ def test_a_resize_that_restarts_nothing_is_not_limited() -> None:
 
 
 def test_what_was_refused_is_asked_for_again_after_a_while_only() -> None:
+    or_rollout = {"type": "InPlaceOrRollout"}
     first = decision([running()])
     (asked,) = first.resizes
     for count, minutes, waits in (
@@ -274,7 +276,7 @@ def test_what_was_refused_is_asked_for_again_after_a_while_only() -> None:
         (99, 61, False),
     ):
         refused = RefusedResize("web-1", asked.body, "no room", at(minutes=-minutes), count)
-        found = decision([running()], refused_resizes=(refused,))
+        found = decision([running()], strategy=or_rollout, refused_resizes=(refused,))
         assert (not found.resizes) == waits
         assert (ready_of(found) == ("PodsNotResized", "pod web-1: no room")) == waits
     other = RefusedResize("web-1", {}, "no room", NOW)

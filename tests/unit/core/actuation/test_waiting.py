@@ -98,7 +98,8 @@ def test_the_others_memory_is_raised_once_that_is_confirmed(first: Pod) -> None:
 def test_a_pod_that_can_not_be_resized_holds_up_no_other() -> None:
     stuck = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "no"}
     ended = out_of_memory(requests=LARGER, has={"requests": {"cpu": "1"}}, conditions=[stuck])
-    assert list(resized(decision([running("web-0"), ended]))) == ["web-0"]
+    found = decision([running("web-0"), ended], strategy=STRATEGY["updateStrategy"])
+    assert list(resized(found)) == ["web-0"]
 
 
 def test_cpu_does_not_wait_for_memory() -> None:

@@ -1,9 +1,10 @@
-"""A new size is tried on some pods first: `spec.updateStrategy.canary`."""
+"""A new size is tried on some pods first (`spec.updateStrategy.canary`), and one that no node takes is taken back."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,10 +24,17 @@ from builders.build import (
     workload,
 )
 from hvpa.api.hvpa.resource import HvpaObject
-from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.hvpa.status import (
+    DesiredSize,
+    FailedChange,
+    HvpaStatus,
+    RecommendedContainer,
+    RolledBack,
+)
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.model import Decision
+from hvpa.core.model import Decision, RefusedResize
 from tests.unit.core.actuation.test_pods import resize_condition, running
+from tests.unit.core.trajectory.jointly import app, state, value
 
 LARGE, SMALL = {"cpu": "1", "memory": "1G"}, {"cpu": "1", "memory": "500M"}
 CANARY: dict[str, Any] = {"updateStrategy": {"type": "InPlace", "canary": {"pods": 2, "duration": "10m"}}}
@@ -297,16 +305,87 @@ def test_pods_that_can_not_be_resized_are_replaced_as_their_workload_does_it() -
         running("web-0", SMALL, {"requests": LARGE}, conditions=[stuck]),
         *pods_of(SMALL, SMALL, LARGE)[1:],
     ]
-    waits = wants("500M", begun(), pods)
-    assert waits.status.desired is not None
-    assert waits.status.desired.canary is not None
-    assert waits.workload_patch is not None
-    assert waits.workload_patch.is_scale
     falls = wants("500M", begun(), pods, updateStrategy={"type": "InPlaceOrRollout"})
     assert falls.status.desired is not None
     assert falls.status.desired.canary is None
     assert falls.workload_patch is not None
     assert not falls.workload_patch.is_scale
+
+
+INFEASIBLE = resize_condition("PodResizePending", "Infeasible", minutes=1)
+LARGER = {"cpu": "4", "memory": "2G"}
+
+
+def no_node_takes(*pods: Pod, refused: int = 0, **spec: Any) -> Decision:
+    """4 cores were decided for pods of one core."""
+    size = RecommendedContainer(name="app", requests={"cpu": "4", "memory": "2G"})
+    status = HvpaStatus(
+        desired=DesiredSize(replicas=len(pods), containers=(size,), since=at(minutes=-2), generation=1)
+    )
+    one = hvpa(merged({**SPEC, "updateStrategy": {"type": "InPlace"}}, spec))
+    one = HvpaObject(one.metadata, one.spec, one.problems, status)
+    target = workload(len(pods), [container(requests=LARGE)])
+    seen = objects(one, target, None, vpa({"app": {"cpu": "4", "memory": "2G"}}), pods)
+    if refused:
+        (asked, *_) = decided(seen).resizes
+        known = RefusedResize(asked.uid, asked.body, "exceeded quota", at(seconds=-10), refused)
+        seen = replace(seen, refused_resizes=(known,))
+    return decided(seen)
+
+
+def test_a_size_that_no_node_takes_is_taken_back() -> None:
+    """What the pods have that can't have it is desired from now on: CPU 1, and of memory the larger one."""
+    pods = (
+        running("web-0", LARGER, {"requests": {"cpu": "1", "memory": "1500M"}}, conditions=[INFEASIBLE]),
+        running("web-1", LARGER, {"requests": LARGE}, conditions=[INFEASIBLE]),
+        running("web-2", LARGER),
+    )
+    found = no_node_takes(*pods)
+    assert found.status.desired is not None
+    assert found.status.desired.containers[0].requests == {"cpu": "1", "memory": "1500M"}
+    assert found.status.rolled_back is not None
+    assert found.status.rolled_back.message == "pod web-0: the kubelet says Infeasible"
+    assert [(one.resource, one.previous, one.failed) for one in found.status.rolled_back.changes] == [
+        ("cpu", 1000, 4000),
+        ("memory", 1_500_000_000, 2_000_000_000),
+    ]
+    assert resized(found) == ["web-0", "web-1", "web-2"]
+    other = no_node_takes(*pods, updateStrategy={"type": "InPlaceOrRollout"})
+    assert other.status.rolled_back is None
+    assert other.workload_patch is not None
+
+
+@pytest.mark.parametrize(("refused", "taken_back"), [(1, False), (2, False), (3, True)])
+def test_a_size_that_the_api_server_keeps_refusing_is_taken_back(refused: int, taken_back: bool) -> None:
+    found = no_node_takes(*pods_of(LARGE, LARGE), refused=refused)
+    assert (found.status.rolled_back is not None) == taken_back
+    if taken_back:
+        assert found.resizes == ()
+
+
+def test_replicas_serve_in_place_of_a_size_that_no_node_takes() -> None:
+    """4 pods use 4 cores of 1 each; the path has 2 pods of larger size, which no node takes: there are more of them."""
+    changes = (FailedChange(container="app", resource="cpu", previous=1000, failed=1500),)
+    record = RolledBack(count=1, time=at(hours=-1), message="pod web-0: no room", changes=changes)
+    found, in_place = {}, {"updateStrategy": {"type": "InPlace"}}
+    for name, status in (
+        ("before", {}),
+        ("after", {"rolledBack": record.model_dump(by_alias=True, mode="json")}),
+    ):
+        seen = state(
+            4,
+            [app("1")],
+            [value("cpu", "1", "2")],
+            {"app": {"cpu": "1"}},
+            in_place,
+            status=status,
+        )
+        desired = decided(seen).status.desired
+        assert desired is not None
+        found[name] = desired.replicas, [one.requests["cpu"] for one in desired.containers]
+    assert found["after"][0] > found["before"][0]
+    assert found["before"][1] != []
+    assert found["after"][1] == []
 
 
 def test_without_a_canary_in_the_spec_nothing_is_tried_and_nothing_waits() -> None:
@@ -317,7 +396,7 @@ def test_without_a_canary_in_the_spec_nothing_is_tried_and_nothing_waits() -> No
     assert found.status.desired.canary is None
     assert len(found.resizes) == 3
     again = wants("500M", rolled_back(), pods_of(*[LARGE] * 3), **spec)
-    assert again.applied
+    assert condition(again, "ScalingBlocked").reason == "RolledBack"
     fresh = wants("500M", pods=pods_of(*[LARGE] * 3), **spec)
     assert len(fresh.resizes) == 3
 

@@ -1,4 +1,5 @@
-"""A new size is tried on some pods first, and taken back where they fail (`spec.updateStrategy.canary`, DESIGN 11.5).
+"""A new size is tried on some pods first, and taken back where they fail (`spec.updateStrategy.canary`, DESIGN 11.5); a
+size that no node takes is taken back as well (DESIGN 11.6).
 
 While it is tried, the other pods keep the size before, changes of requests wait (gate `Canary`), and a size that failed
 is not tried again for a day (gate `RolledBack`). Replicas go on.
@@ -6,15 +7,16 @@ is not tried again for a day (gate `RolledBack`). Replicas go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from hvpa.api.hvpa.actuation import Canary
 from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RecommendedContainer, RolledBack
 from hvpa.api.objects.read_models import ContainerStatus, Pod
+from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import NOTHING, sizes_of
-from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
+from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, present_of, ran_out_of_memory
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.gates.rolled_back import count_after
 from hvpa.core.model import ObservedState, ResourceRequirements
@@ -33,19 +35,26 @@ class Trial(msgspec.Struct, frozen=True, gc=False):
 
 def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial:
     """The desired size where a changed one is tried first: a trial begins, goes on, or ends. A size that fails is taken
-    back, whatever else was decided."""
+    back, whatever else was decided, and so is one that a pod can't have where nothing else is left to try (`InPlace`):
+    replicas serve in its place."""
     before, strategy = seen.status.desired, context.spec.update_strategy
+    if before is not None and strategy.type == "InPlace":
+        states = _states(context, seen, before, own_pods(seen))
+        if too_much := [one for one in states if one.is_too_much]:
+            first = too_much[0]
+            why = f"pod {first.pod.metadata.name}: {first.why}"
+            return _taken_back(context, seen, size, _had_by(too_much, before), why)
     if strategy.canary is None:
         return Trial(_over(size))
     run = None if before is None else before.canary
     if before is not None and run is not None:
-        states = _states(context, seen, before, run)
+        states = _states(context, seen, before, _canaries(context, seen, before, run))
         has_size = bool(states) and all(one.state == "resized" for one in states)
         since = (run.since or context.clock.stamp()) if has_size else None
         is_over = since is not None and context.clock.is_past(after(since, strategy.canary.duration))
         for state in states:
             if why := _failure(strategy.canary, state, run, before, is_over=is_over):
-                return _rolled_back(context, seen, size, f"pod {state.pod.metadata.name}: {why}")
+                return _taken_back(context, seen, size, run.previous, f"pod {state.pod.metadata.name}: {why}")
         names = tuple(one.pod.metadata.name for one in states)
         run = run.model_copy(update={"pods": names, "since": since})
         # Pods that can't be resized are replaced by their workload, within its own limits.
@@ -54,24 +63,45 @@ def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial
             run = None
     if size.containers != (() if before is None else before.containers):
         run = CanaryRun(previous=_present(seen, size) if run is None else run.previous)
-        names = tuple(one.pod.metadata.name for one in _states(context, seen, size, run))
+        names = tuple(pod.metadata.name for pod in _canaries(context, seen, size, run))
         run = run.model_copy(update={"pods": names})
     return Trial(_over(size) if run is None else size.model_copy(update={"canary": run}))
 
 
-def _states(context: GateContext, seen: ObservedState, size: DesiredSize, run: CanaryRun) -> list[PodState]:
-    """The pods that a size is tried on, and where they stand: those that ran out of memory, which need it most; those
-    that it was tried on before; those that are ready."""
+def _canaries(context: GateContext, seen: ObservedState, size: DesiredSize, run: CanaryRun) -> list[Pod]:
+    """The pods that a size is tried on: those that ran out of memory, which need it most; those that it was tried on
+    before; those that are ready."""
 
     def order(pod: Pod) -> tuple[bool, bool, bool, str]:
         name = pod.metadata.name
         return not ran_out_of_memory(pod, size.since), name not in run.pods, not is_ready(pod), name
 
     pods = own_pods(seen)
-    chosen = sorted(pods, key=order)[: context.spec.update_strategy.canary_pods(len(pods))]
+    return sorted(pods, key=order)[: context.spec.update_strategy.canary_pods(len(pods))]
+
+
+def _states(
+    context: GateContext, seen: ObservedState, size: DesiredSize, pods: Sequence[Pod]
+) -> list[PodState]:
     refused = {one.uid: one for one in seen.refused_resizes}
     look = Look(context, sizes_of(size.containers), size.since, {})
-    return [look.at(pod, refused.get(pod.metadata.uid)) for pod in chosen]
+    return [look.at(pod, refused.get(pod.metadata.uid)) for pod in pods]
+
+
+def _had_by(states: Sequence[PodState], size: DesiredSize) -> tuple[RecommendedContainer, ...]:
+    """Of what `size` names, the most that these pods have."""
+    found: dict[str, ResourceRequirements] = {}
+    for pod in [one.pod for one in states]:
+        for container in pod.spec.containers:
+            own, most = present_of(pod, container), found.get(container.name, NOTHING)
+            found[container.name] = ResourceRequirements(
+                _larger(own.requests, most.requests), _larger(own.limits, most.limits)
+            )
+    return _named(size, found)
+
+
+def _larger(one: Mapping[Resource, int], other: Mapping[Resource, int]) -> dict[Resource, int]:
+    return {resource: max(value, other.get(resource, 0)) for resource, value in one.items()}
 
 
 def _over(size: DesiredSize) -> DesiredSize:
@@ -79,9 +109,14 @@ def _over(size: DesiredSize) -> DesiredSize:
 
 
 def _present(seen: ObservedState, size: DesiredSize) -> tuple[RecommendedContainer, ...]:
-    """What the containers of `size` have before it, of what it names."""
+    """Of what `size` names, what the workload's containers have before it."""
     assert seen.workload is not None
-    present = present_resources(seen.workload.spec.template.spec.containers)
+    return _named(size, present_resources(seen.workload.spec.template.spec.containers))
+
+
+def _named(
+    size: DesiredSize, present: Mapping[str, ResourceRequirements]
+) -> tuple[RecommendedContainer, ...]:
     found = []
     for name, one in sizes_of(size.containers).items():
         own = present.get(name, NOTHING)
@@ -127,11 +162,16 @@ def _memory(sizes: Mapping[str, ResourceRequirements], name: str) -> int:
     return sizes.get(name, NOTHING).requests.get("memory", 0)
 
 
-def _rolled_back(context: GateContext, seen: ObservedState, size: DesiredSize, why: str) -> Trial:
-    """All pods get back what they had before the trial."""
-    assert seen.status.desired is not None and seen.status.desired.canary is not None
-    clock, previous = context.clock, seen.status.desired.canary.previous
-    before = sizes_of(previous)
+def _taken_back(
+    context: GateContext,
+    seen: ObservedState,
+    size: DesiredSize,
+    previous: tuple[RecommendedContainer, ...],
+    why: str,
+) -> Trial:
+    """The desired size with `previous` in place of what failed."""
+    assert seen.status.desired is not None
+    clock, before = context.clock, sizes_of(previous)
     changes = tuple(
         FailedChange(container=name, resource=resource, previous=have, failed=failed)
         for name, one in sizes_of(seen.status.desired.containers).items()
