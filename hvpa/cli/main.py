@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "crd": "hvpa.cli.crd",
     "validate": "hvpa.cli.validate.command",
     "explain": "hvpa.cli.explain.command",
+    "status": "hvpa.cli.status.command",
     "report": "hvpa.cli.report.command",
     "simulate": "hvpa.cli.simulate",
 }

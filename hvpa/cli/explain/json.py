@@ -13,6 +13,7 @@ from hvpa.api.hvpa.status import StatusCondition, to_wire
 from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.api.values.text import printable_json
 from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli.explain.pods import PodRow
 from hvpa.cli.explain.reported import differing
 from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observation, ResourceRequirements
 from hvpa.core.path.path import Point, ResourceKey
@@ -70,6 +71,21 @@ def containers(resources: Mapping[str, ResourceRequirements]) -> Json:
     return {
         name: {"requests": _quantities(one.requests), "limits": _quantities(one.limits)}
         for name, one in resources.items()
+    }
+
+
+def pod(row: PodRow) -> Json:
+    """A pod: what it has, what it is to have, and where it stands."""
+    return {
+        "name": row.name,
+        "ready": row.ready,
+        "restarts": row.restarts,
+        "present": containers(row.present),
+        "desired": containers(row.desired),
+        "state": row.state,
+        "since": _time(row.since),
+        "sinceIsExact": row.exact,
+        "why": row.why,
     }
 
 

@@ -112,10 +112,15 @@ class Reader:
     command."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
-        self._transport = transport
+        self.transport = transport
         self.on_unreadable: Callable[[str, str, str, str], None] = _refuse_unreadable
         self.namespace: str | None = namespace
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+
+    def again(self) -> Reader:
+        """A reader of the same namespace that has read nothing yet."""
+        assert self.namespace is not None
+        return Reader(self.transport, self.namespace)
 
     async def objects(self, name: str) -> Objects:
         """All that belongs to the Hvpa of this name in the reader's namespace."""
@@ -143,7 +148,7 @@ class Reader:
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
         assert self.namespace is not None
         try:
-            response = await self._transport.request("GET", resource.path(self.namespace, name))
+            response = await self.transport.request("GET", resource.path(self.namespace, name))
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -159,7 +164,7 @@ class Reader:
                 self._put(resource, item)
 
         try:
-            await read_list(self._transport, resource.path(self.namespace), take, query)
+            await read_list(self.transport, resource.path(self.namespace), take, query)
         except ApiError as error:
             if error.status == 404:
                 return False
@@ -169,7 +174,7 @@ class Reader:
     async def is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; every user may read that. Raises ApiError."""
         try:
-            body = await self._transport.request("GET", resource.api)
+            body = await self.transport.request("GET", resource.api)
         except ApiError as error:
             if error.status == 404:
                 return False

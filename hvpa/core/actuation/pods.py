@@ -48,6 +48,14 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     stuck: str = ""
 
 
+class PodState(msgspec.Struct, frozen=True, gc=False):
+    """Where one pod stands on its way to the desired size, and why it is there."""
+
+    pod: Pod
+    state: State
+    why: str = ""
+
+
 class _Seen(msgspec.Struct, frozen=True, gc=False):
     """One pod: its state, why it is in it, the resize that is due, and whether that restarts a container or lowers
     something. `is_stuck`: nothing more is to be expected of a resize."""
@@ -70,15 +78,9 @@ def resize_pods(
 ) -> Resizing:
     """Compare the workload's pods with the desired `sizes` by container, decided at `since`, and say what to resize
     now: raises first, and of those that restart a container no more at once than may be unavailable."""
-    assert observed.target is not None
-    living = [pod for pod in observed.resizable if _is_living(pod) and is_governed(pod, observed.target)]
-    refused = {one.uid: one for one in observed.refused_resizes}
-    seen = [
-        _unless_refused(clock, _look(clock, strategy, pod, sizes, since), refused.get(pod.metadata.uid))
-        for pod in living
-    ]
+    seen = _seen(clock, observed, strategy, sizes, since)
     unavailable = sum(not _is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
-    room = strategy.most_unavailable(len(living)) - unavailable
+    room = strategy.most_unavailable(len(seen)) - unavailable
     resizes: list[PodResize] = []
     for one in sorted(seen, key=lambda one: one.is_lower):
         if one.resize is None:
@@ -89,6 +91,35 @@ def resize_pods(
             room -= 1
         resizes.append(one.resize)
     return Resizing(_status(seen), tuple(resizes), _stuck(seen))
+
+
+def pod_states(
+    clock: Clock,
+    observed: ObservedState,
+    strategy: UpdateStrategy,
+    sizes: Mapping[str, ResourceRequirements],
+    since: dt.datetime,
+) -> tuple[PodState, ...]:
+    """Where each pod of the workload stands, as `resize_pods` counts them."""
+    seen = _seen(clock, observed, strategy, sizes, since)
+    return tuple([PodState(one.pod, one.state, one.why) for one in seen])
+
+
+def _seen(
+    clock: Clock,
+    observed: ObservedState,
+    strategy: UpdateStrategy,
+    sizes: Mapping[str, ResourceRequirements],
+    since: dt.datetime,
+) -> list[_Seen]:
+    """The workload's pods that run or will run."""
+    assert observed.target is not None
+    living = [pod for pod in observed.resizable if _is_living(pod) and is_governed(pod, observed.target)]
+    refused = {one.uid: one for one in observed.refused_resizes}
+    return [
+        _unless_refused(clock, _look(clock, strategy, pod, sizes, since), refused.get(pod.metadata.uid))
+        for pod in living
+    ]
 
 
 def is_governed(pod: Pod, workload: Workload) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -100,8 +100,9 @@ def serving(api: Api) -> Iterator[str]:
             code, body = api.answer(url.path, parse_qs(url.query))
             self.send_response(code)
             self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # the command was interrupted, and waits for no response
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, *args: Any) -> None:
             return
