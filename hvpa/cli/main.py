@@ -24,6 +24,8 @@ COMMANDS: Final = {
     "validate": "hvpa.cli.validate.command",
     "explain": "hvpa.cli.explain.command",
     "status": "hvpa.cli.status.command",
+    "pause": "hvpa.cli.mode.pause",
+    "resume": "hvpa.cli.mode.resume",
     "report": "hvpa.cli.report.command",
     "simulate": "hvpa.cli.simulate",
 }

@@ -28,6 +28,8 @@ class Api:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], list[Doc]] = {}
         self.fail: dict[str, int] = {}
+        self.refuse: dict[str, int] = {}
+        """By name of an Hvpa: the code to answer its next patch with."""
         self.raw: dict[str, bytes] = {}
         self.asked: list[tuple[str, str]] = []
         self.unserved: set[str] = set()
@@ -61,7 +63,7 @@ class Api:
             for one in found:
                 if one["metadata"]["name"] == name[0]:
                     return 200, json.dumps(one).encode()
-            return 404, b'{"message": "not found"}'
+            return 404, json.dumps({"message": "not found", "details": {"name": name[0]}}).encode()
         for selector in query.get("labelSelector", []):
             key, _, value = selector.partition("=")
             found = [one for one in found if one["metadata"].get("labels", {}).get(key) == value]
@@ -89,6 +91,23 @@ class Api:
             return 404, b'{"message": "not found"}'
         return 200, json.dumps({"resources": [{"name": one} for one in PLURALS.values()]}).encode()
 
+    def patch(self, path: str, body: Doc) -> tuple[int, bytes]:
+        """The code and body for a merge patch of an Hvpa's mode and annotations."""
+        parts = path.strip("/").split("/")
+        namespace, plural, name = parts[parts.index("namespaces") + 1 :]
+        self.asked.append((plural, "patch"))
+        one = next(one for one in self.found(namespace, plural) if one["metadata"]["name"] == name)
+        if code := self.refuse.pop(name, 0):
+            status = {"kind": "Status", "code": code, "message": f"no change of {name}"}
+            return code, json.dumps(status).encode()
+        assert body["metadata"]["resourceVersion"] == one["metadata"]["resourceVersion"]
+        one["spec"].update(body["spec"])
+        annotations = {**one["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
+        one["metadata"]["annotations"] = {
+            key: value for key, value in annotations.items() if value is not None
+        }
+        return 200, json.dumps(one).encode()
+
 
 @contextmanager
 def serving(api: Api) -> Iterator[str]:
@@ -97,7 +116,13 @@ def serving(api: Api) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             url = urlsplit(self.path)
-            code, body = api.answer(url.path, parse_qs(url.query))
+            self.respond(*api.answer(url.path, parse_qs(url.query)))
+
+        def do_PATCH(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.respond(*api.patch(urlsplit(self.path).path, body))
+
+        def respond(self, code: int, body: bytes) -> None:
             self.send_response(code)
             self.send_header("Content-Length", str(len(body)))
             with suppress(ConnectionError):  # the command was interrupted, and waits for no response
