@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "validate": "hvpa.cli.validate.command",
     "explain": "hvpa.cli.explain.command",
     "status": "hvpa.cli.status.command",
+    "history": "hvpa.cli.history.command",
     "pause": "hvpa.cli.mode.pause",
     "resume": "hvpa.cli.mode.resume",
     "report": "hvpa.cli.report.command",

@@ -20,6 +20,8 @@ PLURALS = {
     "VerticalPodAutoscaler": "verticalpodautoscalers",
     "Pod": "pods",
 }
+HELD = {**PLURALS, "Event": "events"}
+"""What the server can hold."""
 
 
 class Api:
@@ -38,11 +40,11 @@ class Api:
     def put(self, documents: list[Doc], namespace: str = "default") -> None:
         """Hold these documents in a namespace, as a cluster would."""
         for number, document in enumerate(documents):
-            if document["kind"] in PLURALS:
+            if document["kind"] in HELD:
                 filled = {"uid": f"uid-{number}", "resourceVersion": str(number), **document["metadata"]}
                 stored = {**document, "metadata": {**filled, "namespace": namespace}}
                 del stored["apiVersion"], stored["kind"]  # items of lists carry neither
-                self.objects.setdefault((namespace, PLURALS[document["kind"]]), []).append(stored)
+                self.objects.setdefault((namespace, HELD[document["kind"]]), []).append(stored)
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         """The code and body for a GET."""
@@ -67,6 +69,9 @@ class Api:
         for selector in query.get("labelSelector", []):
             key, _, value = selector.partition("=")
             found = [one for one in found if one["metadata"].get("labels", {}).get(key) == value]
+        for selector in query.get("fieldSelector", []):
+            wanted = dict(part.removeprefix("involvedObject.").split("=") for part in selector.split(","))
+            found = [one for one in found if wanted.items() <= one["involvedObject"].items()]
         start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
         page: Doc = {"metadata": {}, "items": found[start : start + limit]}
         if start + limit < len(found):
