@@ -23,6 +23,10 @@ COMMANDS: Final = {
     "crd": "hvpa.cli.crd",
     "validate": "hvpa.cli.validate.command",
     "explain": "hvpa.cli.explain.command",
+    "status": "hvpa.cli.status.command",
+    "history": "hvpa.cli.history.command",
+    "pause": "hvpa.cli.mode.pause",
+    "resume": "hvpa.cli.mode.resume",
     "report": "hvpa.cli.report.command",
     "simulate": "hvpa.cli.simulate",
 }

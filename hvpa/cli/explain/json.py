@@ -13,7 +13,9 @@ from hvpa.api.hvpa.status import StatusCondition, to_wire
 from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.api.values.text import printable_json
 from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli.explain.pods import PodRow, pod_rows
 from hvpa.cli.explain.reported import differing
+from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observation, ResourceRequirements
 from hvpa.core.path.path import Point, ResourceKey
 from hvpa.core.values.weight import FULL, percent
@@ -56,6 +58,8 @@ def to_json(seen: Observation, decision: Decision, applied: Decision | None = No
                 for one in differing(seen, decision)
             ],
             "inModeApply": None if applied is None else _in_mode_apply(applied),
+            "resizes": resizes(decision),
+            "actuation": _actuation(seen, decision),
         }
     )
 
@@ -70,6 +74,21 @@ def containers(resources: Mapping[str, ResourceRequirements]) -> Json:
     return {
         name: {"requests": _quantities(one.requests), "limits": _quantities(one.limits)}
         for name, one in resources.items()
+    }
+
+
+def pod(row: PodRow) -> Json:
+    """A pod: what it has, what it is to have, and where it stands."""
+    return {
+        "name": row.name,
+        "ready": row.ready,
+        "restarts": row.restarts,
+        "present": containers(row.present),
+        "desired": containers(row.desired),
+        "state": row.state,
+        "since": _time(row.since),
+        "sinceIsExact": row.exact,
+        "why": row.why,
     }
 
 
@@ -121,6 +140,50 @@ def _in_mode_apply(decision: Decision) -> Json:
         "changes": decision.workload_patch is not None,
         "blocked": [_blocked(one) for one in decision.blocked],
         "ready": next((_condition(one) for one in decision.status.conditions if one.type == "Ready"), None),
+        "resizes": resizes(decision),
+    }
+
+
+def resizes(decision: Decision) -> list[Json]:
+    """The pods that are resized now, and what their containers are to have."""
+    return [
+        {
+            "pod": one.pod,
+            "containers": {
+                container["name"]: {"requests": {}, "limits": {}, **container["resources"]}
+                for container in msgspec.to_builtins(one.body)["spec"]["containers"]
+            },
+        }
+        for one in decision.resizes
+    ]
+
+
+def _actuation(seen: Observation, decision: Decision) -> Json | None:
+    """How far the pods have got; None where they are replaced by rollouts."""
+    spec, size, counts = seen.spec, decision.status.desired, decision.status.actuation
+    if spec is None or not spec.update_strategy.in_place:
+        return None
+    return {
+        "type": spec.update_strategy.type,
+        "desired": None
+        if size is None
+        else {
+            "replicas": size.replicas,
+            "containers": containers(sizes_of(size.containers)),
+            "since": format_timestamp(size.since),
+        },
+        "counts": None
+        if counts is None
+        else {
+            "pods": counts.pods,
+            "resized": counts.pods
+            - (counts.in_progress + counts.deferred + counts.infeasible + counts.waiting),
+            "inProgress": counts.in_progress,
+            "deferred": counts.deferred,
+            "infeasible": counts.infeasible,
+            "waiting": counts.waiting,
+        },
+        "pods": [pod(one) for one in pod_rows(seen, seen.resizable, size)],
     }
 
 

@@ -83,7 +83,6 @@ def _why(seen: Observation, decision: Decision, was: StatusCondition) -> str:
         return _WRITES
     if was.observed_generation is not None and was.observed_generation < seen.metadata.generation:
         return _UNSEEN
-    is_due = (
-        decision.workload_patch is not None or decision.scale_replicas is not None or bool(decision.owned)
-    )
+    writes = (decision.workload_patch, decision.scale_replicas)
+    is_due = any(one is not None for one in writes) or bool(decision.owned or decision.resizes)
     return _DUE if is_due else _CHANGED

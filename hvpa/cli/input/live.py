@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
+from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.objects.read_models import Workload
 from hvpa.cli.errors import ClusterError, CommandError
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE
@@ -112,44 +113,55 @@ class Reader:
     command."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
-        self._transport = transport
+        self.transport = transport
         self.on_unreadable: Callable[[str, str, str, str], None] = _refuse_unreadable
         self.namespace: str | None = namespace
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
 
-    async def objects(self, name: str) -> Objects:
-        """All that belongs to the Hvpa of this name in the reader's namespace."""
+    def again(self) -> Reader:
+        """A reader of the same namespace that has read nothing yet."""
         assert self.namespace is not None
-        key = Key(self.namespace, name)
+        return Reader(self.transport, self.namespace)
+
+    async def hvpa(self, name: str) -> HvpaObject:
+        """The Hvpa of this name in the reader's namespace."""
         if not await self.list(HVPAS):
             raise CommandError("the cluster does not know Hvpas: the CRD is not installed")
-        stored = self.local.hvpas.get(key)
+        stored = self.local.hvpas.get(self._key(name))
         if stored is None:
-            raise CommandError(f"Hvpa {key} does not exist")
+            raise CommandError(f"Hvpa {self._key(name)} does not exist")
+        return stored.read()
+
+    async def objects(self, name: str) -> Objects:
+        """All that belongs to the Hvpa of this name in the reader's namespace."""
+        spec = (await self.hvpa(name)).spec
         served = await self.list(VPAS)
         self.local.set_vpa_served(served)
         await self.list(HPAS)
-        spec = stored.read().spec
         target = spec.target_ref if spec is not None else None
         resources: dict[str, Resource[Workload]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS)}
         if target is not None and target.kind in resources:
             workload = await self._get(resources[target.kind], target.name)
             if workload is not None and (selector := selector_text(workload.spec.selector)):
                 await self.list(PODS, {"labelSelector": selector})
-        objects = self.local.objects(key)
+        objects = self.local.objects(self._key(name))
         assert objects is not None
         return objects
+
+    def _key(self, name: str) -> Key:
+        assert self.namespace is not None
+        return Key(self.namespace, name)
 
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
         assert self.namespace is not None
         try:
-            response = await self._transport.request("GET", resource.path(self.namespace, name))
+            response = await self.transport.request("GET", resource.path(self.namespace, name))
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
         self._put(resource, msgspec.Raw(response))
-        return self.local.workloads[resource.kind].get(Key(self.namespace, name))
+        return self.local.workloads[resource.kind].get(self._key(name))
 
     async def list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
         """Put all objects of the namespace; False where the cluster does not know the resource. Raises ApiError."""
@@ -159,7 +171,7 @@ class Reader:
                 self._put(resource, item)
 
         try:
-            await read_list(self._transport, resource.path(self.namespace), take, query)
+            await read_list(self.transport, resource.path(self.namespace), take, query)
         except ApiError as error:
             if error.status == 404:
                 return False
@@ -169,7 +181,7 @@ class Reader:
     async def is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; every user may read that. Raises ApiError."""
         try:
-            body = await self._transport.request("GET", resource.api)
+            body = await self.transport.request("GET", resource.api)
         except ApiError as error:
             if error.status == 404:
                 return False

@@ -18,6 +18,7 @@ from hvpa.cli.validate.object_set import Read, review_set
 from hvpa.core.spec.amounts import review_amounts
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.spec.ranges import review_ranges
+from hvpa.core.spec.resizes import review_resizes
 from hvpa.core.spec.review import review
 
 NAME = "validate"
@@ -115,7 +116,7 @@ def _checked(inputs: Inputs) -> _Report:
             if spec is not None and not problems:
                 hvpas.append(Read(document, spec))
     for read in hvpas:
-        remarks = [*review(read.spec), *review_ranges(read.spec)]
+        remarks = [*review(read.spec), *review_ranges(read.spec), *review_resizes(read.spec)]
         remarks += review_amounts(read.document.content["spec"])
         remarks += review_set(read, hvpas, documents)
         report.findings += [of_field(read.document, remark) for remark in remarks]

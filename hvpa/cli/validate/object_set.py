@@ -19,7 +19,7 @@ from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.cli.input.files import Document, Plain
 from hvpa.core.model import GROUP
 from hvpa.core.spec.ranges import POLICIES, is_off
-from hvpa.core.spec.review import Remark
+from hvpa.core.spec.review import Remark, has_vpa
 from hvpa.core.workload.containers import RESOURCES, amount
 
 _HPA: Final = "HorizontalPodAutoscaler"
@@ -48,6 +48,7 @@ def review_set(one: Read, hvpas: Sequence[Read], documents: Sequence[Document]) 
         if other.kind == one.spec.target_ref.kind and other.metadata.get("name") == one.spec.target_ref.name:
             yield from _containers(one.spec, other)
             yield from _sizes(one.spec, other)
+            yield from _resizes(one.spec, other)
     if one.spec.mode != "Recommend":
         yield from _scaled_by_others(one, near)
 
@@ -157,6 +158,33 @@ def _plain_containers(workload: Document, field: str = "containers") -> Iterator
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("name"), str):
             yield entry
+
+
+def _resizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
+    """Pods that can't be resized in place, and a last rung that is not there."""
+    kind = spec.update_strategy.type
+    at = f"{workload.title} ({workload.file}:{workload.line()})"
+    containers = [*_plain_containers(workload), *_plain_containers(workload, "initContainers")]
+    has_any = any(
+        _amount(_below(container, "resources", part), resource)
+        for container in [*containers, _below(workload.content, "spec", "template", "spec")]
+        for part in ("requests", "limits")
+        for resource in RESOURCES
+    )
+    if kind == "InPlace" and containers and not has_any and has_vpa(spec):
+        yield Remark(
+            "spec.updateStrategy.type",
+            f"{at} has neither requests nor limits: pods of QoS class BestEffort can't be resized",
+            "set requests in its template; or use InPlaceOrRollout, which patches the template",
+        )
+    strategy = _below(workload.content, "spec", "updateStrategy").get("type")
+    if kind == "InPlaceOrRollout" and strategy == "OnDelete":
+        yield Remark(
+            "spec.updateStrategy.type",
+            f"{at} replaces no pod by itself (updateStrategy OnDelete): pods that can't be resized keep their size"
+            " until somebody deletes them",
+            "let its updateStrategy be RollingUpdate",
+        )
 
 
 # --- other autoscalers ------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -12,9 +13,12 @@ from hvpa.api.hvpa.status import Actuation, DesiredSize
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
-from hvpa.core.gates.gates import Change, GateContext, first_hold
+from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import ObservedState, PodResize, ResourceRequirements
 from hvpa.core.workload.containers import amounts
+
+_OF_MODE: Final = frozenset({PAUSED})
+"""Not asked here: in another mode than Apply the resizes are those of Apply, and none is made."""
 
 
 class Resizing(msgspec.Struct, frozen=True, gc=False):
@@ -29,6 +33,23 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
 def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredSize) -> Resizing:
     """Compare the workload's pods with the desired size and say what to resize now: raises first, of all raises those
     of pods that ran out of memory, and of resizes that restart a container no more at once than may be unavailable."""
+    seen = pod_states(context, observed, desired)
+    unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
+    room = context.spec.update_strategy.most_unavailable(len(seen)) - unavailable
+    resizes: list[PodResize] = []
+    for one in sorted(seen, key=lambda one: not one.raises):
+        if one.resize is None:
+            continue
+        if one.restarts and is_ready(one.pod):
+            if room <= 0:
+                continue
+            room -= 1
+        resizes.append(one.resize)
+    return Resizing(_status(seen), tuple(resizes), _stuck(seen))
+
+
+def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSize) -> list[PodState]:
+    """Where each pod of the workload stands that runs or will run, with the resize that is due."""
     since = desired.since
     larger = {one.name: amounts(one.requests) for one in desired.ready_pods}
     if larger and (desired.canary is not None or _held_by(context, up=True, down=True)):
@@ -47,19 +68,7 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
             else _after_canary(before.at(pod, refused.get(pod.metadata.uid)))
             for pod in living
         ]
-    seen = _held_back(context, since, states)
-    unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
-    room = context.spec.update_strategy.most_unavailable(len(living)) - unavailable
-    resizes: list[PodResize] = []
-    for one in sorted(seen, key=lambda one: not one.raises):
-        if one.resize is None:
-            continue
-        if one.restarts and is_ready(one.pod):
-            if room <= 0:
-                continue
-            room -= 1
-        resizes.append(one.resize)
-    return Resizing(_status(seen), tuple(resizes), _stuck(seen))
+    return _held_back(context, since, states)
 
 
 def _after_canary(state: PodState) -> PodState:
@@ -100,7 +109,7 @@ def _held_by(context: GateContext, *, up: bool, down: bool) -> str:
     window has closed. Empty where nothing is against it."""
     scaling = context.spec.vpa
     for wanted, policy in ((up, scaling.scale_up), (down, scaling.scale_down)):
-        if wanted and (hold := first_hold(Change(policy, None), context)) is not None:
+        if wanted and (hold := first_hold(Change(policy, None), context, _OF_MODE)) is not None:
             return f"held by {hold.told()}"
     return ""
 

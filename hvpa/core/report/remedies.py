@@ -77,7 +77,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "MissingRequest": "Set requests in the pod template, or leave it to the first recommendation",
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
     # Paused, Contested
-    "Paused": "Set spec.mode to Apply when the incident is over",
+    "Paused": "Run `hvpa resume NAME` when the incident is over, or set spec.mode to Apply",
     "SetBack": "With Argo CD, set ignoreDifferences for these fields and RespectIgnoreDifferences=true",
 }
 """What to do, by reason: sentences without their full stop."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +20,8 @@ PLURALS = {
     "VerticalPodAutoscaler": "verticalpodautoscalers",
     "Pod": "pods",
 }
+HELD = {**PLURALS, "Event": "events"}
+"""What the server can hold."""
 
 
 class Api:
@@ -28,6 +30,8 @@ class Api:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], list[Doc]] = {}
         self.fail: dict[str, int] = {}
+        self.refuse: dict[str, int] = {}
+        """By name of an Hvpa: the code to answer its next patch with."""
         self.raw: dict[str, bytes] = {}
         self.asked: list[tuple[str, str]] = []
         self.unserved: set[str] = set()
@@ -36,11 +40,11 @@ class Api:
     def put(self, documents: list[Doc], namespace: str = "default") -> None:
         """Hold these documents in a namespace, as a cluster would."""
         for number, document in enumerate(documents):
-            if document["kind"] in PLURALS:
+            if document["kind"] in HELD:
                 filled = {"uid": f"uid-{number}", "resourceVersion": str(number), **document["metadata"]}
                 stored = {**document, "metadata": {**filled, "namespace": namespace}}
                 del stored["apiVersion"], stored["kind"]  # items of lists carry neither
-                self.objects.setdefault((namespace, PLURALS[document["kind"]]), []).append(stored)
+                self.objects.setdefault((namespace, HELD[document["kind"]]), []).append(stored)
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         """The code and body for a GET."""
@@ -61,10 +65,13 @@ class Api:
             for one in found:
                 if one["metadata"]["name"] == name[0]:
                     return 200, json.dumps(one).encode()
-            return 404, b'{"message": "not found"}'
+            return 404, json.dumps({"message": "not found", "details": {"name": name[0]}}).encode()
         for selector in query.get("labelSelector", []):
             key, _, value = selector.partition("=")
             found = [one for one in found if one["metadata"].get("labels", {}).get(key) == value]
+        for selector in query.get("fieldSelector", []):
+            wanted = dict(part.removeprefix("involvedObject.").split("=") for part in selector.split(","))
+            found = [one for one in found if wanted.items() <= one["involvedObject"].items()]
         start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
         page: Doc = {"metadata": {}, "items": found[start : start + limit]}
         if start + limit < len(found):
@@ -89,6 +96,23 @@ class Api:
             return 404, b'{"message": "not found"}'
         return 200, json.dumps({"resources": [{"name": one} for one in PLURALS.values()]}).encode()
 
+    def patch(self, path: str, body: Doc) -> tuple[int, bytes]:
+        """The code and body for a merge patch of an Hvpa's mode and annotations."""
+        parts = path.strip("/").split("/")
+        namespace, plural, name = parts[parts.index("namespaces") + 1 :]
+        self.asked.append((plural, "patch"))
+        one = next(one for one in self.found(namespace, plural) if one["metadata"]["name"] == name)
+        if code := self.refuse.pop(name, 0):
+            status = {"kind": "Status", "code": code, "message": f"no change of {name}"}
+            return code, json.dumps(status).encode()
+        assert body["metadata"]["resourceVersion"] == one["metadata"]["resourceVersion"]
+        one["spec"].update(body["spec"])
+        annotations = {**one["metadata"].get("annotations", {}), **body["metadata"]["annotations"]}
+        one["metadata"]["annotations"] = {
+            key: value for key, value in annotations.items() if value is not None
+        }
+        return 200, json.dumps(one).encode()
+
 
 @contextmanager
 def serving(api: Api) -> Iterator[str]:
@@ -97,11 +121,18 @@ def serving(api: Api) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             url = urlsplit(self.path)
-            code, body = api.answer(url.path, parse_qs(url.query))
+            self.respond(*api.answer(url.path, parse_qs(url.query)))
+
+        def do_PATCH(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.respond(*api.patch(urlsplit(self.path).path, body))
+
+        def respond(self, code: int, body: bytes) -> None:
             self.send_response(code)
             self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # the command was interrupted, and waits for no response
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, *args: Any) -> None:
             return

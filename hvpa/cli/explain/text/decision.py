@@ -20,6 +20,7 @@ from hvpa.cli.explain.json import patch_body
 from hvpa.cli.explain.reported import conditions, differences, reported
 from hvpa.cli.explain.text.demand import demand
 from hvpa.cli.explain.text.joint import path_lines
+from hvpa.cli.explain.text.resizes import due, resizing
 from hvpa.cli.explain.text.waits import applied_from, had_their_step, measurement, rollout
 from hvpa.cli.explain.words import held, when
 from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE
@@ -33,7 +34,9 @@ from hvpa.core.workload.containers import amount as quantity_of
 
 NOTHING = "(nothing)"
 _DIFFERENCES = "Where the operator's report differs"
-"""The section that is not shown where it has no line."""
+_RESIZES = "Resizes"
+_OPTIONAL = (_DIFFERENCES, _RESIZES)
+"""The sections that are not shown where they have no line."""
 
 
 def to_text(
@@ -50,6 +53,7 @@ def to_text(
         ("Applied from", applied_from(seen)),
         ("Held back", [held(entry, seen.now) for entry in decision.blocked]),
         *_results(seen, decision, applied),
+        (_RESIZES, resizing(seen, decision)),
         ("Other writes", _other_writes(decision)),
         ("Conditions", conditions(decision)),
         (_DIFFERENCES, differences(seen, decision)),
@@ -58,7 +62,7 @@ def to_text(
     blocks = []
     for heading, lines in sections:
         body = [printable(line) for line in lines]
-        if heading == _DIFFERENCES and not body:
+        if heading in _OPTIONAL and not body:
             continue
         if heading:
             body = [heading, *(f"  {line}" for line in body or [NOTHING])]
@@ -154,6 +158,7 @@ def _results(
     left = f"mode {seen.spec.mode}: the workload is left as it is"
     lines = [f"{one.reason}: {one.message}" for one in applied.status.conditions if needs_action(one)]
     lines += _result(seen, applied)
+    lines += due(applied)
     lines += [f"held back: {held(entry, seen.now)}" for entry in applied.blocked]
     return (
         ("Result", [left]),
@@ -203,7 +208,8 @@ def _patch(decision: Decision) -> Sequence[str]:
     if patch is None:
         return ["no change"]
     text: str = yaml.safe_dump(patch_body(decision), sort_keys=False, width=1_000_000)
-    return [f"# strategic merge patch of {patch.kind} {patch.name}", *text.splitlines()]
+    what = "merge patch of the scale of" if patch.is_scale else "strategic merge patch of"
+    return [f"# {what} {patch.kind} {patch.name}", *text.splitlines()]
 
 
 def _other_writes(decision: Decision) -> Iterable[str]:

@@ -81,6 +81,8 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell) -> None:
         "reported": {"conditions": [], "lastError": None, "refused": []},
         "differences": [],
         "inModeApply": None,
+        "resizes": [],
+        "actuation": None,
     }
 
 

@@ -282,3 +282,27 @@ def test_requests_of_a_vpa_that_is_off_or_not_deployed_get_no_remark(shell: Shel
         bounded(maxAllowed={"cpu": 2}), {"spec.vpa.scaleUp": off, "spec.vpa.scaleDown": off}
     )
     assert warnings(shell, hvpa, workload(sized(4), LOG)) == []
+
+
+def in_place(kind: str) -> Doc:
+    return quiet(spec__updateStrategy={"type": kind})
+
+
+def test_pods_that_can_not_be_resized_are_named(shell: Shell) -> None:
+    (reported,) = warnings(shell, in_place("InPlace"), workload({"name": "app"}, LOG))
+    assert "spec.updateStrategy.type: Deployment default/app (" in reported
+    assert "pods of QoS class BestEffort can't be resized" in reported
+    assert warnings(shell, in_place("InPlaceOrRollout"), workload({"name": "app"})) == []
+    assert warnings(shell, in_place("InPlace"), workload({"name": "app"}, sized(1))) == []
+    assert warnings(shell, in_place("InPlace"), workload()) == []
+    whole = workload({"name": "app"})
+    whole["spec"]["template"]["spec"]["resources"] = {"requests": {"cpu": "1"}}
+    assert warnings(shell, in_place("InPlace"), whole) == []
+
+
+def test_a_rollout_that_replaces_no_pod_is_named(shell: Shell) -> None:
+    one = workload(sized(1))
+    one["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    (reported,) = warnings(shell, in_place("InPlaceOrRollout"), one)
+    assert "replaces no pod by itself (updateStrategy OnDelete)" in reported
+    assert warnings(shell, in_place("InPlace"), one) == []

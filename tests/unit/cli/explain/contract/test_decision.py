@@ -14,6 +14,7 @@ from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.cli.explain.json import to_json
 from hvpa.core import Settings, observe
 from hvpa.core.model import Blocked, Decision, ReplicaView, ResourceRequirements, WorkloadPatch
+from tests.unit.cli.resizing import SMALL, deployment, hvpa, pod, vpa
 from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load
 
 SCHEMA_FILE = Path(__file__).parents[5] / "docs" / "explain.schema.json"
@@ -134,6 +135,22 @@ def test_explanations_follow_the_schema(shell: Shell, name: str, changes: Doc) -
     check(shell.explain(changed(load(name), **changes)))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"mode": "Paused"},
+        {"mode": "Recommend", "status": {"desired": None}},
+        {"kind": "InPlaceOrRollout"},
+        {"kind": "Rollout"},
+        {"targetRef": {"kind": "Deployment", "name": "gone"}},
+    ],
+)
+def test_explanations_of_resizes_follow_the_schema(shell: Shell, change: Doc) -> None:
+    pods = [pod("a", SMALL), pod("b", has=SMALL), pod("c"), pod("d", deletionTimestamp=NOW)]
+    check(shell.explain([hvpa(**change), deployment(), vpa(), *pods]))
+
+
 def test_each_field_of_a_decision_is_in_the_json() -> None:
     now = dt.datetime(2026, 11, 21, 10, tzinfo=dt.UTC)
     decision = Decision(
@@ -195,4 +212,6 @@ def test_each_field_of_a_decision_is_in_the_json() -> None:
         "reported": {"conditions": [], "lastError": None, "refused": []},
         "differences": [],
         "inModeApply": None,
+        "resizes": [],
+        "actuation": None,
     }

@@ -1,0 +1,209 @@
+"""Where each pod of a workload stands on its way to the desired size: what `hvpa explain` and `hvpa status` show.
+
+In place, the states are those that the operator counts (`hvpa.core.actuation.pods`). With rollouts, a pod has the
+template's resources or is from before.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.status import DesiredSize
+from hvpa.api.objects.read_models import Pod, condition
+from hvpa.api.values.quantity import readable_change, readable_resource
+from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING, PodState, is_governed
+from hvpa.core.actuation.pods import pod_states, resize_pods
+from hvpa.core.gates.gates import GateContext
+from hvpa.core.model import Observation, ResourceRequirements
+from hvpa.core.values.clock import Clock
+from hvpa.core.workload.containers import RESOURCES, amounts, present_resources
+
+STATES: Final[Mapping[str, str]] = {
+    "resized": "has the desired size",
+    "in_progress": "is being resized",
+    "deferred": "its node has no room at present",
+    "infeasible": "can't be resized",
+    "waiting": "has another size and is not asked yet",
+    "template": "has the size of its template: no other was decided",
+    "updated": "has the template's resources",
+    "old": "has other resources than the template, and is replaced by a rollout",
+    "terminating": "is being deleted",
+    "ended": "has ended",
+    "unknown": "nothing can be scaled, for the reason of Ready",
+}
+"""The states of a pod and their meanings."""
+_OF_CONDITIONS: Final = {
+    "in_progress": (RESIZE_IN_PROGRESS,),
+    "deferred": (RESIZE_PENDING,),
+    "infeasible": (RESIZE_PENDING,),
+}
+"""Which condition of a pod says since when it is in a state."""
+
+
+class PodRow(NamedTuple):
+    """One pod. `present` and `desired` are by container; the pod is in its state since `since`, or since some time
+    after it where that is not `exact` (None: unknown)."""
+
+    name: str
+    ready: bool
+    restarts: int
+    present: Mapping[str, ResourceRequirements]
+    desired: Mapping[str, ResourceRequirements]
+    state: str
+    why: str = ""
+    since: dt.datetime | None = None
+    exact: bool = False
+
+
+def pod_rows(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) -> tuple[PodRow, ...]:
+    """The workload's `pods` by name. `size` is what was decided, where they are resized in place."""
+    if seen.target is None:
+        return ()
+    own = [pod for pod in pods if is_governed(pod, seen.target)]
+    in_place = seen.spec is not None and seen.spec.update_strategy.in_place
+    rows = _in_place(seen, own, size) if in_place else _rolled_out(seen, own)
+    return tuple(sorted(rows, key=lambda row: row.name))
+
+
+def _in_place(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) -> Iterable[PodRow]:
+    assert seen.spec is not None
+    sizes, since = sizes_of(() if size is None else size.containers), None if size is None else size.since
+    states: Mapping[str, PodState] = {}
+    due: frozenset[str] = frozenset()
+    if seen.workload is not None:
+        desired = size or DesiredSize(replicas=0, since=seen.now)
+        arguments = (GateContext(Clock(seen.now), seen.spec, is_settled=True), seen, desired)
+        states = {one.pod.metadata.uid: one for one in pod_states(*arguments)}
+        due = frozenset([one.uid for one in resize_pods(*arguments).resizes])
+    for pod in pods:
+        found = states.get(pod.metadata.uid)
+        if found is None:
+            yield _row(pod, sizes, _gone(pod) or "unknown")
+        elif found.state == "resized" and not sizes:
+            yield _row(pod, sizes, "template", since=pod.status.start_time, exact=True)
+        else:
+            why = found.why or _waits_for(seen, seen.spec, pod, found, due)
+            begun = _begun(pod, found.state)
+            yield _row(
+                pod, sizes, found.state, why, begun or _latest(since, pod.status.start_time), bool(begun)
+            )
+
+
+def _waits_for(seen: Observation, spec: HvpaSpec, pod: Pod, found: PodState, due: frozenset[str]) -> str:
+    """What a pod that has not been asked yet waits for."""
+    if found.state != "waiting":
+        return ""
+    if spec.mode != "Apply":
+        return f"mode {spec.mode}: no pod is resized"
+    reported = seen.status.actuation.message if seen.status.actuation is not None else ""
+    if reported.startswith((f"pod {pod.metadata.name}:", f"pod {pod.metadata.name} (")):
+        return f"the operator reports: {reported}"
+    if pod.metadata.uid in due:
+        return "is resized next"
+    most = spec.update_strategy.max_unavailable
+    return f"its containers restart for it, and no more pods may be unavailable (maxUnavailable {most})"
+
+
+def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
+    """Pods of a workload whose template is patched."""
+    assert seen.target is not None
+    sizes = present_resources(seen.target.spec.template.spec.containers)
+    for pod in pods:
+        started = pod.status.start_time
+        if gone := _gone(pod):
+            yield _row(pod, sizes, gone)
+        elif _is_of(pod, sizes):
+            yield _row(pod, sizes, "updated", since=started, exact=True)
+        else:
+            yield _row(pod, sizes, "old", since=_latest(seen.vertical.last_scale_time, started))
+
+
+def _is_of(pod: Pod, template: Mapping[str, ResourceRequirements]) -> bool:
+    """Whether a pod has what the template names. What a LimitRange or a webhook added does not count."""
+    have = present_resources(pod.spec.containers)
+    return all(
+        have[name].requests.items() >= one.requests.items()
+        and have[name].limits.items() >= one.limits.items()
+        for name, one in template.items()
+        if name in have
+    )
+
+
+def _row(
+    pod: Pod,
+    sizes: Mapping[str, ResourceRequirements],
+    state: str,
+    why: str = "",
+    since: dt.datetime | None = None,
+    exact: bool = False,
+) -> PodRow:
+    found = condition(pod.status.conditions, "Ready")
+    own = present_resources(pod.spec.containers)
+    reported = {one.name: one.resources for one in pod.status.container_statuses if one.resources is not None}
+    present = {
+        name: ResourceRequirements(amounts(reported[name].requests), amounts(reported[name].limits))
+        if name in reported
+        else one
+        for name, one in own.items()
+    }
+    desired = {
+        name: ResourceRequirements({**one.requests, **to.requests}, {**one.limits, **to.limits})
+        for name, one in own.items()
+        for to in (sizes.get(name, ResourceRequirements({}, {})),)
+    }
+    restarts = sum(one.restart_count for one in pod.status.container_statuses)
+    ready = found is not None and found.status == "True"
+    return PodRow(pod.metadata.name, ready, restarts, present, desired, state, why, since, exact)
+
+
+def _gone(pod: Pod) -> str:
+    """The state of a pod that no longer counts; empty for all others."""
+    if pod.metadata.deletion_timestamp is not None:
+        return "terminating"
+    return "ended" if pod.status.phase in ("Failed", "Succeeded") else ""
+
+
+def _begun(pod: Pod, state: str) -> dt.datetime | None:
+    """Since when a pod's condition says what its state is."""
+    found = [condition(pod.status.conditions, kind) for kind in _OF_CONDITIONS.get(state, ())]
+    return next((one.last_transition_time for one in found if one is not None and one.status == "True"), None)
+
+
+def _latest(*times: dt.datetime | None) -> dt.datetime | None:
+    return max([one for one in times if one is not None], default=None)
+
+
+def size_text(resources: Mapping[str, ResourceRequirements]) -> str:
+    """Requests by container, for people: `cpu 500m memory 1Gi`; with the container's name where there are several."""
+    parts = []
+    for name, one in resources.items():
+        text = " ".join(
+            f"{what} {readable_resource(what, one.requests[what])}"
+            for what in RESOURCES
+            if what in one.requests
+        )
+        parts.append(f"{name}: {text or 'none'}" if len(resources) > 1 else text or "none")
+    return ", ".join(parts)
+
+
+def differences_text(row: PodRow) -> str:
+    """What a pod has and is to have otherwise, such as `app requests cpu 500m -> 1`; empty where it has everything."""
+    parts = []
+    for name, to in row.desired.items():
+        has = row.present[name]
+        for section, before, after in (
+            ("requests", has.requests, to.requests),
+            ("limits", has.limits, to.limits),
+        ):
+            for what in RESOURCES:
+                if what not in after or after[what] == before.get(what):
+                    continue
+                old, new = "none", readable_resource(what, after[what])
+                if what in before:
+                    old, new = readable_change(what, before[what], after[what])
+                parts.append(f"{name} {section} {what} {old} -> {new}")
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""What changed of one Hvpa, when and why."""

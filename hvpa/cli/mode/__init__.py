@@ -1,0 +1,1 @@
+"""Pausing and resuming Hvpas: the commands that write."""

@@ -1,0 +1,198 @@
+"""Changing spec.mode of Hvpas in a cluster: which ones, the conditional write, and who may set the field back."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hvpa.api.values.text import names
+from hvpa.cli.arguments import Add, add_cluster
+from hvpa.cli.errors import DONE, CommandError, UsageError, one_line
+from hvpa.cli.input.live import NOT_OUR_FAULT, Reader, read_cluster
+from hvpa.kube.client.errors import ApiError
+from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.transport import MERGE_PATCH, Body
+from hvpa.kube.objects.resources import HVPAS
+from hvpa.kube.objects.slim import DROPPED_ANNOTATION
+
+BEFORE: Final = "hvpa.autoscaling.k8s.io/mode-before-pause"
+"""Annotation of a paused Hvpa: the mode that `hvpa pause` found."""
+MANAGER: Final = "kubectl-hvpa"
+"""Field manager of these writes."""
+TRIES: Final = 5
+"""How often a write is tried that somebody else's comes before."""
+_NO_CRD: Final = "the cluster does not know Hvpas: the CRD is not installed"
+_BY_HAND: Final = frozenset(
+    {MANAGER, "hvpa", "kubectl-create", "kubectl-edit", "kubectl-patch", "kubectl-replace"}
+)
+"""Managers that write once: the operator, these commands, and kubectl where it does not compare with a file."""
+_CLIENT_SIDE_APPLY: Final = "kubectl-client-side-apply"
+
+
+class _Manager(msgspec.Struct, rename="camel"):
+    manager: str = ""
+    operation: str = ""
+    fields: dict[str, Any] = msgspec.field(default_factory=dict, name="fieldsV1")
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] = {}
+    managed_fields: list[_Manager] = []
+
+
+class _Spec(msgspec.Struct):
+    mode: str = "Apply"
+
+
+class _Applied(msgspec.Struct):
+    spec: dict[str, Any] = {}
+
+
+class PausableHvpa(msgspec.Struct):
+    """What of an Hvpa these commands read."""
+
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+    def __str__(self) -> str:
+        return f"Hvpa {self.metadata.namespace}/{self.metadata.name}"
+
+
+class Change(NamedTuple):
+    """The mode that an Hvpa is to have, what is said of that, and the mode `before` that is to be remembered (None:
+    what was remembered is forgotten)."""
+
+    mode: str
+    done: str
+    before: str | None = None
+
+
+Decide = Callable[[PausableHvpa], Change | str]
+"""What is to be changed of an Hvpa, or why nothing is."""
+_decode = msgspec.json.Decoder(PausableHvpa).decode
+
+
+def add_selection(add: Add, verb: str) -> None:
+    """Declare the flags that say which Hvpas."""
+    add("names", nargs="*", metavar="NAME", help=f"Hvpas to {verb}")
+    add("--all", action="store_true", help="all Hvpas of the namespace")
+    add("-A", "--all-namespaces", action="store_true", help="with --all: those of all namespaces")
+    add("-n", "--namespace", help="the Hvpas' namespace (default: the kubeconfig's)")
+    add_cluster(add)
+
+
+def change_mode(args: argparse.Namespace, verb: str, decide: Decide) -> int:
+    """Change the Hvpas that the flags name, one after the other, and print what became of each. One that can't be
+    changed does not keep the others from it. Raises CommandError."""
+    if bool(args.names) == args.all:
+        raise UsageError("name Hvpas, or say --all")
+    if args.all_namespaces and not args.all:
+        raise UsageError("--all-namespaces has a meaning with --all only")
+    if args.all_namespaces and args.namespace is not None:
+        raise UsageError("name a namespace or say --all-namespaces, not both")
+    failed = read_cluster(lambda reader: _change_all(reader, args, decide), f"hvpa-{verb}", args)
+    if failed:
+        raise CommandError(f"not changed: {names(failed)}")
+    return DONE
+
+
+async def _change_all(reader: Reader, args: argparse.Namespace, decide: Decide) -> list[str]:
+    """Change all; the names of those that could not be changed."""
+    failed: list[str] = []
+    if args.all:
+        if args.all_namespaces:
+            reader.namespace = None
+        found = await _listed(reader)
+    else:
+        found = [PausableHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
+    for one in found:
+        try:
+            await _change(reader, one, decide, known=args.all)
+        except ApiError as error:
+            if error.status >= 500 or error.status in NOT_OUR_FAULT:
+                raise
+            why = _NO_CRD if error.status == 404 and not error.is_of_an_object else str(error)
+            print(f"{one}: {one_line(why)}", file=sys.stderr)
+            failed.append(f"{one.metadata.namespace}/{one.metadata.name}")
+    if not found:
+        print("There are no Hvpas.")
+    return failed
+
+
+async def _listed(reader: Reader) -> list[PausableHvpa]:
+    found: list[PausableHvpa] = []
+
+    def take(page: Page) -> None:
+        found.extend(map(_decode, page.items or ()))
+
+    try:
+        await read_list(reader.transport, HVPAS.path(reader.namespace), take)
+    except ApiError as error:
+        if error.status == 404:
+            raise CommandError(_NO_CRD) from error
+        raise
+    return found
+
+
+async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: bool) -> None:
+    """Change one Hvpa, as it is in the cluster (`known`: as it was listed). What somebody else writes meanwhile is read
+    and decided upon anew."""
+    path = HVPAS.path(one.metadata.namespace, one.metadata.name)
+    for left in reversed(range(TRIES)):
+        if not known:
+            one = _decode(await reader.transport.request("GET", path))
+        known = False
+        change = decide(one)
+        if isinstance(change, str):
+            print(f"{one}: {change}", flush=True)
+            return
+        body = {
+            "metadata": {
+                "resourceVersion": one.metadata.resource_version,
+                "annotations": {BEFORE: change.before},
+            },
+            "spec": {"mode": change.mode},
+        }
+        try:
+            await reader.transport.request(
+                "PATCH", path, {"fieldManager": MANAGER}, Body(msgspec.json.encode(body), MERGE_PATCH)
+            )
+        except ApiError as error:
+            if error.status != 409 or not left:
+                raise
+            continue
+        print(f"{one}: {change.done}", flush=True)
+        if owners := list(_owners(one)):
+            print(
+                f"warning: {one}: spec.mode is also set by {', '.join(owners)}, which may set it back: change it to"
+                f" {change.mode} there too",
+                file=sys.stderr,
+            )
+        return
+
+
+def _owners(hvpa: PausableHvpa) -> Iterator[str]:
+    """Who has set spec.mode, and may do so again: a tool that compares the cluster with a source."""
+    for one in hvpa.metadata.managed_fields:
+        if "f:mode" not in (one.fields.get("f:spec") or {}) or one.manager in _BY_HAND:
+            continue
+        # kubectl owns what the API server filled in as well, and sets only what is in its file.
+        if one.manager == _CLIENT_SIDE_APPLY and not _is_in_file(hvpa):
+            continue
+        yield f"{one.manager} ({one.operation})"
+
+
+def _is_in_file(hvpa: PausableHvpa) -> bool:
+    """Whether the file that `kubectl apply` was last given has spec.mode."""
+    try:
+        applied = msgspec.json.decode(hvpa.metadata.annotations.get(DROPPED_ANNOTATION, "{}"), type=_Applied)
+    except msgspec.MsgspecError:
+        return False
+    return "mode" in applied.spec

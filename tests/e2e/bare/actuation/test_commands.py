@@ -1,0 +1,131 @@
+"""`hvpa status`, `pause`, `resume`, `history` and `explain` beside an operator that resizes pods. The tests are the
+kubelet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hvpa.cli.main import main
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.workloads.bare_manifests import merged
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.actuation.test_in_place import in_place
+from tests.e2e.bare.conftest import NewScenario
+
+pytestmark = pytest.mark.usefixtures("operator")
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def run(plane: ControlPlane, space: str, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in this process on the test's namespace: its output and errors."""
+
+    def run(*argv: str, kubeconfig: Path = plane.kubeconfig) -> tuple[str, str]:
+        capsys.readouterr()
+        code = main([*argv, "-n", space, "--kubeconfig", str(kubeconfig)])
+        found = capsys.readouterr()
+        assert code == 0, found.err
+        return found.out, found.err
+
+    return run
+
+
+def states(run: Run, scenario: Scenario) -> dict[str, Any]:
+    """The state of each pod by `hvpa status`."""
+    told = json.loads(run("status", scenario.name, "-o", "json")[0])
+    return {one["name"]: one["state"] for one in told["pods"]}
+
+
+def counted(run: Run, scenario: Scenario) -> bool:
+    """Whether the operator counts as many pods in each state as `hvpa status` shows."""
+    told = json.loads(run("status", scenario.name, "-o", "json")[0])
+    found = [one["state"] for one in told["pods"]]
+    names = {"in_progress": "inProgress", "deferred": "deferred", "infeasible": "infeasible"}
+    counts = {field: found.count(state) for state, field in names.items() if state in found}
+    told_counts = {field: told["actuation"].get(field) for field in counts}
+    resized = f"{found.count('resized')}/{len(found)}"
+    return bool(told_counts == counts and told["actuation"]["resized"] == resized)
+
+
+def test_each_pods_rung_is_shown_as_the_operator_counts_it(new_scenario: NewScenario, run: Run) -> None:
+    one = new_scenario(changes=in_place())
+    pods = Pods(one)
+    done, full, slow = [pods.start(name) for name in ("done", "full", "slow")]
+    one.vpa_recommends(cpu="800m", memory="600M")
+    for name in (done, full, slow):
+        one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), f"a resize of {name}")
+    pods.resize(done)
+    pods.report(full, "PodResizePending", "Deferred", "no room for 800m")
+    pods.report(slow, "PodResizeInProgress", "", "at it")
+    wanted = {done: "resized", full: "deferred", slow: "in_progress"}
+    assert states(run, one) == wanted
+    one.soon(partial(counted, run, one), "the operator counts the same")
+
+    text = run("status", one.name)[0]
+    row = next(line for line in text.splitlines() if line.startswith(full))
+    assert "cpu 500m memory 500M  cpu 800m memory 600M  deferred" in row
+    assert row.endswith("no room for 800m")
+    explained = json.loads(run("explain", one.name, "-o", "json")[0])
+    assert {pod["name"]: pod["state"] for pod in explained["actuation"]["pods"]} == wanted
+    assert explained["resizes"] == []
+
+    entries = json.loads(run("history", one.name, "-o", "json")[0])["entries"]
+    assert [entry["time"] for entry in entries] == sorted(entry["time"] for entry in entries)
+    reasons = {(entry["source"], entry["reason"]) for entry in entries}
+    assert ("status", "Desired") in reasons
+    one.soon(
+        lambda: any(
+            entry["source"] == "Event" and "cpu 500m -> 800m" in entry["message"]
+            for entry in json.loads(run("history", one.name, "-o", "json")[0])["entries"]
+        ),
+        "the Event of the step",
+    )
+
+
+def test_a_paused_hvpa_resizes_nothing_until_it_is_resumed(new_scenario: NewScenario, run: Run) -> None:
+    one = new_scenario(changes=in_place())
+    pods = Pods(one)
+    name = pods.start("0")
+    one.vpa_recommends(cpu="800m", memory="600M")
+    one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
+    pods.resize(name)
+    one.soon(lambda: one.status["actuation"]["resized"] == "1/1", "the pod resized")
+
+    assert run("pause", one.name)[0] == f"Hvpa {one.namespace}/{one.name}: paused (its mode was Apply)\n"
+    one.await_condition("Paused", "True", "Paused")
+    newer = pods.start("1")
+    one.soon(lambda: one.status["actuation"].get("waiting") == 1, "a pod that waits")
+    told = json.loads(run("status", one.name, "-o", "json")[0])
+    assert {pod["name"]: pod["why"] for pod in told["pods"]}[newer] == "mode Paused: no pod is resized"
+    assert pods.requests(newer, cpu="500m", memory="500M")
+    explained = json.loads(run("explain", one.name, "-o", "json")[0])
+    assert [each["pod"] for each in explained["inModeApply"]["resizes"]] == [newer]
+
+    assert run("resume", "--all")[0] == f"Hvpa {one.namespace}/{one.name}: resumed, in mode Apply\n"
+    one.soon(partial(pods.requests, newer, cpu="800m", memory="600M"), "a resize of the newer pod")
+
+
+def test_the_mode_that_was_there_comes_back_and_its_owner_is_named(
+    new_scenario: NewScenario, run: Run
+) -> None:
+    one = new_scenario(create=False, changes=merged(in_place(), {"mode": "Recommend"}))
+    one.api.create(one.workload)
+    one.api.apply(one.manifest, manager="argocd-controller")
+    said, warned = run("pause", one.name)
+    assert said.endswith("paused (its mode was Recommend)\n")
+    assert "spec.mode is also set by argocd-controller (Apply), which may set it back" in warned
+    one.await_condition("Paused", "True", "Paused")
+    assert run("pause", one.name)[0].endswith("is paused already\n")
+    said, warned = run("resume", one.name)
+    assert said.endswith("resumed, in mode Recommend\n")
+    assert warned == ""
+    hvpa = one.api.get("Hvpa", one.name, one.namespace)
+    assert hvpa["spec"]["mode"] == "Recommend"
+    assert "hvpa.autoscaling.k8s.io/mode-before-pause" not in hvpa["metadata"].get("annotations", {})
