@@ -109,7 +109,7 @@ def test_a_refusal_is_forgotten_with_its_pod_and_with_the_hvpa() -> None:
 
 def test_each_refusal_of_the_same_doubles_the_wait() -> None:
     world = World(resizes=Refused("exceeded quota"))
-    for minutes in (1, 2, 4):
+    for minutes in (1, 2):  # the third takes the size back
         world.cluster.failures["resizes"] = Refused("exceeded quota")
         world.reconcile()
         world.cluster.failures.clear()

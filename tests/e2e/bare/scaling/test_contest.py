@@ -114,7 +114,9 @@ def test_deleting_the_hvpa_leaves_the_workload_as_it_is(
         scenario.await_event(reason)
     scenario.rollout_completes()
     scenario.hpa_wants(4)
-    scenario.vpa_is_content()
+    scenario.vpa_recommends(cpu="1")
+    scenario.await_requests(cpu="750m")  # a target that fell by 500m, and a weight of 50
+    scenario.rollout_completes()
     scenario.settled()
     scenario.await_unblocked()
     before = scenario.target
