@@ -35,6 +35,13 @@ used, but between its look and the write usage can grow, and then the container 
 FIRST_REFUSAL_WAIT: Final = dt.timedelta(minutes=1)
 LONGEST_REFUSAL_WAIT: Final = dt.timedelta(hours=1)
 
+_CONDITIONS: Final[Mapping[str, str]] = {
+    "in_progress": RESIZE_IN_PROGRESS,
+    "deferred": RESIZE_PENDING,
+    "infeasible": RESIZE_PENDING,
+}
+"""The condition of a pod that says since when it is in a state."""
+
 State = Literal["resized", "in_progress", "deferred", "infeasible", "waiting"]
 Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
 
@@ -49,11 +56,13 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodState(msgspec.Struct, frozen=True, gc=False):
-    """Where one pod stands on its way to the desired size, and why it is there."""
+    """Where one pod stands on its way to the desired size, why it is there, and since when by the kubelet (None: the
+    kubelet does not say)."""
 
     pod: Pod
     state: State
     why: str = ""
+    since: dt.datetime | None = None
 
 
 class _Seen(msgspec.Struct, frozen=True, gc=False):
@@ -102,7 +111,13 @@ def pod_states(
 ) -> tuple[PodState, ...]:
     """Where each pod of the workload stands, as `resize_pods` counts them."""
     seen = _seen(clock, observed, strategy, sizes, since)
-    return tuple([PodState(one.pod, one.state, one.why) for one in seen])
+    return tuple([PodState(one.pod, one.state, one.why, _reported_since(one)) for one in seen])
+
+
+def _reported_since(seen: _Seen) -> dt.datetime | None:
+    kind = _CONDITIONS.get(seen.state)
+    found = None if kind is None else _fresh(seen.pod, kind)
+    return None if found is None else found.last_transition_time
 
 
 def _seen(

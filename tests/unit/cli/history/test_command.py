@@ -55,7 +55,11 @@ def entries(shell: Shell, kubeconfig: str, *flags: str) -> list[Any]:
 
 
 def test_events_and_status_are_one_list_newest_last(shell: Shell, api: Api, kubeconfig: str) -> None:
-    steps: Doc = {"firstTimestamp": "2026-11-21T09:10:00Z", "lastTimestamp": "2026-11-21T09:57:30Z", "count": 3}
+    steps: Doc = {
+        "firstTimestamp": "2026-11-21T09:10:00Z",
+        "lastTimestamp": "2026-11-21T09:57:30Z",
+        "count": 3,
+    }
     api.put([hvpa(), event("ScaledUp", "cpu 500m -> 800m of app\nbecause", **steps)])
     ran = told(shell, kubeconfig)
     assert (ran.code, ran.err) == (0, "")

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.build import MIB, NOW, at, container, decided, hvpa, merged, objects, pod, stamp, vpa, workload
+from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pods import is_governed, qos_class
-from hvpa.core.model import Decision, RefusedResize
+from hvpa.core import observe
+from hvpa.core.actuation.pods import is_governed, pod_states, qos_class, resize_pods
+from hvpa.core.model import Decision, RefusedResize, ResourceRequirements, Settings
+from hvpa.core.values.clock import Clock
+from hvpa.core.workload.containers import amounts as read_amounts
 
 OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
 REQUESTS = {"cpu": "1", "memory": "1Gi"}
@@ -149,6 +153,38 @@ def test_where_a_pod_stands_that_was_asked(
     assert found.status.actuation.resized == ("1/1" if state == "resized" else "0/1")
     assert found.status.actuation.message == message
     assert not found.resizes
+
+
+def test_each_pod_has_the_state_that_it_is_counted_in() -> None:
+    deferred = resize_condition("PodResizePending", "Deferred", minutes=2)
+    stale = resize_condition("PodResizeInProgress", generation=1, minutes=9)
+    pods = [
+        running("web-1", LARGER),
+        running("web-2"),
+        running("web-3", LARGER, {"requests": REQUESTS}, conditions=[deferred]),
+        running("web-4", LARGER, {"requests": REQUESTS}, conditions=[stale]),
+        running("web-5", change={"metadata": {"deletionTimestamp": stamp(NOW)}}),
+    ]
+    strategy = {"type": "InPlace"}
+    one = hvpa({"updateStrategy": strategy, "hpa": {"deploy": False}})
+    seen = observe(objects(one, workload(5), None, vpa({"app": LARGER}), pods), NOW, Settings())
+    sizes = {"app": ResourceRequirements(read_amounts(LARGER), {})}
+    arguments = (Clock(NOW), seen, UpdateStrategy(type="InPlace"), sizes, at(minutes=-1))
+    found = pod_states(*arguments)
+    assert [(one.pod.metadata.name, one.state, one.why, one.since) for one in found] == [
+        ("web-1", "resized", "", None),
+        ("web-2", "waiting", "", None),
+        ("web-3", "deferred", "the kubelet says Deferred", at(minutes=-2)),
+        ("web-4", "in_progress", "the kubelet has not answered", None),
+    ]
+    counts = resize_pods(*arguments).status
+    assert (counts.pods, counts.resized, counts.waiting, counts.deferred, counts.in_progress) == (
+        4,
+        "1/4",
+        1,
+        1,
+        1,
+    )
 
 
 def ready_of(found: Decision) -> tuple[str, str]:
