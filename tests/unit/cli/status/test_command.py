@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -199,11 +200,12 @@ def test_an_hvpa_that_is_not_there_is_an_error(shell: Shell, api: Api, kubeconfi
 
 
 class Steps(Api):
-    """Changes what it holds after some looks at the pods, and then presses Ctrl-C."""
+    """Changes what it holds after some looks at the pods, does not respond for two more, and then presses Ctrl-C."""
 
     def __init__(self) -> None:
         super().__init__()
         self.looks = 0
+        self.forgets = False
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         if path.endswith("/pods"):
@@ -211,14 +213,17 @@ class Steps(Api):
             if self.looks == 3:
                 self.objects["default", "pods"] = []
                 self.put([pod("web-0")])
-            if self.looks == 5:
+            self.fail = {"pods": 503} if self.looks in (4, 5) else {}
+            if self.looks == 3 and self.forgets:
+                self.objects = {}
+            if self.looks == 7:
                 os.kill(os.getpid(), signal.SIGINT)
         return super().answer(path, query)
 
 
 class TestWatch:
     @pytest.fixture
-    def api(self) -> Api:
+    def api(self) -> Steps:
         return Steps()
 
     def test_it_shows_what_changed_once_and_ends_with_ctrl_c(
@@ -227,13 +232,36 @@ class TestWatch:
         monkeypatch.setattr(command, "PERIOD", 0.01)
         api.put([hvpa(), deployment(1), vpa(), pod("web-0", has=SMALL)])
         ran = status(shell, kubeconfig, "--watch")
-        assert (ran.code, ran.err) == (0, "")
+        assert (ran.code, ran.err) == (
+            0,
+            "no response from the cluster; trying again: no pods for you\n",
+        )
         assert ran.out.count("Hvpa default/web") == 2
         assert ran.out.index("in progress") < ran.out.index("  resized  ")
 
-    def test_it_ends_with_the_hvpa(
+    def test_a_terminal_is_drawn_anew(
         self, shell: Shell, api: Api, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(command, "PERIOD", 0.01)
-        api.put([deployment(1)])
-        assert status(shell, kubeconfig, "--watch").code == 1
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        api.put([hvpa(), deployment(1), vpa(), pod("web-0", has=SMALL)])
+        out = status(shell, kubeconfig, "--watch").out
+        assert out.split("\x1b[H\x1b[2J\x1b[3J")[0] == ""
+        assert out.count("\x1b[2J") == 2
+
+    def test_it_ends_with_the_hvpa(
+        self, shell: Shell, api: Steps, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(command, "PERIOD", 0.01)
+        api.forgets = True
+        api.put([hvpa(), deployment(1), vpa(), pod("web-0", has=SMALL)])
+        ran = status(shell, kubeconfig, "--watch")
+        assert (ran.code, ran.err) == (1, "hvpa: error: Hvpa default/web does not exist\n")
+        assert "Hvpa default/web" in ran.out
+
+    def test_what_can_not_be_read_at_first_is_an_error(
+        self, shell: Shell, api: Steps, kubeconfig: str
+    ) -> None:
+        api.looks = 3
+        api.put([hvpa(), deployment(1), vpa()])
+        assert status(shell, kubeconfig, "--watch").code == 3
