@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,11 @@ from hvpa.api.values.timestamp import parse_timestamp
 from hvpa.cli.status import command
 from hvpa.kube.clock import SystemClock
 from tests.unit.cli.api_server import Api
+from tests.unit.cli.explain.contract.test_decision import faults
 from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, resizing, vpa
 from tests.unit.cli.support import NOW, Doc, Ran, Shell
 
+SCHEMA_FILE = Path(__file__).parents[4] / "docs" / "status.schema.json"
 RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 
 
@@ -36,8 +40,10 @@ def status(shell: Shell, kubeconfig: str, *flags: str) -> Ran:
 
 
 def rows(ran: Ran) -> dict[str, Any]:
-    """The pods of the JSON by name."""
+    """The pods of the JSON, which follows its schema, by name."""
     assert (ran.code, ran.err) == (0, "")
+    schema = json.loads(SCHEMA_FILE.read_text())
+    assert faults(ran.json, schema, schema) == []
     return {one["name"]: one for one in ran.json["pods"]}
 
 
@@ -150,6 +156,7 @@ def test_where_nothing_can_be_scaled_the_pods_are_shown_all_the_same(
 
 def test_an_hvpa_without_a_workload_has_no_replicas(shell: Shell, api: Api, kubeconfig: str) -> None:
     api.put([hvpa()])
+    assert rows(status(shell, kubeconfig, "-o", "json")) == {}
     ran = status(shell, kubeconfig)
     assert "Replicas   the workload is not there, or is not supported\n" in ran.out
     assert ran.code == 0
@@ -185,6 +192,12 @@ def test_what_is_held_back_and_limits_on_their_way_are_shown(shell: Shell, api: 
     assert "Held back  app cpu 800m -> 500m: MaintenanceWindow until 2026-11-21T22:00:00Z (in 12h)\n" in out
     assert "Replicas   4, 4 ready; desired 6\n" in out
     assert "is resized next; app limits memory 2G -> 1G" in out
+
+
+def test_an_hvpa_that_can_not_be_read_has_no_target(shell: Shell, api: Api, kubeconfig: str) -> None:
+    api.put([hvpa(targetRef=7), deployment(), vpa()])
+    assert rows(status(shell, kubeconfig, "-o", "json")) == {}
+    assert "target unknown, mode unknown, unknown\n" in status(shell, kubeconfig).out
 
 
 def test_a_report_on_an_earlier_spec_is_called_that(shell: Shell, api: Api, kubeconfig: str) -> None:
