@@ -15,7 +15,7 @@ from hvpa.api.hvpa.status import DesiredSize
 from hvpa.api.objects.read_models import Pod, condition
 from hvpa.api.values.quantity import readable_change, readable_resource
 from hvpa.core.actuation.desired import sizes_of
-from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING, PodState, is_governed
+from hvpa.core.actuation.pod import PodState, is_governed, reported_since
 from hvpa.core.actuation.pods import pod_states, resize_pods
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import Observation, ResourceRequirements
@@ -36,12 +36,6 @@ STATES: Final[Mapping[str, str]] = {
     "unknown": "nothing can be scaled, for the reason of Ready",
 }
 """The states of a pod and their meanings."""
-_OF_CONDITIONS: Final = {
-    "in_progress": (RESIZE_IN_PROGRESS,),
-    "deferred": (RESIZE_PENDING,),
-    "infeasible": (RESIZE_PENDING,),
-}
-"""Which condition of a pod says since when it is in a state."""
 
 
 class PodRow(NamedTuple):
@@ -87,7 +81,7 @@ def _in_place(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) 
             yield _row(pod, sizes, "template", since=pod.status.start_time, exact=True)
         else:
             why = found.why or _waits_for(seen, seen.spec, pod, found, due)
-            begun = _begun(pod, found.state)
+            begun = reported_since(pod, found.state)
             yield _row(
                 pod, sizes, found.state, why, begun or _latest(since, pod.status.start_time), bool(begun)
             )
@@ -165,12 +159,6 @@ def _gone(pod: Pod) -> str:
     if pod.metadata.deletion_timestamp is not None:
         return "terminating"
     return "ended" if pod.status.phase in ("Failed", "Succeeded") else ""
-
-
-def _begun(pod: Pod, state: str) -> dt.datetime | None:
-    """Since when a pod's condition says what its state is."""
-    found = [condition(pod.status.conditions, kind) for kind in _OF_CONDITIONS.get(state, ())]
-    return next((one.last_transition_time for one in found if one is not None and one.status == "True"), None)
 
 
 def _latest(*times: dt.datetime | None) -> dt.datetime | None:

@@ -126,6 +126,7 @@ def _cells(one: Entry) -> tuple[str, str, str, str, str]:
 
 
 def _json(found: _Found, entries: Sequence[Entry]) -> str:
+    """A stable contract, whose types and words are in `docs/history.schema.json`."""
     meta = found.hvpa.metadata
     return indented(
         {

@@ -38,6 +38,11 @@ NOT_OUR_FAULT = frozenset({401, 408, 429})
 T = TypeVar("T")
 
 
+def is_of_the_server(error: ApiError) -> bool:
+    """Whether an error is about the API server or the credentials, and not about what was requested."""
+    return error.status >= 500 or error.status in NOT_OUR_FAULT
+
+
 class _Name(msgspec.Struct):
     name: str = ""
     namespace: str = ""
@@ -66,8 +71,7 @@ def read_cluster(read: Callable[[Reader], Awaitable[T]], user_agent: str, args: 
         except Unreachable as error:
             raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
         except ApiError as error:
-            fails = error.status >= 500 or error.status in NOT_OUR_FAULT
-            kind = ClusterError if fails else CommandError
+            kind = ClusterError if is_of_the_server(error) else CommandError
             raise kind(f"{transport.server} responds {error.status}: {error}") from error
         finally:
             await transport.close()

@@ -12,7 +12,7 @@ import msgspec
 from hvpa.api.values.text import names
 from hvpa.cli.arguments import Add, add_cluster
 from hvpa.cli.errors import DONE, CommandError, UsageError, one_line
-from hvpa.cli.input.live import NOT_OUR_FAULT, Reader, read_cluster
+from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import MERGE_PATCH, Body
@@ -116,7 +116,7 @@ async def _change_all(reader: Reader, args: argparse.Namespace, decide: Decide) 
         try:
             await _change(reader, one, decide, known=args.all)
         except ApiError as error:
-            if error.status >= 500 or error.status in NOT_OUR_FAULT:
+            if is_of_the_server(error):
                 raise
             why = _NO_CRD if error.status == 404 and not error.is_of_an_object else str(error)
             print(f"{one}: {one_line(why)}", file=sys.stderr)

@@ -8,14 +8,14 @@ import sys
 from typing import Final
 
 from hvpa.cli.arguments import add_cluster
-from hvpa.cli.errors import DONE
-from hvpa.cli.input.live import Reader, read_cluster
+from hvpa.cli.errors import DONE, one_line
+from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
 from hvpa.cli.status.json import to_json
 from hvpa.cli.status.text import to_text
 from hvpa.cli.status.view import View, view_of
 from hvpa.core import observe
 from hvpa.core.model import Settings
-from hvpa.kube.client.errors import Unreachable
+from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.clock import SystemClock
 
 NAME = "status"
@@ -58,15 +58,18 @@ async def _watch(reader: Reader, args: argparse.Namespace) -> None:
     respond, the last state stays until it does."""
     is_terminal = sys.stdout.isatty()
     shown: object = None
+    fault = ""
     while True:
         try:
             view = await _look(reader.again(), args.name)
-        except Unreachable as error:
-            if shown is None:
+        except (Unreachable, ApiError) as error:
+            if shown is None or (isinstance(error, ApiError) and not is_of_the_server(error)):
                 raise
-            print(f"can't reach the cluster, and try again: {error}", file=sys.stderr)
+            if str(error) != fault:
+                print(f"no response from the cluster; trying again: {one_line(error)}", file=sys.stderr)
+            fault = str(error)
         else:
-            text = _drawn(view, args)
+            fault, text = "", _drawn(view, args)
             state: object = text if is_terminal else view
             if state != shown:
                 print(f"{_CLEAR}{text}" if is_terminal else f"{text}\n", flush=True)

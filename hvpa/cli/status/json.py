@@ -1,4 +1,5 @@
-"""The state of an Hvpa as JSON. All keys are always there."""
+"""The state of an Hvpa as JSON: a stable contract, whose types and words are in `docs/status.schema.json`. All keys are
+always there."""
 
 from __future__ import annotations
 

@@ -29,6 +29,12 @@ RESIZE_PENDING: Final = "PodResizePending"
 RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
 INFEASIBLE: Final = "Infeasible"
 RESTART: Final = "RestartContainer"
+_CONDITIONS: Final[Mapping[str, str]] = {
+    "in_progress": RESIZE_IN_PROGRESS,
+    "deferred": RESIZE_PENDING,
+    "infeasible": RESIZE_PENDING,
+}
+"""The condition of a pod that says since when it is in a state."""
 LIMIT_STEP_PERCENT: Final = 80
 """A memory limit falls to this share of what it is, at most, in one resize. The kubelet refuses a limit below what is
 used, but between its look and the write usage can grow, and then the container is killed (kubernetes#135670)."""
@@ -276,6 +282,13 @@ def _fresh(pod: Pod, kind: str) -> PodCondition | None:
         return None
     is_old = 0 < found.observed_generation < pod.metadata.generation
     return None if is_old else found
+
+
+def reported_since(pod: Pod, state: str) -> dt.datetime | None:
+    """Since when a pod is in its state, by the kubelet; None where the kubelet does not say."""
+    kind = _CONDITIONS.get(state)
+    found = None if kind is None else _fresh(pod, kind)
+    return None if found is None else found.last_transition_time
 
 
 def is_ready(pod: Pod) -> bool:

@@ -17,6 +17,7 @@ from hvpa.api.hvpa.resource import parse_spec
 from hvpa.cli.input.files import load as load_values
 from hvpa.cli.main import main
 from hvpa.core.spec.check import spec_problems
+from tests.unit.cli import resizing
 from tests.unit.cli.support import NOW, Doc, load, of_kind
 
 KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")
@@ -92,7 +93,22 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
     return found + [below for key, entry in entries for below in places(entry, (*path, key))]
 
 
-PLACES = [(number, path) for number, document in enumerate(GARDENER[:5]) for path in places(document)]
+RESIZED = [
+    resizing.hvpa(),
+    resizing.deployment(),
+    resizing.vpa(),
+    resizing.pod("small", resizing.SMALL),
+    resizing.pod(
+        "full", has=resizing.SMALL, condition=resizing.resizing("PodResizePending", "Deferred", "no room")
+    ),
+]
+"""Pods that are resized in place."""
+PLACES = [
+    (documents, number, path)
+    for documents in (GARDENER, RESIZED)
+    for number, document in enumerate(documents[:5])
+    for path in places(document)
+]
 
 
 @FUZZ
@@ -123,13 +139,16 @@ def test_any_object_of_our_kinds(
     ends_well(monkeypatch, stream.encode(), "validate")
 
 
-@settings(FUZZ, max_examples=120)
+@settings(FUZZ, max_examples=200)
 @given(place=st.sampled_from(PLACES), value=values, output=st.sampled_from(["text", "json"]))
 def test_any_value_in_any_place(
-    monkeypatch: pytest.MonkeyPatch, place: tuple[int, tuple[str | int, ...]], value: Any, output: str
+    monkeypatch: pytest.MonkeyPatch,
+    place: tuple[list[Doc], int, tuple[str | int, ...]],
+    value: Any,
+    output: str,
 ) -> None:
-    documents: list[Doc] = copy.deepcopy(GARDENER)
-    number, (*parents, last) = place
+    sound, number, (*parents, last) = place
+    documents: list[Doc] = copy.deepcopy(sound)
     where: Any = documents[number]
     for part in parents:
         where = where[part]
@@ -139,7 +158,7 @@ def test_any_value_in_any_place(
 
 
 @settings(FUZZ, max_examples=60)
-@given(place=st.sampled_from([path for number, path in PLACES if number == 0]), value=values)
+@given(place=st.sampled_from(places(GARDENER[0])), value=values)
 def test_what_has_no_error_is_accepted_by_the_models(
     monkeypatch: pytest.MonkeyPatch, place: tuple[str | int, ...], value: Any
 ) -> None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, get_args
 
+from hvpa.cli.explain.pods import STATES
+from hvpa.core.actuation.pod import State
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, resizing, vpa
 from tests.unit.cli.support import NOW, Doc, Shell
 
 DEFERRED = resizing("PodResizePending", "Deferred", "no room")
 RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+
+
+def test_every_state_has_its_meaning_here_and_on_the_page() -> None:
+    assert set(get_args(State)) <= STATES.keys()
+    page = (Path(__file__).parents[4] / "docs" / "in-place.md").read_text()
+    table = page.partition("| STATE |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    assert {name.replace(" ", "_") for name in re.findall(r"`([a-z ]+)`", "".join(cells))} == STATES.keys()
 
 
 def section(text: str, heading: str = "Resizes") -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +12,11 @@ import pytest
 from hvpa.api.values.timestamp import parse_timestamp
 from hvpa.kube.clock import SystemClock
 from tests.unit.cli.api_server import Api
+from tests.unit.cli.explain.contract.test_decision import faults
 from tests.unit.cli.resizing import hvpa
 from tests.unit.cli.support import NOW, Doc, Ran, Shell
 
+SCHEMA_FILE = Path(__file__).parents[4] / "docs" / "history.schema.json"
 KEPT = (
     "Kubernetes keeps Events for an hour, unless kube-apiserver's --event-ttl says otherwise. Of what is older, the"
     " status remembers the last change of each kind."
@@ -50,6 +54,8 @@ def told(shell: Shell, kubeconfig: str, *flags: str) -> Ran:
 def entries(shell: Shell, kubeconfig: str, *flags: str) -> list[Any]:
     ran = told(shell, kubeconfig, "-o", "json", *flags)
     assert (ran.code, ran.err) == (0, "")
+    schema = json.loads(SCHEMA_FILE.read_text())
+    assert faults(ran.json, schema, schema) == []
     found: list[Any] = ran.json["entries"]
     return found
 

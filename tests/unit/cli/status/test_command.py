@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import signal
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +16,11 @@ from hvpa.api.values.timestamp import parse_timestamp
 from hvpa.cli.status import command
 from hvpa.kube.clock import SystemClock
 from tests.unit.cli.api_server import Api
+from tests.unit.cli.explain.contract.test_decision import faults
 from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, resizing, vpa
 from tests.unit.cli.support import NOW, Doc, Ran, Shell
 
+SCHEMA_FILE = Path(__file__).parents[4] / "docs" / "status.schema.json"
 RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 
 
@@ -35,8 +40,10 @@ def status(shell: Shell, kubeconfig: str, *flags: str) -> Ran:
 
 
 def rows(ran: Ran) -> dict[str, Any]:
-    """The pods of the JSON by name."""
+    """The pods of the JSON, which follows its schema, by name."""
     assert (ran.code, ran.err) == (0, "")
+    schema = json.loads(SCHEMA_FILE.read_text())
+    assert faults(ran.json, schema, schema) == []
     return {one["name"]: one for one in ran.json["pods"]}
 
 
@@ -149,6 +156,7 @@ def test_where_nothing_can_be_scaled_the_pods_are_shown_all_the_same(
 
 def test_an_hvpa_without_a_workload_has_no_replicas(shell: Shell, api: Api, kubeconfig: str) -> None:
     api.put([hvpa()])
+    assert rows(status(shell, kubeconfig, "-o", "json")) == {}
     ran = status(shell, kubeconfig)
     assert "Replicas   the workload is not there, or is not supported\n" in ran.out
     assert ran.code == 0
@@ -186,6 +194,12 @@ def test_what_is_held_back_and_limits_on_their_way_are_shown(shell: Shell, api: 
     assert "is resized next; app limits memory 2G -> 1G" in out
 
 
+def test_an_hvpa_that_can_not_be_read_has_no_target(shell: Shell, api: Api, kubeconfig: str) -> None:
+    api.put([hvpa(targetRef=7), deployment(), vpa()])
+    assert rows(status(shell, kubeconfig, "-o", "json")) == {}
+    assert "target unknown, mode unknown, unknown\n" in status(shell, kubeconfig).out
+
+
 def test_a_report_on_an_earlier_spec_is_called_that(shell: Shell, api: Api, kubeconfig: str) -> None:
     one = hvpa()
     one["metadata"]["generation"] = 3
@@ -199,11 +213,12 @@ def test_an_hvpa_that_is_not_there_is_an_error(shell: Shell, api: Api, kubeconfi
 
 
 class Steps(Api):
-    """Changes what it holds after some looks at the pods, and then presses Ctrl-C."""
+    """Changes what it holds after some looks at the pods, does not respond for two more, and then presses Ctrl-C."""
 
     def __init__(self) -> None:
         super().__init__()
         self.looks = 0
+        self.forgets = False
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         if path.endswith("/pods"):
@@ -211,14 +226,17 @@ class Steps(Api):
             if self.looks == 3:
                 self.objects["default", "pods"] = []
                 self.put([pod("web-0")])
-            if self.looks == 5:
+            self.fail = {"pods": 503} if self.looks in (4, 5) else {}
+            if self.looks == 3 and self.forgets:
+                self.objects = {}
+            if self.looks == 7:
                 os.kill(os.getpid(), signal.SIGINT)
         return super().answer(path, query)
 
 
 class TestWatch:
     @pytest.fixture
-    def api(self) -> Api:
+    def api(self) -> Steps:
         return Steps()
 
     def test_it_shows_what_changed_once_and_ends_with_ctrl_c(
@@ -227,13 +245,36 @@ class TestWatch:
         monkeypatch.setattr(command, "PERIOD", 0.01)
         api.put([hvpa(), deployment(1), vpa(), pod("web-0", has=SMALL)])
         ran = status(shell, kubeconfig, "--watch")
-        assert (ran.code, ran.err) == (0, "")
+        assert (ran.code, ran.err) == (
+            0,
+            "no response from the cluster; trying again: no pods for you\n",
+        )
         assert ran.out.count("Hvpa default/web") == 2
         assert ran.out.index("in progress") < ran.out.index("  resized  ")
 
-    def test_it_ends_with_the_hvpa(
+    def test_a_terminal_is_drawn_anew(
         self, shell: Shell, api: Api, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(command, "PERIOD", 0.01)
-        api.put([deployment(1)])
-        assert status(shell, kubeconfig, "--watch").code == 1
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        api.put([hvpa(), deployment(1), vpa(), pod("web-0", has=SMALL)])
+        out = status(shell, kubeconfig, "--watch").out
+        assert out.split("\x1b[H\x1b[2J\x1b[3J")[0] == ""
+        assert out.count("\x1b[2J") == 2
+
+    def test_it_ends_with_the_hvpa(
+        self, shell: Shell, api: Steps, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(command, "PERIOD", 0.01)
+        api.forgets = True
+        api.put([hvpa(), deployment(1), vpa(), pod("web-0", has=SMALL)])
+        ran = status(shell, kubeconfig, "--watch")
+        assert (ran.code, ran.err) == (1, "hvpa: error: Hvpa default/web does not exist\n")
+        assert "Hvpa default/web" in ran.out
+
+    def test_what_can_not_be_read_at_first_is_an_error(
+        self, shell: Shell, api: Steps, kubeconfig: str
+    ) -> None:
+        api.looks = 3
+        api.put([hvpa(), deployment(1), vpa()])
+        assert status(shell, kubeconfig, "--watch").code == 3

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from builders.build import MIB, NOW, at, container, decided, hvpa, merged, objects, pod, stamp, vpa, workload
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pod import is_governed, qos_class
+from hvpa.core.actuation.pod import is_governed, qos_class, reported_since
 from hvpa.core.model import Decision, RefusedResize
 
 OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
@@ -151,6 +151,22 @@ def test_where_a_pod_stands_that_was_asked(
     assert found.status.actuation.resized == ("1/1" if state == "resized" else "0/1")
     assert found.status.actuation.message == message
     assert not found.resizes
+
+
+@pytest.mark.parametrize(
+    ("state", "conditions", "since"),
+    [
+        ("deferred", [resize_condition("PodResizePending", "Deferred", minutes=2)], at(minutes=-2)),
+        ("in_progress", [resize_condition("PodResizeInProgress", minutes=9)], at(minutes=-9)),
+        ("in_progress", [resize_condition("PodResizeInProgress", generation=1, minutes=9)], None),
+        ("resized", [resize_condition("PodResizeInProgress", minutes=9)], None),
+        ("deferred", [], None),
+    ],
+)
+def test_since_when_a_pod_is_in_its_state_is_said_by_the_kubelet_of_its_present_spec(
+    state: str, conditions: Sequence[Mapping[str, Any]], since: dt.datetime | None
+) -> None:
+    assert reported_since(running(conditions=conditions), state) == since
 
 
 def ready_of(found: Decision) -> tuple[str, str]:
