@@ -51,7 +51,7 @@ help: ## list the targets
 
 ##@ The three to begin with
 .PHONY: demo
-demo: venv ## see a workload scaled both ways by real recommenders, in a few minutes (KEEP=1 leaves it running)
+demo: venv ## see a workload scaled both ways by real recommenders, in a few minutes (KEEP=1 leaves it running, DEMO=rollout replaces pods)
 	@$(PY) -m demo
 
 .PHONY: simulate

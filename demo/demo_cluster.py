@@ -13,13 +13,14 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from demo.options import Mode, Options
-from demo.rivals import State, hpa_beside_vpa, used
+from demo.options import Mode, Options, Sizes
+from demo.rivals import Course, State, hpa_beside_vpa, used
 from demo.scenario import BASE_CPU, BASE_MEMORY, Scenario
 from demo.snapshot import Snapshot, snapshot
 from demo.table import WIDTH
@@ -56,12 +57,20 @@ class DemoError(Exception):
 class DemoCluster:
     """The running demo. `begin` starts the clock of the load; before that it stays low."""
 
-    def __init__(self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario) -> None:
+    def __init__(
+        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
+    ) -> None:
         self.plane = plane
         self.operator = operator
         self.account = account
         """User name of the operator's ServiceAccount."""
         self.scenario = scenario
+        self.in_place = sizes == "InPlaceOrRollout"
+        """Whether running pods are resized."""
+        self._sizes = sizes
+        self._first_pods = ""
+        self._replaced: set[str] = set()
+        self._rival: Course = ()
         self._began: float | None = None
         self._began_at = dt.datetime.now(dt.UTC)
         self._start: State | None = None
@@ -84,7 +93,14 @@ class DemoCluster:
 
     def begin(self) -> None:
         """Start the clock of the load, from its beginning."""
+        self._rival = self._rival or hpa_beside_vpa(self.scenario, round(self.scenario.seconds))
         self._began, self._began_at = time.monotonic(), dt.datetime.now(dt.UTC)
+
+    @property
+    def rival(self) -> float | None:
+        """Millicores that an HPA beside a VPA would request in total at this moment; None before the load begins."""
+        passed = [state for begin, state in self._rival if begin <= self.elapsed]
+        return passed[-1].replicas * (passed[-1].requests.cpu or 0) if passed else None
 
     def look(self) -> Snapshot:
         """The workload and its recommenders now. Raises `DemoError` when the operator or the load has
@@ -100,7 +116,14 @@ class DemoCluster:
             api.get("Hvpa", NAME, NAMESPACE),
             api.find("HorizontalPodAutoscaler", NAME, NAMESPACE),
             api.find("VerticalPodAutoscaler", NAME, NAMESPACE),
+            pods := api.list("Pod", NAMESPACE, f"app={NAME}"),
         )
+        for pod in pods:
+            of = pod["metadata"]["labels"]["pod-template-hash"]
+            self._first_pods = self._first_pods or of
+            if of != self._first_pods:
+                self._replaced.add(pod["metadata"]["uid"])
+        seen = replace(seen, restarts=seen.restarts + len(self._replaced))
         if seen.limits.cpu is not None:
             # A container gets no more CPU than its limit, however much load there is.
             self.load.most_cpu = seen.limits.cpu
@@ -122,7 +145,8 @@ class DemoCluster:
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         api.create(yaml.safe_load((HERE / "workload.yaml").read_text()))
         self._mark = self.plane.audit.mark()
-        created = api.create(with_mode(yaml.safe_load((HERE / "hvpa.yaml").read_text()), mode))
+        manifest = yaml.safe_load((HERE / "hvpa.yaml").read_text())
+        created = api.create(with_mode(with_sizes(manifest, self._sizes), mode))
         deployment = api.get("Deployment", NAME, NAMESPACE)
         self._start = state_of(snapshot(deployment, created, None, None))
         self._needs_usual = mode == "Auto"
@@ -156,8 +180,8 @@ class DemoCluster:
         )
         return [name for name, is_known in known if not is_known]
 
-    def evidence(self, seen: list[Snapshot]) -> Evidence:
-        """What the audit log says about who wrote what, beside what was seen."""
+    def evidence(self, seen: list[Snapshot], course: Course) -> Evidence:
+        """What the audit log says about who wrote what, beside what was seen, and from when on (`course`)."""
         if self._start is None:
             raise DemoError("there is no workload yet")
         audit, scenario = self.plane.audit, self.scenario
@@ -172,19 +196,27 @@ class DemoCluster:
                 if one.code < 300 and one.subresource != "status"
             ],
             operator=self.account,
-            hpa_writers=self._status_writers("horizontalpodautoscalers"),
-            vpa_writers=self._status_writers("verticalpodautoscalers"),
+            hpa_writers=self._writers("horizontalpodautoscalers", "status", NAME),
+            vpa_writers=self._writers("verticalpodautoscalers", "status", NAME),
             rise=scenario.phase("rise").start,
             fall=scenario.phase("fall").start,
             gave_up_early=self.elapsed < scenario.phase("fall").end,
             seen=seen,
+            course=course if self.in_place else (),
+            resizes=self._writers("pods", "resize") if self.in_place else None,
+            restarts=seen[-1].restarts if seen else 0,
             rivals=Rivals(hpa_beside_vpa(scenario, round(self.elapsed)), used(scenario), round(self.elapsed)),
         )
 
-    def _status_writers(self, resource: str) -> Counter[str]:
-        """Who wrote the status of our HPA or VPA, and how often."""
+    def _writers(self, resource: str, subresource: str, name: str | None = None) -> Counter[str]:
+        """Who wrote a subresource of our HPA, VPA or pods, and how often."""
         asked = self.plane.audit.requests(
-            self._mark, writes=True, resource=resource, subresource="status", namespace=NAMESPACE, name=NAME
+            self._mark,
+            writes=True,
+            resource=resource,
+            subresource=subresource,
+            namespace=NAMESPACE,
+            name=name,
         )
         return Counter(one.user for one in asked if one.code < 300)
 
@@ -205,7 +237,7 @@ def demo_cluster(scenario: Scenario, chosen: Options, tell: Tell) -> Iterator[De
         user = f"system:serviceaccount:{namespace}:{account}"
         try:
             _start(operator, tell, user)
-            put_up = DemoCluster(plane, operator, user, scenario)
+            put_up = DemoCluster(plane, operator, user, scenario, chosen.sizes)
             put_up.put_up_workload(chosen.mode)
             tell(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
             with put_up.load:
@@ -265,6 +297,14 @@ def _is_ready(address: str) -> bool:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False
+
+
+def with_sizes(hvpa: Json, sizes: Sizes) -> Json:
+    """The Hvpa with this way for a changed size to reach the pods (resizes in place are left as they stand)."""
+    if sizes == "Rollout":
+        del hvpa["spec"]["updateStrategy"]
+        hvpa["spec"]["vpa"]["scaleDown"]["stabilizationDuration"] = "2m"
+    return hvpa
 
 
 def with_mode(hvpa: Json, mode: Mode) -> Json:

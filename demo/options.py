@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Mode = Literal["Auto", "Off"]
+Sizes = Literal["InPlaceOrRollout", "Rollout"]
 LEAST_SECONDS = 20.0
 """Below this the load is over before metrics-server has looked twice (every 11 s)."""
 MOST_SECONDS = 3600.0
@@ -16,6 +17,7 @@ python -m demo: watch an Hvpa scale a workload out, up, in and down on a control
 
 Environment:
   KEEP=1            leave everything running in the background, until `make cluster-down`
+  DEMO=rollout      a changed size replaces the pods, instead of resizing those that run
   DEMO_SECONDS=300  how long the load rises and falls
   DEMO_MODE=Off     all four update modes Off: nothing may be scaled, so this ends with 1
 Exit code: 0 when the workload was scaled all four ways and is back where it began, 1 when not, 2 for options
@@ -30,11 +32,12 @@ class OptionError(Exception):
 @dataclass(frozen=True, slots=True)
 class Options:
     """`keep`: leave everything running. `mode`: the update mode of all four directions. `seconds`: length of the
-    load."""
+    load. `sizes`: how a changed size reaches the pods."""
 
     keep: bool = False
     mode: Mode = "Auto"
     seconds: float = 300.0
+    sizes: Sizes = "InPlaceOrRollout"
 
 
 def options(environment: Mapping[str, str]) -> Options:
@@ -45,6 +48,9 @@ def options(environment: Mapping[str, str]) -> Options:
     mode = environment.get("DEMO_MODE") or "Auto"
     if mode not in ("Auto", "Off"):
         raise OptionError(f"DEMO_MODE={mode}: only Auto or Off can be used")
+    sizes = environment.get("DEMO") or "in-place"
+    if sizes not in ("in-place", "rollout"):
+        raise OptionError(f"DEMO={sizes}: only in-place or rollout can be used")
     text = environment.get("DEMO_SECONDS") or "300"
     try:
         seconds = float(text)
@@ -54,4 +60,9 @@ def options(environment: Mapping[str, str]) -> Options:
         raise OptionError(
             f"DEMO_SECONDS={text}: a number from {LEAST_SECONDS:g} to {MOST_SECONDS:g} is needed"
         )
-    return Options(keep == "1", "Off" if mode == "Off" else "Auto", seconds)
+    return Options(
+        keep == "1",
+        "Off" if mode == "Off" else "Auto",
+        seconds,
+        "Rollout" if sizes == "rollout" else "InPlaceOrRollout",
+    )

@@ -10,9 +10,10 @@ import time
 from typing import NoReturn, TextIO
 
 from demo.demo_cluster import NAME, NAMESPACE, DemoCluster
+from demo.rivals import State
 from demo.scenario import Phase
 from demo.snapshot import Snapshot
-from demo.table import Moment, clock, cpu, header, line
+from demo.table import IN_PLACE, ROLLOUT, Moment, clock, cpu, header, line
 from demo.verdict import Step, Verdict, changes, judge, missing, state_of
 from localcluster.client.api import ApiError
 
@@ -24,6 +25,11 @@ _QUIET_SECONDS = 15.0
 # So long after the load's end it may take until all is as in the beginning: two holds of a minute after the last step.
 _GRACE_SECONDS = 180.0
 _ERASE_LINE = "\r\x1b[K"
+_ROLLOUT = ("  HPA, VPA target what the recommenders ask for: replicas; CPU and memory requests",)
+_IN_PLACE = (
+    "  sizes, resized  what each pod is to request, and how many pods have it; restarts for that: none",
+    "  asked, HPA+VPA  CPU that all pods request now, and what an HPA beside a VPA would (simulated)",
+)
 _WORDS = {"out": "scaled out", "in": "scaled in", "up": "scaled up", "down": "scaled down"}
 
 
@@ -32,6 +38,7 @@ class Screen:
     redrawn each second; in a file there is a line every few seconds and at each change."""
 
     def __init__(self, out: TextIO) -> None:
+        self.columns = ROLLOUT
         self._out = out
         self._redraws = out.isatty()
         self._lines = 0
@@ -45,7 +52,7 @@ class Screen:
         """A line of the table, for second `at`: kept when something changed or enough time has passed."""
         if changed or at - self._printed >= _LINE_EVERY_SECONDS:
             if self._lines % _HEADER_EVERY_LINES == 0:
-                self._write(f"{header()}\n")
+                self._write(f"{header(self.columns)}\n")
             self._write(f"{text}\n")
             self._lines += 1
             self._printed = at
@@ -68,6 +75,9 @@ class Show:
         self._phase: Phase | None = None
         self._seen: list[Snapshot] = []
         self._steps: list[Step] = []
+        self._course: list[tuple[float, State]] = []
+        if demo_cluster.in_place:
+            screen.columns = IN_PLACE
 
     def run(self) -> Verdict:
         """Watch until all four directions were seen and the workload is back where it began, or it is certain that
@@ -87,7 +97,7 @@ class Show:
             self._seen.append(seen)
             last = seen
             time.sleep(_PERIOD_SECONDS)
-        return judge(self._stage.evidence(self._seen))
+        return judge(self._stage.evidence(self._seen, self._course))
 
     def _is_over(self) -> bool:
         elapsed, scenario = self._stage.elapsed, self._scenario
@@ -112,9 +122,11 @@ class Show:
         for step in steps:
             self._screen.tell(f">> {clock(elapsed)} {_WORDS[step.direction]}: {step.what}")
         self._steps += steps
+        if steps or not self._course:
+            self._course.append((elapsed, state_of(seen)))
         usage = self._stage.load.usage
-        moment = Moment(elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu)
-        self._screen.row(line(moment, seen), elapsed, changed=bool(steps))
+        moment = Moment(elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu, self._stage.rival)
+        self._screen.row(line(self._screen.columns, moment, seen), elapsed, changed=bool(steps))
 
 
 def introduce(demo_cluster: DemoCluster, screen: Screen) -> None:
@@ -127,7 +139,7 @@ def introduce(demo_cluster: DemoCluster, screen: Screen) -> None:
         "HPA and VPA only recommend; the Hvpa (blend: Trajectory) solves both together, and it alone scales.",
         "  load, each      CPU that arrives in total, and what one pod uses",
         "  pods            ready / wanted by the Deployment's spec.replicas",
-        "  HPA, VPA target what the recommenders ask for: replicas; CPU and memory requests",
+        *(_IN_PLACE if demo_cluster.in_place else _ROLLOUT),
         "  held back       what the Hvpa does not do (yet), for how long, and why",
         "",
     ):

@@ -4,7 +4,7 @@ out."""
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,21 +46,44 @@ class Snapshot:
     held: tuple[Held, ...] = ()
     knows_usual: bool = False
     """Whether the Hvpa has a mean of the demand that is usual."""
+    resized: str = ""
+    """How many pods have the desired size, of how many, where they are resized in place."""
+    asked: int = 0
+    """Millicores that all pods request together."""
+    restarts: int = 0
+    """Restarts of containers."""
 
 
-def snapshot(deployment: Json, hvpa: Json, hpa: Json | None, vpa: Json | None) -> Snapshot:
-    """Read a snapshot off the four objects; recommenders may not be there yet."""
+def snapshot(
+    deployment: Json, hvpa: Json, hpa: Json | None, vpa: Json | None, pods: Sequence[Json] = ()
+) -> Snapshot:
+    """Read a snapshot off the objects; recommenders may not be there yet. Requests are those that the Hvpa has decided,
+    else the template's."""
     container = deployment["spec"]["template"]["spec"]["containers"][0]
+    status = hvpa.get("status", {})
+    decided = (status.get("desired") or {}).get("containers") or [{}]
+    requests = {**container["resources"].get("requests", {}), **decided[0].get("requests", {})}
     return Snapshot(
         replicas=deployment["spec"]["replicas"],
         ready=deployment.get("status", {}).get("readyReplicas", 0),
-        requests=resources(container["resources"].get("requests", {})),
+        requests=resources(requests),
         limits=resources(container["resources"].get("limits", {})),
         hpa_wish=_wish(hpa or {}),
         vpa_target=_target(vpa or {}),
-        held=tuple(_held(entry) for entry in hvpa.get("status", {}).get("lastBlockedScaling", ())),
+        held=tuple(_held(entry) for entry in status.get("lastBlockedScaling", ())),
         knows_usual=bool(_vertical(hvpa).get("usualDemand")),
+        resized=(status.get("actuation") or {}).get("resized", ""),
+        asked=sum(_cpu(pod) for pod in pods),
+        restarts=sum(
+            one.get("restartCount", 0) for pod in pods for one in pod["status"].get("containerStatuses") or ()
+        ),
     )
+
+
+def _cpu(pod: Json) -> int:
+    """Millicores that a pod requests."""
+    found = [resources(one["resources"].get("requests", {})).cpu for one in pod["spec"]["containers"]]
+    return sum(one for one in found if one is not None)
 
 
 def _vertical(hvpa: Json) -> Json:

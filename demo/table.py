@@ -8,19 +8,29 @@ from dataclasses import dataclass
 
 from demo.snapshot import Held, Resources, Snapshot
 
-WIDTH = 110
+WIDTH = 112
 _MIB = 2**20
 
-_COLUMNS = (
-    ("time", 5),
-    ("load", 6),
-    ("each", 5),
-    ("pods", 5),
+Columns = tuple[tuple[str, int], ...]
+_ALWAYS: Columns = (("time", 5), ("load", 6), ("each", 5), ("pods", 5))
+ROLLOUT: Columns = (
+    *_ALWAYS,
     ("cpu req/lim", 11),
     ("mem req/lim", 13),
     ("HPA", 3),
     ("VPA target", 12),
 )
+"""Where pods are replaced for another size."""
+IN_PLACE: Columns = (
+    *_ALWAYS,
+    ("cpu", 5),
+    ("mem", 6),
+    ("resized", 7),
+    ("restarts", 8),
+    ("asked", 6),
+    ("HPA+VPA", 7),
+)
+"""Where running pods are resized."""
 _SEPARATOR = "  "
 # The gates' names, short enough for a column; those that are not here are short already.
 _SHORT = {
@@ -44,32 +54,39 @@ _SHORT = {
 @dataclass(frozen=True, slots=True)
 class Moment:
     """Where in time a line stands: seconds since the load began to count, the wall clock, the total of the
-    load and what one pod uses of it (millicores)."""
+    load, what one pod uses of it, and what an HPA beside a VPA would request in total (millicores)."""
 
     elapsed: float
     now: dt.datetime
     load: float
     per_pod: float
+    rival: float | None = None
 
 
-def header() -> str:
+def header(columns: Columns) -> str:
     """The names of the columns."""
-    return _join([*(name.rjust(width) for name, width in _COLUMNS), "held back"])
+    return _join([*(name.rjust(width) for name, width in columns), "held back"])
 
 
-def line(moment: Moment, seen: Snapshot) -> str:
+def line(columns: Columns, moment: Moment, seen: Snapshot) -> str:
     """One line of the table."""
-    cells = (
-        clock(moment.elapsed),
-        cpu(moment.load),
-        cpu(moment.per_pod),
-        f"{seen.ready}/{seen.replicas}",
-        f"{cpu(seen.requests.cpu)}/{cpu(seen.limits.cpu)}",
-        f"{memory(seen.requests.memory)}/{memory(seen.limits.memory)}",
-        "-" if seen.hpa_wish is None else str(seen.hpa_wish),
-        pair(seen.vpa_target),
-    )
-    padded = [cell.rjust(width) for cell, (_, width) in zip(cells, _COLUMNS, strict=True)]
+    cells = {
+        "time": clock(moment.elapsed),
+        "load": cpu(moment.load),
+        "each": cpu(moment.per_pod),
+        "pods": f"{seen.ready}/{seen.replicas}",
+        "cpu req/lim": f"{cpu(seen.requests.cpu)}/{cpu(seen.limits.cpu)}",
+        "mem req/lim": f"{memory(seen.requests.memory)}/{memory(seen.limits.memory)}",
+        "HPA": "-" if seen.hpa_wish is None else str(seen.hpa_wish),
+        "VPA target": pair(seen.vpa_target),
+        "cpu": cpu(seen.requests.cpu),
+        "mem": memory(seen.requests.memory),
+        "resized": seen.resized or "-",
+        "restarts": str(seen.restarts),
+        "asked": cpu(seen.asked),
+        "HPA+VPA": cpu(moment.rival),
+    }
+    padded = [cells[name].rjust(width) for name, width in columns]
     return _join([*padded, held(seen.held, moment.now)])
 
 

@@ -111,6 +111,12 @@ class Evidence:
     gave_up_early: bool = False
     seen: Sequence[Snapshot] = ()
     rivals: Rivals | None = None
+    course: Course = ()
+    """What was seen from when on, where pods are resized in place: no write to the Deployment tells their sizes."""
+    resizes: Counter[str] | None = None
+    """Who resized pods, and how often; None where pods are replaced."""
+    restarts: int = 0
+    """Containers that restarted, and pods that were replaced for another size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,7 @@ def missing(steps: Iterable[Step], rise: float, fall: float) -> list[Direction]:
 def judge(evidence: Evidence) -> Verdict:
     """The verdict with its summary."""
     own = [write for write in evidence.writes if write.user == evidence.operator]
-    course = states(evidence.start, own)
+    course = evidence.course or states(evidence.start, own)
     steps = [
         step
         for (_, before), (seconds, after) in itertools.pairwise(course)
@@ -151,10 +157,15 @@ def judge(evidence: Evidence) -> Verdict:
     faults = [_why_not(direction, evidence) for direction in missing(steps, evidence.rise, evidence.fall)]
     if not faults and not course[-1][1].is_as(evidence.start):
         faults.append(f"not back where it began, at {size(evidence.start)}: {size(course[-1][1])}")
-    others = Counter(write.user for write in evidence.writes if write.user != evidence.operator)
+    strangers = Counter(write.user for write in evidence.writes if write.user != evidence.operator)
     faults += [
-        f"the Deployment was also written by {user} ({_times(count)})" for user, count in others.items()
+        f"the Deployment was also written by {user} ({_times(count)})" for user, count in strangers.items()
     ]
+    if evidence.resizes is not None:
+        if evidence.restarts:
+            faults.append(f"pods restarted {_times(evidence.restarts)}, although they are resized in place")
+        if others := sorted(evidence.resizes.keys() - {evidence.operator}):
+            faults.append(f"pods were also resized by {', '.join(others)}")
     for name, writers in (("HPA", evidence.hpa_writers), ("VPA", evidence.vpa_writers)):
         if not writers:
             faults.append(f"nobody wrote a recommendation into the {name}'s status")
@@ -193,7 +204,7 @@ def _compared(rivals: Rivals, course: Course, fall: int) -> Iterable[str]:
     difference, later = round(own - other), round(own - other - own_before + other_before)
     percent = f" ({difference / other:+.0%})" if other else ""
     yield f"Difference in CPU requested, this Hvpa less HPA and VPA: {difference:+} core-s{percent},"
-    yield f"of which {later:+} core-s came after the load began to fall. Pods that grew keep their size for 2 minutes"
+    yield f"of which {later:+} core-s came after the load began to fall. Pods that grew keep their size for a while"
     yield "after a step (spec.vpa.scaleDown of demo/hvpa.yaml), which is much of a run of minutes and little of a day:"
     yield 'this is no measure of cost. Cost over weeks: docs/joint-scaling.md, "What it costs, measured".'
 
@@ -243,6 +254,9 @@ def _summary(evidence: Evidence, course: Sequence[State], steps: Sequence[Step])
         of_it = [step for step in steps if step.direction == direction]
         first = f"  (first at {clock(of_it[0].seconds)}: {of_it[0].what})" if of_it else ""
         yield f"{f'scaled {direction}':<17}{_times(len(of_it))}{first}"
+    if evidence.resizes is not None:
+        yield f"pods             {_writers(evidence.resizes, 'resized')}"
+        yield f"restarts         {evidence.restarts or 'none'}"
     yield f"Deployment       {_writers(Counter(write.user for write in evidence.writes), 'patched')}"
     yield f"HPA's status     {_writers(evidence.hpa_writers, 'written')}"
     yield f"VPA's status     {_writers(evidence.vpa_writers, 'written')}"

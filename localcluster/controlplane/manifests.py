@@ -3,6 +3,7 @@ nodes, and how metrics-server is reached through the API server."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,6 +13,8 @@ from localcluster.controlplane.flags import Settings
 from localcluster.programs.build import Programs
 
 Json = dict[str, Any]
+
+KUBELET = Path(__file__).parent / "kubelet.yaml"
 
 CPU_ANNOTATION = "kwok.x-k8s.io/usage-cpu"
 MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
@@ -90,7 +93,15 @@ def kwok_config(programs: Programs) -> str:
         "durationMilliseconds": 0,
         "durationFrom": {"expressionFrom": f'.metadata.annotations["{START_UP_ANNOTATION}"]'},
     }
-    return yaml.safe_dump_all([*stages, _usage(), _metric()])
+    started = "- image: {{ .image | Quote }}\n"
+    template = ready["next"]["statusTemplate"]
+    assert template.count(started) == 2, "stage-pod-ready.yaml of KWOK has changed"
+    # What a container has: without it the API server takes the node for one that can't resize.
+    ready["next"]["statusTemplate"] = template.replace(
+        started, f"{started}  resources: {{{{ .resources | default dict | toJson }}}}\n"
+    )
+    resizes = yaml.safe_load_all(KUBELET.read_text())
+    return yaml.safe_dump_all([*stages, *resizes, _usage(), _metric()])
 
 
 def _usage() -> Json:

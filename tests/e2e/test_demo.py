@@ -35,7 +35,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     folder = tmp_path / "cluster"
 
     def start(**options: str) -> Process:
-        unset = {"KEEP": "", "DEMO_MODE": "", "DEMO_SECONDS": ""}
+        unset = {"KEEP": "", "DEMO": "", "DEMO_MODE": "", "DEMO_SECONDS": ""}
         environment = {**os.environ, "HVPA_CLUSTER_FOLDER": str(folder), **unset, **options}
         log = tmp_path / f"demo-{len(started)}.log"
         process = Process("demo", [sys.executable, "-m", "demo"], log, env=environment, cwd=ROOT)
@@ -113,8 +113,9 @@ def _stat(pid: int) -> list[str]:
 
 
 @pytest.mark.timeout(int(WHOLE_SECONDS) + 60)
-def test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began(demo: Demo) -> None:
-    process = demo()
+@pytest.mark.parametrize("sizes", ["in-place", "rollout"])
+def test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began(demo: Demo, sizes: str) -> None:
+    process = demo(DEMO=sizes)
     await_text(process, "-- 0:00 calm", READY_SECONDS)
     children = descendants(process.pid)
     assert len(children) == 8  # seven programs of the control plane, and the operator
@@ -126,9 +127,11 @@ def test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began(de
     for direction in ("out", "up", "in", "down"):
         assert re.search(rf">> \d+:\d\d scaled {direction}: ", text), direction
         assert re.search(rf"scaled {direction} +(once|[1-9]\d* times)", text), direction
-    assert re.search(
-        r"Deployment +patched \d+ times by system:serviceaccount:hvpa-system:[-a-z]+$", text, re.M
-    )
+    operator = "by system:serviceaccount:hvpa-system:[-a-z]+$"
+    assert re.search(rf"Deployment +patched \d+ times {operator}", text, re.M)
+    if sizes == "in-place":
+        assert re.search(rf"pods +resized \d+ times {operator}", text, re.M)
+        assert re.search(r"restarts +none$", text, re.M)
     assert re.search(r"HPA's status +written \d+ times by \S+:horizontal-pod-autoscaler$", text, re.M)
     assert re.search(r"VPA's status +written \d+ times by vpa-recommender$", text, re.M)
     state = r"2 × 250m, 192Mi"
@@ -209,7 +212,8 @@ def test_an_interrupt_ends_everything(demo: Demo, number: signal.Signals, keep: 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    ("name", "value"), [("DEMO_SECONDS", "soon"), ("DEMO_MODE", "Maybe"), ("KEEP", "perhaps")]
+    ("name", "value"),
+    [("DEMO_SECONDS", "soon"), ("DEMO_MODE", "Maybe"), ("KEEP", "perhaps"), ("DEMO", "out")],
 )
 def test_an_option_that_can_not_be_used_ends_with_2_and_starts_nothing(
     demo: Demo, name: str, value: str

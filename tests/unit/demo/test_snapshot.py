@@ -79,3 +79,21 @@ def test_blocked_scalings_report_direction_reason_and_time() -> None:
         Held("up", "memory", "MinChange"),
         Held("down", "cpu", "Rollout"),
     )
+
+
+def test_the_decided_size_counts_where_pods_are_resized_and_what_pods_have_is_added_up() -> None:
+    status = {
+        "desired": {"containers": [{"name": "app", "requests": {"cpu": "1500m"}}]},
+        "actuation": {"resized": "1/2"},
+    }
+    pods: list[Any] = [
+        {
+            "spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": cpu}}}]},
+            "status": {"containerStatuses": [{"restartCount": count}]},
+        }
+        for cpu, count in (("1500m", 0), ("0.2", 2))
+    ]
+    pods.append({"spec": {"containers": [{"name": "app", "resources": {}}]}, "status": {}})
+    seen = snapshot(DEPLOYMENT, {"status": status}, None, None, pods)
+    assert seen.requests == Resources(1500, 192 * 2**20)
+    assert (seen.resized, seen.asked, seen.restarts) == ("1/2", 1700, 2)

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from demo.snapshot import Held, Resources, Snapshot
-from demo.table import WIDTH, Moment, clock, header, held, line
+from demo.table import IN_PLACE, ROLLOUT, WIDTH, Moment, clock, header, held, line
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, tzinfo=dt.UTC)
 MIB = 2**20
@@ -28,15 +28,37 @@ def test_a_line_shows_load_pods_resources_recommendations_and_what_is_held_back(
         vpa_target=Resources(442, 283 * MIB),
         held=(Held("out", "pods", "StabilizationWindow", later(7)),),
     )
-    text = line(Moment(68.2, NOW, 2089.4, 308), seen)
+    text = line(ROLLOUT, Moment(68.2, NOW, 2089.4, 308), seen)
     assert " ".join(text.split()) == (
         "1:08 2089m 308m 5/7 618m/2472m 372Mi/1489Mi 10 442m 283Mi pods out 7s (stabilization)"
     )
 
 
+def test_a_line_shows_sizes_and_what_an_hpa_beside_a_vpa_would_have_had() -> None:
+    seen = Snapshot(
+        replicas=7,
+        ready=5,
+        requests=Resources(618, 372 * MIB),
+        limits=Resources(),
+        resized="4/7",
+        asked=3706,
+        held=(Held("out", "pods", "StabilizationWindow", later(7)),),
+    )
+    text = line(IN_PLACE, Moment(68.2, NOW, 2089.4, 308, 4810.0), seen)
+    assert " ".join(text.split()) == (
+        "1:08 2089m 308m 5/7 618m 372Mi 4/7 0 3706m 4810m pods out 7s (stabilization)"
+    )
+    assert header(IN_PLACE).index("resized") + len("resized") == text.index(" 4/7") + len(" 4/7")
+
+
+def test_before_the_load_nothing_is_known_of_another_scaler() -> None:
+    seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
+    assert line(IN_PLACE, Moment(0, NOW, 300, 0), seen).split()[-6:] == ["200m", "-", "-", "0", "0m", "-"]
+
+
 def test_what_is_not_known_yet_is_a_dash() -> None:
     seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
-    assert line(Moment(0, NOW, 300, 0), seen).split() == [
+    assert line(ROLLOUT, Moment(0, NOW, 300, 0), seen).split() == [
         "0:00",
         "300m",
         "0m",
@@ -50,9 +72,9 @@ def test_what_is_not_known_yet_is_a_dash() -> None:
 
 def test_columns_stand_under_their_names() -> None:
     seen = Snapshot(2, 2, Resources(200, 192 * MIB), Resources(800, 768 * MIB), 3, Resources(250, 200 * MIB))
-    text = line(Moment(5, NOW, 300, 160), seen)
+    text = line(ROLLOUT, Moment(5, NOW, 300, 160), seen)
     for name, value in (("load", "300m"), ("cpu req/lim", "200m/800m"), ("VPA target", "250m 200Mi")):
-        assert header().index(name) + len(name) == text.index(f" {value}") + len(f" {value}")
+        assert header(ROLLOUT).index(name) + len(name) == text.index(f" {value}") + len(f" {value}")
 
 
 def test_no_line_is_wider_than_a_terminal() -> None:
@@ -62,8 +84,10 @@ def test_no_line_is_wider_than_a_terminal() -> None:
     widest = Snapshot(
         10, 10, Resources(2000, 1024 * MIB), Resources(8000, 4096 * MIB), 10, Resources(2000, 2**30)
     )
-    assert len(line(Moment(600, NOW, 12000, 8000), widest)) <= WIDTH
-    cut = line(Moment(600, NOW, 12000, 8000), Snapshot(10, 10, Resources(), Resources(), held=held_back))
+    assert len(line(ROLLOUT, Moment(600, NOW, 12000, 8000), widest)) <= WIDTH
+    cut = line(
+        ROLLOUT, Moment(600, NOW, 12000, 8000), Snapshot(10, 10, Resources(), Resources(), held=held_back)
+    )
     assert len(cut) == WIDTH
     assert cut.endswith("…")
 
@@ -72,7 +96,7 @@ def test_the_longest_usual_line_is_not_cut() -> None:
     held_back = tuple(Held("down", what, "StabilizationWindow", later(29)) for what in ("cpu", "memory"))
     requests, limits = Resources(1618, 372 * MIB), Resources(6472, 1489 * MIB)
     seen = Snapshot(10, 15, requests, limits, 10, Resources(1442, 283 * MIB), held_back)
-    assert line(Moment(168, NOW, 2400, 1308), seen).endswith("cpu+mem down 29s (stabilization)")
+    assert line(ROLLOUT, Moment(168, NOW, 2400, 1308), seen).endswith("cpu+mem down 29s (stabilization)")
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,38 @@ def test_nothing_scaled_is_four_faults_that_report_wish_and_reason() -> None:
     assert "patched by nobody" in "\n".join(verdict.summary)
 
 
+IN_PLACE = replace(
+    GOOD,
+    writes=[write(20, patch(replicas=4)), write(130, patch(replicas=2))],
+    course=[
+        (0.0, START),
+        (20.0, State(4, Resources(400, 256 * MIB))),
+        (110.0, State(3, Resources(300, 256 * MIB))),
+        (130.0, START),
+    ],
+    resizes=Counter({OPERATOR: 12}),
+)
+
+
+def test_where_pods_are_resized_the_steps_are_what_was_seen() -> None:
+    verdict = judge(IN_PLACE)
+    assert verdict.faults == ()
+    assert {step.direction for step in verdict.steps} == {"out", "up", "in", "down"}
+    summary = "\n".join(verdict.summary)
+    assert f"pods             resized 12 times by {OPERATOR}" in summary
+    assert "restarts         none" in summary
+    assert "restarts" not in "\n".join(judge(GOOD).summary)
+
+
+def test_a_restart_is_a_fault_where_pods_are_resized_and_so_is_anybody_else_who_resizes() -> None:
+    verdict = judge(replace(IN_PLACE, restarts=1, resizes=Counter({OPERATOR: 12, "admin": 1})))
+    assert verdict.exit_code == 1
+    assert verdict.faults == (
+        "pods restarted once, although they are resized in place",
+        "pods were also resized by admin",
+    )
+
+
 def test_without_recommendations_the_faults_say_so() -> None:
     verdict = judge(replace(GOOD, writes=[], hpa_writers=Counter(), vpa_writers=Counter()))
     assert "the HPA asked for nothing" in verdict.faults[0]
