@@ -183,9 +183,14 @@ uninstall: kubectl ## remove the CRD, and with it all Hvpas (the workloads stay 
 render: kubectl ## print all manifests with IMG as the image
 	@$(RENDER)
 
+# Sizes at creation (config/size-at-creation) are a policy, which API servers have from 1.36 on.
+SERVES_MUTATING_POLICIES = $(KUBECTL) get --raw /apis/admissionregistration.k8s.io/v1 | grep -q '"mutatingadmissionpolicies"'
+
 .PHONY: deploy
-deploy: kubectl ## install CRD, RBAC and the operator with the image IMG
+deploy: kubectl ## install CRD, RBAC and the operator with the image IMG, and sizes at creation where the API server has policies
 	@$(RENDER) | $(KUBECTL) apply --server-side --force-conflicts -f -
+	@if $(SERVES_MUTATING_POLICIES); then $(KUBECTL) apply --server-side --force-conflicts -k config/size-at-creation; \
+	  else echo "no MutatingAdmissionPolicy (Kubernetes 1.36): new pods are resized once they run"; fi
 
 .PHONY: undeploy
 undeploy: kubectl ## remove the operator and its RBAC; CRD and Hvpas stay
@@ -194,6 +199,7 @@ undeploy: kubectl ## remove the operator and its RBAC; CRD and Hvpas stay
 	@$(KUBECTL) delete --ignore-not-found clusterrole,clusterrolebinding -l app.kubernetes.io/name=hvpa
 	@if $(KUBECTL) api-resources -o name --api-group=admissionregistration.k8s.io | grep -q '^validatingadmissionpolicies'; then \
 	  $(KUBECTL) delete --ignore-not-found -k config/operator-policy; fi
+	@if $(SERVES_MUTATING_POLICIES); then $(KUBECTL) delete --ignore-not-found -k config/size-at-creation; fi
 
 .PHONY: docker-build
 docker-build: ## build the image IMG (PYTHON_IMAGE=NAME@sha256:…: on another base)

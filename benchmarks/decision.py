@@ -30,7 +30,7 @@ from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Objects, Settings
 from hvpa.core.model import Event, OwnedChange, PodResize, WorkloadPatch
 from hvpa.core.values.memo import REMEMBERED
-from hvpa.reconcile.ports import Key, ResizeFailures
+from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 
@@ -74,6 +74,10 @@ class Memory:
         """See the cluster port."""
         self.writes += len(resizes)
         return ()
+
+    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        """See the cluster port."""
+        self.writes += 1
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the cluster port."""

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HorizontalAxis, RolledBack
+from hvpa.core.actuation.creation import creation_changes
 from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pods import resize_pods, template_held
 from hvpa.core.actuation.trial import tried
@@ -101,6 +102,7 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
         applied=decided.applied,
         joint=decided.joint,
         resizes=_resizes(seen, decided),
+        creation_sizes=creation_changes(clock, seen, decided.desired_size, decided.resizing),
     )
 
 

@@ -20,7 +20,7 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
 from hvpa.api.hvpa.status import Direction as Direction
 from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, VerticalAxis
-from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
+from hvpa.api.objects.read_models import CreationSize, Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.path.path import Path, Point, ResourceKey
 
@@ -86,7 +86,8 @@ class Objects:
     `others` are other live Hvpas with the same target, by rank (the first MOST_RIVALS + 1 at most), `hpas` and `vpas`
     every one that is owned by this Hvpa, targets it, its workload or one of the `others`, is named by it, or holds a
     name that it would give; `pods` those that the workload's selector matches. `vpa_served` tells whether the cluster
-    knows VerticalPodAutoscalers at all. `refused_resizes` are of these pods.
+    knows VerticalPodAutoscalers at all. `refused_resizes` are of these pods. `creation_sizes` are the sizes of new pods
+    that were written for this Hvpa, by owner; None where the cluster has no policy that goes by them.
     """
 
     hvpa: HvpaObject
@@ -97,6 +98,7 @@ class Objects:
     pods: tuple[Pod, ...] = ()
     vpa_served: bool = True
     refused_resizes: tuple[RefusedResize, ...] = ()
+    creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -244,6 +246,8 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The pods themselves, where they are resized in place."""
     refused_resizes: tuple[RefusedResize, ...] = ()
     """Resizes of these pods that the API server refused."""
+    creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None
+    """The sizes of new pods that were written for this Hvpa, by owner; None where there is no policy."""
 
 
 class Observation(ObservedState, frozen=True, kw_only=True):
@@ -362,7 +366,7 @@ class JointView(msgspec.Struct, frozen=True, gc=False):
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """What to write, in this order: workload, status, `spec.replicas`, owned objects, events; and when to look again.
-    Where pods are resized in place: status, workload, pods, then the rest.
+    Where pods are resized in place: status, sizes of new pods, workload, pods, then the rest.
 
     `status` holds when all writes succeed. `weight_ppm` is the vertical weight in parts per million. `containers` is
     what the workload is set to after this decision, `recommended` what it would be set to if nothing were blocked,
@@ -387,3 +391,5 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """How both axes were solved together (`Trajectory` only)."""
     resizes: tuple[PodResize, ...] = ()
     """Pods to be resized in place."""
+    creation_sizes: Mapping[str, CreationSize | None] = msgspec.field(default_factory=dict)
+    """Sizes of new pods to be written, by owner; None for one that goes."""

@@ -141,6 +141,7 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
             objects.others,
             hvpa.problems,
             objects.refused_resizes,
+            objects.creation_sizes,
         ),
     )
 
@@ -186,6 +187,7 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
         pods=pods,
         resizable=objects.pods if in_place and workload is not None else (),
         refused_resizes=objects.refused_resizes,
+        creation_sizes=objects.creation_sizes,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,10 +17,21 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import ApiError, Unreachable, write_error
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
+from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource, T
+from hvpa.kube.objects.resources import (
+    DEPLOYMENTS,
+    HPAS,
+    HVPA_SIZES,
+    HVPAS,
+    PODS,
+    STATEFULSETS,
+    VPAS,
+    Resource,
+    T,
+)
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
-from hvpa.reconcile.ports import Conflict, Key, ResizeFailures, Unavailable, WriteError
+from hvpa.reconcile.ports import Conflict, Key, ResizeFailures, SizeChanges, Unavailable, WriteError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -65,6 +77,7 @@ class KubeCluster:
         self._recorder = recorder
         self._may_write = may_write
         self._limiter = limiter or Limiter()
+        self._creation_sizes = CreationSizes(self._send, partial(self._take, HVPA_SIZES, quiet=True))
 
     def objects(self, key: Key) -> Objects | None:
         """See the port."""
@@ -131,6 +144,13 @@ class KubeCluster:
                 return
             raise WriteError(NO_RESIZE) from error
         self._take(PODS, response)
+
+    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        """See the port."""
+        if changes is None:
+            changes = dict.fromkeys(self._local.owners_of_sizes(Key(hvpa.namespace, hvpa.name)))
+        if changes:
+            await self._creation_sizes.write(hvpa, changes)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""

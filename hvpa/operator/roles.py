@@ -123,7 +123,7 @@ class Share:
         """See `ShardListener`. What changed lately comes first: whoever had it before may not have come to it."""
         assert self._work is not None
         oldest = awake_or_not() - self._remembers
-        ours = dict.fromkeys(key for key in self._local.hvpas if shard_of(key, self._shards) in shards)
+        ours = dict.fromkeys(key for key in self._local.known() if shard_of(key, self._shards) in shards)
         for key, changed_at in self._recent.items():
             if changed_at >= oldest and key in ours:
                 self._work.enqueue(key)

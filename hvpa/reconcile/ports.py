@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import Meta
+from hvpa.api.objects.read_models import CreationSize, Meta
 from hvpa.core.model import Event, Objects, OwnedChange, PodResize, WorkloadPatch
 
 
@@ -50,6 +50,10 @@ class Overloaded(WriteError):
 ResizeFailures = Sequence[tuple[PodResize, WriteError]]
 
 
+SizeChanges = Mapping[str, CreationSize | None]
+"""Sizes of new pods by their owner, such as `Deployment.apps/web`; None for one that goes."""
+
+
 class Clock(Protocol):
     """The only source of the current time."""
 
@@ -73,6 +77,11 @@ class Cluster(Protocol):
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """Resize pods of the workload of `hvpa`, several at a time; returns what failed, and how. A pod that is gone is
         no failure."""
+        ...
+
+    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        """Write the sizes that new pods get, by owner, and remove those that are None. Without `changes`: remove all
+        that were written for `hvpa`, which is gone."""
         ...
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:

@@ -16,7 +16,7 @@ from structlog.contextvars import bound_contextvars
 
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import Workload
+from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
 from hvpa.core.gates.refusals import with_refusal
@@ -33,6 +33,7 @@ from hvpa.reconcile.ports import (
     Overloaded,
     Refused,
     ResizeFailures,
+    SizeChanges,
     Unavailable,
     WriteError,
 )
@@ -101,6 +102,7 @@ class Reconciler:
             forget((key.namespace, key.name))
             self._telemetry.forgotten(key)
             self._refused.pop(key, None)
+            await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
             return Result("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None:
             return Result("done")
@@ -117,6 +119,8 @@ class Reconciler:
         with bound_contextvars(namespace=key.namespace, name=key.name):
             if decision.status.desired is None:
                 decision = await self._change_workload(key, objects, seen, decision)
+                if decision.creation_sizes:
+                    await self._write_creation_sizes(objects.hvpa.metadata, decision.creation_sizes)
             else:
                 if await self._act_in_place(key, objects, decision):
                     return Result("done", dt.timedelta(0))
@@ -157,11 +161,24 @@ class Reconciler:
             status = still_failing(status, hvpa.status)  # until the writes have got through
         await self._write_status(hvpa, status)
         self._report_applied(key, objects.workload, decision)
+        unsized: _Failed | None = None
+        if decision.creation_sizes:
+            try:
+                await self._write_creation_sizes(hvpa.metadata, decision.creation_sizes)
+            except _Failed as failed:
+                unsized = failed  # new pods are resized once they run; nothing else waits for that
         if decision.workload_patch is not None:
             try:
                 await self._cluster.patch_workload(hvpa.metadata, decision.workload_patch)
             except WriteError as error:
                 raise _Failed("PatchWorkload", error) from error
+        is_refused = await self._resize_pods(key, hvpa, decision)
+        if unsized is not None:
+            raise unsized
+        return is_refused
+
+    async def _resize_pods(self, key: Key, hvpa: HvpaObject, decision: Decision) -> bool:
+        """Whether the API server refused resizes."""
         if not decision.resizes:
             return False
         failures = await self._cluster.resize_pods(hvpa.metadata, decision.resizes)
@@ -172,6 +189,12 @@ class Reconciler:
             if not isinstance(failure, Refused):
                 raise _Failed("ResizePods", failure)
         return bool(refused)
+
+    async def _write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        try:
+            await self._cluster.write_creation_sizes(hvpa, changes)
+        except WriteError as error:
+            raise _Failed("WriteCreationSizes", error) from error
 
     def _note_refused(self, key: Key, refused: ResizeFailures) -> None:
         known = {one.uid: one for one in self._refused.get(key, ())}
@@ -354,6 +377,7 @@ def is_quiet(decision: Decision) -> bool:
         decision.workload_patch is None
         and decision.scale_replicas is None
         and not decision.resizes
+        and not decision.creation_sizes
         and not (decision.owned or decision.events)
     )
 

@@ -10,7 +10,13 @@ from hvpa.reconcile.ports import Key
 
 Outcome = Literal["done", "gone", "conflict", "overloaded", "failed", "crashed"]
 Operation = Literal[
-    "Decide", "PatchWorkload", "ResizePods", "PatchStatus", "WriteScaleReplicas", "ChangeOwned"
+    "Decide",
+    "PatchWorkload",
+    "WriteCreationSizes",
+    "ResizePods",
+    "PatchStatus",
+    "WriteScaleReplicas",
+    "ChangeOwned",
 ]
 """What was being done when something failed; `status.lastError.lastOperation` holds it (but for PatchStatus)."""
 

@@ -39,6 +39,7 @@ _DEFAULT_VERSIONS = {
     "HorizontalPodAutoscaler": "autoscaling/v2",
     "VerticalPodAutoscaler": "autoscaling.k8s.io/v1",
     "Hvpa": "autoscaling.k8s.io/v1alpha1",
+    "HvpaSizes": "autoscaling.k8s.io/v1alpha1",
     "Lease": "coordination.k8s.io/v1",
     "APIService": "apiregistration.k8s.io/v1",
     "CustomResourceDefinition": "apiextensions.k8s.io/v1",

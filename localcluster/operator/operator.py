@@ -38,13 +38,21 @@ def install_crds(cluster: Cluster) -> None:
 
 
 def install_operator_rbac(cluster: Cluster) -> Path:
-    """Apply all of `config/default`, as `make deploy` does, and return a kubeconfig of the operator's own
-    ServiceAccount. (The operator's pods are KWOK's then, and do nothing.)"""
+    """Apply `config/default`, and `config/size-at-creation` where it can be used, as `make deploy` does, and return a
+    kubeconfig of the operator's own ServiceAccount. (The operator's pods are KWOK's then, and do nothing.)"""
     _apply_kustomization(cluster, "default")
+    if serves_mutating_policies(cluster):
+        _apply_kustomization(cluster, "size-at-creation")
     user = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
     cluster.await_right(user, _rule("autoscaling.k8s.io", "hvpas", "list"))
     cluster.await_right(user, _rule("coordination.k8s.io", "leases", "create"), NAMESPACE)
     return operator_kubeconfig(cluster)
+
+
+def serves_mutating_policies(cluster: Cluster) -> bool:
+    """Whether the API server has MutatingAdmissionPolicies, as from Kubernetes 1.36 on."""
+    known = cluster.api.raw("GET", "/apis/admissionregistration.k8s.io/v1")["resources"]
+    return any(one["name"] == "mutatingadmissionpolicies" for one in known)
 
 
 def _rule(group: str, resource: str, verb: str) -> Json:

@@ -199,6 +199,9 @@ class Actuation(StatusModel):
     """Pods that can't be resized."""
     waiting: Whole = 0
     """Pods of another size that are not resized yet."""
+    size_at_creation: bool = False
+    """Whether new pods are created with the size that was decided, since config/size-at-creation is installed. Without
+    that they are resized once they run."""
     message: str = ""
     """Why pods are deferred, infeasible or waiting."""
 

@@ -490,6 +490,28 @@ class Workload(ReadModel, frozen=True):
     status: WorkloadStatus = WorkloadStatus()
 
 
+class SizedContainer(ReadModel, frozen=True):
+    """What a container of a new pod gets."""
+
+    name: str = ""
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class CreationSize(ReadModel, frozen=True):
+    """The size that new pods of one owner are created with, and the Hvpa that decided it."""
+
+    hvpa: str = ""
+    containers: list[SizedContainer] = []
+
+
+class HvpaSizes(ReadModel, frozen=True):
+    """The sizes that new pods of one namespace are created with, by owner (`Deployment.apps/web`)."""
+
+    metadata: Meta
+    sizes: dict[str, CreationSize] = {}
+
+
 class Terminated(ReadModel, frozen=True):
     """Why and when a container ended."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -57,8 +57,11 @@ def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
     _refuse(hvpa, validate_manifest(hvpa.content))
     own = hvpa.metadata.get("namespace") or namespace or DEFAULT_NAMESPACE
     filled = Filled([one for one in documents if one.metadata.get("namespace", own) == own], own)
-    objects = filled.local.objects(filled.hvpas[0])
-    assert objects is not None
+    found = filled.local.objects(filled.hvpas[0])
+    assert found is not None
+    actuation = found.hvpa.status.actuation
+    by_policy = actuation is not None and actuation.size_at_creation
+    objects = replace(found, creation_sizes=() if by_policy else None)
     workload = objects.workload
     if workload is None or (workload.kind, workload.metadata.name) not in filled.settled:
         return Gathered(objects)

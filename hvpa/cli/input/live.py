@@ -28,7 +28,16 @@ from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.library import kube_config
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.objects.resources import (
+    DEPLOYMENTS,
+    HPAS,
+    HVPA_SIZES,
+    HVPAS,
+    PODS,
+    STATEFULSETS,
+    VPAS,
+    Resource,
+)
 from hvpa.reconcile.ports import Key
 
 NOT_OUR_FAULT = frozenset({401, 408, 429})
@@ -140,7 +149,8 @@ class Reader:
         """All that belongs to the Hvpa of this name in the reader's namespace."""
         spec = (await self.hvpa(name)).spec
         served = await self.list(VPAS)
-        self.local.set_vpa_served(served)
+        self.local.set_served(VPAS, served)
+        self.local.set_served(HVPA_SIZES, await self._list_sizes())
         await self.list(HPAS)
         target = spec.target_ref if spec is not None else None
         resources: dict[str, Resource[Workload]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS)}
@@ -181,6 +191,15 @@ class Reader:
                 return False
             raise
         return True
+
+    async def _list_sizes(self) -> bool:
+        """Whether new pods get their size by a policy. What was written for that need not be readable for everybody."""
+        try:
+            return await self.list(HVPA_SIZES)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            return await self.is_served(HVPA_SIZES)
 
     async def is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; every user may read that. Raises ApiError."""

@@ -43,7 +43,7 @@ def fetch(args: argparse.Namespace) -> Fetched:
             reader.namespace = None
         for resource in (*_ALWAYS, HVPAS):
             await _list(reader, resource)
-        reader.local.set_vpa_served(await _list(reader, _WHOLE_VPAS))
+        reader.local.set_served(VPAS, await _list(reader, _WHOLE_VPAS))
         return Fetched(reader.local, unreadable)
 
     return read_cluster(read, "hvpa-report", args)

@@ -18,6 +18,11 @@ COLUMNS: Final = ("POD", "READY", "RESTARTS", "PRESENT", "DESIRED", "STATE", "SI
 _GAP: Final = "  "
 _LABEL: Final = 11
 """Width of the labels of the head."""
+NEW_PODS: Final = {
+    True: "created with the desired size",
+    False: "created with the template's size and resized once they run, without config/size-at-creation",
+}
+"""Which size new pods get, by whether the policy of config/size-at-creation is there."""
 
 
 def to_text(view: View, now: dt.datetime) -> str:
@@ -42,6 +47,7 @@ def _head(view: View, now: dt.datetime) -> Iterable[str]:
     yield _labelled("Desired", f"{decided}{_since(view.since, now)}")
     if view.actuation is not None:
         yield _labelled("Resized", _actuation(view))
+        yield _labelled("New pods", NEW_PODS[view.actuation.size_at_creation])
 
 
 def _labelled(label: str, text: str) -> str:

@@ -28,6 +28,8 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     status: Actuation
     resizes: tuple[PodResize, ...] = ()
     stuck: str = ""
+    too_large: bool = False
+    """Whether the API server or a kubelet will not have this size."""
 
 
 def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredSize) -> Resizing:
@@ -45,7 +47,10 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
                 continue
             room -= 1
         resizes.append(one.resize)
-    return Resizing(_status(seen), tuple(resizes), _stuck(seen))
+    refused = {one.uid for one in observed.refused_resizes}
+    too_large = any(one.is_stuck and (one.is_too_much or one.pod.metadata.uid in refused) for one in seen)
+    status = _status(seen, creation=observed.creation_sizes is not None)
+    return Resizing(status, tuple(resizes), _stuck(seen), too_large)
 
 
 def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSize) -> list[PodState]:
@@ -135,7 +140,7 @@ def _is_created_after(pod: Pod, since: dt.datetime) -> bool:
     return created is not None and created >= since
 
 
-def _status(seen: Sequence[PodState]) -> Actuation:
+def _status(seen: Sequence[PodState], *, creation: bool) -> Actuation:
     counts = Counter(one.state for one in seen)
     return Actuation(
         resized=f"{counts['resized']}/{len(seen)}",
@@ -144,6 +149,7 @@ def _status(seen: Sequence[PodState]) -> Actuation:
         deferred=counts["deferred"],
         infeasible=counts["infeasible"],
         waiting=counts["waiting"],
+        size_at_creation=creation,
         message=_first_reason(
             [one for one in seen if one.why and (one.is_stuck or one.state in ("deferred", "waiting"))]
         ),

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from hvpa.api.objects.read_models import Hpa, Meta, Pod, Selector, Vpa, Workload
+from hvpa.api.objects.read_models import CreationSize, Hpa, HvpaSizes, Meta, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.kube.cache import changes
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.cache.store import Store, version
 from hvpa.kube.cache.targeting import Place, Targeting, place_of
 from hvpa.kube.objects.references import HVPA_KIND, RefToken, Target, reference_of, tokens_of
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.objects.resources import (
+    DEPLOYMENTS,
+    HPAS,
+    HVPA_SIZES,
+    HVPAS,
+    PODS,
+    STATEFULSETS,
+    VPAS,
+    Resource,
+)
 from hvpa.kube.objects.stored_hvpa import NO_LINKS, NamedRecommender, StoredHvpa
 from hvpa.reconcile.ports import Key
 
@@ -44,7 +54,10 @@ class LocalCluster:
         self.hpas: Store[Hpa] = Store(scopes, self._hpa_changed)
         self.vpas: Store[Vpa] = Store(scopes, self._vpa_changed)
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
-        self.vpa_served = True
+        self.creation_sizes: Store[HvpaSizes] = Store(scopes, self._sizes_changed)
+        self._served = {VPAS.kind: True, HVPA_SIZES.kind: False}
+        self._sizes_of: dict[Key, tuple[tuple[str, CreationSize], ...]] = {}
+        """By Hvpa, be it there or not: the sizes of new pods that were written for it."""
         self._targeting = Targeting()
         self._naming: dict[str, Index[Key, str]] = {HPAS.kind: Index(), VPAS.kind: Index()}
         self._hpa_refs: Index[RefToken, str] = Index()
@@ -63,14 +76,15 @@ class LocalCluster:
             HPAS.kind: self.hpas,
             VPAS.kind: self.vpas,
             PODS.kind: self.pods,
+            HVPA_SIZES.kind: self.creation_sizes,
             **self.workloads,
         }
         return stores[resource.kind]
 
-    def set_vpa_served(self, served: bool) -> None:
-        """VerticalPodAutoscalers are, or are not, known to the cluster; a change concerns every Hvpa."""
-        if served != self.vpa_served:
-            self.vpa_served = served
+    def set_served(self, resource: Resource[Any], served: bool) -> None:
+        """A resource that a cluster need not serve is, or is not, known to it; a change concerns every Hvpa."""
+        if served != self._served[resource.kind]:
+            self._served[resource.kind] = served
             for key in self.hvpas:
                 self._enqueue(key)
 
@@ -105,8 +119,17 @@ class LocalCluster:
             hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa, others)),
             vpas=tuple(self._related(self.vpas, self._vpa_refs, meta, target, spec.vpa)),
             pods=self._pods_of(target, workload.spec.selector) if workload is not None else (),
-            vpa_served=self.vpa_served,
+            vpa_served=self._served[VPAS.kind],
+            creation_sizes=self._sizes_of.get(key, ()) if self._served[HVPA_SIZES.kind] else None,
         )
+
+    def owners_of_sizes(self, key: Key) -> list[str]:
+        """The owners of pods whose sizes were written for the Hvpa of `key`."""
+        return [owner for owner, _ in self._sizes_of.get(key, ())]
+
+    def known(self) -> Iterable[Key]:
+        """All Hvpas, and those that are gone and have left sizes of new pods behind."""
+        return dict.fromkeys((*self.hvpas, *self._sizes_of))
 
     def changed_last(self, keys: Iterable[Key]) -> list[Key]:
         """Hvpas in the order in which they, their workloads or their recommenders changed, the last one first."""
@@ -287,6 +310,23 @@ class LocalCluster:
         names.add(meta.name)
         names.add(meta.name.rpartition("-")[0])
         return names
+
+    def _sizes_changed(self, old: HvpaSizes | None, new: HvpaSizes | None, own: bool) -> None:
+        namespace = _either(old, new).metadata.namespace
+        sizes: dict[Key, list[tuple[str, CreationSize]]] = {}
+        for owner, size in new.sizes.items() if new is not None else ():
+            sizes.setdefault(Key(namespace, size.hvpa), []).append((owner, size))
+        before = {Key(namespace, size.hvpa) for size in old.sizes.values()} if old is not None else set()
+        for key in {*before, *sizes}:
+            found = tuple(sorted(sizes.get(key, ()), key=itemgetter(0)))
+            if found == self._sizes_of.get(key, ()):
+                continue
+            if found:
+                self._sizes_of[key] = found
+            else:
+                del self._sizes_of[key]
+            if not own:
+                self._enqueue(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None, own: bool) -> None:
         if new is not None:

@@ -12,7 +12,7 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import VPAS, WATCHED
+from hvpa.kube.objects.resources import OPTIONAL, WATCHED
 from hvpa.reconcile.ports import Clock
 from hvpa.reconcile.telemetry import Telemetry
 
@@ -54,7 +54,7 @@ class Watches:
         return all(reflector.healthy() for reflector in self.reflectors)
 
     def problems(self) -> list[str]:
-        """What is not listed, out of date or not served (VPAs need not be), since when and why; one entry for each
+        """What is not listed, out of date or not served (some need not be), since when and why; one entry for each
         resource. Without names and addresses: anybody may read it."""
         found: dict[str, str] = {}
         for one in self.reflectors:
@@ -64,10 +64,10 @@ class Watches:
 
     def last_success(self) -> Mapping[str, float]:
         """When list or watch last succeeded, in seconds since 1970, by resource: the oldest of its scopes; 0 where it
-        never did. Without VPAs where the cluster doesn't serve them."""
+        never did. Without what a cluster need not serve where it doesn't."""
         found: dict[str, float] = {}
         for one in self.reflectors:
-            if one.resource is VPAS and one.state == "not served":
+            if one.resource in OPTIONAL and one.state == "not served":
                 continue
             since = self._since(one)
             seconds = 0.0 if since is None else since.timestamp()
@@ -77,7 +77,7 @@ class Watches:
     def _problem(self, one: Reflector[Any]) -> str | None:
         why = one.freshness.problem
         if one.state == "not served":
-            return None if one.resource is VPAS else "not served by the cluster"
+            return None if one.resource in OPTIONAL else "not served by the cluster"
         if one.state == "starting":
             return "not listed yet" if why is None else f"not listed yet: {why}"
         since = self._since(one)
@@ -97,7 +97,8 @@ class Watches:
             await self._changed.wait()
 
     def _on_state(self) -> None:
-        vpas = [one for one in self.reflectors if one.resource is VPAS]
-        if any(one.state != "starting" for one in vpas):
-            self._local.set_vpa_served(any(one.state != "not served" for one in vpas))
+        for resource in OPTIONAL:
+            states = {one.state for one in self.reflectors if one.resource is resource}
+            if states != {"starting"}:
+                self._local.set_served(resource, states != {"not served"})
         self._changed.set()

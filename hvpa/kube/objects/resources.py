@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from hvpa.api.objects.read_models import Hpa, Meta, Pod, RawHvpa, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.kube.objects.salvage import LARGE, cut_down
 from hvpa.kube.objects.slim import slim_hpa, slim_pod, slim_vpa, slim_workload
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
@@ -94,4 +94,9 @@ VPAS: Resource[Vpa] = Resource(
     msgspec.json.Decoder(Vpa).decode,
     slim_vpa,
 )
-WATCHED: tuple[Resource[Any], ...] = (HVPAS, DEPLOYMENTS, STATEFULSETS, HPAS, VPAS, PODS)
+HVPA_SIZES: Resource[HvpaSizes] = Resource(
+    "HvpaSizes", HVPAS.api, "hvpasizes", msgspec.json.Decoder(HvpaSizes).decode, lambda sizes: sizes
+)
+WATCHED: tuple[Resource[Any], ...] = (HVPAS, DEPLOYMENTS, STATEFULSETS, HPAS, VPAS, PODS, HVPA_SIZES)
+OPTIONAL: tuple[Resource[Any], ...] = (VPAS, HVPA_SIZES)
+"""What a cluster need not serve."""

@@ -18,7 +18,7 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Event, Objects, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
-from hvpa.reconcile.ports import Key, ResizeFailures, WriteError
+from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
 from hvpa.simulate.cluster.objects import PodObjects, WorkloadObject, raw, uid_of
 from hvpa.simulate.cluster.pods import Workload
 
@@ -137,6 +137,9 @@ class SimulatedCluster:
         ]
         self._state.resize_all(wanted, self._seconds)
         return ()
+
+    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        """See the port. New pods get the decided size by themselves (`size_of_new_pods`)."""
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""

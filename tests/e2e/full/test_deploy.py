@@ -33,6 +33,9 @@ CLUSTER_WIDE = (
     (ADMISSION, "hvpa-operator"),
     (f"{ADMISSION}Binding", "hvpa-operator"),
     ("scheduling.k8s.io/v1/PriorityClass", "hvpa"),
+    ("admissionregistration.k8s.io/v1/MutatingAdmissionPolicy", "hvpa-size-at-creation"),
+    ("admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding", "hvpa-size-at-creation"),
+    ("CustomResourceDefinition", "hvpasizes.autoscaling.k8s.io"),
 )
 """What is in no namespace, and goes all the same."""
 

@@ -12,6 +12,7 @@ from localcluster.controlplane.manifests import MEMORY_ANNOTATION
 
 pytestmark = pytest.mark.owned_cluster
 DELAY, BEHAVIOUR = "hvpa.test/resize-delay", "hvpa.test/resize"
+ENFORCED = {"hvpa.test/memory-limit": "Enforced"}
 SMALL = {"cpu": "200m", "memory": "128Mi"}
 LARGE = {"cpu": "500m", "memory": "128Mi"}
 
@@ -117,7 +118,7 @@ def test_a_kubelet_can_be_silent(cluster: Cluster, namespace: str) -> None:
 
 
 def test_what_uses_more_than_its_limit_is_ended_until_it_does_not(cluster: Cluster, namespace: str) -> None:
-    pod = OnNode(cluster, namespace, {MEMORY_ANNOTATION: "200Mi"})
+    pod = OnNode(cluster, namespace, {MEMORY_ANNOTATION: "200Mi", **ENFORCED})
     pod.annotate(memory="268435456")  # as much as the limit
     pod.annotate(memory="300M")
     pod.soon(lambda: pod.status()["restartCount"] > 0, "ran out of memory")
@@ -128,7 +129,7 @@ def test_what_uses_more_than_its_limit_is_ended_until_it_does_not(cluster: Clust
     assert pod.status()["lastState"]["terminated"]["reason"] == "OOMKilled"
     count = pod.status()["restartCount"]
     pod.annotate(memory="250Mi")
-    other = OnNode(cluster, namespace, {}, name="other")
+    other = OnNode(cluster, namespace, ENFORCED, name="other")
     other.annotate(memory="300Mi")
     other.soon(lambda: other.status()["restartCount"] > 0, "ran out of memory")
     assert pod.status()["restartCount"] == count

@@ -32,7 +32,7 @@ from hvpa.core.model import Decision, Event, Objects, OwnedChange, PodResize, Se
 from hvpa.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.requests import requests_of
 from hvpa.recommend.vpa.recommender import VerticalRecommender
-from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures
+from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures, SizeChanges
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from hvpa.simulate.cluster.objects import raw
@@ -319,6 +319,9 @@ class Loop:
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """No Hvpa here resizes pods in place."""
         return ()
+
+    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        """No Hvpa here resizes pods in place."""
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, Any], status: HvpaStatus) -> None:
         """See the port."""

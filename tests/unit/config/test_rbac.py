@@ -42,7 +42,7 @@ def test_the_operator_may_watch_what_it_watches_and_nothing_else() -> None:
     assert {one for one, verbs in rights.items() if verbs & {"get", "list", "watch"}} == watched
 
 
-def test_the_operator_may_create_and_delete_recommenders_only() -> None:
+def test_the_operator_may_create_and_delete_recommenders_and_create_sizes_only() -> None:
     rights = _rights(only("rbac", "ClusterRole", "hvpa-operator"))
     assert {one for one, verbs in rights.items() if "delete" in verbs} == {
         ("autoscaling", "horizontalpodautoscalers"),
@@ -51,6 +51,7 @@ def test_the_operator_may_create_and_delete_recommenders_only() -> None:
     assert {one for one, verbs in rights.items() if "create" in verbs} == {
         ("autoscaling", "horizontalpodautoscalers"),
         ("autoscaling.k8s.io", "verticalpodautoscalers"),
+        ("autoscaling.k8s.io", "hvpasizes"),
         ("", "events"),
     }
 

@@ -26,7 +26,7 @@ from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.objects.resources import WATCHED
 from hvpa.kube.server.metrics import Metrics
-from hvpa.reconcile.ports import Key, ResizeFailures
+from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges
 from hvpa.reconcile.reconciler import Reconciler
 from tests.unit.hostile.documents import KINDS, NAME, NAMESPACE, encoded
 from tests.unit.reconcile.fakes import FakeClock, drive
@@ -63,6 +63,9 @@ class Writes:
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """No Hvpa here resizes pods in place."""
         return ()
+
+    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        """No Hvpa here resizes pods in place."""
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         self.status, self.status_patch = status, dict(patch)

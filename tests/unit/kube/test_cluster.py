@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import Meta
+from hvpa.api.objects.read_models import CreationSize, Meta
 from hvpa.core.model import Event, OwnedChange, OwnedKind, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
@@ -398,3 +398,21 @@ async def test_what_becomes_of_a_resize_that_fails(
     assert [(one.pod, type(error)) for one, error in failures] == ([("web-0", expected)] if expected else [])
     if expected is WriteError:
         assert str(failures[0][1]) == NO_RESIZE
+
+
+async def test_sizes_of_new_pods_are_written_and_those_of_an_hvpa_that_is_gone_are_removed(
+    tmp_path: Path,
+) -> None:
+    world = World()
+    size = {"hvpa": "h", "containers": []}
+    world.answer = answer("hvpa", 8, sizes={"Deployment.apps/web": size})
+    async with world.running(tmp_path) as cluster:
+        await cluster.write_creation_sizes(OWNER, None)
+        assert world.server.requests == []
+        await cluster.write_creation_sizes(OWNER, {"Deployment.apps/web": CreationSize("h")})
+        world.answer = answer("hvpa", 9, sizes={})
+        await cluster.write_creation_sizes(OWNER, None)
+        assert world.sent()[4] == {"sizes": {"Deployment.apps/web": None}}
+        await cluster.write_creation_sizes(OWNER, None)
+    assert len(world.server.requests) == 2
+    assert world.woken == []

@@ -11,7 +11,7 @@ from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
 from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import Axis, Blocked, Direction, Event, Objects, OwnedChange, PodResize, WorkloadPatch
-from hvpa.reconcile.ports import Key, ResizeFailures, WriteError
+from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 T = TypeVar("T")
@@ -71,6 +71,10 @@ class FakeCluster:
         self.writes.append(("resizes", resizes))
         failure = self.failures.get("resizes")
         return [(resizes[0], failure)] if isinstance(failure, WriteError) else []
+
+    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        if changes is not None or "creation_sizes" in self.failures:
+            self._note("creation_sizes", changes)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         assert self.one is not None

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from builders import build
+from hvpa.api.hvpa.actuation import UpdateStrategy
+from hvpa.api.objects.read_models import CreationSize
 from hvpa.core import Settings
 from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
 from hvpa.reconcile.reconciler import REPORTED_AFTER, Reconciler, Result
@@ -52,6 +54,45 @@ def test_what_was_decided_is_written_before_anything_is_acted_upon() -> None:
     assert status["desired"]["replicas"] == patch.body["spec"]["replicas"]
     assert patch.is_scale
     assert [one.pod for one in resizes] == ["web-0", "web-1", "web-2"]
+
+
+def test_the_size_of_new_pods_is_written_before_there_are_more_of_them() -> None:
+    world = World()
+    assert world.cluster.one is not None
+    world.cluster.one = replace(world.cluster.one, creation_sizes=())
+    world.reconcile()
+    names = [name for name in world.cluster.names() if name not in ("event", "owned")]
+    assert names == ["status", "creation_sizes", "workload", "resizes"]
+    assert list(world.written("creation_sizes")[0]) == ["Deployment.apps/web"]
+
+
+def test_nothing_waits_for_the_size_of_new_pods() -> None:
+    world = World(creation_sizes=WriteError("no such thing"))
+    assert world.cluster.one is not None
+    world.cluster.one = replace(world.cluster.one, creation_sizes=())
+    assert world.reconcile().outcome == "failed"
+    assert len(world.written("workload")) == len(world.written("resizes")) == 1
+    assert world.ready() == ("WriteFailed", "WriteCreationSizes: no such thing")
+    world.cluster.failures.clear()
+    assert world.reconcile().outcome == "done"
+    assert len(world.written("creation_sizes")) == 1
+
+
+def test_without_its_strategy_or_itself_an_hvpa_leaves_no_size_behind() -> None:
+    world = World()
+    one = world.cluster.one
+    assert one is not None
+    assert one.hvpa.spec is not None
+    sizes = (("Deployment.apps/web", CreationSize("web")),)
+    spec = one.hvpa.spec.model_copy(update={"update_strategy": UpdateStrategy(type="Rollout")})
+    world.cluster.one = replace(one, hvpa=replace(one.hvpa, spec=spec), creation_sizes=sizes)
+    world.reconcile()
+    assert world.written("creation_sizes") == [{"Deployment.apps/web": None}]
+    world.cluster.one = None
+    world.cluster.failures["creation_sizes"] = WriteError("no such thing")
+    assert world.reconcile().outcome == "failed"
+    world.cluster.failures.clear()
+    assert world.reconcile().outcome == "gone"
 
 
 @pytest.mark.parametrize("killed_at", ["status", "workload", "resizes"])

@@ -97,15 +97,3 @@ def test_where_pods_can_not_be_resized_the_template_is_patched(new_scenario: New
     pods.start("1")
     one.await_ready()
     assert one.status["actuation"]["resized"] == "1/1"
-
-
-def test_a_new_pod_gets_the_size_as_soon_as_it_runs(new_scenario: NewScenario) -> None:
-    one = new_scenario(changes=in_place())
-    pods = Pods(one)
-    name = pods.start("0")
-    one.vpa_recommends(cpu="800m", memory="600M")
-    one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
-    pods.resize(name)
-    newer = pods.start("1")
-    assert pods.get(newer)["status"]["containerStatuses"][0]["resources"]["requests"]["cpu"] == "500m"
-    one.soon(partial(pods.requests, newer, cpu="800m", memory="600M"), "a resize of the new pod")

@@ -16,7 +16,7 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
 from hvpa.cli.input.gather import gather
 from hvpa.core.model import Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
-from hvpa.reconcile.ports import Key, ResizeFailures
+from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from tests.unit.cli.support import Doc, Shell, load, of_kind
@@ -94,6 +94,9 @@ class FileCluster:
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """No Hvpa here resizes pods in place."""
         return ()
+
+    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
+        """No Hvpa here resizes pods in place."""
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         self.files.hvpa["status"] = patched(self.files.hvpa.get("status"), patch)

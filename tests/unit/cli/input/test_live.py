@@ -44,6 +44,7 @@ def test_the_live_objects_are_explained_as_files_are(
         ("verticalpodautoscalers", "list"),
         ("deployments", "get"),
         ("pods", "list"),
+        ("hvpasizes", "list"),
     }
 
 
@@ -97,6 +98,18 @@ def test_a_cluster_without_vpas_is_a_condition(
     api.fail["verticalpodautoscalers"] = 404
     ran = explain(shell, kubeconfig)
     assert (ran.code, ran.json["conditions"][2]["reason"]) == (0, "VpaNotServed")
+
+
+@pytest.mark.parametrize("answer", [403, 404])
+def test_whoever_may_not_read_the_sizes_of_new_pods_has_the_rest_explained(
+    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc], answer: int
+) -> None:
+    api.put(changed(gardener, Hvpa__spec__updateStrategy={"type": "InPlace"}))
+    api.fail["hvpasizes"] = answer
+    known = b'{"resources": [{"name": "hvpas"}, {"name": "hvpasizes"}]}'
+    api.discovered["/apis/autoscaling.k8s.io/v1alpha1"] = (200, known)
+    ran = explain(shell, kubeconfig)
+    assert (ran.code, ran.json["nextStatus"]["actuation"]["sizeAtCreation"]) == (0, answer == 403)
 
 
 def test_an_invalid_hvpa_is_reported_with_the_field(

@@ -69,6 +69,7 @@ def test_each_pod_has_a_row_with_its_size_and_rung(shell: Shell, api: Api, kubec
         "Replicas   4, 4 ready\n"
         "Desired    cpu 800m memory 600M since 2026-11-21T09:57:00Z (3m)\n"
         "Resized    1/4, 1 deferred: pod web-deferred: no room\n"
+        "New pods   created with the template's size and resized once they run, without config/size-at-creation\n"
         "\n"
         "POD           READY  RESTARTS  PRESENT               DESIRED               STATE     SINCE  WHY\n"
         "web-deferred  yes    3         cpu 500m memory 500M  cpu 800m memory 600M  deferred  1m     no room\n"

@@ -14,7 +14,16 @@ from hvpa.core.model import OtherHvpa
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.objects.resources import (
+    DEPLOYMENTS,
+    HPAS,
+    HVPA_SIZES,
+    HVPAS,
+    PODS,
+    STATEFULSETS,
+    VPAS,
+    Resource,
+)
 from hvpa.reconcile.ports import Key
 
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
@@ -300,11 +309,42 @@ def test_when_vpas_become_known_every_hvpa_is_looked_at() -> None:
     world.hvpa("a", "x")
     world.hvpa("b", "y")
     world.woken.clear()
-    world.local.set_vpa_served(True)
+    world.local.set_served(VPAS, True)
     assert world.woken == []
-    world.local.set_vpa_served(False)
+    world.local.set_served(VPAS, False)
     assert sorted(world.woken) == ["a", "b"]
     assert not world.seen("a").vpa_served
+
+
+def test_sizes_of_new_pods_are_those_that_were_written_for_the_hvpa() -> None:
+    world = World()
+    world.hvpa("a", "x")
+    size, other = ({"hvpa": name, "containers": [{"name": "app"}]} for name in ("a", "gone"))
+    sizes = {"Deployment.apps/x": size, "Deployment.apps/y": other}
+    assert world.put(HVPA_SIZES, "hvpa", sizes=sizes) == ["a", "gone"]
+    assert world.seen("a").creation_sizes is None  # not served, as far as is known
+    world.woken.clear()
+    world.local.set_served(HVPA_SIZES, True)
+    assert world.woken == ["a"]
+    found = world.seen("a").creation_sizes
+    assert found is not None
+    assert [(owner, one.hvpa) for owner, one in found] == [("Deployment.apps/x", "a")]
+    assert world.local.owners_of_sizes(Key(NS, "gone")) == ["Deployment.apps/y"]
+    assert list(world.local.known()) == [Key(NS, "a"), Key(NS, "gone")]
+
+
+def test_another_size_of_new_pods_wakes_its_hvpa_unless_we_wrote_it() -> None:
+    world = World()
+    for name in ("a", "b"):
+        world.hvpa(name, name)
+    both: dict[str, Any] = {
+        f"Deployment.apps/{name}": {"hvpa": name, "containers": []} for name in ("a", "b")
+    }
+    assert world.put(HVPA_SIZES, "hvpa", True, sizes=both) == []
+    assert world.put(HVPA_SIZES, "hvpa", sizes=both) == []
+    assert world.put(HVPA_SIZES, "hvpa", sizes={**both, "Deployment.apps/c": {"hvpa": "b"}}) == ["b"]
+    assert world.delete(HVPA_SIZES, "hvpa") == ["a", "b"]
+    assert list(world.local.known()) == [Key(NS, "a"), Key(NS, "b")]
 
 
 def test_an_hvpa_whose_spec_is_nonsense_is_still_held() -> None:

@@ -13,6 +13,7 @@ from aiohttp import web
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.watches import Watches
+from hvpa.kube.objects.resources import PODS
 from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
 
@@ -27,11 +28,11 @@ class Clock:
         return NOW
 
 
-async def test_what_is_missing_is_reported_by_resource_and_vpas_need_not_be_served(tmp_path: Path) -> None:
+async def test_what_is_missing_is_reported_by_resource_and_some_need_not_be_served(tmp_path: Path) -> None:
     server = FakeServer()
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        if request.path.endswith(("/verticalpodautoscalers", "/statefulsets")):
+        if request.path.endswith(("/verticalpodautoscalers", "/hvpasizes", "/statefulsets")):
             return status(404, "NotFound")
         if request.path.endswith("/pods"):
             return status(403, "Forbidden", 'User "somebody" cannot list resource "pods"')
@@ -54,7 +55,7 @@ async def test_what_is_missing_is_reported_by_resource_and_vpas_need_not_be_serv
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-    assert "verticalpodautoscalers" not in found
+    assert not {"verticalpodautoscalers", "hvpasizes"} & found.keys()
     assert found["pods"] == found["statefulsets"] == 0.0
     assert all(0 < NOW.timestamp() - found[one] < 600 for one in ("hvpas", "deployments"))
 
@@ -69,7 +70,8 @@ async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
             one.freshness._stale_after = 0.0  # at once
             one.freshness.succeeded()
         assert watches.problems() == []
-        watches.reflectors[-1].freshness.failed(Exception("10.0.0.1"))
+        (pods,) = [one for one in watches.reflectors if one.resource is PODS and one.scope == "two"]
+        pods.freshness.failed(Exception("10.0.0.1"))
         (problem,) = watches.problems()
         assert re.fullmatch(
             r"pods: out of date since 2026-11-22T1\d:\d\d:\d\dZ: no response that can be used", problem

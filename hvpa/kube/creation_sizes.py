@@ -1,0 +1,84 @@
+"""Writes of the sizes that new pods are created with: one object per namespace, so many Hvpas' changes go in one write.
+
+While a write to a namespace's object is under way, what else is to be written to it waits, and then goes together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from hvpa.api.objects.read_models import CreationSize, Meta
+from hvpa.kube.client.errors import ApiError
+from hvpa.kube.client.transport import JSON, MERGE_PATCH, Body
+from hvpa.kube.objects.resources import HVPA_SIZES
+from hvpa.reconcile.ports import Conflict, SizeChanges, WriteError
+
+OBJECT = "hvpa"
+"""Name of each namespace's object, which the policy's binding names too."""
+
+Send = Callable[[Meta, str, str, Mapping[str, str], Body], Awaitable[bytes]]
+"""Sends a write for an Hvpa: method, path, query and body. Raises WriteError."""
+
+
+class _Batch:
+    """What goes in one write. `done`: it has been sent, and failed with `error` if there is one."""
+
+    def __init__(self) -> None:
+        self.changes: dict[str, CreationSize | None] = {}
+        self.done = False
+        self.error: WriteError | None = None
+
+
+class CreationSizes:
+    """Writes entries of the namespaces' HvpaSizes. `take` gets each object as it was left."""
+
+    def __init__(self, send: Send, take: Callable[[bytes], object]) -> None:
+        self._send = send
+        self._take = take
+        self._batches: dict[str, _Batch] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def write(self, hvpa: Meta, changes: SizeChanges) -> None:
+        """Write these entries, and remove those that are None; returns when the object has them. Raises WriteError."""
+        namespace = hvpa.namespace
+        batch = self._batches.setdefault(namespace, _Batch())
+        batch.changes.update(changes)
+        async with self._locks.setdefault(namespace, asyncio.Lock()):
+            if not batch.done:
+                await self._send_batch(hvpa, batch)
+        if batch.error is not None:
+            raise batch.error
+
+    async def _send_batch(self, hvpa: Meta, batch: _Batch) -> None:
+        if self._batches.get(hvpa.namespace) is batch:
+            del self._batches[hvpa.namespace]
+        try:
+            await self._send_all(hvpa, batch.changes)
+        except WriteError as error:
+            batch.error = error
+        batch.done = True
+
+    async def _send_all(self, hvpa: Meta, changes: SizeChanges) -> None:
+        path = HVPA_SIZES.path(hvpa.namespace, OBJECT)
+        patch = Body(msgspec.json.encode({"sizes": changes}), MERGE_PATCH)
+        try:
+            self._take(await self._send(hvpa, "PATCH", path, {}, patch))
+            return
+        except Conflict as error:
+            if not (isinstance(error.__cause__, ApiError) and error.__cause__.status == 404):
+                raise
+        entries = {key: one for key, one in changes.items() if one is not None}
+        if not entries:
+            return
+        document: dict[str, Any] = {
+            "apiVersion": HVPA_SIZES.api.removeprefix("/apis/"),
+            "kind": HVPA_SIZES.kind,
+            "metadata": {"name": OBJECT, "labels": {"app.kubernetes.io/managed-by": "hvpa"}},
+            "sizes": entries,
+        }
+        body = Body(msgspec.json.encode(document), JSON)
+        self._take(await self._send(hvpa, "POST", HVPA_SIZES.path(hvpa.namespace), {}, body))

@@ -1,0 +1,119 @@
+"""Sizes of new pods: `hvpa.core.actuation.creation`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from builders.build import at, decided, hvpa, merged, objects, stamp, vpa, workload
+from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer
+from hvpa.core.actuation.creation import CREATED_WITHIN
+from hvpa.core.model import Decision, Objects, OtherHvpa, RefusedResize
+from tests.unit.core.actuation.test_pods import LARGER, REQUESTS, resize_condition, running
+
+KEY = "Deployment.apps/web"
+SIZE = CreationSize("web", [SizedContainer("app", {**LARGER})])
+OTHER = CreationSize("web", [SizedContainer("app", {"cpu": "3"})])
+Known = Sequence[tuple[str, CreationSize]]
+
+
+def decision(
+    known: Known | None,
+    spec: Mapping[str, Any] | None = None,
+    pods: Sequence[Pod] | None = None,
+    since: dt.datetime | None = None,
+    more: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Decision:
+    """What is decided where LARGER was decided before, for two pods, and `known` are the sizes that were written."""
+    found = [running("web-1"), running("web-2", LARGER)] if pods is None else pods
+    desired = {
+        "replicas": 2,
+        "containers": [{"name": "app", "requests": LARGER}],
+        "since": stamp(since or at(minutes=-1)),
+        "generation": 1,
+        **(more or {}),
+    }
+    changes = merged({"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}}, spec or {})
+    last = {"lastScaleTime": desired["since"], "lastScaleUpTime": desired["since"]}
+    one = hvpa(changes, {"desired": desired, "axes": {"vertical": last}})
+    sizes = None if known is None else tuple(known)
+    return decided(objects(one, workload(2), None, vpa({"app": LARGER}), found, creation_sizes=sizes, **rest))
+
+
+@pytest.mark.parametrize(
+    ("known", "changes"),
+    [
+        ([], {KEY: SIZE}),
+        ([(KEY, OTHER)], {KEY: SIZE}),
+        ([(KEY, SIZE)], {}),
+        ([("StatefulSet.apps/web", OTHER), (KEY, SIZE)], {"StatefulSet.apps/web": None}),
+        (None, {}),
+    ],
+)
+def test_new_pods_get_what_was_decided(known: Known | None, changes: Mapping[str, Any]) -> None:
+    found = decision(known)
+    assert found.creation_sizes == changes
+    assert found.status.actuation is not None
+    assert found.status.actuation.size_at_creation is (known is not None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes"),
+    [
+        ({"mode": "Recommend"}, {}),
+        ({"mode": "Paused"}, {}),
+        ({"updateStrategy": {"type": "Rollout"}}, {KEY: None}),
+        ({"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Sometimes"}}}}, {}),
+    ],
+)
+def test_only_an_hvpa_that_resizes_writes(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+    assert decision([(KEY, OTHER)], spec).creation_sizes == changes
+
+
+def test_an_hvpa_that_may_not_scale_its_target_changes_nothing_of_it() -> None:
+    """Two Hvpas share the target: what new pods get stays as it was."""
+    assert decision([(KEY, OTHER)], others=(OtherHvpa("other"),)).creation_sizes == {}
+
+
+def test_what_a_workload_left_behind_goes() -> None:
+    one = hvpa({"updateStrategy": {"type": "InPlace"}})
+    assert decided(Objects(hvpa=one, creation_sizes=((KEY, SIZE),))).creation_sizes == {KEY: None}
+
+
+def test_where_nothing_was_decided_nothing_is_written() -> None:
+    off = {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
+    assert decision([], off, more={"containers": []}).creation_sizes == {}
+
+
+def test_while_a_size_is_tried_new_pods_get_what_the_others_have() -> None:
+    spec = {"updateStrategy": {"canary": {"pods": 1, "duration": "10m"}}}
+    canary = {"pods": ["web-2"], "previous": [{"name": "app", "requests": REQUESTS}]}
+    size = CreationSize("web", [SizedContainer("app", {**REQUESTS})])
+    assert decision([], spec, more={"canary": canary}).creation_sizes == {KEY: size}
+
+
+def test_a_size_that_the_api_server_or_a_node_will_not_have_is_not_for_new_pods() -> None:
+    (resize, *_) = decision([]).resizes
+    refused = RefusedResize(resize.uid, resize.body, "exceeded quota", at(), 1)
+    assert decision([(KEY, SIZE)], refused_resizes=(refused,)).creation_sizes == {KEY: None}
+    infeasible = running(
+        requests=LARGER,
+        has={"requests": REQUESTS},
+        conditions=[resize_condition("PodResizePending", "Infeasible", minutes=1)],
+    )
+    kind = {"updateStrategy": {"type": "InPlaceOrRollout"}}
+    assert decision([(KEY, SIZE)], kind, [infeasible, running("web-2")]).creation_sizes == {KEY: None}
+
+
+def test_pods_that_are_not_created_for_long_are_not_to_have_the_size() -> None:
+    """A quota may refuse it; the answer is known to their controller only."""
+    one = [running("web-2", LARGER)]
+    assert decision([(KEY, SIZE)], pods=one, since=at() - CREATED_WITHIN).creation_sizes == {KEY: None}
+    early = decision([(KEY, SIZE)], pods=one, since=at(seconds=-29))
+    assert early.creation_sizes == {}
+    assert early.recheck_after is not None
+    assert early.recheck_after <= dt.timedelta(seconds=1)
