@@ -36,10 +36,9 @@ from hvpa.reconcile.ports import Conflict, Key, ResizeFailures, SizeChanges, Una
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _BY_KIND: Mapping[str, Resource[Any]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS, HPAS, VPAS)}
-
-
 RESIZES_AT_ONCE = 16
 """Resizes of one workload's pods that are under way at once."""
+_VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 NO_RESIZE = "the API server has no subresource pods/resize, which Kubernetes has from 1.33 on"
 
 
@@ -263,7 +262,7 @@ class KubeCluster:
         key = Key(hvpa.namespace, hvpa.name)
         if not self._may_write(key):
             raise WriteError("not the leader (any more)")
-        verb = "apply" if body.content_type == APPLY_PATCH else method.lower()
+        verb = "apply" if body.content_type == APPLY_PATCH else _VERBS[method]
         try:
             with self._limiter.write(key):
                 return await self._transport.request(method, path, query, body, verb=verb)

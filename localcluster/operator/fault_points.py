@@ -22,6 +22,8 @@ WRITES = (
     "patch-deployments-scale",
     "patch-statefulsets-scale",
     "patch-pods-resize",
+    "patch-hvpasizes",
+    "create-hvpasizes",
     "patch-hvpas-status",
     "patch-hvpas",
     "apply-horizontalpodautoscalers",

@@ -100,6 +100,8 @@ def test_a_paused_hvpa_resizes_nothing_until_it_is_resumed(new_scenario: NewScen
 
     assert run("pause", one.name)[0] == f"Hvpa {one.namespace}/{one.name}: paused (its mode was Apply)\n"
     one.await_condition("Paused", "True", "Paused")
+    # Without an entry, which nobody writes while it is paused, a new pod has its template's size.
+    one.api.patch("HvpaSizes", "hvpa", one.namespace, {"sizes": {f"Deployment.apps/{one.name}": None}})
     newer = pods.start("1")
     one.soon(lambda: one.status["actuation"].get("waiting") == 1, "a pod that waits")
     told = json.loads(run("status", one.name, "-o", "json")[0])

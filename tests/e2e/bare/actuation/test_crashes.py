@@ -18,7 +18,14 @@ from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import USER
 
-WRITES = ("patch-hvpas-status", "patch-deployments-scale", "patch-statefulsets-scale", "patch-pods-resize")
+WRITES = (
+    "patch-hvpas-status",
+    "patch-deployments-scale",
+    "patch-statefulsets-scale",
+    "patch-pods-resize",
+    "patch-hvpasizes",
+    "create-hvpasizes",
+)
 CASES = tuple(one for one in POINTS if one.partition("-")[2] in WRITES)
 BOTH_AXES: Json = {"updateStrategy": {"type": "InPlace"}, "mode": "Paused"}
 PODS = 2
@@ -40,6 +47,7 @@ def scenarios(plane: ControlPlane, account: Path) -> Iterator[dict[str, Scenario
             one.vpa_recommends(cpu="1500m", memory="1500M")
         for one in made.values():
             one.soon(partial(_is_ready_to_step, one), "a recommendation on both axes")
+        _with_older_sizes([one for case, one in made.items() if "patch-hvpasizes" in case])
     dying = {
         case: Operator(plane, account, "--namespace", one.namespace, env={VARIABLE: case}, name=case)
         for case, one in made.items()
@@ -60,16 +68,35 @@ def scenarios(plane: ControlPlane, account: Path) -> Iterator[dict[str, Scenario
         one.delete()
 
 
+def _with_older_sizes(scenarios: list[Scenario]) -> None:
+    """Pods of these are created with another size, which was decided before."""
+    for one in scenarios:
+        old = {"hvpa": one.name, "containers": [{"name": "app", "requests": {"cpu": "100m"}}]}
+        kind = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "HvpaSizes"}
+        metadata = {"name": "hvpa", "namespace": one.namespace}
+        one.api.create({**kind, "metadata": metadata, "sizes": {_owner(one): old}})
+
+
 def _scenario(plane: ControlPlane, case: str) -> Scenario:
     kind = "StatefulSet" if "statefulsets" in case else "Deployment"
     space = new_namespace(plane.api, "resize")
     return Scenario(plane.api, space, "app", changes=merged(weight(50), BOTH_AXES), kind=kind)
 
 
+def _owner(scenario: Scenario) -> str:
+    return f"{scenario.kind}.apps/{scenario.name}"
+
+
 def _is_ready_to_step(scenario: Scenario) -> bool:
     recommended = scenario.status["recommended"]
     requests = {"cpu": "1", "memory": "1G"}
     return recommended["replicas"] == 4 and bool(recommended["containers"][0]["requests"] == requests)
+
+
+def _new_pods_have(scenario: Scenario, **requests: str) -> bool:
+    found = scenario.api.find("HvpaSizes", "hvpa", scenario.namespace)
+    entry = found["sizes"].get(_owner(scenario)) if found is not None else None
+    return entry is not None and bool(entry["containers"][0]["requests"] == requests)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -81,6 +108,9 @@ def test_after_a_sigkill_replicas_and_pods_are_where_an_undisturbed_run_brings_t
     for number in range(PODS):
         name = f"app-{number}"
         one.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
+    for number in range(PODS, 4):  # their controller creates the pods that are missing
+        pods.start(str(number))
+    one.soon(partial(_new_pods_have, one, cpu="1", memory="1G"), "the size of new pods")
     desired = one.status["desired"]
     assert desired["replicas"] == 4
     assert desired["containers"][0]["requests"] == {"cpu": "1", "memory": "1G"}

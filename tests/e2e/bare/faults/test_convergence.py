@@ -16,8 +16,8 @@ from localcluster.workloads.bare_manifests import VERTICAL_ONLY, weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import USER, NewScenario
 
-WATCHES = 6
-"""Hvpas, Deployments, StatefulSets, HPAs, VPAs, pods."""
+WATCHES = 7
+"""Hvpas, Deployments, StatefulSets, HPAs, VPAs, pods, sizes of new pods."""
 IMAGE = {"template": {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}}
 
 
