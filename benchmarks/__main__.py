@@ -1,5 +1,5 @@
-"""`python -m benchmarks [decision|simulation|client|scale|joint] [options]`: one of them, or all but joint one after
-the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own default is 10,000 too)."""
+"""`python -m benchmarks [decision|simulation|client|scale|resizes|joint] [options]`: one of them, or all but joint one
+after the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own default is 10,000 too)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ MODULES = {
     "simulation": "benchmarks.simulation",
     "client": "benchmarks.client",
     "scale": "benchmarks.scale.command",
+    "resizes": "benchmarks.resizes",
     "joint": "benchmarks.joint.command",
 }
 ALL = {"decision": [], "simulation": ["--days", "3"], "client": [], "scale": ["--hvpas", "100,2000"]}

@@ -1,0 +1,378 @@
+"""`python -m benchmarks resizes`: what sizes at creation cost when a pod is created, how soon pods are resized after
+the HPA's status, and how fast many are.
+
+On a real API server; nothing but the operator is one of its own programs. Pods are created in turn with
+and without `config/size-at-creation`; the ratio of the medians counts. Resizes are read from the audit log.
+The floor of resizing many is a client that sends the same requests and does nothing else, in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime as dt
+import itertools
+import random
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from benchmarks.scale import audit, objects
+from benchmarks.scale.http import JSON, MERGE, STRATEGIC, Client, each, paced
+from benchmarks.scale.objects import APPS, HPAS, HVPAS, VPAS, Item, encode, make_items
+from benchmarks.scale.world import World, world
+from localcluster.client.api import Json
+from localcluster.workloads.bare_manifests import deployment, hvpa, merged, weight
+
+ENTRIES = 1000
+"""Hvpas of a namespace, each with an entry in its HvpaSizes."""
+CREATION_GOAL = 1.05
+"""Times the creation of a pod without the policy, for pods that it gives no size."""
+LATENCY_GOAL = 0.3
+"""Seconds, the median, from the HPA's status to a pod's resize."""
+FLOOR_GOAL = 1.5
+"""Times the bare client's time."""
+AT_ONCE = 32
+"""Requests under way at once, but for the operator's."""
+SMALL, LARGE = {"cpu": "500m", "memory": "500M"}, {"cpu": "900m", "memory": "700M"}
+ADMISSION = "admissionregistration.k8s.io/v1"
+OURS = "hvpa-size-at-creation"
+POLICIES_SEEN = 10.0
+"""Seconds until the API server applies a new policy."""
+NODE: Json = {"cpu": "1000000", "memory": "1000Ti", "pods": "1000000"}
+
+
+# --- creation --------------------------------------------------------------------------------------------------------
+CREATED: Mapping[str, tuple[str, str]] = {
+    "without the policy": ("policy-none", "web-7"),
+    "with it, of another owner": ("policy-ours", "other"),
+    "with it, with a size": ("policy-ours", "web-7"),
+    "with a policy that changes nothing": ("policy-empty", "web-7"),
+}
+"""Namespace and Deployment of the pods that are created in turn."""
+UNSIZED, SIZED, EMPTY = list(CREATED)[1:]
+
+
+def creation(found: World, pods: int) -> dict[str, float]:
+    """The median time to create a pod, as a multiple of that without the policy."""
+    api = found.plane.api
+    sizes = {f"Deployment.apps/web-{number}": _entry(number) for number in range(ENTRIES)}
+    for namespace in dict.fromkeys(namespace for namespace, _ in CREATED.values()):
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        kind = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "HvpaSizes"}
+        api.create({**kind, "metadata": {"name": "hvpa", "namespace": namespace}, "sizes": sizes})
+    _bind(found, OURS, "policy-ours")
+    empty = api.get(f"{ADMISSION}/MutatingAdmissionPolicy", OURS)
+    nothing = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}
+    spec = {name: empty["spec"][name] for name in ("paramKind", "matchConstraints", "failurePolicy")}
+    policy = {"kind": "MutatingAdmissionPolicy", "metadata": {"name": "empty"}}
+    spec = {**spec, "reinvocationPolicy": "IfNeeded", "mutations": [nothing]}
+    api.create({"apiVersion": ADMISSION, **policy, "spec": spec})
+    param = api.get(f"{ADMISSION}/MutatingAdmissionPolicyBinding", OURS)["spec"]["paramRef"]
+    binding = {"kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "empty"}}
+    api.create({"apiVersion": ADMISSION, **binding, "spec": {"policyName": "empty", "paramRef": param}})
+    _bind(found, "empty", "policy-empty")
+    return asyncio.run(_create_in_turn(Client(found.plane.kubeconfig, "driver"), pods))
+
+
+def _bind(found: World, policy: str, namespace: str) -> None:
+    """Have a policy apply in this namespace alone."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    bound = {"spec": {"matchResources": {"namespaceSelector": selector}}}
+    found.plane.api.patch(f"{ADMISSION}/MutatingAdmissionPolicyBinding", policy, None, bound)
+
+
+def _entry(number: int) -> Json:
+    return {"hvpa": f"web-{number}", "containers": [{"name": "app", "requests": LARGE}]}
+
+
+async def _create_in_turn(client: Client, pods: int) -> dict[str, float]:
+    numbers = itertools.count(1)
+    await asyncio.sleep(POLICIES_SEEN)
+    seconds: dict[str, list[float]] = {name: [] for name in CREATED}
+    for _ in range(pods):
+        for name in random.sample(list(CREATED), len(CREATED)):
+            item = Item(*CREATED[name])
+            began = time.perf_counter()
+            size = await _created(client, item, next(numbers))
+            seconds[name].append(time.perf_counter() - began)
+            if size != (LARGE if name == SIZED else SMALL)["cpu"]:
+                raise RuntimeError(f"a pod {name} was created with {size} of CPU")
+    client.close()
+    floor, *others = [statistics.median(found) for found in seconds.values()]
+    return dict(zip(list(CREATED)[1:], [one / floor for one in others], strict=True))
+
+
+async def _created(client: Client, item: Item, number: int) -> str:
+    """Create a pod; its CPU request."""
+    path = item.collection("/api/v1", "pods")
+    made = msgspec.json.decode(await client.send("POST", path, encode(_pod(item, number))))
+    return str(made["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+
+
+def _pod(item: Item, number: int) -> Json:
+    """A pod as the Deployment's ReplicaSet makes it."""
+    template = deployment(item.name, item.namespace)["spec"]["template"]
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": f"{item.name}-1",
+        "uid": "1",
+        "controller": True,
+    }
+    metadata = {
+        "name": f"{item.name}-{number}",
+        "namespace": item.namespace,
+        "labels": {**template["metadata"]["labels"], "pod-template-hash": "1"},
+        "ownerReferences": [owner],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {**template["spec"], "nodeName": "node"},
+    }
+
+
+# --- resizes ---------------------------------------------------------------------------------------------------------
+class _Reference(msgspec.Struct, frozen=True):
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Entry(msgspec.Struct, kw_only=True):
+    user: dict[str, Any]
+    objectRef: _Reference = _Reference()
+    responseStatus: dict[str, Any] = {}
+    requestReceivedTimestamp: dt.datetime
+    stageTimestamp: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """A resize that the operator asked for: when it began and ended, in seconds since 1970."""
+
+    pod: str
+    began: float
+    ended: float
+
+
+def resizes(found: World, since: int) -> list[Resize]:
+    """Those in the audit log from this place on. Raises RuntimeError where one failed."""
+    found.plane.audit.mark()
+    made = []
+    with found.log.open("rb") as file:
+        file.seek(since)
+        for line in file:
+            one = msgspec.json.decode(line, type=_Entry)
+            about = one.objectRef
+            if one.user.get("username") != audit.USER or (about.resource, about.subresource) != (
+                "pods",
+                "resize",
+            ):
+                continue
+            if one.responseStatus.get("code") != 200:
+                raise RuntimeError(f"a resize failed: {one.responseStatus}")
+            began, ended = one.requestReceivedTimestamp.timestamp(), one.stageTimestamp.timestamp()
+            made.append(Resize(f"{about.namespace}/{about.name}", began, ended))
+    return made
+
+
+class Workloads:
+    """Deployments with their pods and Hvpas, and what controllers write about them."""
+
+    def __init__(self, client: Client, items: Sequence[Item], pods: int) -> None:
+        self._client = client
+        self._pods = pods
+        self.items = items
+        for item in items:
+            item.replicas = pods
+
+    async def prepare(self) -> None:
+        """Namespaces, Deployments and pods, as if they had run for hours, and their Hvpas."""
+        send = self._client.send
+        node: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}}
+        await send("POST", "/api/v1/nodes", encode(node))
+        room = encode({"status": {"capacity": NODE, "allocatable": NODE}})
+        await send("PATCH", "/api/v1/nodes/node/status", room, MERGE)
+        for name in dict.fromkeys(item.namespace for item in self.items):
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            await send("POST", "/api/v1/namespaces", encode(body), JSON)
+        await each(self.items, AT_ONCE, self._prepare)
+
+    async def _prepare(self, item: Item) -> None:
+        workload = deployment(item.name, item.namespace, self._pods)
+        await self._client.send("POST", item.collection(APPS, "deployments"), encode(workload))
+        await self._status(item, APPS, "deployments", objects.rollout_complete(item))
+        for number in range(self._pods):
+            path = item.collection("/api/v1", "pods")
+            await self._client.send("POST", path, encode(_pod(item, number)))
+            await self._client.send("PATCH", f"{path}/{item.name}-{number}/status", _running(), MERGE)
+        wide = {"hpa": {"template": {"spec": {"maxReplicas": objects.MAX_REPLICAS}}}}
+        spec = merged(weight(50), merged(wide, {"updateStrategy": {"type": "InPlace"}}))
+        await self._client.send(
+            "POST", item.collection(HVPAS, "hvpas"), encode(hvpa(item.name, item.namespace, spec))
+        )
+
+    async def are_content(self) -> None:
+        """The HPA and the VPA of each ask for what there is."""
+
+        async def settle(item: Item) -> None:
+            await self._status(item, VPAS, "verticalpodautoscalers", objects.vpa_status(500))
+            await self._hpa(item, item.replicas)
+
+        await each(self.items, AT_ONCE, settle)
+
+    async def step(self, item: Item) -> float:
+        """Both ask for more, the HPA last: when its status was sent, in seconds since 1970."""
+        await self._status(item, VPAS, "verticalpodautoscalers", objects.vpa_status(1100))
+        sent = time.time()
+        await self._hpa(item, item.replicas + 2)
+        return sent
+
+    async def _hpa(self, item: Item, wanted: int) -> None:
+        body = objects.hpa_status(item, wanted, self._pods)
+        await self._status(item, HPAS, "horizontalpodautoscalers", body)
+
+    async def _status(self, item: Item, api: str, plural: str, body: bytes) -> None:
+        await self._client.send("PATCH", item.path(api, plural, "/status"), body, MERGE)
+
+    async def resize_all(self, cpu: str) -> float:
+        """The floor: all pods by a client that does nothing else, in seconds."""
+        container = {"name": "app", "resources": {"requests": {"cpu": cpu}}}
+        body = encode({"spec": {"containers": [container]}})
+
+        async def resize(path: str) -> None:
+            await self._client.send("PATCH", path, body, STRATEGIC)
+
+        collections = [item.collection("/api/v1", "pods") for item in self.items]
+        names = [item.name for item in self.items]
+        paths = [
+            f"{path}/{name}-{number}/resize"
+            for path, name in zip(collections, names, strict=True)
+            for number in range(self._pods)
+        ]
+        began = time.perf_counter()
+        await each(paths, AT_ONCE, resize)
+        return time.perf_counter() - began
+
+
+def _running() -> bytes:
+    """The kubelet: running and ready, with the resources that the pod's spec says."""
+    status = msgspec.json.decode(objects.pod_status())
+    for one in status["status"]["containerStatuses"]:
+        one["resources"] = {"requests": SMALL}
+    return encode(status)
+
+
+async def latencies(found: World, hvpas: int, pods: int, rate: float) -> list[float]:
+    """Seconds from the HPA's status to each pod's resize request, of so many Hvpas per second."""
+    client = Client(found.plane.kubeconfig, "driver")
+    workloads = Workloads(client, make_items(hvpas), pods)
+    await workloads.prepare()
+    await asyncio.to_thread(found.start)
+    await _until_owned(client, hvpas)
+    await workloads.are_content()
+    await asyncio.to_thread(found.until_quiet)
+    since = found.plane.audit.mark().offset
+    sent: dict[str, float] = {}
+    async for item in paced(workloads.items, rate):
+        sent[f"{item.namespace}/{item.name}"] = await workloads.step(item)
+    await asyncio.to_thread(found.until_quiet)
+    first: dict[str, float] = {}
+    for one in resizes(found, since):
+        first.setdefault(one.pod, one.began)
+    _all_resized(first, hvpas * pods)
+    client.close()
+    return [began - sent[pod.rpartition("-")[0]] for pod, began in first.items()]
+
+
+async def many(found: World, hvpas: int, pods: int) -> tuple[float, float, int]:
+    """Seconds in which the operator resizes all pods, from its first resize to the last one's response; those that the
+    floor takes; and what else the operator writes meanwhile. All statuses are there when it starts."""
+    client = Client(found.plane.kubeconfig, "driver")
+    workloads = Workloads(client, make_items(hvpas), pods)
+    await workloads.prepare()
+    await asyncio.to_thread(found.start)
+    await _until_owned(client, hvpas)
+    await asyncio.to_thread(found.until_quiet)
+    await asyncio.to_thread(found.end)
+    await each(workloads.items, AT_ONCE, workloads.step)
+    since = found.plane.audit.mark().offset
+    await asyncio.to_thread(found.start)
+    await asyncio.to_thread(found.until_quiet)
+    made = resizes(found, since)
+    _all_resized({one.pod for one in made}, hvpas * pods)
+    kinds = audit.read(found.log, since, found.plane.audit.mark().offset).kinds
+    writes = sum(count for kind, count in kinds.items() if kind.is_write) - len(made)
+    await asyncio.to_thread(found.end)
+    floor = min([await workloads.resize_all(cpu) for cpu in ("750m", "760m")])
+    client.close()
+    return max(one.ended for one in made) - min(one.began for one in made), floor, writes
+
+
+async def _until_owned(client: Client, hvpas: int) -> None:
+    """Wait until each Hvpa has its HPA and VPA."""
+    deadline = time.monotonic() + 300
+    for path in (f"{HPAS}/horizontalpodautoscalers", f"{VPAS}/verticalpodautoscalers"):
+        while len(msgspec.json.decode(await client.send("GET", path))["items"]) < hvpas:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not all of {path} are there after 300 s")
+            await asyncio.sleep(1)
+
+
+def _all_resized(pods: Iterable[str], count: int) -> None:
+    if (found := len(list(pods))) != count:
+        raise RuntimeError(f"{found} of {count} pods were resized")
+
+
+def main(options: list[str] | None = None) -> int:
+    """Run it; 0 when every goal was met."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks resizes", description="sizes at creation, and resizes of pods"
+    )
+    parser.add_argument("--creations", type=int, default=500, help="pods that are created in each namespace")
+    parser.add_argument("--hvpas", type=int, default=100, help="Hvpas whose pods' resizes are timed")
+    parser.add_argument("--pods", type=int, default=10, help="pods of each Hvpa")
+    parser.add_argument("--rate", type=float, default=5.0, help="Hvpas that change per second")
+    parser.add_argument(
+        "--many", type=int, default=1000, help="Hvpas whose pods are resized at once; 0: leave out"
+    )
+    args = parser.parse_args(options)
+    met = []
+    with world("none", ()) as found:
+        ratios = creation(found, args.creations)
+        met.append(ratios[UNSIZED] <= CREATION_GOAL)
+        print(
+            f"creation of a pod with {ENTRIES:,} Hvpas in its namespace, as a multiple of one without the policy:"
+        )
+        for name, ratio in ratios.items():
+            print(f"  {name}: {ratio:.2f}" + (f" (goal: at most {CREATION_GOAL})" if name == UNSIZED else ""))
+    with world("none", ()) as found:
+        times = sorted(asyncio.run(latencies(found, args.hvpas, args.pods, args.rate)))
+        median, late = statistics.median(times), times[int(0.99 * len(times))]
+        met.append(median < LATENCY_GOAL)
+        print(
+            f"{args.hvpas} Hvpas with {args.pods} pods, from the HPA's status to a pod's resize: median {median:.3f}"
+            f" s, 99th percentile {late:.3f} s (goal: median below {LATENCY_GOAL} s)"
+        )
+    if args.many:
+        with world("none", ()) as found:
+            took, floor, writes = asyncio.run(many(found, args.many, args.pods))
+        met.append(took <= FLOOR_GOAL * floor)
+        print(
+            f"{args.many * args.pods:,} pods resized in {took:.1f} s, beside {writes:,} other writes; by a bare client "
+            f"in {floor:.1f} s: {took / floor:.2f} (goal: at most {FLOOR_GOAL})"
+        )
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
