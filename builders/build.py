@@ -12,6 +12,7 @@ import msgspec
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.resource import HvpaObject, read_hvpa
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, to_wire
+from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.objects.read_models import Hpa, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Decision, Objects, Settings, decide, observe
 from hvpa.core.model import ReplicaView
@@ -125,6 +126,7 @@ def workload(
 ) -> Workload:
     """A Deployment `web` whose rollout is complete."""
     document: dict[str, Any] = {
+        "apiVersion": api_version_of(kind),
         "kind": kind,
         "metadata": {
             "name": "web",

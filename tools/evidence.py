@@ -30,18 +30,22 @@ def page(text: str, kept: Kept) -> str:
 
 
 def _headline(kept: Kept) -> str:
-    """The README's sentence: what users get today, with pods replaced; the best first."""
-    rows = sorted((row for row in kept.rows if row.resize == "Recreate"), key=lambda row: row.cost)
-    results = "; ".join(
-        f"{_WORKLOADS[row.workload]}: {_difference(row.cost)} cost, {_difference(row.unmet)} unmet demand"
-        for row in rows
-    )
+    """The README's sentences: pods resized in place, then pods replaced; the best first."""
     sentence = (
         f"Measured beside an HPA and a VPA on the same workload, in {kept.scenarios} simulated weeks, by what pods are"
-        f" ({kept.commit}, {kept.date}): {results}."
+        f" ({kept.commit}, {kept.date}). Pods resized in place (`spec.updateStrategy`), by both: "
+        f"{_results(kept, 'InPlace')}. Pods replaced, by both: {_results(kept, 'Recreate')}."
         " [All results, and what they say](docs/joint-scaling.md#what-it-costs-measured)."
     )
     return f"{textwrap.fill(sentence, WIDTH, break_on_hyphens=False, break_long_words=False)}\n"
+
+
+def _results(kept: Kept, resize: str) -> str:
+    rows = sorted((row for row in kept.rows if row.resize == resize), key=lambda row: row.cost)
+    return "; ".join(
+        f"{_WORKLOADS[row.workload]}: {_difference(row.cost)} cost, {_difference(row.unmet)} unmet demand"
+        for row in rows
+    )
 
 
 def _difference(ratio: float) -> str:

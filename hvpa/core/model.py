@@ -20,6 +20,7 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
 from hvpa.api.hvpa.status import Direction as Direction
 from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, VerticalAxis
+from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import CreationSize, Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.path.path import Path, Point, ResourceKey
@@ -70,13 +71,15 @@ class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
 
 class RefusedResize(msgspec.Struct, frozen=True, gc=False):
     """A resize of a pod that the API server refused: what was asked for, what the API server said, when it did so last,
-    and how often in a row. It is not kept across a restart of the operator: then it is tried once more."""
+    how often in a row, and whether it would have refused any size. It is not kept across a restart of the operator:
+    then it is tried once more."""
 
     uid: str
     body: Mapping[str, object]
     message: str
     time: dt.datetime
     count: int = 1
+    of_any_size: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class Objects:
     vpa_served: bool = True
     refused_resizes: tuple[RefusedResize, ...] = ()
     creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None
+    unlisted: str | None = None
+    """Why workloads of the target's kind can't be read, empty while that is not known yet; None where they can."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -269,6 +274,7 @@ class WorkloadPatch(msgspec.Struct, frozen=True, gc=False):
     resource_version: str
     body: Mapping[str, object]
     is_scale: bool = False
+    api_version: str = DEFAULT_API_VERSION
 
 
 class PodResize(msgspec.Struct, frozen=True, gc=False):

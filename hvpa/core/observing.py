@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.objects.kinds import KINDS, api_version_of, has_replicas, in_words, is_custom
 from hvpa.api.objects.read_models import (
-    WORKLOAD_API_VERSION,
     ContainerRecommendation,
     Hpa,
     Meta,
@@ -39,7 +39,7 @@ from hvpa.core.recommenders.ownership import HpaRules, O, OwnerRules, VpaRules
 from hvpa.core.recommenders.ownership import resolve as resolve_owned
 from hvpa.core.recommenders.read_only import read
 from hvpa.core.recommenders.stale import silent_since
-from hvpa.core.spec.check import SUPPORTED_KINDS, spec_problems
+from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
@@ -71,10 +71,21 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     vpas = tuple([_counted(one, uncapped) for one in objects.vpas])
     state = _state(clock, objects, vpas, tuple([one for one in silent if one[1] is not None]))
     hpa = _NO_HPA
-    if state.spec is not None and state.workload is not None:
+    if state.workload is not None and not has_replicas(state.workload.kind):
+        hpa = _without_replicas(state)
+    elif state.spec is not None and state.workload is not None:
         hpa = _hpa(state.metadata, state.spec, objects.hpas, objects.others)
     parts = structs.asdict(structs.replace(state, hpa=hpa))
     return Observation(now=now, changes_at=clock.changes_at, settings=settings, **parts)
+
+
+def _without_replicas(state: ObservedState) -> Recommender[Hpa]:
+    """The HPA of a workload whose count is not for its spec to say."""
+    assert state.spec is not None and state.workload is not None
+    if not (state.spec.hpa.deploy or state.spec.hpa.name):
+        return _NO_HPA
+    why = f"a {state.workload.kind} has no replica count, so only its requests are scaled"
+    return Recommender(True, None, Finding("NoReplicaCount", why))
 
 
 def _resolved(rules: OwnerRules[O]) -> Recommender[O]:
@@ -199,13 +210,21 @@ def _problem(objects: Objects) -> Finding | None:
     if found := spec_problems(spec):
         return Finding("InvalidSpec", "; ".join(map(str, found)))
     target = spec.target_ref
-    version, name = target.api_version or WORKLOAD_API_VERSION, f"{target.kind} {target.name}"
-    if target.kind not in SUPPORTED_KINDS or version != WORKLOAD_API_VERSION:
-        return Finding(
-            "UnsupportedTarget",
-            f"spec.targetRef: {version} {target.kind} is not supported, only "
-            f"{' and '.join(SUPPORTED_KINDS)} of {WORKLOAD_API_VERSION}",
+    version, name = target.api_version or api_version_of(target.kind), f"{target.kind} {target.name}"
+    if is_custom(version, target.kind):
+        if spec.update_strategy.type != "InPlace":
+            why = f"the pod template of a {target.kind} can't be changed; set spec.updateStrategy.type to InPlace"
+            return Finding("UnsupportedTarget", f"spec.targetRef: {why}")
+    elif target.kind not in KINDS or version != KINDS[target.kind].api_version:
+        why = f"spec.targetRef: {version} {target.kind} is not supported, only {in_words()}"
+        return Finding("UnsupportedTarget", why)
+    if spec.joint and not has_replicas(target.kind):
+        why = (
+            f"spec.blend: Trajectory decides replicas, and a {target.kind} has no replica count; use Additive"
         )
+        return Finding("UnsupportedTarget", why)
+    if objects.unlisted:
+        return Finding("TargetUnreadable", f"{name} can't be read: {objects.unlisted}")
     rivals = [one.name for one in objects.others if one.applies] if spec.mode == "Apply" else []
     if rivals:
         # Of many neither names nor their number: else each one more would be news to all others.

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
@@ -20,22 +21,29 @@ from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects.resources import (
-    DEPLOYMENTS,
     HPAS,
     HVPA_SIZES,
     HVPAS,
     PODS,
-    STATEFULSETS,
     VPAS,
+    WORKLOADS,
     Resource,
     T,
 )
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
-from hvpa.reconcile.ports import Conflict, Key, ResizeFailures, SizeChanges, Unavailable, WriteError
+from hvpa.reconcile.ports import (
+    Conflict,
+    Key,
+    NotServed,
+    ResizeFailures,
+    SizeChanges,
+    Unavailable,
+    WriteError,
+)
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-_BY_KIND: Mapping[str, Resource[Any]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS, HPAS, VPAS)}
+_BY_KIND: Mapping[str, Resource[Any]] = {**WORKLOADS, HPAS.kind: HPAS, VPAS.kind: VPAS}
 RESIZES_AT_ONCE = 16
 """Resizes of one workload's pods that are under way at once."""
 _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
@@ -84,7 +92,8 @@ class KubeCluster:
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """See the port."""
-        resource = _BY_KIND[patch.kind]
+        kind = kind_key(patch.api_version, patch.kind)
+        resource = self._local.custom[kind] if kind in self._local.custom else _BY_KIND[kind]
         if patch.is_scale:
             await self._patch_scale(hvpa, resource, patch)
             return
@@ -100,6 +109,9 @@ class KubeCluster:
         what it was, with the replicas and the version that the Scale names."""
         path = resource.path(hvpa.namespace, patch.name, "scale")
         response = await self._patch(hvpa, path, patch.body, MERGE_PATCH)
+        if resource.kind in self._local.custom:
+            self._take(resource, response, quiet=True)
+            return
         known = self._local.store(resource).get(Key(hvpa.namespace, patch.name))
         try:
             scale = _decode_scale(response)
@@ -141,7 +153,7 @@ class KubeCluster:
                 raise
             if cause.is_of_an_object:
                 return
-            raise WriteError(NO_RESIZE) from error
+            raise NotServed(NO_RESIZE) from error
         self._take(PODS, response)
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:

@@ -35,6 +35,10 @@ class Refused(WriteError):
     of the API server forbids it, and would forbid the same write again."""
 
 
+class NotServed(Refused):
+    """The API server does not know what is written to, whatever is written."""
+
+
 class Unavailable(WriteError):
     """No response, or one that says that the API server itself has failed (HTTP 5xx). It may heal within moments."""
 

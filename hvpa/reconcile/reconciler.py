@@ -30,6 +30,7 @@ from hvpa.reconcile.ports import (
     Cluster,
     Conflict,
     Key,
+    NotServed,
     Overloaded,
     Refused,
     ResizeFailures,
@@ -104,8 +105,8 @@ class Reconciler:
             self._refused.pop(key, None)
             await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
             return Result("gone")
-        if objects.hvpa.metadata.deletion_timestamp is not None:
-            return Result("done")
+        if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
+            return Result("done")  # it comes back once the workloads of its target's kind are listed
         objects = self._with_refused(key, objects)
         seen = observe(objects, self._clock.now(), self._settings)
         decision = decide(seen)
@@ -201,7 +202,8 @@ class Reconciler:
         for one, error in refused:
             before = known.get(one.uid)
             count = before.count + 1 if before is not None and before.body == one.body else 1
-            known[one.uid] = RefusedResize(one.uid, one.body, str(error), self._clock.now(), count)
+            now, of_any_size = self._clock.now(), isinstance(error, NotServed)
+            known[one.uid] = RefusedResize(one.uid, one.body, str(error), now, count, of_any_size)
         if known:
             self._refused[key] = tuple(known.values())
 

@@ -38,6 +38,7 @@ _DEFAULT_VERSIONS = {
     "DaemonSet": "apps/v1",
     "HorizontalPodAutoscaler": "autoscaling/v2",
     "VerticalPodAutoscaler": "autoscaling.k8s.io/v1",
+    "Rollout": "argoproj.io/v1alpha1",
     "Hvpa": "autoscaling.k8s.io/v1alpha1",
     "HvpaSizes": "autoscaling.k8s.io/v1alpha1",
     "Lease": "coordination.k8s.io/v1",

@@ -19,8 +19,13 @@ VARIABLE = "HVPA_FAULT_POINT"
 WRITES = (
     "patch-deployments",
     "patch-statefulsets",
+    "patch-daemonsets",
+    "patch-replicasets",
+    "patch-replicationcontrollers",
     "patch-deployments-scale",
     "patch-statefulsets-scale",
+    "patch-replicasets-scale",
+    "patch-replicationcontrollers-scale",
     "patch-pods-resize",
     "patch-hvpasizes",
     "create-hvpasizes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
+from hvpa.api.objects.kinds import api_version_of
 from localcluster.client.api import Json
 
 AT_ONCE: Json = {"minChange": {"cpu": {"value": "1m"}, "memory": {"value": "1k"}}}
@@ -39,8 +40,12 @@ def deployment(name: str, namespace: str, replicas: int = 2, kind: str = "Deploy
     }
     if kind == "StatefulSet":
         spec["serviceName"] = name
+    if kind == "DaemonSet":
+        del spec["replicas"]
+    if kind == "ReplicationController":
+        spec["selector"] = {"app": name}
     metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    return {"apiVersion": api_version_of(kind), "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def hvpa(name: str, namespace: str, changes: Json | None = None, kind: str = "Deployment") -> Json:
@@ -50,7 +55,7 @@ def hvpa(name: str, namespace: str, changes: Json | None = None, kind: str = "De
     metrics[0]["resource"]["target"]["averageUtilization"] = 100  # type: ignore[index]
     labels = {"hvpa": name}
     spec: Json = {
-        "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
+        "targetRef": {"apiVersion": api_version_of(kind), "kind": kind, "name": name},
         "hpa": {
             "deploy": True,
             "selector": {"matchLabels": labels},

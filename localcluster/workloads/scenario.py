@@ -48,6 +48,7 @@ class Scenario(View):
         self.workload = deployment(self.name, namespace, replicas, kind)
         self.manifest = hvpa(self.name, namespace, changes, kind)
         self.has_pods = False
+        self.nodes = replicas
 
     # --- what the user does ------------------------------------------------------------------------------------------
     def create(self, *, wait: bool = True) -> Scenario:
@@ -178,6 +179,9 @@ class Scenario(View):
         """The workload's controller has seen the present template; the pods are updated and available, or not yet (and
         the operator knows that they are not, before anything asks for the next rollout)."""
         workload = self.target
+        if self.kind == "DaemonSet":
+            self._daemons(workload, complete)
+            return
         count = workload["spec"]["replicas"]
         status: Json = {
             "observedGeneration": workload["metadata"]["generation"],
@@ -189,6 +193,17 @@ class Scenario(View):
         self.api.patch_status(self.kind, self.name, self.namespace, status)
         if not complete:
             time.sleep(SEEN)
+
+    def _daemons(self, workload: Json, complete: bool) -> None:
+        """A DaemonSet's controller, which wants a pod on each of `nodes` nodes."""
+        names = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "numberAvailable")
+        status: Json = {
+            **dict.fromkeys(names, self.nodes),
+            "numberMisscheduled": 0,
+            "updatedNumberScheduled": self.nodes if complete else 0,
+            "observedGeneration": workload["metadata"]["generation"],
+        }
+        self.api.patch_status(self.kind, self.name, self.namespace, status)
 
     def pod(self, name: str, *, container_status: Json | None = None, **status: Any) -> str:
         """The kubelet: a pod that runs the template as it is now, with this status of its container `app`."""

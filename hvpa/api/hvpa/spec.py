@@ -46,7 +46,8 @@ class TargetRef(SpecModel):
     api_version: Text | None = None
     """The workload's API version, such as apps/v1."""
     kind: Name
-    """The workload's kind: Deployment or StatefulSet."""
+    """The workload's kind: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, or, with an
+    updateStrategy of type InPlace, any kind with a scale subresource."""
     name: Name
     """The workload's name."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -396,7 +396,7 @@ class UpdateStrategy(ReadModel, frozen=True):
 
 
 class WorkloadSpec(ReadModel, frozen=True):
-    """The spec of a Deployment or StatefulSet."""
+    """The spec of a workload. `replicas` of a DaemonSet are the nodes that its controller wants a pod on."""
 
     replicas: Count = 1
     selector: Selector = Selector()
@@ -414,7 +414,7 @@ class Progress(Condition, frozen=True):
 
 
 class WorkloadStatus(ReadModel, frozen=True):
-    """The status of a Deployment or StatefulSet."""
+    """The status of a workload. (`hvpa.kube.objects.workloads` fills in what its kind does not report.)"""
 
     observed_generation: Int = 0
     replicas: Count = 0
@@ -477,15 +477,13 @@ class WorkloadMeta(Meta, frozen=True):
     managed_fields: list[ManagedFields] = []
 
 
-WorkloadKind = Literal["Deployment", "StatefulSet"]
-WORKLOAD_API_VERSION = "apps/v1"
-
-
 class Workload(ReadModel, frozen=True):
-    """A Deployment or StatefulSet; `kind` is filled in by the reader, since list items don't carry it."""
+    """A workload of `hvpa.api.objects.kinds`. `kind` and `api_version` are filled in by the reader, since list items
+    don't carry them."""
 
     metadata: WorkloadMeta
     kind: str = ""
+    api_version: str = "apps/v1"
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
 

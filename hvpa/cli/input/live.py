@@ -16,26 +16,30 @@ import msgspec
 import structlog
 
 from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.spec import TargetRef
+from hvpa.api.objects.kinds import is_custom, kind_key
 from hvpa.api.objects.read_models import Workload
 from hvpa.cli.errors import ClusterError, CommandError
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE
 from hvpa.core.model import Objects
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.scales import read
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.credentials import Credentials, own_namespace
+from hvpa.kube.client.discovery import NotScalable
 from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.library import kube_config
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
+from hvpa.kube.objects.references import Target
 from hvpa.kube.objects.resources import (
-    DEPLOYMENTS,
     HPAS,
     HVPA_SIZES,
     HVPAS,
     PODS,
-    STATEFULSETS,
     VPAS,
+    WORKLOADS,
     Resource,
 )
 from hvpa.reconcile.ports import Key
@@ -153,9 +157,8 @@ class Reader:
         self.local.set_served(HVPA_SIZES, await self._list_sizes())
         await self.list(HPAS)
         target = spec.target_ref if spec is not None else None
-        resources: dict[str, Resource[Workload]] = {one.kind: one for one in (DEPLOYMENTS, STATEFULSETS)}
-        if target is not None and target.kind in resources:
-            workload = await self._get(resources[target.kind], target.name)
+        if target is not None:
+            workload = await self._target(target)
             if workload is not None and (selector := selector_text(workload.spec.selector)):
                 await self.list(PODS, {"labelSelector": selector})
         objects = self.local.objects(self._key(name))
@@ -165,6 +168,23 @@ class Reader:
     def _key(self, name: str) -> Key:
         assert self.namespace is not None
         return Key(self.namespace, name)
+
+    async def _target(self, reference: TargetRef) -> Workload | None:
+        """The workload that an Hvpa of the namespace names."""
+        if reference.kind in WORKLOADS:
+            return await self._get(WORKLOADS[reference.kind], reference.name)
+        if not is_custom(reference.api_version, reference.kind):
+            return None
+        assert self.namespace is not None and reference.api_version is not None
+        kind = kind_key(reference.api_version, reference.kind)
+        target = Target(self.namespace, kind, reference.name)
+        try:
+            found = await read(self.transport, self.local, target, reference.api_version)
+        except (ApiError, NotScalable) as error:
+            self.local.set_custom(target, None, str(error))
+            return None
+        self.local.set_custom(target, found)
+        return found
 
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
         assert self.namespace is not None

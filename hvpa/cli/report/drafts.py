@@ -11,7 +11,7 @@ from hvpa.api.hvpa.intervals import ScalingInterval
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import Blend, HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import WORKLOAD_API_VERSION, Meta, RawHvpa, Workload
+from hvpa.api.objects.read_models import Meta, RawHvpa, Workload
 from hvpa.core.model import LAST_APPLIED, Objects
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 
@@ -43,7 +43,11 @@ def draft(workload: Workload, hpa: str | None, vpa: str | None, blend: Blend, vp
 
 
 def _spec(workload: Workload, blend: Blend) -> dict[str, Any]:
-    target = {"apiVersion": WORKLOAD_API_VERSION, "kind": workload.kind, "name": workload.metadata.name}
+    target = {
+        "apiVersion": workload.api_version,
+        "kind": workload.kind,
+        "name": workload.metadata.name,
+    }
     return {"mode": "Recommend", "blend": blend, "targetRef": target}
 
 

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import Blend
+from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Hpa, Vpa, Workload
 from hvpa.cli.report.drafts import BLENDS, draft, with_blend
 from hvpa.core.model import Objects
-from hvpa.core.spec.check import SUPPORTED_KINDS
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.objects.references import HVPA_KIND, Target, reference_of
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
@@ -171,8 +171,10 @@ def _rank(hvpa: StoredHvpa) -> tuple[bool, bool, str]:
 
 def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target) -> LeftOut:
     why = f"its target {target.kind} {target.name} does not exist"
-    if target.kind not in SUPPORTED_KINDS:
+    if target.kind not in KINDS:
         why = f"its target is a {target.kind or 'nameless kind'}, which an Hvpa can't scale"
+    elif not KINDS[target.kind].is_common:
+        why = f"its target is a {target.kind}, which an Hvpa can scale and this report does not list"
     kind = HVPA_KIND
     if not isinstance(one, StoredHvpa):
         kind = "HorizontalPodAutoscaler" if isinstance(one, Hpa) else "VerticalPodAutoscaler"

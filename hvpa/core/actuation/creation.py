@@ -7,11 +7,12 @@ What a policy cannot know is watched here: a size that pods can't be created wit
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from hvpa.api.hvpa.status import DesiredSize
-from hvpa.api.objects.read_models import WORKLOAD_API_VERSION, CreationSize, SizedContainer, Workload
+from hvpa.api.objects.kinds import KINDS
+from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer, Workload
 from hvpa.core.actuation.desired import size_of_new_pods
 from hvpa.core.actuation.pods import Resizing
 from hvpa.core.model import ObservedState
@@ -23,10 +24,19 @@ CREATED_WITHIN: Final = dt.timedelta(seconds=30)
 quota or LimitRange refuses it."""
 
 
-def owner_key(target: Workload) -> str:
-    """The key of a workload's entry, as the policy makes it of a pod's owner. Example: `Deployment.apps/web`."""
-    group, _, _ = WORKLOAD_API_VERSION.partition("/")
-    return f"{target.kind}.{group}/{target.metadata.name}"
+def owner_keys(target: Workload, pods: Sequence[Pod]) -> Collection[str]:
+    """The keys of a workload's entries, as the policy makes them of a pod's owner: the workload's own. Which objects
+    make the pods of a custom kind only its pods tell. Examples: `Deployment.apps/web`, `ReplicationController/web`;
+    `ReplicaSet.apps/web-5d4f` of an Argo Rollout."""
+    if target.kind in KINDS:
+        return (_key(target.kind, target.api_version, target.metadata.name),)
+    owners = [one.metadata.controller() for one in pods]
+    return {_key(one.kind, one.api_version, one.name) for one in owners if one is not None}
+
+
+def _key(kind: str, api_version: str, name: str) -> str:
+    group = api_version.rpartition("/")[0]
+    return f"{kind}{group and f'.{group}'}/{name}"
 
 
 def creation_changes(
@@ -57,7 +67,7 @@ def _wanted(
     ]
     if not containers or resizing.too_large or _are_missing(clock, seen, desired):
         return {}
-    return {owner_key(target): CreationSize(seen.metadata.name, containers)}
+    return dict.fromkeys(owner_keys(target, seen.resizable), CreationSize(seen.metadata.name, containers))
 
 
 def _are_missing(clock: Clock, seen: ObservedState, desired: DesiredSize) -> bool:

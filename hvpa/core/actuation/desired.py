@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from hvpa.api.hvpa.status import DesiredSize, RecommendedContainer
+from hvpa.api.objects.kinds import has_replicas
 from hvpa.api.objects.read_models import Container, Resources, Workload
 from hvpa.core.model import ResourceRequirements, WorkloadPatch
 from hvpa.core.values.clock import Clock
@@ -48,7 +49,8 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
     known = {one.name: one for one in desired.containers}
     containers = [_resized(one, known.get(one.name)) for one in spec.template.spec.containers]
     template = structs.replace(spec.template, spec=structs.replace(spec.template.spec, containers=containers))
-    replicas = desired.replicas if desired.generation == workload.metadata.generation else spec.replicas
+    is_pending = has_replicas(workload.kind) and desired.generation == workload.metadata.generation
+    replicas = desired.replicas if is_pending else spec.replicas
     return structs.replace(workload, spec=structs.replace(spec, replicas=replicas, template=template))
 
 
@@ -86,8 +88,10 @@ def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, dec
         RecommendedContainer(name=name, requests=wire({"cpu": cpu}))
         for name, cpu in sorted(ready_pods.items())
     )
-    if before is not None and before.replicas == replicas and before.containers == named:
-        return before if before.ready_pods == ready else before.model_copy(update={"ready_pods": ready})
+    is_counted = has_replicas(target.kind)  # else the nodes say how many pods there are
+    if before is not None and before.containers == named and (before.replicas == replicas or not is_counted):
+        same = before.replicas == replicas and before.ready_pods == ready
+        return before if same else before.model_copy(update={"replicas": replicas, "ready_pods": ready})
     generation = target.metadata.generation
     if before is not None and before.replicas == replicas:
         generation = before.generation
@@ -115,7 +119,7 @@ def _decided(
 
 def scale_patch(target: Workload, replicas: int) -> WorkloadPatch | None:
     """The write of the replicas alone; None where the workload has as many."""
-    if replicas == target.spec.replicas:
+    if replicas == target.spec.replicas or not has_replicas(target.kind):
         return None
     return _patch(target, {"replicas": replicas}, is_scale=True)
 
@@ -133,10 +137,12 @@ def template_patch(target: Workload, size: DesiredSize) -> WorkloadPatch | None:
     ]
     if not containers:
         return None
-    return _patch(target, {"replicas": size.replicas, "template": {"spec": {"containers": containers}}})
+    replicas = {"replicas": size.replicas} if has_replicas(target.kind) else {}
+    return _patch(target, {**replicas, "template": {"spec": {"containers": containers}}})
 
 
 def _patch(target: Workload, spec: Mapping[str, object], *, is_scale: bool = False) -> WorkloadPatch:
     metadata = target.metadata
     body = {"metadata": {"resourceVersion": metadata.resource_version}, "spec": spec}
-    return WorkloadPatch(target.kind, metadata.name, metadata.resource_version, body, is_scale)
+    version = metadata.resource_version
+    return WorkloadPatch(target.kind, metadata.name, version, body, is_scale, target.api_version)

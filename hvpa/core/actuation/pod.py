@@ -113,7 +113,7 @@ def _unless_refused(clock: Clock, seen: PodState, refused: RefusedResize | None)
     wait = min(FIRST_REFUSAL_WAIT * (1 << min(refused.count - 1, 10)), LONGEST_REFUSAL_WAIT)
     if clock.held_until(refused.time, wait) is None:
         return seen
-    is_too_much = refused.count >= MOST_REFUSALS
+    is_too_much = refused.count >= MOST_REFUSALS and not refused.of_any_size
     return PodState(seen.pod, "infeasible", refused.message, is_stuck=True, is_too_much=is_too_much)
 
 

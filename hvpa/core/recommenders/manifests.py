@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.objects.read_models import WORKLOAD_API_VERSION, Hpa, Meta, Vpa
+from hvpa.api.objects.kinds import api_version_of
+from hvpa.api.objects.read_models import Hpa, Meta, Vpa
 from hvpa.api.values.quantity import QuantityError, parse_quantity
 from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind
 
@@ -102,7 +103,7 @@ def vpa_spec(spec: HvpaSpec) -> dict[str, object]:
     target = spec.target_ref
     body: dict[str, object] = {
         "targetRef": {
-            "apiVersion": target.api_version or WORKLOAD_API_VERSION,
+            "apiVersion": target.api_version or api_version_of(target.kind),
             "kind": target.kind,
             "name": target.name,
         },

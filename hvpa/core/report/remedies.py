@@ -34,7 +34,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     # Ready
     "InvalidSpec": "Correct the field that the message names; `hvpa validate -f FILE` checks it offline",
     "TargetNotFound": "Create the workload, or correct spec.targetRef",
-    "UnsupportedTarget": "Let spec.targetRef name a Deployment or StatefulSet of apps/v1 within these limits",
+    "UnsupportedTarget": "Let spec.targetRef name a workload that fits the message",
+    "TargetUnreadable": "Give the operator the right that the message names; it tries again",
     "TargetShared": "Delete all but one of these Hvpas, or set spec.mode of the others to Recommend",
     "NoRecommender": "Set spec.hpa.deploy or spec.vpa.deploy to true, or name an existing object",
     "ScaledToZero": "Scale the target to 1 or more when it is to be scaled again",
@@ -50,6 +51,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "DeploymentPaused": "Resume it: `kubectl rollout resume`",
     "ProgressDeadlineExceeded": "See `kubectl rollout status`, and the pods that are not ready",
     # HpaActive
+    "NoReplicaCount": "Set spec.hpa.deploy to false, and leave spec.hpa.name out",
     "HpaNotFound": "Create the HorizontalPodAutoscaler, or correct spec.hpa.name",
     "ForeignHpa": "Delete the other HorizontalPodAutoscaler (or its ScaledObject), or let spec.hpa.selector match its "
     "labels so that the Hvpa adopts it",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from hvpa.api.objects.read_models import WORKLOAD_API_VERSION
 from hvpa.api.values import text
 from hvpa.api.values.quantity import Resource, readable_change, readable_resource
 from hvpa.core.model import (
@@ -42,7 +41,7 @@ def step_events(seen: Observation, decision: Decision, bounds: Bounds) -> tuple[
     message = text.one_line("; ".join((changes_text(seen, decision), *_causes(seen, decision, bounds))))
     workload = seen.workload
     involved = Involved(
-        WORKLOAD_API_VERSION,
+        workload.api_version,
         workload.kind,
         workload.metadata.name,
         workload.metadata.uid,

@@ -17,8 +17,6 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.schema.base import FieldError
 from hvpa.api.schema.cron import COUNT_MESSAGE, FIELDS, ZONE, ZONE_MESSAGE, schedule_fault
 
-SUPPORTED_KINDS = ("Deployment", "StatefulSet")
-
 _RANDOM: Final = re.compile(r"\b[rh]\b", re.IGNORECASE | re.ASCII)
 """croniter's random and hashed fields."""
 _SOME_DAY: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)

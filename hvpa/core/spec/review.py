@@ -15,8 +15,8 @@ from typing import Final
 from hvpa.api.hvpa.intervals import OVERLAPS, overlapping
 from hvpa.api.hvpa.spec import HvpaSpec, VpaSpec
 from hvpa.api.hvpa.templates import HpaTemplateSpec
+from hvpa.api.objects.kinds import KINDS, in_words, is_custom
 from hvpa.api.values.duration import format_duration
-from hvpa.core.spec.check import SUPPORTED_KINDS
 from hvpa.core.values.weight import FULL
 
 LONG_WAIT: Final = dt.timedelta(hours=1)
@@ -62,11 +62,19 @@ def _recommenders(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def _target(spec: HvpaSpec) -> Iterator[Remark]:
-    if spec.target_ref.kind not in SUPPORTED_KINDS:
+    target = spec.target_ref
+    if is_custom(target.api_version, target.kind):
+        if spec.update_strategy.type != "InPlace":
+            yield Remark(
+                "spec.updateStrategy.type",
+                f"the pod template of a {target.kind} can't be changed",
+                "set InPlace",
+            )
+    elif target.kind not in KINDS:
         yield Remark(
             "spec.targetRef.kind",
             f"a {spec.target_ref.kind} is not scaled",
-            f"only {' and '.join(SUPPORTED_KINDS)} are supported",
+            f"only {in_words()} are supported",
         )
 
 

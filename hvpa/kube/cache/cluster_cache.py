@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
+from hvpa.api.objects.kinds import is_custom, kind_key
 from hvpa.api.objects.read_models import CreationSize, Hpa, HvpaSizes, Meta, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.kube.cache import changes
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.cache.store import Store, version
 from hvpa.kube.cache.targeting import Place, Targeting, place_of
-from hvpa.kube.objects.references import HVPA_KIND, RefToken, Target, reference_of, tokens_of
+from hvpa.kube.objects.references import HVPA_KIND, RefToken, Target, reference_of, target_in, tokens_of
 from hvpa.kube.objects.resources import (
-    DEPLOYMENTS,
     HPAS,
     HVPA_SIZES,
     HVPAS,
     PODS,
-    STATEFULSETS,
     VPAS,
+    WORKLOADS,
     Resource,
 )
+from hvpa.kube.objects.scales import with_newest_pod
 from hvpa.kube.objects.stored_hvpa import NO_LINKS, NamedRecommender, StoredHvpa
 from hvpa.reconcile.ports import Key
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
+NOT_YET: Final = ""
+"""Why workloads of a kind are not listed: their list is under way."""
 _VPA_PERIOD: Final = Settings().vpa_period
+
+
+@dataclass(slots=True)
+class CustomTarget:
+    """A target of a custom kind, and why it can't be read: NOT_YET where that was not tried, None where it was read."""
+
+    api_version: str
+    unreadable: str | None = NOT_YET
 
 
 class LocalCluster:
@@ -43,14 +55,20 @@ class LocalCluster:
         vpa_period: dt.timedelta = _VPA_PERIOD,
     ) -> None:
         """`vpa_period`: how often the VPA's recommender writes."""
+        self._scopes = scopes
         self._vpa_period = vpa_period
         self._enqueue = enqueue
         self._enqueue_later = enqueue_later or enqueue
         self.hvpas: Store[StoredHvpa] = Store(scopes, self._hvpa_changed)
         self.workloads: dict[str, Store[Workload]] = {
-            DEPLOYMENTS.kind: Store(scopes, self._workload_changed),
-            STATEFULSETS.kind: Store(scopes, self._workload_changed),
+            kind: Store(scopes, self._workload_changed) for kind in WORKLOADS
         }
+        self.custom: dict[str, Resource[Workload]] = {}
+        """Custom kinds that were found."""
+        self._unlisted: dict[str, str] = {}
+        self._custom_targets: dict[Target, CustomTarget] = {}
+        self.on_named: Callable[[Target], None] = lambda target: None
+        """Called with each new target."""
         self.hpas: Store[Hpa] = Store(scopes, self._hpa_changed)
         self.vpas: Store[Vpa] = Store(scopes, self._vpa_changed)
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
@@ -88,6 +106,37 @@ class LocalCluster:
             for key in self.hvpas:
                 self._enqueue(key)
 
+    def set_unlisted(self, kind: str, why: str | None) -> None:
+        """Why workloads of a kind are not listed, NOT_YET while the list is under way; None: they are listed."""
+        if self._unlisted.get(kind) == why:
+            return
+        if why is None:
+            del self._unlisted[kind]
+        else:
+            self._unlisted[kind] = why
+        for key in self.hvpas:
+            stored = self.hvpas.get(key)
+            if stored is not None and stored.links.target_ref.kind == kind:
+                self._enqueue(key)
+
+    def custom_targets(self) -> Sequence[tuple[Target, str]]:
+        """Targets of custom kinds, with their API versions."""
+        return [(target, one.api_version) for target, one in self._custom_targets.items()]
+
+    def set_custom(self, target: Target, found: Workload | None, unreadable: str | None = None) -> None:
+        """What was read of a target of a custom kind: None for one that does not exist, or that can't be read."""
+        known = self._custom_targets.get(target)
+        if known is None:
+            return  # nobody names it any more
+        store = self.workloads[target.kind]
+        if found is not None:
+            store.put(found)
+        elif unreadable is None:
+            store.delete(Key(target.namespace, target.name))
+        if known.unreadable != unreadable:
+            known.unreadable = unreadable
+            self._wake_of(target)
+
     def begin_status_write(self, key: Key) -> None:
         """A write of ours to the Hvpa's status begins. What the watch brings of the status until it ends is most likely
         that write."""
@@ -109,8 +158,13 @@ class LocalCluster:
         if stored is None:
             return None
         namespace, meta, spec = key.namespace, stored.metadata, stored.links
-        target = Target(namespace, spec.target_ref.kind, spec.target_ref.name)
+        target = target_in(namespace, spec)
         workload = self._workload(target)
+        pods = self._pods_of(target, workload.spec.selector) if workload is not None else ()
+        unlisted = self._unlisted.get(target.kind)
+        if target in self._custom_targets:
+            unlisted = self._custom_targets[target].unreadable
+            workload = None if workload is None else with_newest_pod(workload, pods)
         others = self._targeting.beside(target, key.name) if target.name else ()
         return Objects(
             hvpa=stored.read(),
@@ -118,9 +172,10 @@ class LocalCluster:
             others=others,
             hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa, others)),
             vpas=tuple(self._related(self.vpas, self._vpa_refs, meta, target, spec.vpa)),
-            pods=self._pods_of(target, workload.spec.selector) if workload is not None else (),
+            pods=pods,
             vpa_served=self._served[VPAS.kind],
             creation_sizes=self._sizes_of.get(key, ()) if self._served[HVPA_SIZES.kind] else None,
+            unlisted=unlisted,
         )
 
     def owners_of_sizes(self, key: Key) -> list[str]:
@@ -141,7 +196,7 @@ class LocalCluster:
         if stored is None:
             return 0
         meta, links = stored.metadata, stored.links
-        target = Target(key.namespace, links.target_ref.kind, links.target_ref.name)
+        target = target_in(key.namespace, links)
         workload = self._workload(target)
         found: list[Hpa | Vpa | Workload | StoredHvpa] = [stored]
         found += self._related(self.hpas, self._hpa_refs, meta, target, links.hpa)
@@ -210,10 +265,18 @@ class LocalCluster:
         self._rename(HPAS.kind, key, before.hpa, after.hpa)
         self._rename(VPAS.kind, key, before.vpa, after.vpa)
         left, joined = place_of(old), place_of(new)
+        if joined is not None and is_custom(after.target_ref.api_version, after.target_ref.kind):
+            self._join_custom(joined[0], after.target_ref.api_version)
         if left != joined:
             self._retarget(key, left, joined)
         else:
             self._enqueue(key)
+
+    def _join_custom(self, target: Target, api_version: str) -> None:
+        known = self._custom_targets.setdefault(target, CustomTarget(api_version))
+        known.api_version = api_version
+        if target.kind not in self.workloads:
+            self.workloads[target.kind] = Store(self._scopes, self._workload_changed)
 
     def _status_changed(self, key: Key) -> None:
         """The watch has brought another status."""
@@ -245,8 +308,12 @@ class LocalCluster:
             self._pods.pop(target, None)  # one that is going may have asked for them
             if target not in self._targeting:
                 self._selectors.remove(target)
+                if self._custom_targets.pop(target, None) is not None:
+                    self.workloads[target.kind].delete(Key(target.namespace, target.name))
             elif (workload := self._workload(target)) is not None:
                 self._selectors.put(target, key.namespace, workload.spec.selector)
+        if joined is not None:
+            self.on_named(joined[0])
         self._enqueue(key)
         for target, first in before.items():
             if self._targeting.first(target) != first:
@@ -254,7 +321,8 @@ class LocalCluster:
 
     def _workload_changed(self, old: Workload | None, new: Workload | None, own: bool) -> None:
         workload = _either(old, new)
-        target = Target(workload.metadata.namespace, workload.kind, workload.metadata.name)
+        meta = workload.metadata
+        target = Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
         if target not in self._targeting:
             return
         if new is None:
@@ -299,7 +367,8 @@ class LocalCluster:
         meta, reference = obj.metadata, reference_of(obj)
         controller = meta.controller()
         names = {controller.name} if controller is not None and controller.kind == HVPA_KIND else set()
-        target: Target | None = Target(meta.namespace, reference.kind, reference.name)
+        named = kind_key(reference.api_version, reference.kind)
+        target: Target | None = Target(meta.namespace, named, reference.name)
         if reference.kind == HVPA_KIND:
             names.add(reference.name)
             place = place_of(self.hvpas.get(Key(meta.namespace, reference.name)))

@@ -148,7 +148,7 @@ class _Expired(Exception):
 
 class Reflector(Generic[T]):
     """Feeds `store` from the watch of `resource` in `scope` (a namespace or ALL_NAMESPACES). `on_state` is called at
-    each change of `state`."""
+    each change of `state`, and at each failure."""
 
     def __init__(
         self,
@@ -252,6 +252,7 @@ class Reflector(Generic[T]):
         """Note a failure of list or watch, the first or one of several in a row; give the position up where it may be
         what makes watches fail."""
         self.freshness.failed(error, had_worked=failures == 1)
+        self._on_state()
         status = error.status if isinstance(error, ApiError) else None
         if status in UNANSWERED or (status is None and not isinstance(error, _Unreadable)):
             succeeded = self.freshness.succeeded_at

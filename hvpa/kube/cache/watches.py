@@ -9,10 +9,12 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
 from hvpa.kube.cache.reflector import Reflector
+from hvpa.kube.cache.scales import Scales
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import OPTIONAL, WATCHED
+from hvpa.kube.objects.references import Target
+from hvpa.kube.objects.resources import ON_DEMAND, OPTIONAL, WATCHED, Resource
 from hvpa.reconcile.ports import Clock
 from hvpa.reconcile.telemetry import Telemetry
 
@@ -31,23 +33,47 @@ class Watches:
         self._local = local
         self._clock = clock
         self._changed = asyncio.Event()
-        self.reflectors: list[Reflector[Any]] = [
-            Reflector(transport, resource, scope, local.store(resource), telemetry, self._on_state)
-            for resource in WATCHED
-            for scope in scopes
-        ]
+        self._group: asyncio.TaskGroup | None = None
+        self._scales = Scales(transport, local)
+
+        def watch(resource: Resource[Any]) -> list[Reflector[Any]]:
+            store = local.store(resource)
+            return [Reflector(transport, resource, one, store, telemetry, self._on_state) for one in scopes]
+
+        self._reflectors_of = watch
+        self.reflectors: list[Reflector[Any]] = [one for resource in WATCHED for one in watch(resource)]
+        for resource in ON_DEMAND:
+            local.set_unlisted(resource.kind, NOT_YET)
+        local.on_named = self._on_named
 
     async def run(self) -> None:
         """Watch for ever."""
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as self._group:
+            self._group.create_task(self._scales.run(), name="read workloads of custom kinds")
             for reflector in self.reflectors:
-                group.create_task(
-                    reflector.run(), name=f"watch {reflector.resource.plural} {reflector.scope}"
-                )
+                self._begin(reflector)
+
+    def _begin(self, reflector: Reflector[Any]) -> None:
+        assert self._group is not None
+        name = f"watch {reflector.resource.plural} {reflector.scope}"
+        self._group.create_task(reflector.run(), name=name)
+
+    def _on_named(self, target: Target) -> None:
+        """An Hvpa names a workload: watch its kind, if that is not done yet."""
+        self._scales.named()
+        resource = next((one for one in ON_DEMAND if one.kind == target.kind), None)
+        if resource is None or any(one.resource is resource for one in self.reflectors):
+            return
+        added = self._reflectors_of(resource)
+        self.reflectors += added
+        if self._group is not None:
+            for one in added:
+                self._begin(one)
 
     def synced(self) -> bool:
-        """Whether everything that is served has been listed."""
-        return all(reflector.state != "starting" for reflector in self.reflectors)
+        """Whether everything that is served has been listed. Kinds that are watched on demand are waited for by the
+        Hvpas that name them."""
+        return all(one.state != "starting" for one in self.reflectors if one.resource not in ON_DEMAND)
 
     def healthy(self) -> bool:
         """Whether no reflector is stuck."""
@@ -101,4 +127,11 @@ class Watches:
             states = {one.state for one in self.reflectors if one.resource is resource}
             if states != {"starting"}:
                 self._local.set_served(resource, states != {"not served"})
+        for kind in ON_DEMAND:
+            found = [one for one in self.reflectors if one.resource is kind]
+            late = [one for one in found if one.state != "synced"]
+            if found:
+                why = next((one.freshness.problem for one in late if one.freshness.problem), None)
+                told = NOT_YET if why is None else f"the list of {kind.plural} fails: {why}"
+                self._local.set_unlisted(kind.kind, told if late else None)
         self._changed.set()

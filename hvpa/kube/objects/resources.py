@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Pod, RawHvpa, Vpa, Workload
+from hvpa.kube.objects import workloads
 from hvpa.kube.objects.salvage import LARGE, cut_down
 from hvpa.kube.objects.slim import slim_hpa, slim_pod, slim_vpa, slim_workload
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
@@ -58,27 +59,33 @@ class Resource(Generic[T]):
         return "/".join(parts)
 
 
-def _workload(kind: str) -> Callable[[bytes | msgspec.Raw], Workload]:
-    read = msgspec.json.Decoder(Workload).decode
-
-    def workload(raw: bytes | msgspec.Raw) -> Workload:
-        found = read(raw)
-        msgspec.structs.force_setattr(found, "kind", kind)
-        return found
-
-    return workload
-
-
 APPS = "/apis/apps/v1"
 HVPAS: Resource[StoredHvpa] = Resource(
     "Hvpa", "/apis/autoscaling.k8s.io/v1alpha1", "hvpas", msgspec.json.Decoder(RawHvpa).decode, stored
 )
 DEPLOYMENTS: Resource[Workload] = Resource(
-    "Deployment", APPS, "deployments", _workload("Deployment"), slim_workload
+    "Deployment", APPS, "deployments", workloads.plain("Deployment"), slim_workload
 )
 STATEFULSETS: Resource[Workload] = Resource(
-    "StatefulSet", APPS, "statefulsets", _workload("StatefulSet"), slim_workload
+    "StatefulSet", APPS, "statefulsets", workloads.plain("StatefulSet"), slim_workload
 )
+DAEMONSETS: Resource[Workload] = Resource(
+    "DaemonSet", APPS, "daemonsets", workloads.daemon_set, slim_workload
+)
+REPLICASETS: Resource[Workload] = Resource(
+    "ReplicaSet", APPS, "replicasets", workloads.replica_set, slim_workload
+)
+REPLICATIONCONTROLLERS: Resource[Workload] = Resource(
+    "ReplicationController",
+    "/api/v1",
+    "replicationcontrollers",
+    workloads.replication_controller,
+    slim_workload,
+)
+WORKLOADS: Mapping[str, Resource[Workload]] = {
+    one.kind: one for one in (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS, REPLICATIONCONTROLLERS)
+}
+"""By kind."""
 PODS: Resource[Pod] = Resource("Pod", "/api/v1", "pods", msgspec.json.Decoder(Pod).decode, slim_pod)
 HPAS: Resource[Hpa] = Resource(
     "HorizontalPodAutoscaler",
@@ -100,3 +107,5 @@ HVPA_SIZES: Resource[HvpaSizes] = Resource(
 WATCHED: tuple[Resource[Any], ...] = (HVPAS, DEPLOYMENTS, STATEFULSETS, HPAS, VPAS, PODS, HVPA_SIZES)
 OPTIONAL: tuple[Resource[Any], ...] = (VPAS, HVPA_SIZES)
 """What a cluster need not serve."""
+ON_DEMAND: tuple[Resource[Workload], ...] = (DAEMONSETS, REPLICASETS, REPLICATIONCONTROLLERS)
+"""Workloads that are watched once an Hvpa names their kind."""

@@ -8,8 +8,8 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.objects.kinds import KINDS
 from hvpa.core.model import LAST_APPLIED
-from hvpa.core.spec.check import SUPPORTED_KINDS
 from tests.unit.config.folders import CONFIG, Json, objects, only
 
 KIND = "ValidatingAdmissionPolicy"
@@ -38,8 +38,13 @@ def test_the_bounds_are_judged_where_they_or_what_they_bound_change() -> None:
 
 
 def test_all_kinds_that_can_be_scaled_are_known() -> None:
-    (variable,) = only("policy", KIND, "hvpa-target")["spec"]["variables"]
-    assert set(re.findall(r"'(\w+)': '", variable["expression"])) == set(SUPPORTED_KINDS)
+    variables = {
+        one["name"]: one["expression"] for one in only("policy", KIND, "hvpa-target")["spec"]["variables"]
+    }
+    assert set(re.findall(r"'(\w+)': '", variables["resource"])) == set(KINDS)
+    in_apps = re.search(r"kind in \[(.*?)\]", variables["group"])
+    assert in_apps is not None
+    assert re.findall(r"\w+", in_apps[1]) == [one.name for one in KINDS.values() if one.group == "apps"]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=IDS)
@@ -65,12 +70,12 @@ def test_the_operator_s_own_policy_is_on_its_account_and_knows_its_annotation() 
     spec = OPERATORS["spec"]
     variables = {one["name"]: one["expression"] for one in spec["variables"]}
     assert variables["note"] == f"'{LAST_APPLIED}'"
-    (rule,) = spec["matchConstraints"]["resourceRules"]
-    assert rule["operations"] == ["UPDATE"]
     rights = only("rbac", "ClusterRole", "hvpa-operator")["rules"]
-    assert {"apiGroups": rule["apiGroups"], "resources": rule["resources"]} in [
-        {key: value for key, value in one.items() if key != "verbs"} for one in rights
-    ]
+    for rule in spec["matchConstraints"]["resourceRules"]:
+        assert rule["operations"] == ["UPDATE"]
+        assert {"apiGroups": rule["apiGroups"], "resources": rule["resources"]} in [
+            {key: value for key, value in one.items() if key != "verbs"} for one in rights
+        ]
 
 
 def test_without_the_account_nobody_is_confined() -> None:

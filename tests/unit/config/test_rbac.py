@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hvpa.kube.objects.resources import WATCHED
+from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
 from tests.unit.config.folders import Json, objects, only
 
 ROLES = [role for role in objects("secure-metrics") if role["kind"] in ("Role", "ClusterRole")]
@@ -34,7 +34,7 @@ def test_no_role_has_wildcards_secrets_or_a_way_to_more_rights(role: Json) -> No
 def test_the_operator_may_watch_what_it_watches_and_nothing_else() -> None:
     rights = _rights(only("rbac", "ClusterRole", "hvpa-operator"))
     watched = set()
-    for resource in WATCHED:
+    for resource in (*WATCHED, *ON_DEMAND):
         _, prefix, *group = resource.api.split("/")
         watched.add((group[0] if prefix == "apis" else "", resource.plural))
     for one in watched:

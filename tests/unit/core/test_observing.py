@@ -28,6 +28,7 @@ def condition(decision: Decision, kind: str) -> tuple[str, str]:
 
 
 LONG = "v" * 32_768
+ROLLOUT = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
 UNREADABLE = {"schedule": "0 1 * * *", "duration": "1h", "timeZone": "Mars/Olympus"}
 
 
@@ -57,6 +58,39 @@ UNREADABLE = {"schedule": "0 1 * * *", "duration": "1h", "timeZone": "Mars/Olymp
             "UnsupportedTarget",
             "x/v1",
             id="a group that is not supported",
+        ),
+        pytest.param(
+            usual(one=build.hvpa({"targetRef": {"apiVersion": "apps/v1", "kind": "ReplicationController"}})),
+            "UnsupportedTarget",
+            "apps/v1 ReplicationController is not supported",
+            id="a kind of another version",
+        ),
+        pytest.param(
+            usual(one=build.hvpa({"targetRef": {"kind": "DaemonSet"}, "blend": "Trajectory"})),
+            "UnsupportedTarget",
+            "a DaemonSet has no replica count",
+            id="a path for a kind without replicas",
+        ),
+        pytest.param(
+            replace(usual(one=build.hvpa({"targetRef": {"kind": "DaemonSet"}})), unlisted="the list fails"),
+            "TargetUnreadable",
+            "DaemonSet web can't be read: the list fails",
+            id="a kind that can't be listed",
+        ),
+        pytest.param(
+            usual(one=build.hvpa({"targetRef": ROLLOUT})),
+            "UnsupportedTarget",
+            "the pod template of a Rollout can't be changed; set spec.updateStrategy.type to InPlace",
+            id="a custom kind whose template would have to be changed",
+        ),
+        pytest.param(
+            replace(
+                usual(one=build.hvpa({"targetRef": ROLLOUT, "updateStrategy": {"type": "InPlace"}})),
+                unlisted="no right",
+            ),
+            "TargetUnreadable",
+            "Rollout web can't be read: no right",
+            id="a custom kind that can't be read",
         ),
         pytest.param(
             replace(usual(), others=(OtherHvpa("a"), OtherHvpa("b"))),
@@ -259,3 +293,37 @@ def test_a_target_at_0_replicas_is_left_alone() -> None:
     assert decision.workload_patch is None
     assert (build.counts(decision).current, build.counts(decision).target) == (0, 0)
     assert [event.reason for event in decision.events] == ["ScaledToZero"]
+
+
+def daemons(spec: dict[str, Any], **rest: Any) -> Decision:
+    """A decision on a DaemonSet of four pods whose VPA wants 3 cores."""
+    one = build.hvpa({"targetRef": {"kind": "DaemonSet"}, **spec}, rest.pop("status", None))
+    target = build.workload(4, kind="DaemonSet")
+    seen = build.objects(one, target, build.hpa(6, 100), build.vpa(TARGETS), **rest)
+    return build.decided(seen)
+
+
+def test_a_daemonset_is_scaled_by_its_requests_alone() -> None:
+    found = daemons({"weightBasedScalingIntervals": [{"vpaWeight": 100}]})
+    assert condition(found, "HpaActive") == ("False", "NoReplicaCount")
+    assert "a DaemonSet has no replica count" in build.condition(found, "HpaActive").message
+    assert found.workload_patch is not None
+    spec: Any = found.workload_patch.body["spec"]
+    assert spec.keys() == {"template"}
+    assert [one.kind for one in found.owned] == ["VerticalPodAutoscaler"]
+
+
+def test_a_daemonset_without_an_hpa_needs_none() -> None:
+    found = daemons({"hpa": {"deploy": False}})
+    assert condition(found, "HpaActive") == ("False", "NotConfigured")
+    assert condition(found, "Ready")[0] == "True"
+
+
+def test_nodes_that_come_are_no_change_of_a_daemonsets_size() -> None:
+    size = {"name": "app", "requests": {"cpu": "3", "memory": "1Gi"}}
+    desired = {"replicas": 3, "containers": [size], "since": build.stamp(at(hours=-1)), "generation": 1}
+    spec = {"hpa": {"deploy": False}, "updateStrategy": {"type": "InPlace"}}
+    found = daemons(spec, status={"desired": desired})
+    assert found.workload_patch is None
+    assert found.status.desired is not None
+    assert (found.status.desired.replicas, found.status.desired.since) == (4, at(hours=-1))

@@ -20,7 +20,8 @@ from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cluster import NO_RESIZE, KubeCluster
 from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS
-from hvpa.reconcile.ports import Conflict, Key, Overloaded, Refused, Unavailable, WriteError
+from hvpa.kube.objects.scales import custom
+from hvpa.reconcile.ports import Conflict, Key, NotServed, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
 
 pytestmark = pytest.mark.asyncio
@@ -381,7 +382,7 @@ async def test_pods_are_resized_by_their_subresource(tmp_path: Path) -> None:
     ("code", "details", "expected"),
     [
         (404, {"name": "web-0", "kind": "pods"}, None),
-        (404, None, WriteError),
+        (404, None, NotServed),
         (409, None, Conflict),
         (422, None, Refused),
         (429, None, Overloaded),
@@ -396,7 +397,7 @@ async def test_what_becomes_of_a_resize_that_fails(
     async with world.running(tmp_path) as cluster:
         failures = await cluster.resize_pods(OWNER, RESIZES[:1])
     assert [(one.pod, type(error)) for one, error in failures] == ([("web-0", expected)] if expected else [])
-    if expected is WriteError:
+    if expected is NotServed:
         assert str(failures[0][1]) == NO_RESIZE
 
 
@@ -416,3 +417,23 @@ async def test_sizes_of_new_pods_are_written_and_those_of_an_hvpa_that_is_gone_a
         await cluster.write_creation_sizes(OWNER, None)
     assert len(world.server.requests) == 2
     assert world.woken == []
+
+
+async def test_replicas_of_a_custom_kind_go_to_its_scale(tmp_path: Path) -> None:
+    world = World()
+    rollouts = custom("argoproj.io/v1alpha1", "Rollout", "rollouts")
+    target = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web"}
+    world.local.hvpas.put(HVPAS.decode(_encoded(answer("h", 1, spec={"targetRef": target}))))
+    world.local.custom[rollouts.kind] = rollouts
+    store = world.local.store(rollouts)
+    store.put(rollouts.decode(_encoded(answer("web", 7, spec={"replicas": 3}))))
+    world.answer = answer("web", 8, spec={"replicas": 5}, status={"replicas": 3, "selector": "app=web"})
+    body = {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 5}}
+    patch = WorkloadPatch("Rollout", "web", "7", body, is_scale=True, api_version="argoproj.io/v1alpha1")
+    async with world.running(tmp_path) as cluster:
+        await cluster.patch_workload(OWNER, patch)
+    path = "/apis/argoproj.io/v1alpha1/namespaces/ns/rollouts/web/scale"
+    assert world.sent() == ("PATCH", path, {"fieldManager": "hvpa"}, "application/merge-patch+json", body)
+    stored = store.get(Key("ns", "web"))
+    assert stored is not None
+    assert (stored.spec.replicas, stored.metadata.generation) == (5, 5)

@@ -12,7 +12,7 @@ from builders import build
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.objects.read_models import CreationSize
 from hvpa.core import Settings
-from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
+from hvpa.reconcile.ports import Conflict, NotServed, Overloaded, Refused, Unavailable, WriteError
 from hvpa.reconcile.reconciler import REPORTED_AFTER, Reconciler, Result
 from tests.unit.reconcile.fakes import FakeClock, FakeCluster, FakeTelemetry, drive
 from tests.unit.reconcile.test_reconciler import KEY
@@ -158,6 +158,21 @@ def test_each_refusal_of_the_same_doubles_the_wait() -> None:
         world.reconcile()
         assert "web-0" not in [one.pod for one in world.written("resizes")[0]]
         world.clock.time += dt.timedelta(seconds=2)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_taken_back"), [(Refused("a quota"), True), (NotServed("no resizes"), False)]
+)
+def test_a_size_is_taken_back_where_another_one_may_do(error: Refused, is_taken_back: bool) -> None:
+    world = World(resizes=error)
+    for minutes in (1, 2, 4, 8):
+        world.cluster.failures["resizes"] = error
+        world.reconcile()
+        world.reconcile()
+        world.clock.time += dt.timedelta(minutes=minutes, seconds=1)
+    assert world.cluster.one is not None
+    assert (world.cluster.one.hvpa.status.rolled_back is not None) == is_taken_back
+    assert is_taken_back or world.ready() == ("PodsNotResized", "pod web-0: no resizes")
 
 
 @pytest.mark.parametrize(

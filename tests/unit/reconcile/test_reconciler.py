@@ -49,6 +49,12 @@ def test_an_hvpa_that_is_gone_is_forgotten() -> None:
     assert world.telemetry.told == [("forgotten", KEY)]
 
 
+def test_an_hvpa_waits_until_its_targets_kind_is_listed() -> None:
+    world = World(replace(scaling_out(), unlisted=""))
+    assert world.reconcile() == Result("done")
+    assert world.cluster.writes == []
+
+
 def test_nothing_is_kept_of_an_hvpa_that_is_gone() -> None:
     world = World(settled(scaling_out()))
     world.reconcile()

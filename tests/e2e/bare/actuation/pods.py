@@ -26,7 +26,7 @@ class Pods:
         workload = scenario.target
         template = workload["spec"]["template"]
         owner = {
-            "apiVersion": "apps/v1",
+            "apiVersion": workload["apiVersion"],
             "kind": scenario.kind,
             "name": scenario.name,
             "uid": workload["metadata"]["uid"],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hvpa.api.objects.kinds import KINDS
 from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.fault_points import POINTS, VARIABLE
@@ -20,8 +21,7 @@ from tests.e2e.bare.conftest import USER
 
 WRITES = (
     "patch-hvpas-status",
-    "patch-deployments-scale",
-    "patch-statefulsets-scale",
+    *(f"patch-{kind.name.lower()}s-scale" for kind in KINDS.values() if kind.has_replicas),
     "patch-pods-resize",
     "patch-hvpasizes",
     "create-hvpasizes",
@@ -78,13 +78,14 @@ def _with_older_sizes(scenarios: list[Scenario]) -> None:
 
 
 def _scenario(plane: ControlPlane, case: str) -> Scenario:
-    kind = "StatefulSet" if "statefulsets" in case else "Deployment"
+    kind = next((kind for kind in KINDS if f"-{kind.lower()}s" in case), "Deployment")
     space = new_namespace(plane.api, "resize")
     return Scenario(plane.api, space, "app", changes=merged(weight(50), BOTH_AXES), kind=kind)
 
 
 def _owner(scenario: Scenario) -> str:
-    return f"{scenario.kind}.apps/{scenario.name}"
+    group = KINDS[scenario.kind].group
+    return f"{scenario.kind}{group and f'.{group}'}/{scenario.name}"
 
 
 def _is_ready_to_step(scenario: Scenario) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import yaml
 
+from hvpa.api.objects.kinds import KINDS
 from localcluster.client.api import ApiError, Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY
@@ -17,7 +18,7 @@ from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import NewScenario, Start
 
 ROLE = "hvpa-operator-in-place"
-WORKLOADS = ("deployments", "statefulsets")
+WORKLOADS = ("deployments", "statefulsets", "daemonsets", "replicasets", "replicationcontrollers")
 
 
 def role(plane: ControlPlane, profile: str) -> Json:
@@ -45,7 +46,7 @@ def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
     start("--namespace", space, kubeconfig=plane.service_account_kubeconfig(space, "confined"))
 
     both: Json = merged(weight(50), {"mode": "Paused", "updateStrategy": {"type": "InPlace"}})
-    scenarios = [new_scenario(kind=kind, changes=both) for kind in ("Deployment", "StatefulSet")]
+    scenarios = [new_scenario(kind=kind.name, changes=both) for kind in KINDS.values() if kind.has_replicas]
     started = [[Pods(one).start(name) for name in "01"] for one in scenarios]
     names = [pods[0] for pods in started]
     for one, pod in zip(scenarios, names, strict=True):
@@ -58,7 +59,8 @@ def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
 
     for resource in WORKLOADS:
         written = plane.audit.requests(user=user, resource=resource, code=200)
-        assert {(one.verb, one.subresource) for one in written if one.is_write} == {("patch", "scale")}
+        asked = {(one.verb, one.subresource) for one in written if one.is_write}
+        assert asked == (set() if resource == "daemonsets" else {("patch", "scale")})
     confined = api_of(plane, space, "confined")
     for one in scenarios:
         change = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "other"}]}}}}
@@ -75,6 +77,7 @@ def _recommended(scenario: Scenario) -> bool:
 def test_nothing_else_is_left_out(plane: ControlPlane) -> None:
     everything, confined = role(plane, "default")["rules"], role(plane, "in-place")["rules"]
     differing = [(one, other) for one, other in zip(everything, confined, strict=True) if one != other]
-    ((before, after),) = differing
-    assert before["resources"] == after["resources"] == list(WORKLOADS)
-    assert set(before["verbs"]) - set(after["verbs"]) == {"patch"}
+    assert [plural for before, _ in differing for plural in before["resources"]] == list(WORKLOADS)
+    for before, after in differing:
+        assert before["resources"] == after["resources"]
+        assert set(before["verbs"]) - set(after["verbs"]) == {"patch"}

@@ -53,6 +53,14 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes a workload with resources of the pod, and a VPA that asks for more, from the beginning",
         "tests/e2e/bare/scaling/test_resources.py::test_containers_get_no_more_than_the_pods_own_resources_leave",
     ),
+    "NoReplicaCount": Elsewhere(
+        "takes a DaemonSet",
+        "tests/e2e/bare/scaling/test_kinds.py::test_a_daemonset_has_no_replicas_to_scale",
+    ),
+    "TargetUnreadable": Elsewhere(
+        "takes an API server that refuses a list",
+        "tests/e2e/bare/scaling/test_kinds.py::test_a_kind_that_cant_be_listed_is_reported_and_tried_again",
+    ),
     "PodsNotResized": Elsewhere(
         "takes pods and what their kubelet says",
         "tests/e2e/bare/actuation/test_in_place.py::test_what_the_api_server_refuses_is_told_in_its_words",

@@ -19,12 +19,13 @@ from typing import Any
 
 import pytest
 
+from hvpa.api.objects.kinds import KINDS
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.fault_points import POINTS, VARIABLE
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
-from localcluster.workloads.bare_manifests import weight
+from localcluster.workloads.bare_manifests import VERTICAL_ONLY, weight
 from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.conftest import USER
 
@@ -42,12 +43,12 @@ SCENES: dict[str, tuple[str, ...]] = {
     "telling again": ("patch-events",),
     "letting go": tuple(f"patch-{one}" for one in RECOMMENDERS),
     "stepping": ("patch-deployments", "patch-hvpas-status", "create-events"),
-    "stepping a StatefulSet": ("patch-statefulsets",),
+    **{f"stepping a {kind}": (f"patch-{kind.lower()}s",) for kind in KINDS if kind != "Deployment"},
 }
 """What happens, and the writes at which a process dies then."""
 BEGINNING = ("setting up", "tidying up", "telling again")
 """Happens at the first start; the rest later, to what an operator has set up."""
-STEPPING = ("setting up", "telling again", "stepping", "stepping a StatefulSet")
+STEPPING = ("setting up", "telling again", *(one for one in SCENES if one.startswith("stepping")))
 """Where all Hvpas take a step in the end, by one operator or the next."""
 LATE = 20
 """Seconds that the last write may be late."""
@@ -75,9 +76,10 @@ class Cast:
 
     def _scenario(self, scene: str) -> Scenario:
         mode = "Paused" if scene in STEPPING else "Apply"
-        kind = "StatefulSet" if scene == "stepping a StatefulSet" else "Deployment"
+        kind = next((kind for kind in KINDS if scene == f"stepping a {kind}"), "Deployment")
         space = new_namespace(self.plane.api, "crash")
-        return Scenario(self.plane.api, space, "app", changes={**weight(50), "mode": mode}, kind=kind)
+        changes = {**weight(50), "mode": mode, **({} if KINDS[kind].has_replicas else VERTICAL_ONLY)}
+        return Scenario(self.plane.api, space, "app", changes=changes, kind=kind)
 
     def of(self, *scenes: str) -> list[Scenario]:
         """The scenarios of these scenes."""
@@ -169,16 +171,23 @@ def recommend(scenarios: list[Scenario]) -> None:
     """Wait until they are set up, and recommend something on both axes."""
     for scenario in scenarios:
         scenario.await_owned()
-        scenario.hpa_wants(6)
+        if is_counted(scenario):
+            scenario.hpa_wants(6)
         scenario.vpa_recommends(cpu="1500m", memory="1500M")
     for scenario in scenarios:
         scenario.soon(partial(ready_to_step, scenario), "a recommendation on both axes")
 
 
+def is_counted(scenario: Scenario) -> bool:
+    """Whether the workload has replicas that can be scaled."""
+    return KINDS[scenario.kind].has_replicas
+
+
 def ready_to_step(scenario: Scenario) -> bool:
     recommended = scenario.status["recommended"]
     requests = {"cpu": "1", "memory": "1G"}
-    return recommended["replicas"] == 4 and bool(recommended["containers"][0]["requests"] == requests)
+    count = 4 if is_counted(scenario) else 2
+    return recommended["replicas"] == count and bool(recommended["containers"][0]["requests"] == requests)
 
 
 def has_ended(scenario: Scenario) -> bool:
@@ -219,7 +228,7 @@ def outcome(scenario: Scenario) -> Json:
             axes.get(axis, {}).get("lastScaleTime") == written.get(axis, {}).get("lastScaleTime")
             for axis in ("horizontal", "vertical")
         ],
-        "scale_replicas": hvpa["spec"]["replicas"],
+        "scale_replicas": hvpa["spec"].get("replicas"),
         "conditions": {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]},
         "recommended": status.get("recommended"),
         "blocked": status.get("lastBlockedScaling"),
@@ -243,7 +252,8 @@ def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_wa
     with contextlib.suppress(TimeoutError):  # a last status may be on its way
         scenario.soon(lambda: outcome(scenario) == outcome(undisturbed), "the same", LATE)
     assert outcome(scenario) == outcome(undisturbed)
-    assert (scenario.replicas, scenario.requests["cpu"]) == ((4, "1") if steps else (2, "500m"))
+    assert scenario.requests["cpu"] == ("1" if steps else "500m")
+    assert not is_counted(scenario) or scenario.replicas == (4 if steps else 2)
     resource = f"{scenario.kind.lower()}s"
     patches = cast.plane.audit.requests(user=USER, resource=resource, namespace=scenario.namespace, code=200)
     assert [patch.verb for patch in patches if patch.is_write] == ["patch"] * steps

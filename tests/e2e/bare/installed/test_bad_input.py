@@ -54,9 +54,9 @@ def test_what_no_schema_can_catch_is_told_and_a_valid_hvpa_beside_it_is_scaled(
 
 
 def test_a_target_of_an_unsupported_kind_is_told(new_scenario: NewScenario, operator: Operator) -> None:
-    scenario = new_scenario(create=False, changes={"targetRef": {"kind": "DaemonSet"}}).create(wait=False)
+    scenario = new_scenario(create=False, changes={"targetRef": {"kind": "Job"}}).create(wait=False)
     told = scenario.await_condition("Ready", "False", "UnsupportedTarget")
-    assert "DaemonSet" in told["message"]
+    assert "Job" in told["message"]
     scenario.await_event("UnsupportedTarget")
 
 

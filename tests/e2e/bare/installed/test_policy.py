@@ -54,8 +54,8 @@ def policies(plane: ControlPlane) -> Iterator[ControlPlane]:
 
 def _both_refuse(api: KubeApi, bounded: str, free: str) -> bool:
     """An administrator, who may patch everything, is refused for the bound and for the kind of the target."""
-    odd = hvpa("a", free, {"targetRef": {"kind": "DaemonSet"}})
-    return "at most 3" in refusal(api, hvpa("a", bounded)) and "can scale" in refusal(api, odd)
+    odd = hvpa("a", free, {"targetRef": {"kind": "Job"}})
+    return "at most 3" in refusal(api, hvpa("a", bounded)) and "can't scale a Job" in refusal(api, odd)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +64,7 @@ def users(policies: ControlPlane) -> Users:
     patches = [
         rule("apps", ["deployments"], ["patch"], ["mine"]),
         rule("apps", ["statefulsets"], ["patch"], ["set"]),
+        rule("argoproj.io", ["rollouts"], ["patch"], ["mine"]),
     ]
     new_account(policies, namespace, "stranger", HVPAS)
     new_account(policies, namespace, "owner", HVPAS, *patches)
@@ -105,6 +106,8 @@ def _named(target: str, namespace: str, kind: str = "Deployment", changes: Json 
     """The usual Hvpa `a` for this target."""
     found = hvpa("a", namespace, changes, kind)
     found["spec"]["targetRef"]["name"] = target
+    if kind == "Rollout":
+        found["spec"]["targetRef"]["apiVersion"] = "argoproj.io/v1alpha1"
     return found
 
 
@@ -116,7 +119,11 @@ def _named(target: str, namespace: str, kind: str = "Deployment", changes: Json 
         ("Deployment", "other", "may not patch deployments other"),
         ("StatefulSet", "mine", "may not patch statefulsets mine"),
         ("Deployment", "set", "may not patch deployments set"),
-        ("DaemonSet", "mine", "an Hvpa can scale a Deployment or a StatefulSet, not a DaemonSet"),
+        ("DaemonSet", "mine", "may not patch daemonsets mine"),
+        ("ReplicationController", "mine", "may not patch replicationcontrollers mine"),
+        ("Job", "mine", "an Hvpa can't scale a Job"),
+        ("Rollout", "mine", ""),
+        ("Rollout", "other", "may not patch rollouts other"),
     ],
 )
 def test_who_may_patch_the_workload_may_have_it_scaled(

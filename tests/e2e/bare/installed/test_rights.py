@@ -3,6 +3,7 @@ That it holds over all end-to-end tests is judged at the end of a run (`tests/e2
 
 from __future__ import annotations
 
+from hvpa.api.objects.kinds import KINDS, has_replicas
 from localcluster.client.rights import Right, expanded, used
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT
@@ -34,16 +35,21 @@ def test_every_right_is_used_and_none_is_missing(
     plane.api.delete("Lease", "hvpa", NAMESPACE)
     mark = plane.audit.mark()
     start("--leader-elect", "--lease-namespace", NAMESPACE)
-    scenario, stateful = new_scenario(), new_scenario(kind="StatefulSet", changes=VERTICAL_ONLY)
+    scenario = new_scenario()
     scenario.hpa_wants(4)
     scenario.await_replicas(4)
-    stateful.vpa_recommends(cpu="1")
-    stateful.await_requests(cpu="1")
+    others = [new_scenario(kind=kind, changes=VERTICAL_ONLY) for kind in KINDS if kind != scenario.kind]
+    for one in others:
+        one.vpa_recommends(cpu="1")
+    for one in others:
+        one.await_requests(cpu="1")
     in_place = {**weight(0), "updateStrategy": {"type": "InPlace"}}
-    scaled, resized = (new_scenario(kind=kind, changes=in_place) for kind in ("Deployment", "StatefulSet"))
-    for one in (scaled, resized):
+    scaled = [new_scenario(kind=kind, changes=in_place) for kind in KINDS if has_replicas(kind)]
+    for one in scaled:
         one.hpa_wants(4)
+    for one in scaled:
         one.await_replicas(4)
+    resized = scaled[0]
     pods = Pods(resized)
     pod = pods.start("0")
     resized.change(weight(100))

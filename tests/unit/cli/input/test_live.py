@@ -86,7 +86,7 @@ def test_a_missing_target_is_a_condition(
 def test_a_target_of_another_kind_is_a_condition(
     shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
 ) -> None:
-    api.put(changed(gardener, Hvpa__spec__targetRef__kind="ReplicaSet"))
+    api.put(changed(gardener, Hvpa__spec__targetRef__kind="Job"))
     ran = explain(shell, kubeconfig)
     assert (ran.code, ran.json["conditions"][0]["reason"]) == (0, "UnsupportedTarget")
 

@@ -29,7 +29,7 @@ def workload(spec: PodSpec, replicas: int = 2) -> Workload:
     """A Deployment of these pods."""
     template = PodTemplate(spec=spec)
     return Workload(
-        WorkloadMeta(name="web"), "Deployment", WorkloadSpec(replicas=replicas, template=template)
+        WorkloadMeta(name="web"), "Deployment", spec=WorkloadSpec(replicas=replicas, template=template)
     )
 
 

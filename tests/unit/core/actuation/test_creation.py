@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from builders.build import at, decided, hvpa, merged, objects, stamp, vpa, workload
+from builders.build import at, decided, hvpa, merged, objects, pod, stamp, vpa, workload
 from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer
-from hvpa.core.actuation.creation import CREATED_WITHIN
+from hvpa.core.actuation.creation import CREATED_WITHIN, owner_keys
 from hvpa.core.model import Decision, Objects, OtherHvpa, RefusedResize
 from tests.unit.core.actuation.test_pods import LARGER, REQUESTS, resize_condition, running
 
@@ -117,3 +118,32 @@ def test_pods_that_are_not_created_for_long_are_not_to_have_the_size() -> None:
     assert early.creation_sizes == {}
     assert early.recheck_after is not None
     assert early.recheck_after <= dt.timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        ("StatefulSet", "StatefulSet.apps/web"),
+        ("DaemonSet", "DaemonSet.apps/web"),
+        ("ReplicaSet", "ReplicaSet.apps/web"),
+        ("ReplicationController", "ReplicationController/web"),
+    ],
+)
+def test_each_kind_has_its_key(kind: str, key: str) -> None:
+    assert set(owner_keys(workload(kind=kind), [])) == {key}
+
+
+def test_whose_the_pods_of_a_custom_kind_are_only_they_tell() -> None:
+    rollout = structs.replace(workload(kind="Rollout"), api_version="argoproj.io/v1alpha1")
+    sets = [
+        {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": name, "controller": True}
+        for name in ("web-a", "web-b")
+    ]
+    pods = [
+        pod(f"web-{number}", change={"metadata": {"ownerReferences": [one]}})
+        for number, one in enumerate(sets)
+    ]
+    assert set(owner_keys(rollout, [*pods, *pods, pod("alone")])) == {
+        "ReplicaSet.apps/web-a",
+        "ReplicaSet.apps/web-b",
+    }

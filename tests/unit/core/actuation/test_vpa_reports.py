@@ -1,7 +1,4 @@
-"""What users of VPA reported about resizes in place (kubernetes/autoscaler, by number), and what happens here instead.
-
-Not here: #7229, native sidecars (docs/roadmap.md).
-"""
+"""What users of VPA reported about resizes in place (kubernetes/autoscaler, by number), and what happens instead."""
 
 from __future__ import annotations
 
@@ -110,3 +107,13 @@ def test_10174_of_pods_one_of_which_ran_out_of_memory_that_one_is_resized_and_no
     found = decision([running("web-0"), running("web-1", change=killed), running("web-2")], spec=OR_ROLLOUT)
     assert list(resized(found)) == ["web-1"]
     assert not patches_template(found)
+
+
+def test_7229_a_native_sidecar_keeps_its_size_and_counts_for_the_class() -> None:
+    """VPA 1.7's recommender takes no samples of init containers, so nobody says what a sidecar needs. With a sidecar's
+    requests a pod is not BestEffort, so that its container may get some."""
+    sidecar = {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": "50m"}}}
+    beside: Mapping[str, Any] = {"spec": {"initContainers": [sidecar]}}
+    assert resized(decision([running(change=beside)])) == {"web-1": {"requests": LARGER}}
+    bare = decision([running(requests={}, has={}, change=beside)])
+    assert resized(bare) == {"web-1": {"requests": LARGER}}

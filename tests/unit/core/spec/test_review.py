@@ -19,6 +19,9 @@ QUIET: dict[str, Any] = {f"{TEMPLATE}.metrics": [CPU], INTERVALS: [{"vpaWeight":
 """Changes that make the complete manifest one without remarks."""
 
 
+ROLLOUT = {"spec.targetRef.kind": "Rollout", "spec.targetRef.apiVersion": "argoproj.io/v1alpha1"}
+
+
 def spec_of(changes: dict[str, Any], removed: tuple[str, ...] = ()) -> HvpaSpec:
     """The complete spec without remarks, changed."""
     manifest = changed(base(), {**QUIET, **changes}, removed)
@@ -33,6 +36,7 @@ def interval(weight: float, start: int | None = None, last: int | None = None) -
 
 def test_what_works_as_it_is_written_gets_no_remark() -> None:
     assert review(spec_of({})) == ()
+    assert review(spec_of({**ROLLOUT, "spec.updateStrategy": {"type": "InPlace"}})) == ()
 
 
 CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
@@ -45,8 +49,11 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
         "spec": "neither spec.hpa",
         "spec.maintenanceWindows": "has no effect",
     }),
-    "a kind that is not scaled": ({"spec.targetRef.kind": "DaemonSet"}, (), {
-        "spec.targetRef.kind": "a DaemonSet is not scaled",
+    "a kind that is not scaled": ({"spec.targetRef.kind": "Job"}, (), {
+        "spec.targetRef.kind": "a Job is not scaled",
+    }),
+    "a custom kind's template": (ROLLOUT, (), {
+        "spec.updateStrategy.type": "the pod template of a Rollout can't be changed",
     }),
     "a count that never changes": ({f"{TEMPLATE}.minReplicas": 10}, (), {
         f"{TEMPLATE}.minReplicas": "minReplicas and maxReplicas are both 10",

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from hvpa.api.objects.read_models import Meta, Pod, Selector, SelectorRequirement
 from hvpa.core.model import OtherHvpa
-from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
 from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
 from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.objects.references import Target
 from hvpa.kube.objects.resources import (
     DEPLOYMENTS,
     HPAS,
@@ -463,3 +464,21 @@ def test_versions_that_are_no_numbers_and_what_is_gone_give_no_order() -> None:
     world.put(HVPAS, "web", metadata={"resourceVersion": "x"})
     keys = [Key(NS, "web"), Key(NS, "gone")]
     assert world.local.changed_last(keys) == keys
+
+
+def test_an_hvpa_waits_for_the_list_of_its_targets_kind() -> None:
+    world = World()
+    named: list[Target] = []
+    world.local.on_named = named.append
+    world.local.set_unlisted("DaemonSet", NOT_YET)
+    world.hvpa("h", kind="DaemonSet")
+    world.hvpa("other")
+    assert named == [Target(NS, "DaemonSet", "web"), Target(NS, "Deployment", "web")]
+    assert (world.seen("h").unlisted, world.seen("other").unlisted) == (NOT_YET, None)
+    world.woken.clear()
+    world.local.set_unlisted("DaemonSet", "403 Forbidden")
+    assert (world.seen("h").unlisted, world.woken) == ("403 Forbidden", ["h"])
+    world.local.set_unlisted("DaemonSet", None)
+    assert (world.seen("h").unlisted, world.woken) == (None, ["h", "h"])
+    world.local.set_unlisted("DaemonSet", None)
+    assert world.woken == ["h", "h"]

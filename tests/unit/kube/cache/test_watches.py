@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
-from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.watches import Watches
-from hvpa.kube.objects.resources import PODS
+from hvpa.kube.objects.resources import HVPAS, PODS, WATCHED
+from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
 
@@ -76,3 +79,48 @@ async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
         assert re.fullmatch(
             r"pods: out of date since 2026-11-22T1\d:\d\d:\d\dZ: no response that can be used", problem
         )
+
+
+async def test_some_kinds_are_watched_once_an_hvpa_names_them(tmp_path: Path) -> None:
+    server = FakeServer()
+    refused = True
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("/daemonsets") and refused:
+            return status(403, "Forbidden")
+        found = [hvpa("early", "ReplicaSet")] if request.path.endswith("/hvpas") else []
+        return await Stream().respond(request) if "watch" in request.query else listing(found, "1")
+
+    def hvpa(name: str, kind: str) -> dict[str, Any]:
+        spec = {"targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": "web"}}
+        metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1"}
+        return {"metadata": metadata, "spec": spec}
+
+    def add(one: dict[str, Any]) -> None:
+        local.hvpas.put(HVPAS.decode(json.dumps(one).encode()))
+
+    def unlisted(name: str) -> str | None:
+        found = local.objects(Key("shop", name))
+        assert found is not None
+        return found.unlisted
+
+    server.handler = answer
+    async with server.running(), server.transport(tmp_path) as transport:
+        local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        watches = Watches(transport, local, (ALL_NAMESPACES,), Telemetry(), Clock())
+        task = asyncio.create_task(watches.run())
+        try:
+            await until(watches.synced)
+            await until(lambda: unlisted("early") is None)
+            add(hvpa("late", "DaemonSet"))
+            add(hvpa("later", "DaemonSet"))
+            assert unlisted("late") == NOT_YET
+            await until(lambda: unlisted("late") == "the list of daemonsets fails: 403 Forbidden")
+            assert watches.synced()
+            refused = False
+            await until(lambda: unlisted("late") is None)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    plurals = [one.resource.plural for one in watches.reflectors]
+    assert plurals[len(WATCHED) :] == ["replicasets", "daemonsets"]

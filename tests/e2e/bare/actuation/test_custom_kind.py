@@ -1,0 +1,119 @@
+"""A kind of its own CRD, as Argo Rollouts' is: both axes are scaled with rights on its `scale` subresource alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from localcluster.client.api import Json
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import REPOSITORY, serves_mutating_policies
+from localcluster.workloads.bare_manifests import merged, weight
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.accounts import bind_cluster_role, new_account, rule
+from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.actuation.test_profile import role
+from tests.e2e.bare.conftest import NewScenario, Start
+
+ROLE = "hvpa-operator-custom-kind"
+GROUP, KIND = "argoproj.io", "Rollout"
+SCALE = rule(GROUP, ["rollouts/scale"], ["get", "patch"])
+IN_PLACE: Json = {"mode": "Paused", "updateStrategy": {"type": "InPlace"}}
+
+
+@pytest.fixture(scope="module")
+def rollouts(plane: ControlPlane) -> Iterator[None]:
+    """A CRD of Rollouts whose objects may say anything, with the subresources `status` and `scale`."""
+    scale = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "subresources": {"status": {}, "scale": scale},
+    }
+    names = {"kind": KIND, "plural": "rollouts", "singular": "rollout"}
+    spec = {"group": GROUP, "names": names, "scope": "Namespaced", "versions": [version]}
+    made = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    plane.apply_all([{**made, "metadata": {"name": f"rollouts.{GROUP}"}, "spec": spec}])
+    yield
+    plane.api.delete("CustomResourceDefinition", f"rollouts.{GROUP}")
+
+
+@pytest.fixture
+def rollout(rollouts: None, new_scenario: NewScenario) -> Scenario:
+    """A Rollout of two pods with a paused Hvpa."""
+    one = new_scenario(create=False, kind=KIND, changes=merged(weight(50), IN_PLACE))
+    version = {"apiVersion": f"{GROUP}/v1alpha1"}
+    one.workload |= version
+    one.manifest["spec"]["targetRef"] |= version
+    one.create(wait=False)
+    one.api.patch_status(KIND, one.name, one.namespace, {"selector": f"app={one.name}"})
+    return one
+
+
+def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
+    plane: ControlPlane, space: str, rollout: Scenario, start: Start
+) -> None:
+    one, given = rollout, role(plane, "in-place")
+    given["metadata"] = {"name": ROLE}
+    plane.api.create(given)
+    user = new_account(plane, space, "confined")
+    plane.circumstances.operators.add(user)
+    plane.circumstances.meant.add(user)
+    bind_cluster_role(plane, ROLE, space, "confined")
+    start("--namespace", space, kubeconfig=plane.service_account_kubeconfig(space, "confined"))
+    found = one.await_condition("Ready", "False", "TargetUnreadable")
+    assert 'cannot get resource "rollouts/scale" in API group "argoproj.io"' in found["message"]
+
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "metadata": {"name": "scales", "namespace": space},
+    }
+    plane.api.create({**binding, "kind": "Role", "rules": [SCALE]})
+    subject = {"kind": "ServiceAccount", "name": "confined", "namespace": space}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "scales"}
+    plane.api.create({**binding, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
+    pods = Pods(one)
+    names = [pods.start(str(number)) for number in range(2)]
+    one.await_owned()
+    one.hpa_wants(6)
+    one.vpa_recommends(cpu="1500m", memory="1500M")
+    one.soon(lambda: one.status["recommended"]["replicas"] == 4, "a recommendation on both axes")
+    one.change({"mode": "Apply"})
+    one.await_replicas(4)
+    for name in names:
+        one.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
+
+    if serves_mutating_policies(plane):
+        key = f"{KIND}.{GROUP}/{one.name}"
+        one.soon(lambda: one.api.get("HvpaSizes", "hvpa", space)["sizes"].get(key), "a size of new pods")
+        fresh = (
+            pods.start(f"fresh-{number}") for number in itertools.count()
+        )  # policies see a copy of the sizes
+        one.soon(lambda: pods.requests(next(fresh), cpu="1", memory="1G"), "a new pod of this size")
+    asked = plane.audit.requests(user=user, resource="rollouts")
+    assert {(one.verb, one.subresource) for one in asked} == {("get", "scale"), ("patch", "scale")}
+    told = {entry["involvedObject"]["kind"] for entry in one.events() if entry["reason"] == "ScaledUp"}
+    assert told <= {KIND, "Hvpa"}
+
+
+def test_explain_reads_the_scale(plane: ControlPlane, rollout: Scenario) -> None:
+    argv = [sys.executable, "-m", "hvpa", "explain", rollout.name, "-n", rollout.namespace, "-o", "json"]
+    argv += ["--kubeconfig", str(plane.kubeconfig)]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=REPOSITORY)
+    assert ended.returncode == 0, ended.stderr
+    explained = json.loads(ended.stdout)
+    reasons = {one["type"]: one["reason"] for one in explained["conditions"]}
+    assert reasons["HpaActive"] == "HpaCreated"
+    assert explained["nextStatus"]["recommended"]["replicas"] == 2

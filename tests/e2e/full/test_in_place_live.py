@@ -1,0 +1,198 @@
+"""Resizes in place with real controllers: the API server, the HPA controller, metrics-server, the VPA recommender, the
+Deployment controller and the scheduler; KWOK plays the kubelet."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+
+from hvpa.api.values.quantity import parse_cpu
+from localcluster.client.api import Json, KubeApi, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION, START_UP_ANNOTATION
+from localcluster.operator.operator import Operator
+from localcluster.workloads import samples
+from localcluster.workloads.load import Load, await_pods
+from tests.e2e.full import objects
+from tests.e2e.full.objects import MEBI
+
+pytestmark = pytest.mark.owned_cluster
+PATIENCE = 180
+LOW, FACTOR = 300, 3
+"""Millicores that arrive in the beginning, and how many times as many arrive later."""
+TARGET = 80
+"""The percentage of its request that a pod is to use."""
+START_UP = 25
+"""Seconds that a new pod takes to become ready: longer than the HPA takes to see it, and the operator to act."""
+LOOK = 0.2
+
+
+class Seen(NamedTuple):
+    """The pods of a Deployment at one time."""
+
+    at: float
+    ready: int
+    """Pods that are ready."""
+    millicores: int
+    """What those have, by their kubelet."""
+    restarts: int
+
+
+def deployment(name: str, namespace: str) -> Json:
+    """Two pods of 250m that use as much as the HPA aims at until they get their share of the load."""
+    usage = {CPU_ANNOTATION: "200m", MEMORY_ANNOTATION: "100Mi", START_UP_ANNOTATION: f"{START_UP}s"}
+    return samples.deployment(name, namespace, replicas=2, cpu="250m", annotations=usage)
+
+
+def hvpa(name: str, namespace: str, most: str = "2") -> Json:
+    """Both axes follow the CPU from two pods of 250m on; what falls is held for 20 seconds."""
+    horizontal = objects.horizontal(least=2, most=6, scaleDown={"stabilizationDuration": "20s"})
+    target = {"type": "Utilization", "averageUtilization": TARGET}
+    horizontal["template"]["spec"]["metrics"] = [
+        {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    ]
+    policy = {
+        "containerName": "*",
+        "controlledResources": ["cpu"],
+        "controlledValues": "RequestsOnly",
+        "minAllowed": {"cpu": "250m"},
+        "maxAllowed": {"cpu": most},
+    }
+    small = {"cpu": {"value": "25m"}}
+    vertical = objects.vertical(
+        template={
+            "metadata": {"labels": {"role": "vpa"}},
+            "spec": {"resourcePolicy": {"containerPolicies": [policy]}},
+        },
+        scaleUp={"minChange": small},
+        scaleDown={"minChange": small, "minHistory": "30s", "stabilizationDuration": "20s"},
+    )
+    return objects.hvpa(
+        name,
+        namespace,
+        blend="Trajectory",
+        updateStrategy={"type": "InPlace"},
+        hpa=horizontal,
+        vpa=vertical,
+        weightBasedScalingIntervals=[{"vpaWeight": 50}],
+    )
+
+
+def look(api: KubeApi, namespace: str, name: str, began: float) -> Seen:
+    pods = api.list("Pod", namespace, f"app={name}")
+    ready = [
+        one
+        for one in pods
+        if any(
+            found["type"] == "Ready" and found["status"] == "True"
+            for found in one["status"].get("conditions", ())
+        )
+    ]
+    statuses = [status for one in pods for status in one["status"].get("containerStatuses", ())]
+    have = [
+        status["resources"]["requests"]["cpu"]
+        for one in ready
+        for status in one["status"]["containerStatuses"]
+    ]
+    restarts = sum(status.get("restartCount", 0) for status in statuses)
+    return Seen(time.monotonic() - began, len(ready), sum(map(parse_cpu, have)), restarts)
+
+
+@contextmanager
+def watching(api: KubeApi, namespace: str, name: str) -> Iterator[list[Seen]]:
+    """What is to be seen of the pods, five times a second, until the block ends."""
+    found: list[Seen] = []
+    ended, began = threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        while not ended.wait(LOOK):
+            found.append(look(api, namespace, name, began))
+
+    thread = threading.Thread(target=watch, name="watch pods", daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        thread.join(10)
+
+
+def both_speak(api: KubeApi, name: str, namespace: str) -> bool:
+    """Whether both recommenders' recommendations count."""
+    found = objects.conditions(api, name, namespace)
+    return {found[kind][0] for kind in ("HpaActive", "VpaActive")} == {"True"}
+
+
+def size(api: KubeApi, namespace: str, name: str) -> list[str]:
+    """The CPU that each pod is to have."""
+    pods = api.list("Pod", namespace, f"app={name}")
+    return sorted(one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in pods)
+
+
+def test_three_times_the_load_is_served_from_the_resize_on(
+    cluster: ControlPlane, operator: Operator, namespace: str
+) -> None:
+    """300m on two pods of 250m become 900m within a second, for which three pods of 375m are right. The new pod takes
+    25 seconds to start; the two that are there serve all of it meanwhile. Afterwards all is as in the beginning."""
+    api, name = cluster.api, "tripled"
+    api.create(deployment(name, namespace))
+    api.create(hvpa(name, namespace))
+    await_pods(api, namespace, name)
+    with Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
+        wait_for(lambda: both_speak(api, name, namespace), PATIENCE, "both recommenders have spoken")
+        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, PATIENCE, "two pods of 250m")
+        with watching(api, namespace, name) as seen:
+            load.cpu = FACTOR * LOW
+            wait_for(lambda: seen[-1].ready > 2, PATIENCE, "new pods")
+            time.sleep(2 * LOOK)
+        served = [one for one in seen if one.millicores >= FACTOR * LOW]
+        assert served, seen
+        assert served[0].ready == 2, "the pods that are there serve it"
+        started = next(one.at for one in seen if one.ready > 2)
+        assert started - served[0].at > START_UP / 2, "long before new ones are ready"
+        wait_for(lambda: len(set(size(api, namespace, name))) == 1, PATIENCE, "pods of one size")
+        assert objects.replicas(api, name, namespace) > 2
+        load.cpu = LOW
+        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, PATIENCE, "all is as in the beginning")
+    assert look(api, namespace, name, 0).restarts == 0
+    assert objects.resources(api, name, namespace)[0] == 250, "the pod template"
+
+
+def test_pods_that_no_node_takes_are_served_by_size(
+    cluster: ControlPlane, operator: Operator, namespace: str
+) -> None:
+    """No two pods may be on one node, and there are two nodes: new pods stay pending. The two that run serve their part
+    as well, as long as that lasts, and `Ready` says which pods no node takes."""
+    api, name = cluster.api, "pending"
+    made = deployment(name, namespace)
+    apart = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    made["spec"]["template"]["spec"]["affinity"] = affinity
+    api.create(made)
+    api.create(hvpa(name, namespace))
+    await_pods(api, namespace, name)
+    with Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
+        wait_for(lambda: both_speak(api, name, namespace), PATIENCE, "both recommenders have spoken")
+        load.cpu = FACTOR * LOW
+        with watching(api, namespace, name) as seen:
+            wait_for(
+                lambda: seen and seen[-1].millicores >= FACTOR * LOW, PATIENCE, "two pods serve all of it"
+            )
+            wait_for(
+                lambda: objects.conditions(api, name, namespace)["Ready"] == ("False", "PodsUnschedulable"),
+                PATIENCE,
+                "what waits is reported",
+            )
+            time.sleep(START_UP)
+        larger = [one for one in seen if one.millicores >= FACTOR * LOW]
+        assert seen[-len(larger) :] == larger, "they stay larger"
+        assert {one.ready for one in seen} == {2}
+        assert objects.replicas(api, name, namespace) > 2
+        load.cpu = LOW
+        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, PATIENCE, "all is as in the beginning")
+    assert look(api, namespace, name, 0).restarts == 0

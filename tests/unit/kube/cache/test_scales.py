@@ -1,0 +1,218 @@
+"""Workloads of custom kinds: found by discovery, read by their `scale` subresource."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from hvpa.api.objects.read_models import Workload
+from hvpa.core.model import Objects
+from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
+from hvpa.kube.cache.scales import Scales
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.objects.resources import HVPAS, PODS
+from hvpa.reconcile.ports import Key
+from tests.unit.kube.fake_server import FakeServer, status, until
+
+pytestmark = pytest.mark.asyncio
+GROUP = "/apis/argoproj.io/v1alpha1"
+SERVED = {"resources": [{"name": "rollouts", "kind": "Rollout"}, {"name": "rollouts/scale", "kind": "Scale"}]}
+KEY = Key("shop", "h")
+
+
+def scale(version: int = 7, replicas: int = 3, selector: str = "app=web") -> dict[str, Any]:
+    metadata = {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": str(version)}
+    return {
+        "metadata": metadata,
+        "spec": {"replicas": replicas},
+        "status": {"replicas": 2, "selector": selector},
+    }
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def missing(name: str) -> web.Response:
+    """A 404 that names an object, as for one that does not exist; empty: of what is not served."""
+    details = {"details": {"name": name}} if name else {}
+    return web.json_response({"kind": "Status", "code": 404, "message": "not found", **details}, status=404)
+
+
+class World:
+    """A cluster with one Hvpa `h` of Rollout `web`."""
+
+    def __init__(self) -> None:
+        self.server = FakeServer()
+        self.server.handler = self._respond
+        self.woken: list[str] = []
+        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: self.woken.append(key.name))
+        self.served: Any = SERVED
+        self.scale: Any = scale()
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
+        found = self.served if request.path == GROUP else self.scale
+        return found if isinstance(found, web.Response) else web.Response(body=encoded(found))
+
+    def hvpa(self, version: int = 1, api_version: str = "argoproj.io/v1alpha1", target: str = "web") -> None:
+        metadata = {"name": "h", "namespace": "shop", "uid": "h", "resourceVersion": str(version)}
+        spec = {"targetRef": {"apiVersion": api_version, "kind": "Rollout", "name": target}}
+        self.local.hvpas.put(HVPAS.decode(encoded({"metadata": metadata, "spec": spec})))
+
+    def pod(self, name: str, created: str, cpu: str, **metadata: str) -> None:
+        container = {"name": "app", "resources": {"requests": {"cpu": cpu}}}
+        document = {
+            "metadata": {
+                "name": name,
+                "namespace": "shop",
+                "resourceVersion": "1",
+                "labels": {"app": "web"},
+                "creationTimestamp": created,
+                **metadata,
+            },
+            "spec": {"containers": [container]},
+        }
+        self.local.pods.put(PODS.decode(encoded(document)))
+
+    def seen(self) -> Objects:
+        found = self.local.objects(KEY)
+        assert found is not None
+        return found
+
+    def workload(self) -> Workload:
+        found = self.seen().workload
+        assert found is not None
+        return found
+
+    @asynccontextmanager
+    async def reading(self, folder: Path, period: float = 0.05) -> AsyncIterator[Scales]:
+        async with self.server.running(), self.server.transport(folder) as transport:
+            scales = Scales(transport, self.local, period)
+            self.local.on_named = lambda target: scales.named()
+            task = asyncio.create_task(scales.run())
+            try:
+                yield scales
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_a_scale_says_is_a_workload_with_the_containers_of_its_newest_pod(tmp_path: Path) -> None:
+    world = World()
+    async with world.reading(tmp_path, period=600):
+        world.hvpa()
+        assert world.seen().unlisted == NOT_YET
+        world.woken.clear()
+        await until(lambda: world.seen().unlisted is None)
+        assert world.woken
+        assert world.workload().spec.template.spec.containers == []
+        world.pod("old", "2026-11-21T10:00:00Z", "1")
+        world.pod("new", "2026-11-21T11:00:00Z", "2")
+        world.pod("going", "2026-11-21T12:00:00Z", "3", deletionTimestamp="2026-11-21T13:00:00Z")
+        one = world.workload()
+    assert (one.kind, one.api_version, one.metadata.name) == ("Rollout", "argoproj.io/v1alpha1", "web")
+    assert (one.spec.replicas, one.metadata.generation, one.status.observed_generation) == (3, 3, 3)
+    assert (one.status.replicas, one.status.ready_replicas, one.status.updated_replicas) == (2, 2, 2)
+    assert one.spec.selector.match_labels == {"app": "web"}
+    assert [found.resources.requests for found in one.spec.template.spec.containers] == [{"cpu": "2"}]
+    assert len(world.seen().pods) == 3
+    assert [path for _, path, _ in world.server.requests] == [
+        GROUP,
+        f"{GROUP}/namespaces/shop/rollouts/web/scale",
+    ]
+
+
+async def test_what_somebody_else_scales_is_seen_at_the_next_read(tmp_path: Path) -> None:
+    world = World()
+    async with world.reading(tmp_path):
+        world.hvpa()
+        await until(lambda: world.seen().workload is not None)
+        world.scale = scale(8, 5)
+        await until(lambda: world.workload().spec.replicas == 5)
+        world.scale = missing("web")
+        await until(lambda: world.seen().workload is None)
+        assert world.seen().unlisted is None
+        world.scale = scale(9, 4)
+        await until(lambda: world.seen().workload is not None)
+
+
+@pytest.mark.parametrize(
+    ("served", "found", "told"),
+    [
+        (missing(""), None, "the cluster does not serve argoproj.io/v1alpha1"),
+        ({"resources": []}, None, "the cluster serves no Rollout of argoproj.io/v1alpha1"),
+        (
+            {"resources": [{"name": "rollouts", "kind": "Rollout"}]},
+            None,
+            "rollouts of argoproj.io/v1alpha1 have no scale subresource",
+        ),
+        ([], None, "what the cluster serves of argoproj.io/v1alpha1 can't be read"),
+        (status(503), None, ""),
+        (
+            SERVED,
+            status(403, "Forbidden", 'cannot get resource "rollouts/scale"'),
+            'cannot get resource "rollouts/scale"',
+        ),
+        (SERVED, {"metadata": []}, "the scale of Rollout.argoproj.io web can't be read"),
+        (
+            SERVED,
+            scale(selector="a b"),
+            "the scale of Rollout.argoproj.io web can't be read: no label selector: 'a b'",
+        ),
+    ],
+    ids=[
+        "no group",
+        "no kind",
+        "no scale",
+        "odd discovery",
+        "overload",
+        "no right",
+        "odd scale",
+        "odd selector",
+    ],
+)
+async def test_why_a_workload_cant_be_read_is_told(
+    tmp_path: Path, served: Any, found: Any, told: str
+) -> None:
+    world = World()
+    world.served, world.scale = served, found
+    async with world.reading(tmp_path, period=600):
+        world.hvpa()
+        await until(lambda: bool(world.seen().unlisted))
+    assert told in (world.seen().unlisted or "")
+    assert world.seen().workload is None
+
+
+async def test_a_kind_that_is_served_elsewhere_is_found_again(tmp_path: Path) -> None:
+    world = World()
+    async with world.reading(tmp_path):
+        world.hvpa()
+        await until(lambda: world.seen().workload is not None)
+        world.scale = missing("")
+        world.served = missing("")
+        await until(lambda: bool(world.seen().unlisted))
+        world.served, world.scale = SERVED, scale(9)
+        await until(lambda: world.seen().unlisted is None)
+        world.hvpa(2, "argoproj.io/v1")
+        await until(lambda: "/apis/argoproj.io/v1" in {path for _, path, _ in world.server.requests})
+
+
+async def test_a_workload_that_nobody_names_any_more_is_forgotten(tmp_path: Path) -> None:
+    world = World()
+    async with world.reading(tmp_path):
+        world.hvpa()
+        await until(lambda: world.seen().workload is not None)
+        world.hvpa(2, target="other")
+        assert [target.name for target, _ in world.local.custom_targets()] == ["other"]
+        assert list(world.local.workloads["Rollout.argoproj.io"]) == []
+        (target, _), *_ = world.local.custom_targets()
+        world.local.hvpas.delete(KEY)
+        world.local.set_custom(target, None)
+    assert world.local.custom_targets() == []
