@@ -23,7 +23,7 @@ SHORTS: Final = ("Hpa", "Vpa")
 """What `{rules.short}` in a reason stands for."""
 PASSED_ON: Final[dict[str, tuple[str, ...]]] = {
     "seen.spec.mode": ("Recommend", "Paused"),
-    "decided.blocked[0].reason": (),  # a gate's
+    "reasons[0]": (),  # a gate's
     "problems[0].reason": (),  # another finding's, as of all that follow
     "finding.reason": (),
     "why.reason": (),

@@ -12,6 +12,7 @@ from hvpa.api.hvpa.status import HorizontalAxis, RolledBack
 from hvpa.core.actuation.creation import creation_changes
 from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pods import resize_pods, template_held
+from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive.replicas import scale_horizontally
 from hvpa.core.additive.requests import scale_vertically
@@ -83,6 +84,7 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
         context = _context(clock, seen, seen.spec)
         decided = _judge(context, seen, desired, bounds)
+        decided = _rolled(context, seen, decided)
         if seen.spec.update_strategy.in_place:
             decided = _actuated(context, seen, decided)
         patch = _patch(context, seen, decided)
@@ -106,12 +108,38 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
     )
 
 
+def _rolled(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
+    """What was made of both axes, with what becomes of a rollout that began earlier. A size that fails is taken back,
+    whatever else was decided."""
+    step = next_step(context, seen)
+    if step.rolled_back is None:
+        return structs.replace(decided, rollout=step)
+    found = _without_sizes(seen, decided, step.rolled_back)
+    sizes = sizes_of(step.previous)
+    containers = {name: _over(one, sizes.get(name)) for name, one in decided.containers.items()}
+    return structs.replace(
+        found,
+        rollout=step,
+        rolled_back=step.rolled_back,
+        containers=containers,
+        changed=frozenset(sizes.keys() & containers.keys()),
+    )
+
+
+def _over(one: ResourceRequirements, previous: ResourceRequirements | None) -> ResourceRequirements:
+    if previous is None:
+        return one
+    return ResourceRequirements({**one.requests, **previous.requests}, {**one.limits, **previous.limits})
+
+
 def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
     """What was made of both axes, with what becomes of running pods (`InPlace`, `InPlaceOrRollout`)."""
     assert seen.workload is not None and seen.target is not None
     replicas = seen.workload.spec.replicas if decided.target is None else decided.target
     parts = Decided(replicas, decided.containers, decided.changed, decided.ready_pods)
     size = next_desired(context.clock, seen.status.desired, seen.target, parts)
+    if decided.rolled_back is not None:
+        return structs.replace(decided, desired_size=size, resizing=resize_pods(context, seen, size))
     trial = tried(context, seen, size)
     if trial.rolled_back is not None:
         decided = _without_sizes(seen, decided, trial.rolled_back)
@@ -185,7 +213,7 @@ def _is_left_at_zero(seen: ObservedState, bounds: Bounds) -> bool:
 def _context(clock: Clock, seen: ObservedState, spec: HvpaSpec) -> GateContext:
     """What all gates share."""
     assert seen.workload is not None
-    if rollout_complete(seen.workload):
+    if (seen.rollout is not None and seen.rollout.held) or rollout_complete(seen.workload):
         return GateContext(clock, spec, is_settled=True)
     deadline = progress_deadline(seen)
     return GateContext(clock, spec, deadline is not None and clock.is_past(deadline), deadline)
@@ -306,19 +334,24 @@ def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) ->
     is allowed."""
     size, resizing = decided.desired_size, decided.resizing
     if size is None or resizing is None:
-        return _rollout_patch(seen, decided)
+        patch = _rollout_patch(seen, decided)
+        applies = seen.spec is not None and seen.spec.mode == "Apply"
+        return with_record(context, seen, patch, decided.rollout) if applies else patch
     assert seen.spec is not None and seen.target is not None
     if seen.spec.mode != "Apply":
         return None
     falls = seen.spec.update_strategy.type == "InPlaceOrRollout" and bool(resizing.stuck)
     falls = falls and not template_held(context, seen.target, sizes_of(size.containers))
-    patch = template_patch(seen.target, size) if falls else None
-    return patch or scale_patch(seen.target, size.replicas)
+    is_back, is_held = decided.rollout.rolled_back is not None, decided.rollout.held is not None
+    patch = template_patch(seen.target, size, at_once=is_back or is_held) if falls or is_back else None
+    return with_record(context, seen, patch or scale_patch(seen.target, size.replicas), decided.rollout)
 
 
 def _rollout_patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
     """One strategic merge patch for both axes, with the record of what was done."""
-    if not decided.applied or seen.workload is None or decided.horizontal is None or decided.vertical is None:
+    if decided.horizontal is None or decided.vertical is None or seen.workload is None:
+        return None
+    if not decided.applied and decided.rolled_back is None:
         return None
     workload = seen.workload
     present = present_resources(workload.spec.template.spec.containers)

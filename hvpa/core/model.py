@@ -16,6 +16,7 @@ import msgspec
 from hvpa.api.hvpa.resource import API_VERSION as API_VERSION
 from hvpa.api.hvpa.resource import GROUP as GROUP
 from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.rollout import RolloutRecord
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
 from hvpa.api.hvpa.status import Direction as Direction
@@ -247,8 +248,10 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hpa: Standing
     vpa: Recommender[Vpa]
     pods: PodsSeen
+    rollout: RolloutRecord | None = None
+    """The rollout of the target that the operator began, if it did."""
     resizable: tuple[Pod, ...] = ()
-    """The pods themselves, where they are resized in place."""
+    """The pods themselves, where they are resized in place or a size is tried on some first."""
     refused_resizes: tuple[RefusedResize, ...] = ()
     """Resizes of these pods that the API server refused."""
     creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None

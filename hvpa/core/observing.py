@@ -8,7 +8,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from hvpa.api.hvpa.rollout import RolloutRecord
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import KINDS, api_version_of, has_replicas, in_words, is_custom
 from hvpa.api.objects.read_models import (
     ContainerRecommendation,
@@ -44,6 +46,7 @@ from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
 from hvpa.core.workload.containers import RESOURCES, recommendations
+from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import selector_text
 
@@ -166,6 +169,9 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
     workload = objects.workload if problem is None else None
     target = _existing(objects.workload)
     in_place = spec is not None and spec.update_strategy.in_place
+    tries = spec is not None and spec.update_strategy.canary is not None
+    rollout = own_rollout(target)
+    status = _with_rolled_back(status, rollout)
     if workload is not None and in_place:
         workload = as_desired(workload, status.desired)
     annotation = workload.metadata.annotations.get(LAST_APPLIED) if workload is not None else None
@@ -196,10 +202,19 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
         hpa=_NO_HPA,
         vpa=vpa,
         pods=pods,
-        resizable=objects.pods if in_place and workload is not None else (),
+        rollout=rollout,
+        resizable=objects.pods if (in_place or tries) and workload is not None else (),
         refused_resizes=objects.refused_resizes,
         creation_sizes=objects.creation_sizes,
     )
+
+
+def _with_rolled_back(status: HvpaStatus, rollout: RolloutRecord | None) -> HvpaStatus:
+    """The status with what a rollout takes back, which is written to the workload first."""
+    written, known = None if rollout is None else rollout.rolled_back, status.rolled_back
+    if written is None or (known is not None and known.time >= written.time):
+        return status
+    return status.model_copy(update={"rolled_back": written})
 
 
 def _problem(objects: Objects) -> Finding | None:
@@ -218,6 +233,10 @@ def _problem(objects: Objects) -> Finding | None:
     elif target.kind not in KINDS or version != KINDS[target.kind].api_version:
         why = f"spec.targetRef: {version} {target.kind} is not supported, only {in_words()}"
         return Finding("UnsupportedTarget", why)
+    strategy = spec.update_strategy
+    if strategy.canary is not None and not strategy.in_place and target.kind in NEVER_REPLACING:
+        why = f"a {target.kind} never replaces pods, so that no size can be tried on some first"
+        return Finding("UnsupportedTarget", f"spec.updateStrategy.canary: {why}; use type InPlace")
     if spec.joint and not has_replicas(target.kind):
         why = (
             f"spec.blend: Trajectory decides replicas, and a {target.kind} has no replica count; use Additive"

@@ -144,6 +144,8 @@ class Reconciler:
             if refused is None:
                 return decision
             axes = {axis for axis, _ in decision.applied}
+            if not axes:
+                break  # of a rollout that is held, goes on or is taken back
             axis: Axis = "vertical" if "vertical" in axes else "horizontal"
             without = with_refusal(seen, decision, axis, str(refused))
             if len(axes) == 1:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import re
 from functools import cached_property
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.base import SpecModel
 from hvpa.api.schema.fields import INT32_MAX, PositiveDuration
 
 StrategyType = Literal["Rollout", "InPlaceOrRollout", "InPlace"]
 Failure = Literal["OOMKilled", "CrashLoopBackOff", "NotReady"]
-_CANARY_IN_PLACE: Final = (
-    "needs type InPlace or InPlaceOrRollout: the pods of a Rollout are replaced by their workload"
-)
 
 _PERCENT: Final = re.compile(r"^(100|[1-9][0-9]?)%\Z", re.ASCII)
 _COUNT_OR_PERCENT_SCHEMA: Final = {
@@ -63,10 +60,6 @@ class Canary(SpecModel):
 class UpdateStrategy(SpecModel):
     """How a changed size reaches the pods."""
 
-    model_config = rules(
-        cel("!has(self.canary) || (has(self.type) && self.type != 'Rollout')", _CANARY_IN_PLACE, ".canary")
-    )
-
     type: StrategyType = "Rollout"
     """Rollout patches the pod template, and the workload replaces its pods. InPlace resizes the running pods and leaves
     the template as it is. InPlaceOrRollout does the same, and patches the template where pods can't be resized."""
@@ -77,13 +70,8 @@ class UpdateStrategy(SpecModel):
     """How many pods may be unavailable at once where a resize restarts a container (by its resizePolicy): a number,
     or a percentage of the pods, rounded down, at least 1. Resizes without a restart are not limited."""
     canary: Canary | None = None
-    """Where it is set, a new size is tried on some pods first (InPlace and InPlaceOrRollout)."""
-
-    @model_validator(mode="after")
-    def _canary_in_place(self) -> Self:
-        if self.canary is not None and not self.in_place:
-            raise fault(_CANARY_IN_PLACE, "canary")
-        return self
+    """Where it is set, a new size is tried on some pods first. Of a Rollout those are the first pods that the workload
+    replaces: it is held then."""
 
     @cached_property
     def in_place(self) -> bool:

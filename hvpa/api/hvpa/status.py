@@ -206,6 +206,18 @@ class Actuation(StatusModel):
     """Why pods are deferred, infeasible or waiting."""
 
 
+class HeldRollout(StatusModel):
+    """A rollout that the operator began, and keeps from replacing further pods for a time."""
+
+    reason: str
+    """What holds it: MaintenanceWindow (no window is open), Canary (the new size is tried on the first pods), or the
+    mode (Paused or Recommend), in which the operator does not let it go on."""
+    message: str = ""
+    """How far it is, and when it goes on."""
+    until: Timestamp | None = None
+    """When it goes on at the earliest, where time tells."""
+
+
 # --- what a restart must not lose, by axis; a copy of it stands in an annotation of the workload ---
 class AppliedReplicas(StatusModel):
     """The HPA's desired replicas that the last horizontal step was blended from."""
@@ -448,6 +460,8 @@ class HvpaStatus(StatusModel):
     """What was decided, where pods are resized in place."""
     actuation: Actuation | None = None
     """How far the pods have got, where they are resized in place."""
+    rollout: HeldRollout | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What holds a rollout that the operator began."""
     rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
     """The last size that failed on the pods that it was tried on."""
     axes: Axes | None = None

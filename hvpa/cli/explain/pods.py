@@ -19,6 +19,7 @@ from hvpa.core.actuation.pod import PodState, is_governed, reported_since
 from hvpa.core.actuation.pods import pod_states, resize_pods
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import Observation, ResourceRequirements
+from hvpa.core.report.summary import rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import RESOURCES, amounts, present_resources
 
@@ -106,6 +107,7 @@ def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
     """Pods of a workload whose template is patched."""
     assert seen.target is not None
     sizes = present_resources(seen.target.spec.template.spec.containers)
+    held = "" if seen.status.rollout is None else rollout_text(seen.status.rollout)
     for pod in pods:
         started = pod.status.start_time
         if gone := _gone(pod):
@@ -113,7 +115,7 @@ def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
         elif _is_of(pod, sizes):
             yield _row(pod, sizes, "updated", since=started, exact=True)
         else:
-            yield _row(pod, sizes, "old", since=_latest(seen.vertical.last_scale_time, started))
+            yield _row(pod, sizes, "old", held, since=_latest(seen.vertical.last_scale_time, started))
 
 
 def _is_of(pod: Pod, template: Mapping[str, ResourceRequirements]) -> bool:

@@ -124,10 +124,10 @@ def scale_patch(target: Workload, replicas: int) -> WorkloadPatch | None:
     return _patch(target, {"replicas": replicas}, is_scale=True)
 
 
-def template_patch(target: Workload, size: DesiredSize) -> WorkloadPatch | None:
+def template_patch(target: Workload, size: DesiredSize, *, at_once: bool = False) -> WorkloadPatch | None:
     """The write of all that was decided, pod template included, for pods that can't be resized; None where the template
-    has it already, or while pods are being replaced."""
-    if not rollout_complete(target):
+    has it already, or while pods are being replaced and it is not to be written `at_once`."""
+    if not at_once and not rollout_complete(target):
         return None
     present, desired = present_resources(target.spec.template.spec.containers), sizes_of(size.containers)
     containers = [

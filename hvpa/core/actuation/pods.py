@@ -57,7 +57,7 @@ def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSi
     """Where each pod of the workload stands that runs or will run, with the resize that is due."""
     since = desired.since
     larger = {one.name: amounts(one.requests) for one in desired.ready_pods}
-    if larger and (desired.canary is not None or _held_by(context, up=True, down=True)):
+    if larger and (desired.canary is not None or held_by(context, up=True, down=True)):
         larger = {}  # what is raised for a moment could not be raised now, or not be lowered then
     living = own_pods(observed)
     refused = {one.uid: one for one in observed.refused_resizes}
@@ -104,12 +104,12 @@ def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState
             if first and "memory" in one.raises:
                 why = f"pod {first[0]}, which ran out of memory, gets its new size first"
             elif not _is_created_after(one.pod, since):
-                why = _held_by(context, up=bool(one.raises), down=bool(one.lowers))
+                why = held_by(context, up=bool(one.raises), down=bool(one.lowers))
         found.append(msgspec.structs.replace(one, resize=None, why=why) if why else one)
     return found
 
 
-def _held_by(context: GateContext, *, up: bool, down: bool) -> str:
+def held_by(context: GateContext, *, up: bool, down: bool) -> str:
     """Why a change that was decided before is not made now: its direction is switched off by now, or its maintenance
     window has closed. Empty where nothing is against it."""
     scaling = context.spec.vpa
@@ -132,7 +132,7 @@ def template_held(context: GateContext, target: Workload, sizes: Mapping[str, Re
         for resource, value in wanted.items()
     ]
     up, down = (any(value > have for have, value in pairs), any(value < have for have, value in pairs))
-    return _held_by(context, up=up, down=down)
+    return held_by(context, up=up, down=down)
 
 
 def _is_created_after(pod: Pod, since: dt.datetime) -> bool:

@@ -7,6 +7,7 @@ is not tried again for a day (gate `RolledBack`). Replicas go on.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -53,7 +54,10 @@ def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial
         since = (run.since or context.clock.stamp()) if has_size else None
         is_over = since is not None and context.clock.is_past(after(since, strategy.canary.duration))
         for state in states:
-            if why := _failure(strategy.canary, state, run, before, is_over=is_over):
+            sizes = (sizes_of(run.previous), sizes_of(before.containers))
+            has_new = state.state != "waiting"
+            why = failure(strategy.canary, state.pod, sizes, before.since, is_over=is_over) if has_new else ""
+            if why:
                 return _taken_back(context, seen, size, run.previous, f"pod {state.pod.metadata.name}: {why}")
         names = tuple(one.pod.metadata.name for one in states)
         run = run.model_copy(update={"pods": names, "since": since})
@@ -126,14 +130,19 @@ def _named(
     return tuple(found)
 
 
-def _failure(canary: Canary, state: PodState, run: CanaryRun, size: DesiredSize, *, is_over: bool) -> str:
-    """How a pod fails that has the new size; empty where it does not."""
-    if state.state == "waiting":
-        return ""
-    before, after_it = sizes_of(run.previous), sizes_of(size.containers)
-    for one in state.pod.status.container_statuses:
+def failure(
+    canary: Canary,
+    pod: Pod,
+    sizes: tuple[Mapping[str, ResourceRequirements], Mapping[str, ResourceRequirements]],
+    since: dt.datetime,
+    *,
+    is_over: bool,
+) -> str:
+    """How a pod fails that has the new one of two `sizes` since a time; empty where it does not."""
+    before, after_it = sizes
+    for one in pod.status.container_statuses:
         has_more = _memory(after_it, one.name) > _memory(before, one.name)
-        reasons = set(_ends(one, size))
+        reasons = set(_ends(one, since))
         if has_more:
             reasons.discard(OOM_KILLED)  # which the size before could not have stood either
         if OOM_KILLED in reasons and OOM_KILLED in canary.rollback_on:
@@ -146,15 +155,15 @@ def _failure(canary: Canary, state: PodState, run: CanaryRun, size: DesiredSize,
             and CRASH_LOOP in canary.rollback_on
         ):
             return f"container {one.name} ends again and again"
-    if is_over and not is_ready(state.pod) and "NotReady" in canary.rollback_on:
+    if is_over and not is_ready(pod) and "NotReady" in canary.rollback_on:
         return "it is not ready"
     return ""
 
 
-def _ends(one: ContainerStatus, size: DesiredSize) -> Iterator[str]:
+def _ends(one: ContainerStatus, since: dt.datetime) -> Iterator[str]:
     """Why the container ended since the size was decided."""
     for ended in (one.state.terminated, one.last_state.terminated):
-        if ended is not None and ended.finished_at is not None and ended.finished_at >= size.since:
+        if ended is not None and ended.finished_at is not None and ended.finished_at >= since:
             yield ended.reason
 
 
@@ -171,15 +180,25 @@ def _taken_back(
 ) -> Trial:
     """The desired size with `previous` in place of what failed."""
     assert seen.status.desired is not None
-    clock, before = context.clock, sizes_of(previous)
-    changes = tuple(
-        FailedChange(container=name, resource=resource, previous=have, failed=failed)
-        for name, one in sizes_of(seen.status.desired.containers).items()
-        for resource, failed in one.requests.items()
-        if (have := before.get(name, NOTHING).requests.get(resource)) is not None and have != failed
-    )
-    record = RolledBack(
-        count=count_after(seen.status.rolled_back, clock), time=clock.stamp(), message=why, changes=changes
-    )
-    since = clock.stamp().replace(microsecond=0)
+    record = taken_back(context, seen, sizes_of(seen.status.desired.containers), sizes_of(previous), why)
+    since = context.clock.stamp().replace(microsecond=0)
     return Trial(size.model_copy(update={"containers": previous, "canary": None, "since": since}), record)
+
+
+def taken_back(
+    context: GateContext,
+    seen: ObservedState,
+    failed: Mapping[str, ResourceRequirements],
+    previous: Mapping[str, ResourceRequirements],
+    why: str,
+) -> RolledBack:
+    """The record of sizes that failed, and of what the pods had before."""
+    changes = tuple(
+        FailedChange(container=name, resource=resource, previous=have, failed=value)
+        for name, one in failed.items()
+        for resource, value in one.requests.items()
+        if (have := previous.get(name, NOTHING).requests.get(resource)) is not None and have != value
+    )
+    clock = context.clock
+    count = count_after(seen.status.rolled_back, clock)
+    return RolledBack(count=count, time=clock.stamp(), message=why, changes=changes)

@@ -79,7 +79,9 @@ class RequestsAxis:
         self.duration = None if (one := seen.spec.update_strategy.canary) is None else one.duration
         desired = seen.status.desired
         self.canary = None if self.duration is None or desired is None else desired.canary
-        self.rolled_back = seen.status.rolled_back if seen.spec.update_strategy.in_place else None
+        self.is_tried = seen.rollout is not None and bool(seen.rollout.previous)
+        tries = seen.spec.update_strategy.in_place or self.duration is not None
+        self.rolled_back = seen.status.rolled_back if tries else None
 
     # --- a change ----------------------------------------------------------------------------------------------------
     def raise_now(self, item: ContainerResource) -> Step | None:
@@ -118,7 +120,7 @@ class RequestsAxis:
             measured_at=measured_at,
             is_kept=starves and not up,
             young_until=None if up else self._young_until(),
-            is_after_canary=self.canary is not None,
+            is_after_canary=self.canary is not None or self.is_tried,
             canary_until=self._canary_until(),
             rolled_back_until=rolled_back_until(self.rolled_back, self.clock, wanted, item.key),
         )

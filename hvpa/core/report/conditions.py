@@ -10,7 +10,7 @@ from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED
 from hvpa.core.model import Axis, Finding, ObservedState
 from hvpa.core.report.readiness import ready, refusal_text, refusals, unscaled
-from hvpa.core.report.summary import DecisionParts, blocked_text
+from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
 from hvpa.core.workload.governed import governed, recommended
@@ -117,11 +117,14 @@ def _vpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Find
 def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
     if (why := unscaled(seen)) is not None:
         return True, Finding(why.reason, f"nothing is scaled: {why.message}")
-    if not decided.blocked:
+    held = decided.rollout.held
+    reasons = [*(one.reason for one in decided.blocked), *([] if held is None else [held.reason])]
+    if not reasons:
         return False, Finding("NotBlocked", "nothing is held back")
     told = [blocked_text(entry) for entry in decided.blocked]
     told += [refusal_text(axis, record) for axis, record in refusals(seen, decided)]
-    return True, Finding(decided.blocked[0].reason, text.joined(told))
+    told += [] if held is None else [rollout_text(held)]
+    return True, Finding(reasons[0], text.joined(told))
 
 
 def _paused(seen: ObservedState) -> tuple[bool, Finding]:

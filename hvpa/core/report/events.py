@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hvpa.api.hvpa.status import HvpaStatus, RolledBack
+from hvpa.api.hvpa.status import HeldRollout, HvpaStatus, RolledBack
 from hvpa.api.values import text
 from hvpa.api.values.quantity import Resource, readable_change
 from hvpa.core.gates.gates import MAX_STEP, MEASUREMENT
 from hvpa.core.model import Event, ObservedState
 from hvpa.core.report.remedies import advised, entered
-from hvpa.core.report.summary import DecisionParts, blocked_text
+from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
 
 PASSING = frozenset({MEASUREMENT, MAX_STEP})
 """Gates that follow a step, for a minute at most: no event."""
@@ -27,6 +27,7 @@ def events_of(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -
     events = list(_block_events(seen, decided, status))
     if decided.rolled_back is not None:
         events.append(Event("Warning", "RolledBack", text.one_line(_rolled_back(decided.rolled_back))))
+    events += _rollout_events(seen.status.rollout, status.rollout)
     if status.conditions is not seen.status.conditions:
         events += _condition_events(seen, status)
     return tuple(events)
@@ -54,6 +55,13 @@ def _block_events(seen: ObservedState, decided: DecisionParts, status: HvpaStatu
     passed = any(reason not in PASSING for reason, *_ in known) and not decided.blocked
     if passed and _scales(seen, status):
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
+
+
+def _rollout_events(before: HeldRollout | None, after: HeldRollout | None) -> Iterable[Event]:
+    if after is not None and (before is None or before.reason != after.reason):
+        yield Event("Normal", "RolloutHeld", rollout_text(after))
+    if before is not None and after is None:
+        yield Event("Normal", "RolloutResumed", "the workload replaces pods again")
 
 
 def _scales(seen: ObservedState, status: HvpaStatus) -> bool:

@@ -172,7 +172,11 @@ def _failures(seen: ObservedState, clock: Clock) -> tuple[Finding, ...]:
     assert workload is not None
     if workload.spec.replicas == 0:
         return ()
-    name, gaps, found = f"{workload.kind} {workload.metadata.name}", rollout_gaps(workload), []
+    name, found = f"{workload.kind} {workload.metadata.name}", list[Finding]()
+    is_held = (
+        seen.rollout is not None and seen.rollout.held
+    )  # by the operator, as the condition ScalingBlocked says
+    gaps = () if is_held else rollout_gaps(workload)
     failed = _condition(workload, REPLICA_FAILURE)
     if failed is not None and failed.status == "True":
         reason = text.reason(failed.reason, "FailedCreate")

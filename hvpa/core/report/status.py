@@ -62,6 +62,7 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "conditions": told,
         "recommended": _recommended(seen, decided),
         "desired": decided.desired_size,
+        "rollout": decided.rollout.held,
         "rolled_back": decided.rolled_back or before.rolled_back,
         "actuation": None if decided.resizing is None else decided.resizing.status,
         "axes": Axes(
@@ -83,6 +84,7 @@ def _not_scaled(seen: ObservedState) -> dict[str, object]:
         "vpa_weight": None,
         "last_blocked_scaling": (),
         "recommended": None,
+        "rollout": None,
     }
 
 

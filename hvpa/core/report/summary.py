@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.status import DesiredSize, HorizontalAxis, RolledBack, VerticalAxis
+from hvpa.api.hvpa.status import DesiredSize, HeldRollout, HorizontalAxis, RolledBack, VerticalAxis
 from hvpa.api.values.quantity import Resource, format_resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.pods import Resizing
+from hvpa.core.actuation.rollouts import RolloutStep
 from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.values.arithmetic import ceil_div
@@ -49,6 +50,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """The size that this decision takes back."""
     resizing: Resizing | None = None
     """Where the pods stand, where they are resized in place."""
+    rollout: RolloutStep = RolloutStep()
+    """What becomes of the rollout that the operator began."""
     upper: int | None = None
     """maxReplicas, where there is an HPA."""
 
@@ -63,6 +66,12 @@ def blocked_text(entry: Blocked) -> str:
     what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
     until = "" if entry.until is None else f" until {readable_timestamp(entry.until)}"
     return f"{what} {' -> '.join(change(entry))} held by {entry.reason}{until}"
+
+
+def rollout_text(held: HeldRollout) -> str:
+    """What holds a rollout, in words."""
+    until = "" if held.until is None else f" until {readable_timestamp(held.until)}"
+    return f"rollout held by {held.reason}{until}: {held.message}"
 
 
 def change(entry: Blocked) -> tuple[str, str]:

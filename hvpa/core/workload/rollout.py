@@ -269,6 +269,12 @@ def _ended(pod: Pod) -> dt.datetime | None:
     return max((when for when in times if when is not None), default=None) or _started(pod)
 
 
+def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:
+    """Whether a pod's containers have what those of the template ask for."""
+    own = {one.name: one for one in pod.spec.containers}
+    return all(one.name in own and _runs_template(own[one.name], one) for one in containers)
+
+
 def _runs_template(own: Container, template: Container) -> bool:
     """Whether a pod's container has what the template asks for. What the template leaves open may have been filled in
     (by a LimitRange, say); a missing request is taken for equal to the limit, as in Kubernetes."""

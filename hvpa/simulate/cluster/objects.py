@@ -20,8 +20,10 @@ from hvpa.api.objects.read_models import (
     PodStatus,
     PodTemplate,
     Resources,
+    RollingUpdate,
     Selector,
     Terminated,
+    UpdateStrategy,
     WorkloadMeta,
     WorkloadSpec,
     WorkloadStatus,
@@ -116,10 +118,10 @@ class WorkloadObject:
             self._object, self._built_at = self._build(), key
         return self._object
 
-    def patched(self, annotations: Mapping[str, str] | None = None) -> None:
-        """Note a write of the spec, and of annotations."""
+    def patched(self, annotations: Mapping[str, str] | None = None, *, of_spec: bool = True) -> None:
+        """Note a write of the spec, or of annotations alone."""
         self._annotations |= annotations or {}
-        self._generation += 1
+        self._generation += of_spec
         self._version += 1
 
     def _build(self) -> StoredWorkload:
@@ -137,6 +139,8 @@ class WorkloadObject:
             replicas=state.replicas,
             selector=Selector(match_labels=labels(model.name)),
             template=PodTemplate(spec=pod_spec(state.template)),
+            update_strategy=UpdateStrategy("RollingUpdate", RollingUpdate(state.partition)),
+            paused=state.paused,
         )
         status = WorkloadStatus(
             observed_generation=self._generation,

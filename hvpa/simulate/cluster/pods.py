@@ -62,6 +62,7 @@ class Workload:
         self._nodes = Nodes(nodes)
         self._resizes = Resizes(self._nodes, self.events)
         self._models = {one.name: one for one in model.containers}
+        self.paused, self.partition = False, 0
         self._serial = 0
         self._ooms = self._restarts = 0
         self._arrangement: Arrangement | None = None
@@ -76,6 +77,12 @@ class Workload:
         """Set the number of replicas (`/scale`); the controller acts at once."""
         if replicas != self.replicas:
             self.replicas = replicas
+            self._react(now)
+
+    def hold(self, *, paused: bool, partition: int, now: float) -> None:
+        """Set `spec.paused` of a Deployment and the partition of a StatefulSet; the controller acts at once."""
+        if (paused, partition) != (self.paused, self.partition):
+            self.paused, self.partition = paused, partition
             self._react(now)
 
     def set_template(self, template: Template, now: float) -> None:

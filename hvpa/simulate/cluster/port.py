@@ -119,12 +119,17 @@ class SimulatedCluster:
         body = cast(Mapping[str, Mapping[str, object]], patch.body)
         annotations = cast(Mapping[str, str] | None, body["metadata"].get("annotations"))
         spec = body["spec"]
+        paused, partition = self._held(spec)
+        if is_held := paused or partition > self._state.partition:
+            self._state.hold(paused=paused, partition=partition, now=self._seconds)
         if "template" in spec:
             template = cast(Mapping[str, object], spec["template"])
             self._state.set_template(_merged(self._state.template, template), self._seconds)
+        if not is_held:
+            self._state.hold(paused=paused, partition=partition, now=self._seconds)
         if "replicas" in spec:
             self._state.scale(cast(int, spec["replicas"]), self._seconds)
-        self.workload.patched(annotations)
+        self.workload.patched(annotations, of_spec=bool(spec))
         self.awake = True
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
@@ -168,6 +173,13 @@ class SimulatedCluster:
             self._on_event(event)
 
     # ----------------------------------------------------------------------------------------------------------------
+    def _held(self, spec: Mapping[str, object]) -> tuple[bool, int]:
+        """What `spec.paused` and the partition are after a patch of the workload."""
+        paused = bool(spec.get("paused", self._state.paused))
+        strategy = cast(Mapping[str, Mapping[str, int]], spec.get("updateStrategy", {}))
+        partition = strategy.get("rollingUpdate", {}).get("partition", self._state.partition)
+        return paused, partition
+
     def _set_desired_replicas(self, replicas: int) -> None:
         if self._spec.replicas == replicas:
             return

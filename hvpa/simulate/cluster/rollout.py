@@ -19,6 +19,8 @@ class Replicas(Protocol):
 
     replicas: int
     revision: int
+    paused: bool
+    partition: int
     pods: list[SimPod]
 
     def create(self, now: float, ordinal: int | None = None) -> None:
@@ -65,10 +67,11 @@ def roll_deployment(workload: Replicas, max_surge: int | str, max_unavailable: i
 
     Simpler than Kubernetes: new pods always have the present template, also those that replace an evicted pod of an
     older one or come with a scale-out during a rollout (Kubernetes spreads these over the ReplicaSets in proportion),
-    and a scale-in during a rollout takes the pods in their order of deletion from all of them.
+    and a scale-in during a rollout takes the pods in their order of deletion from all of them. While it is
+    paused, no pod is replaced.
     """
     surge, unavailable = fenceposts(max_surge, max_unavailable, workload.replicas)
-    while _resize(workload, surge, now) or _replace(workload, unavailable, now):
+    while _resize(workload, surge, now) or (not workload.paused and _replace(workload, unavailable, now)):
         pass
 
 
@@ -78,7 +81,7 @@ def _resize(workload: Replicas, surge: int, now: float) -> bool:
     current = [pod for pod in workload.pods if pod.revision == workload.revision]
     rolling = len(current) < len(workload.pods)
     allowed = replicas + surge if rolling and replicas else replicas
-    missing = min(allowed - len(workload.pods), replicas - len(current))
+    missing = min((replicas if workload.paused else allowed) - len(workload.pods), replicas - len(current))
     for _ in range(missing):
         workload.create(now)
     surplus = deletion_order(workload.pods)[: max(0, len(workload.pods) - allowed)]
@@ -106,7 +109,7 @@ def _replace(workload: Replicas, unavailable: int, now: float) -> bool:
 
 def roll_stateful_set(workload: Replicas, now: float) -> None:
     """Create and delete pods until nothing more can be done now: one at a time, each waiting until all others are
-    ready (podManagementPolicy OrderedReady, RollingUpdate without partition). New pods from the lowest ordinal up,
+    ready (podManagementPolicy OrderedReady, RollingUpdate down to the partition). New pods from the lowest ordinal up,
     surplus and outdated ones from the highest down, each outdated one replaced in its place.
 
     Simpler than Kubernetes: a pod that is lost during a rollout comes back with the present template.
@@ -130,7 +133,7 @@ def _ordered_step(workload: Replicas, now: float) -> bool:
             return False
         workload.remove(last, now)
         return True
-    for ordinal in reversed(range(workload.replicas)):
+    for ordinal in reversed(range(workload.partition, workload.replicas)):
         if pods[ordinal].revision != workload.revision:
             workload.remove(pods[ordinal], now, replaced=True)
             return True

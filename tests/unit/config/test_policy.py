@@ -7,6 +7,7 @@ import re
 import pytest
 from pydantic.alias_generators import to_camel
 
+from hvpa.api.hvpa.rollout import ROLLOUT
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.kinds import KINDS
 from hvpa.core.model import LAST_APPLIED
@@ -60,7 +61,7 @@ def test_neither_deletions_nor_subresources_are_judged_and_faults_let_nothing_pa
     }
 
 
-def test_the_operator_s_own_policy_is_on_its_account_and_knows_its_annotation() -> None:
+def test_the_operator_s_own_policy_is_on_its_account_and_knows_its_annotations() -> None:
     account = only("manager", "ServiceAccount", "hvpa")["metadata"]
     reference = only("operator-policy", BINDING, "hvpa-operator")["spec"]["paramRef"]
     assert {key: reference[key] for key in ("name", "namespace")} == {
@@ -69,7 +70,8 @@ def test_the_operator_s_own_policy_is_on_its_account_and_knows_its_annotation() 
     assert OPERATORS["spec"]["paramKind"] == {"apiVersion": "v1", "kind": "ServiceAccount"}
     spec = OPERATORS["spec"]
     variables = {one["name"]: one["expression"] for one in spec["variables"]}
-    assert variables["note"] == f"'{LAST_APPLIED}'"
+    own = {f"'{one}'" for one in (LAST_APPLIED, ROLLOUT, "deprecated.daemonset.template.generation")}
+    assert set(re.split(r"[\[\],\s]+", variables["own"].strip("[]"))) == own
     rights = only("rbac", "ClusterRole", "hvpa-operator")["rules"]
     for rule in spec["matchConstraints"]["resourceRules"]:
         assert rule["operations"] == ["UPDATE"]

@@ -106,7 +106,7 @@ def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
     yield "hpa.scaleDown: " + _gate(seen, hpa.scale_down, horizontal) + _least_replicas(hpa.scale_down)
     yield "vpa.scaleUp: " + _gate(seen, vpa.scale_up, vertical) + _least_resources(vpa.scale_up) + timeout
     yield "vpa.scaleDown: " + _gate(seen, vpa.scale_down, vertical) + _least_resources(vpa.scale_down)
-    yield from rollout(seen)
+    yield from rollout(seen, decision)
     yield from measurement(seen, decision)
 
 

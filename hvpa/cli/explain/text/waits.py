@@ -13,14 +13,18 @@ from hvpa.cli.explain.words import readable, when
 from hvpa.core.gates.gates import MEASUREMENT
 from hvpa.core.model import Decision, Observation
 from hvpa.core.recommenders.estimate import SETTLING
+from hvpa.core.report.summary import rollout_text
 from hvpa.core.state import held_until
 from hvpa.core.workload.containers import amount, present_resources, recommendations
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps
 
 
-def rollout(seen: Observation) -> Iterable[str]:
-    """The last rollout: what it lacks, which pods are not ready, and until when it is waited for."""
+def rollout(seen: Observation, decision: Decision) -> Iterable[str]:
+    """The last rollout: what holds it, what it lacks, which pods are not ready, and until when it is waited for."""
     assert seen.workload is not None
+    if decision.status.rollout is not None:
+        yield f"last {rollout_text(decision.status.rollout)}"
+        return
     gaps = rollout_gaps(seen.workload)
     if not gaps:
         yield "last rollout: complete"

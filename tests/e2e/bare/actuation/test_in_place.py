@@ -96,4 +96,4 @@ def test_where_pods_can_not_be_resized_the_template_is_patched(new_scenario: New
     one.api.delete("Pod", name, one.namespace)
     pods.start("1")
     one.await_ready()
-    assert one.status["actuation"]["resized"] == "1/1"
+    one.soon(lambda: one.status["actuation"]["resized"] == "1/1", "the pod has the size of the template")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hvpa.api.hvpa.rollout import ROLLOUT
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, Operator
@@ -87,6 +88,20 @@ def test_sizes_counts_and_the_note_may_be_changed(policed: str, thief: KubeApi, 
     assert refusal(thief, policed, {"metadata": {"annotations": {LAST_APPLIED: None}}}, kind) == ""
 
 
+def test_a_rollout_may_be_held_and_let_go(policed: str, thief: KubeApi, plane: ControlPlane) -> None:
+    note = {"metadata": {"annotations": {ROLLOUT: "{}"}}}
+    for held in (True, None):
+        assert refusal(thief, policed, {**note, "spec": {"paused": held}}) == ""
+    for partition in (3, 0):
+        strategy = {"updateStrategy": {"rollingUpdate": {"partition": partition}}}
+        assert refusal(thief, policed, {**note, "spec": strategy}, "StatefulSet") == ""
+    plane.api.create(deployment("app", policed, kind="DaemonSet"))
+    for kind in ("OnDelete", "RollingUpdate"):
+        assert refusal(thief, policed, {"spec": {"updateStrategy": {"type": kind}}}, "DaemonSet") == ""
+    more = {"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}}
+    assert REFUSED in refusal(thief, policed, more, "DaemonSet")
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 @pytest.mark.parametrize(
     "body",
@@ -105,6 +120,7 @@ def test_sizes_counts_and_the_note_may_be_changed(policed: str, thief: KubeApi, 
         {"spec": {"template": {"metadata": {"labels": {"other": "a"}}}}},
         {"spec": {"template": {"metadata": {"annotations": {"inject": "a"}}}}},
         {"spec": {"minReadySeconds": 2}},
+        {"spec": {"revisionHistoryLimit": 2}},
         {"metadata": {"annotations": {"theirs": "b"}}},
         {"metadata": {"annotations": {"theirs": None}}},
         {"metadata": {"annotations": {"new": "a"}}},
@@ -132,13 +148,17 @@ def test_all_fields_that_the_api_server_knows_are_compared(plane: ControlPlane) 
     schemas = plane.api.raw("GET", "/openapi/v3/apis/apps/v1")["components"]["schemas"]
 
     def compared(new: str, old: str) -> set[str]:
-        return set(re.findall(rf"\b{new}\.\?(\w+) == {old}\.\?\1\b", text))
+        return set(re.findall(rf"\b{new}\.\?(\w+)\s+== {old}\.\?\1\b", text))
 
     def known(*types: str) -> set[str]:
         return {field for one in types for field in schemas[f"io.k8s.api.{one}"]["properties"]}
 
     workload = known("apps.v1.DeploymentSpec", "apps.v1.StatefulSetSpec") - {"replicas", "template"}
-    assert workload - compared(r"object\.spec", r"oldObject\.spec") == set()
+    held = {"paused", "updateStrategy"}
+    assert workload - compared(r"object\.spec", r"oldObject\.spec") == held
+    rolling = known("apps.v1.RollingUpdateStatefulSetStrategy", "apps.v1.RollingUpdateDaemonSet")
+    strategy = r"spec\.\?updateStrategy\.\?rollingUpdate"
+    assert rolling - compared(rf"object\.{strategy}", rf"oldObject\.{strategy}") == {"partition"}
     assert known("core.v1.PodSpec") - compared(r"variables\.pod", r"variables\.podBefore") == {"containers"}
     assert known("core.v1.Container") - compared("c", "b") == {"name", "resources"}
 

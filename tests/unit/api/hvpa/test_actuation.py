@@ -54,7 +54,7 @@ def test_an_unknown_type_is_refused() -> None:
         UpdateStrategy.model_validate({"type": "Recreate"})
 
 
-def test_a_canary_needs_pods_that_are_resized() -> None:
+def test_a_canary_is_a_count_or_a_share_of_the_pods() -> None:
     one = UpdateStrategy.model_validate({"type": "InPlace", "canary": {}})
     assert one.canary is not None
     assert (one.canary.pods, one.canary.duration) == (1, dt.timedelta(minutes=5))
@@ -63,7 +63,6 @@ def test_a_canary_needs_pods_that_are_resized() -> None:
     tenth = UpdateStrategy.model_validate({"type": "InPlaceOrRollout", "canary": {"pods": "10%"}})
     assert [tenth.canary_pods(pods) for pods in (1, 25, 30)] == [1, 2, 3]
     assert UpdateStrategy().canary_pods(30) == 30
-    with pytest.raises(ValidationError, match="needs type InPlace or InPlaceOrRollout"):
-        UpdateStrategy.model_validate({"canary": {}})
+    assert UpdateStrategy.model_validate({"canary": {}}).canary_pods(30) == 1
     with pytest.raises(ValidationError, match="rollbackOn"):
         UpdateStrategy.model_validate({"type": "InPlace", "canary": {"rollbackOn": ["Evicted"]}})

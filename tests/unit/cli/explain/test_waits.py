@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from hvpa.api.hvpa.rollout import ROLLOUT
 from tests.unit.cli.support import NOW, Doc, Shell, changed, load
 
 STEP = {"lastScaleTime": "2026-11-21T09:50:00Z", "appliedFrom": {"replicas": 3, "desired": 4, "weight": 60}}
@@ -12,6 +15,15 @@ ONE_PENDING = {
     "Deployment__status__readyReplicas": 2,
     "Deployment__status__availableReplicas": 2,
 }
+HELD = json.dumps(
+    {
+        "generation": 5,
+        "since": "2026-11-21T09:58:00Z",
+        "held": True,
+        "previous": [{"name": "resource-consumer", "requests": {"cpu": "1"}}],
+    }
+)
+"""A size that is tried on the first pods."""
 MEASURED = "next measurement: counts 60 seconds after the last change, with the rollout complete"
 
 
@@ -65,6 +77,17 @@ def explained(shell: Shell, documents: list[Doc]) -> list[str]:
                 "waited for until it is complete",
             ),
             id="a rollout without a deadline",
+        ),
+        pytest.param(
+            {
+                "Hvpa__spec__updateStrategy": {"canary": {}},
+                "Deployment__metadata__generation": 5,
+                "Deployment__metadata__annotations": {ROLLOUT: HELD},
+                "Deployment__spec__paused": True,
+                "Deployment__status__updatedReplicas": 1,
+            },
+            ("last rollout held by Canary: 1 of 3 pods are replaced; the new size is tried on them first",),
+            id="a rollout that is held",
         ),
         pytest.param(
             {

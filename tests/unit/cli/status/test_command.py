@@ -128,11 +128,15 @@ def test_where_nothing_was_decided_pods_have_the_size_of_their_template(
 
 
 def test_with_rollouts_pods_are_updated_or_old(shell: Shell, api: Api, kubeconfig: str) -> None:
-    last = {"lastScaling": {"lastScaleTime": "2026-11-21T09:50:00Z"}}
+    held = {"reason": "Canary", "message": "1 of 2 pods are replaced", "until": "2026-11-21T10:05:00Z"}
+    last = {"lastScaling": {"lastScaleTime": "2026-11-21T09:50:00Z"}, "rollout": held}
     pods = [pod("new", SMALL), pod("old", {"cpu": "250m", "memory": "500M"})]
     api.put([hvpa("Rollout", status=last), deployment(2), vpa(), *pods])
     found = rows(status(shell, kubeconfig, "-o", "json"))
     assert {name: one["state"] for name, one in found.items()} == {"new": "updated", "old": "old"}
+    assert (
+        found["old"]["why"] == "rollout held by Canary until 2026-11-21T10:05:00Z: 1 of 2 pods are replaced"
+    )
     assert found["old"]["present"]["app"]["requests"] == {"cpu": "250m", "memory": "500M"}
     assert found["old"]["desired"]["app"]["requests"] == SMALL
     ran = status(shell, kubeconfig)

@@ -96,6 +96,45 @@ def test_a_patch_of_the_workload_is_seen_at_once() -> None:
     )
 
 
+def larger() -> dict[str, object]:
+    resources = {"requests": {"cpu": "1"}}
+    return {"spec": {"containers": [{"name": "app", "resources": resources}]}}
+
+
+def cpu_of_pods(fixture: Fixture) -> list[object]:
+    return [one.spec.containers[0].resources.requests["cpu"] for one in fixture.looked().pods]
+
+
+def test_a_deployment_that_is_paused_replaces_no_pods_until_it_goes_on() -> None:
+    fixture = Fixture(build.workload(replicas=4))
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch(paused=True)))
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch(template=larger())))
+    before = fixture.looked().workload
+    assert (before.spec.paused, before.status.updated_replicas, cpu_of_pods(fixture)) == (
+        True,
+        0,
+        ["500m"] * 4,
+    )
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch()))
+    assert fixture.looked().workload.metadata.generation == before.metadata.generation
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch(paused=None)))
+    after = fixture.looked().workload
+    assert (after.spec.paused, after.metadata.generation) == (False, before.metadata.generation + 1)
+    assert "1" in cpu_of_pods(fixture)
+
+
+def test_a_stateful_set_replaces_pods_down_to_its_partition() -> None:
+    fixture = Fixture(build.workload(kind="StatefulSet", replicas=4, start_up=0.0))
+    strategy = {"rollingUpdate": {"partition": 3}}
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch(template=larger(), updateStrategy=strategy)))
+    fixture.state.advance(0.0, 60.0, 0.0)
+    assert sorted(cpu_of_pods(fixture), key=str) == ["1", "500m", "500m", "500m"]
+    strategy = {"rollingUpdate": {"partition": 0}}
+    fixture.do(fixture.cluster.patch_workload(Meta(), patch(updateStrategy=strategy)))
+    fixture.state.advance(60.0, 60.0, 0.0)
+    assert cpu_of_pods(fixture) == ["1"] * 4
+
+
 def resize(pod: Any, **requests: str) -> PodResize:
     body = {"spec": {"containers": [{"name": "app", "resources": {"requests": requests}}]}}
     return PodResize(pod.metadata.name, pod.metadata.uid, body)

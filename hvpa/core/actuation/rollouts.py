@@ -1,0 +1,234 @@
+"""Rollouts that the operator begins: paused where their maintenance window ends, tried on the first pods, taken back
+where those fail (DESIGN 11.5).
+
+What is known of a rollout stands in an annotation of the workload (`RolloutRecord`), which is written in one patch with
+the change itself; `hvpa.core.workload.own_rollout` says how a workload is kept from replacing pods.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from hvpa.api.hvpa.rollout import ROLLOUT, RolloutRecord
+from hvpa.api.hvpa.scaling import ScaleType
+from hvpa.api.hvpa.status import HeldRollout, RecommendedContainer, RolledBack, to_wire
+from hvpa.api.objects.read_models import Pod, Workload
+from hvpa.api.values.quantity import Resource
+from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.actuation.pod import own_pods
+from hvpa.core.actuation.pods import held_by
+from hvpa.core.actuation.trial import failure, taken_back
+from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
+from hvpa.core.model import ObservedState, ResourceRequirements, WorkloadPatch
+from hvpa.core.values.clock import after
+from hvpa.core.workload.containers import amounts, present_resources, wire
+from hvpa.core.workload.own_rollout import NEVER_REPLACING, can_be_held, controls, partition_of, replaces_pods
+from hvpa.core.workload.rollout import runs_template
+
+
+class RolloutStep(msgspec.Struct, frozen=True, gc=False):
+    """What becomes of the operator's rollout: the record that is to be written (None: as it is), what holds the
+    rollout, and the sizes that are taken back with the reason."""
+
+    record: RolloutRecord | None = None
+    held: HeldRollout | None = None
+    previous: tuple[RecommendedContainer, ...] = ()
+    rolled_back: RolledBack | None = None
+
+
+def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
+    """What becomes of the rollout that the operator began, if there is one."""
+    target, record = seen.target, seen.rollout
+    if target is None or record is None:
+        return RolloutStep()
+    mode = context.spec.mode
+    if mode != "Apply":
+        message = f"{_replaced(target)}; the others follow in mode Apply"
+        return RolloutStep(None, HeldRollout(reason=mode, message=message) if record.held else None)
+    tried, until = record.previous, None
+    if tried:
+        pods = [pod for pod in own_pods(seen) if runs_template(pod, target.spec.template.spec.containers)]
+        until = _tried_until(context, target, pods)
+        is_over = context.spec.update_strategy.canary is None or (
+            until is not None and context.clock.is_past(until)
+        )
+        if why := _failed(context, target, record, pods, is_over=is_over):
+            return _taken_back(context, seen, record, why)
+        tried = () if is_over else tried
+    hold = _hold(context, target, record, tried, until)
+    held = hold is not None and (record.held or (can_be_held(target) and replaces_pods(target)))
+    same = held == record.held and tried == record.previous
+    following = None if same else record.model_copy(update={"held": held, "previous": tried})
+    return RolloutStep(following, hold if held else None)
+
+
+def _tried_until(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:
+    """Until when the new size is tried; None while not all pods that it is tried on are there."""
+    canary, created = context.spec.update_strategy.canary, [one.metadata.creation_timestamp for one in pods]
+    times = [one for one in created if one is not None]
+    if canary is None or not times or len(times) < _tried_on(context, target):
+        return None
+    return after(max(times), canary.duration)
+
+
+def _tried_on(context: GateContext, target: Workload) -> int:
+    """How many pods a new size is tried on."""
+    return min(context.spec.update_strategy.canary_pods(target.spec.replicas), target.spec.replicas)
+
+
+def _failed(
+    context: GateContext, target: Workload, record: RolloutRecord, pods: list[Pod], *, is_over: bool
+) -> str:
+    """The first pod with the new size that fails, and how; empty where none does."""
+    canary = context.spec.update_strategy.canary
+    if canary is None:
+        return ""
+    before, then = sizes_of(record.previous), present_resources(target.spec.template.spec.containers)
+    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+        if why := failure(canary, pod, (before, then), record.since, is_over=is_over):
+            return f"pod {pod.metadata.name}: {why}"
+    return ""
+
+
+def _taken_back(context: GateContext, seen: ObservedState, record: RolloutRecord, why: str) -> RolloutStep:
+    assert seen.target is not None
+    known = seen.status.rolled_back
+    if (
+        known is None or known.time < record.since
+    ):  # else the operator was killed before it had written the template
+        failed = present_resources(seen.target.spec.template.spec.containers)
+        known = taken_back(context, seen, failed, sizes_of(record.previous), why)
+    return RolloutStep(previous=record.previous, rolled_back=known)
+
+
+def _hold(
+    context: GateContext,
+    target: Workload,
+    record: RolloutRecord,
+    tried: tuple[RecommendedContainer, ...],
+    until: dt.datetime | None,
+) -> HeldRollout | None:
+    """What keeps the workload from replacing further pods."""
+    replaced = _replaced(target)
+    if tried and (record.held or target.status.updated_replicas >= _tried_on(context, target)):
+        message = f"{replaced}; the new size is tried on them first"
+        return HeldRollout(reason=CANARY, message=message, until=until)
+    closed = any(_is_closed(context, one) for one in _policies(context, record))
+    if not closed and not (record.held and held_by(context, up=record.up, down=record.down)):
+        return None
+    message = f"{replaced}; the others follow in the next maintenance window"
+    return HeldRollout(reason=MAINTENANCE_WINDOW, message=message, until=context.window.opens_at)
+
+
+def _replaced(target: Workload) -> str:
+    return f"{target.status.updated_replicas} of {target.spec.replicas} pods are replaced"
+
+
+def _policies(context: GateContext, record: RolloutRecord) -> Iterator[ScaleType]:
+    """The policies of the directions in which the rollout changes requests and limits."""
+    if record.up:
+        yield context.spec.vpa.scale_up
+    if record.down:
+        yield context.spec.vpa.scale_down
+
+
+def _is_closed(context: GateContext, policy: ScaleType) -> bool:
+    return policy.update_policy.update_mode == "MaintenanceWindow" and not context.window.open
+
+
+# --- the write -------------------------------------------------------------------------------------------------------
+def with_record(
+    context: GateContext, seen: ObservedState, patch: WorkloadPatch | None, step: RolloutStep
+) -> WorkloadPatch | None:
+    """The patch with what it makes of the rollout: a change of the template begins one, any other change of the
+    workload carries the record on, and where nothing else changes the record is a write of its own."""
+    target = seen.target
+    if target is None or target.kind in NEVER_REPLACING:
+        return patch
+    metadata, spec = _parts(target, patch)
+    record = step.record or seen.rollout
+    if "template" in spec:
+        record = _begun(context, target, seen.rollout, spec, step)
+    elif step.record is None and (patch is None or record is None or not _is_open(target, record)):
+        return patch
+    if record is None:
+        return patch
+    number = _tried_on(context, target) if record.previous else target.status.updated_replicas
+    spec |= controls(target, seen.rollout, record, number)
+    generation = target.metadata.generation + bool(spec)
+    record = record.model_copy(update={"generation": generation})
+    text = msgspec.json.encode(to_wire(record), order="sorted").decode()
+    metadata["annotations"] = {**metadata.get("annotations", {}), ROLLOUT: text}
+    version, name = target.metadata.resource_version, target.metadata.name
+    body = {"metadata": metadata, "spec": spec}
+    return WorkloadPatch(target.kind, name, version, body, api_version=target.api_version)
+
+
+def _parts(target: Workload, patch: WorkloadPatch | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A patch's metadata and spec, to be added to."""
+    if patch is None:
+        return {"resourceVersion": target.metadata.resource_version}, {}
+    body: Mapping[str, Any] = patch.body
+    return dict(body["metadata"]), dict(body["spec"])
+
+
+def _is_open(target: Workload, record: RolloutRecord) -> bool:
+    """Whether something is still to become of the rollout."""
+    return record.held or bool(record.previous) or replaces_pods(target)
+
+
+def _begun(
+    context: GateContext,
+    target: Workload,
+    before: RolloutRecord | None,
+    spec: Mapping[str, Any],
+    step: RolloutStep,
+) -> RolloutRecord | None:
+    """The record of a change of the template; None where nothing would ever become of it."""
+    held_before = before if before is not None and before.held else None
+    have = present_resources(target.spec.template.spec.containers)
+    changes = {one["name"]: _amounts(one["resources"]) for one in spec["template"]["spec"]["containers"]}
+    pairs = [
+        (present.get(resource, 0), value)
+        for name, wanted in changes.items()
+        for present, section in ((have[name].requests, wanted.requests), (have[name].limits, wanted.limits))
+        for resource, value in section.items()
+    ]
+    strategy, is_back = context.spec.update_strategy, step.rolled_back is not None
+    record = RolloutRecord(
+        generation=0,
+        since=context.clock.stamp().replace(microsecond=0),
+        up=not is_back and any(value > old for old, value in pairs),
+        down=not is_back and any(value < old for old, value in pairs),
+        partition=partition_of(target) if held_before is None else held_before.partition,
+        rolled_back=step.rolled_back,
+    )
+    is_tried = strategy.canary is not None and not is_back
+    if is_tried:
+        previous = tuple(_before(name, have[name], wanted) for name, wanted in changes.items())
+        is_first = target.kind == "StatefulSet" and _tried_on(context, target) < target.spec.replicas
+        record = record.model_copy(update={"previous": previous, "held": is_first})
+    in_windows = any(
+        one.update_policy.update_mode == "MaintenanceWindow" for one in _policies(context, record)
+    )
+    return record if is_tried or is_back or held_before is not None or in_windows else None
+
+
+def _amounts(resources: Mapping[str, Any]) -> ResourceRequirements:
+    """What a patch sets of a container."""
+    return ResourceRequirements(amounts(resources.get("requests", {})), amounts(resources.get("limits", {})))
+
+
+def _before(name: str, have: ResourceRequirements, wanted: ResourceRequirements) -> RecommendedContainer:
+    """What a container has of what a patch sets."""
+
+    def kept(present: Mapping[Resource, int], section: Mapping[Resource, int]) -> dict[str, str]:
+        return wire({resource: value for resource, value in present.items() if resource in section})
+
+    return RecommendedContainer(
+        name=name, requests=kept(have.requests, wanted.requests), limits=kept(have.limits, wanted.limits)
+    )
