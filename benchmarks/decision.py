@@ -75,6 +75,10 @@ class Memory:
         self.writes += len(resizes)
         return ()
 
+    async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
+        """See the cluster port."""
+        return {}
+
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """See the cluster port."""
         self.writes += 1

@@ -83,6 +83,13 @@ class RefusedResize(msgspec.Struct, frozen=True, gc=False):
     of_any_size: bool = False
 
 
+class MemoryUse(msgspec.Struct, frozen=True, gc=False):
+    """What pods used of memory when they were last measured, in bytes by pod and container, and when that was read."""
+
+    time: dt.datetime
+    of: Mapping[tuple[str, str], int]
+
+
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The objects that may have to do with one Hvpa, as the cluster holds them; who belongs to whom is not yet decided.
@@ -91,7 +98,8 @@ class Objects:
     every one that is owned by this Hvpa, targets it, its workload or one of the `others`, is named by it, or holds a
     name that it would give; `pods` those that the workload's selector matches. `vpa_served` tells whether the cluster
     knows VerticalPodAutoscalers at all. `refused_resizes` are of these pods. `creation_sizes` are the sizes of new pods
-    that were written for this Hvpa, by owner; None where the cluster has no policy that goes by them.
+    that were written for this Hvpa, by owner; None where the cluster has no policy that goes by them. `memory_use` is
+    of these pods; None where it was not asked for.
     """
 
     hvpa: HvpaObject
@@ -103,6 +111,7 @@ class Objects:
     vpa_served: bool = True
     refused_resizes: tuple[RefusedResize, ...] = ()
     creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None
+    memory_use: MemoryUse | None = None
     unlisted: str | None = None
     """Why workloads of the target's kind can't be read, empty while that is not known yet; None where they can."""
 
@@ -256,6 +265,8 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Resizes of these pods that the API server refused."""
     creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None
     """The sizes of new pods that were written for this Hvpa, by owner; None where there is no policy."""
+    memory_use: MemoryUse | None = None
+    """What the pods use of memory; None where it was not asked for."""
 
 
 class Observation(ObservedState, frozen=True, kw_only=True):
@@ -281,11 +292,13 @@ class WorkloadPatch(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodResize(msgspec.Struct, frozen=True, gc=False):
-    """A write to the `resize` subresource of a pod: a strategic merge patch, conditional on the pod's uid."""
+    """A write to the `resize` subresource of a pod: a strategic merge patch, conditional on the pod's uid.
+    `lowers_limit`: it lowers a memory limit, which is not to come near what is used."""
 
     pod: str
     uid: str
     body: Mapping[str, object]
+    lowers_limit: bool = False
 
 
 class Involved(msgspec.Struct, frozen=True, gc=False):

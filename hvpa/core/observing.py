@@ -156,6 +156,7 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
             hvpa.problems,
             objects.refused_resizes,
             objects.creation_sizes,
+            objects.memory_use,
         ),
     )
 
@@ -206,6 +207,7 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
         resizable=objects.pods if (in_place or tries) and workload is not None else (),
         refused_resizes=objects.refused_resizes,
         creation_sizes=objects.creation_sizes,
+        memory_use=objects.memory_use,
     )
 
 

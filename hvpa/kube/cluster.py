@@ -17,6 +17,7 @@ from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResiz
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import ApiError, Unreachable, write_error
 from hvpa.kube.client.limits import Limiter
+from hvpa.kube.client.pod_metrics import memory_in_use
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.kube.events import EventRecorder
@@ -155,6 +156,10 @@ class KubeCluster:
                 return
             raise NotServed(NO_RESIZE) from error
         self._take(PODS, response)
+
+    async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
+        """See the port."""
+        return await memory_in_use(self._transport, hvpa.namespace, selector)
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """See the port."""

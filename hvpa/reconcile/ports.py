@@ -83,6 +83,11 @@ class Cluster(Protocol):
         no failure."""
         ...
 
+    async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
+        """What containers of the pods that a label selector matches used of memory when they were last measured, in
+        bytes by pod and container. What is not known is left out; never raises."""
+        ...
+
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """Write the sizes that new pods get, by owner, and remove those that are None. Without `changes`: remove all
         that were written for `hvpa`, which is gone."""

@@ -19,11 +19,13 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
+from hvpa.core.actuation.pod import USE_COUNTS
 from hvpa.core.gates.refusals import with_refusal
-from hvpa.core.model import Axis, Decision, Event, Objects, Observation, RefusedResize, Settings
+from hvpa.core.model import Axis, Decision, Event, MemoryUse, Objects, Observation, RefusedResize, Settings
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
 from hvpa.core.values.memo import forget, forget_decision
+from hvpa.core.workload.selector import selector_text
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import (
     Clock,
@@ -77,7 +79,8 @@ class _Failed(Exception):
 
 class Reconciler:
     """Brings one Hvpa at a time to what `decide` says. All that it holds between calls is how often in a row writes for
-    an Hvpa failed, so as not to report what heals by the next try, and which resizes of pods were refused."""
+    an Hvpa failed, so as not to report what heals by the next try, which resizes of pods were refused, and for a minute
+    what pods use of memory."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, telemetry: Telemetry) -> None:
         self._cluster = cluster
@@ -86,6 +89,7 @@ class Reconciler:
         self._telemetry = telemetry
         self._failures: dict[Key, int] = {}
         self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
+        self._memory_use: dict[Key, MemoryUse] = {}
 
     async def reconcile(self, key: Key) -> Result:
         """Read, decide and write for the Hvpa of `key`; never raises but for cancellation and process exit."""
@@ -103,13 +107,17 @@ class Reconciler:
             forget((key.namespace, key.name))
             self._telemetry.forgotten(key)
             self._refused.pop(key, None)
+            self._memory_use.pop(key, None)
             await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
             return Result("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
             return Result("done")  # it comes back once the workloads of its target's kind are listed
-        objects = self._with_refused(key, objects)
+        objects = self._with_known(key, objects)
         seen = observe(objects, self._clock.now(), self._settings)
         decision = decide(seen)
+        if any(one.lowers_limit for one in decision.resizes) and objects.memory_use is None:
+            objects = await self._with_memory_in_use(key, objects)
+            decision = decide(observe(objects, self._clock.now(), self._settings))
         self._telemetry.decided(key, decision, objects.workload)
         if (
             decision.status is objects.hvpa.status
@@ -129,6 +137,14 @@ class Reconciler:
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
         return Result("done", decision.recheck_after)
+
+    async def _with_memory_in_use(self, key: Key, objects: Objects) -> Objects:
+        """The objects with what the pods use of memory, which is asked for once a minute where a limit is to fall."""
+        assert objects.workload is not None
+        selector = selector_text(objects.workload.spec.selector)
+        found = await self._cluster.memory_in_use(objects.hvpa.metadata, selector)
+        self._memory_use[key] = MemoryUse(self._clock.now(), found)
+        return replace(objects, memory_use=self._memory_use[key])
 
     async def _change_workload(
         self, key: Key, objects: Objects, seen: Observation, decision: Decision
@@ -209,8 +225,14 @@ class Reconciler:
         if known:
             self._refused[key] = tuple(known.values())
 
-    def _with_refused(self, key: Key, objects: Objects) -> Objects:
-        """The objects with the resizes of its pods that were refused."""
+    def _with_known(self, key: Key, objects: Objects) -> Objects:
+        """The objects with the resizes of its pods that were refused, and with what they use of memory."""
+        use = self._memory_use.get(key)
+        if use is not None:
+            if self._clock.now() - use.time < USE_COUNTS:
+                objects = replace(objects, memory_use=use)
+            else:
+                del self._memory_use[key]
         known = self._refused.get(key)
         if known is None:
             return objects

@@ -174,7 +174,8 @@ class DesiredSize(StatusModel):
     containers: tuple[RecommendedContainer, ...] = ()
     """Resources of the containers that are scaled."""
     ready_pods: tuple[RecommendedContainer, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """CPU that the pods that are ready have in place of that, until the other pods are ready."""
+    """CPU that the pods that are ready have in place of that, until the other pods are ready; also memory, where those
+    find no node."""
     since: Timestamp
     """When the replicas or the resources were last decided to be others."""
     canary: CanaryRun | None = Field(default=None, exclude_if=lambda value: value is None)

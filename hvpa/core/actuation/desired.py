@@ -16,6 +16,7 @@ from hvpa.api.hvpa.status import DesiredSize, RecommendedContainer
 from hvpa.api.objects.kinds import has_replicas
 from hvpa.api.objects.read_models import Container, Resources, Workload
 from hvpa.core.model import ResourceRequirements, WorkloadPatch
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import amounts, changes, present_resources, wire
 from hvpa.core.workload.rollout import rollout_complete
@@ -64,12 +65,12 @@ def _resized(container: Container, desired: RecommendedContainer | None) -> Cont
 
 class Decided(NamedTuple):
     """What a decision made of both axes: replicas, resources by container, which of the containers it changed, and the
-    CPU by container, in millicores, that pods that are ready have until the others are."""
+    requests, in millicores and bytes, that pods that are ready have until the others are."""
 
     replicas: int
     containers: Mapping[str, ResourceRequirements]
     changed: frozenset[str]
-    ready_pods: Mapping[str, int]
+    ready_pods: Mapping[ResourceKey, int]
 
 
 def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, decided: Decided) -> DesiredSize:
@@ -85,8 +86,13 @@ def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, dec
         if (found := _decided(one, template[name], known.get(name, NOTHING))) != NOTHING
     )
     ready = tuple(
-        RecommendedContainer(name=name, requests=wire({"cpu": cpu}))
-        for name, cpu in sorted(ready_pods.items())
+        RecommendedContainer(
+            name=name,
+            requests=wire(
+                {key.resource: size for key, size in sorted(ready_pods.items()) if key.container == name}
+            ),
+        )
+        for name in sorted({key.container for key in ready_pods})
     )
     is_counted = has_replicas(target.kind)  # else the nodes say how many pods there are
     if before is not None and before.containers == named and (before.replicas == replicas or not is_counted):

@@ -16,10 +16,10 @@ import msgspec
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.objects.read_models import Container, Pod, PodCondition, Resources, Workload, condition
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING
 from hvpa.core.gates.gates import GateContext
-from hvpa.core.model import ObservedState, PodResize, RefusedResize, ResourceRequirements
+from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.workload.containers import RESOURCES, amounts, wire
@@ -38,6 +38,12 @@ _CONDITIONS: Final[Mapping[str, str]] = {
 LIMIT_STEP_PERCENT: Final = 80
 """A memory limit falls to this share of what it is, at most, in one resize. The kubelet refuses a limit below what is
 used, but between its look and the write usage can grow, and then the container is killed (kubernetes#135670)."""
+
+USE_PERCENT: Final = 115
+"""A memory limit falls to this share of what is used, at least: the margin that the VPA recommender adds to usage
+(`--recommendation-margin-fraction` 0.15)."""
+USE_COUNTS: Final = dt.timedelta(minutes=1)
+"""How long what was measured counts: metrics-server measures every 15 seconds, and usage can grow."""
 
 RECENT: Final = dt.timedelta(minutes=10)
 """A container that ran out of memory within this time before a decision may be what the decision was made for."""
@@ -64,16 +70,19 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     restarts: bool = False
     is_stuck: bool = False
     is_too_much: bool = False
+    is_near_use: bool = False
+    """Whether a memory limit can't fall as far as it is to, as too much memory is used."""
 
 
 class Look(NamedTuple):
     """What pods are compared with: desired `sizes` by container, decided at `since`; `larger` are the requests that
-    pods have that are ready, by container, as long as others are not."""
+    pods have that are ready, by container, as long as others are not; `use` is the memory that they use."""
 
     context: GateContext
     sizes: Mapping[str, ResourceRequirements]
     since: dt.datetime
     larger: Mapping[str, Mapping[Resource, int]]
+    use: MemoryUse | None
 
     def at(self, pod: Pod, refused: RefusedResize | None) -> PodState:
         """Where a pod stands. Nothing restarts to be larger for a while, and a pod that can't be so is not stuck."""
@@ -84,26 +93,47 @@ class Look(NamedTuple):
             own = sizes.get(name, NOTHING)
             sizes[name] = ResourceRequirements({**own.requests, **requests}, own.limits)
         found = self._compared(pod, sizes, refused)
-        if found.restarts or (found.is_stuck and _changes(pod, sizes)):
+        if found.restarts or (found.is_stuck and _changes(pod, sizes, self.use)):
             return self._compared(pod, self.sizes, refused)
         return msgspec.structs.replace(found, is_stuck=False)
 
     def _compared(
         self, pod: Pod, sizes: Mapping[str, ResourceRequirements], refused: RefusedResize | None
     ) -> PodState:
-        changes = _changes(pod, sizes)
+        changes = _changes(pod, sizes, self.use)
         restarts = any(_restarts(one, changes.get(one.name) or _gap(pod, one)) for one in pod.spec.containers)
         if changes:
             return _unless_refused(self.context.clock, _due(pod, changes, restarts), refused)
         if all(_has(pod, one) for one in pod.spec.containers):
+            if (near := self._near_use(pod, sizes)) is not None:
+                return PodState(pod, "waiting", near, is_near_use=True)
             return PodState(pod, "resized")
         strategy = self.context.spec.update_strategy
         return _under_way(self.context.clock, strategy, pod, self.since, restarts)
 
+    def _near_use(self, pod: Pod, sizes: Mapping[str, ResourceRequirements]) -> str | None:
+        """Why a memory limit stays as it is; None where none does that is to fall. It is looked at again when usage
+        counts no longer."""
+        if self.use is None:
+            return None
+        kept = sorted(_changes(pod, sizes, None))
+        if not kept:
+            return None
+        self.context.clock.is_past(after(self.use.time, USE_COUNTS))
+        used = readable_resource("memory", self.use.of.get((pod.metadata.name, kept[0]), 0))
+        return f"container {kept[0]} uses {used} of memory, too near to the limit that it is to have"
 
-def _changes(pod: Pod, sizes: Mapping[str, ResourceRequirements]) -> dict[str, ResourceRequirements]:
+
+def _changes(
+    pod: Pod, sizes: Mapping[str, ResourceRequirements], use: MemoryUse | None
+) -> dict[str, ResourceRequirements]:
     """What is to be changed of the pod's containers, by name."""
-    return {one.name: found for one in pod.spec.containers if (found := _change(pod, one, sizes))}
+    used = {} if use is None else use.of
+    return {
+        one.name: found
+        for one in pod.spec.containers
+        if (found := _change(pod, one, sizes, used.get((pod.metadata.name, one.name), 0)))
+    }
 
 
 def _unless_refused(clock: Clock, seen: PodState, refused: RefusedResize | None) -> PodState:
@@ -147,7 +177,12 @@ def _due(pod: Pod, changes: Mapping[str, ResourceRequirements], restarts: bool) 
         ):
             for resource, value in wanted.items():
                 (raises if value > have.get(resource, 0) else lowers).add(resource)
-    resize = PodResize(pod.metadata.name, pod.metadata.uid, body)
+    lowers_limit = any(
+        change.limits["memory"] < (amounts(one.resources.limits).get("memory", 0))
+        for one in pod.spec.containers
+        if "memory" in (change := changes.get(one.name, NOTHING)).limits
+    )
+    resize = PodResize(pod.metadata.name, pod.metadata.uid, body, lowers_limit)
     return PodState(
         pod, "waiting", resize=resize, raises=frozenset(raises), lowers=frozenset(lowers), restarts=restarts
     )
@@ -171,9 +206,10 @@ def _under_way(
 
 
 def _change(
-    pod: Pod, container: Container, sizes: Mapping[str, ResourceRequirements]
+    pod: Pod, container: Container, sizes: Mapping[str, ResourceRequirements], used: int
 ) -> ResourceRequirements | None:
-    """What is to be changed of a container's requests and limits; None for nothing."""
+    """What is to be changed of a container's requests and limits; None for nothing. `used` is its memory (0: not
+    known)."""
     desired = sizes.get(container.name)
     if desired is None:
         return None
@@ -183,7 +219,12 @@ def _change(
         limit, request = limits.get(resource), wanted_requests.get(resource)
         if limit is None:
             continue
-        wanted_limits[resource] = _next_limit(pod, container, resource, limit, wanted_limits.get(resource))
+        wanted = wanted_limits.get(resource)
+        wanted_limits[resource] = _next_limit(pod, container, resource, limit, wanted)
+        if resource == "memory" and wanted_limits[resource] < limit:
+            wanted_limits[resource] = min(
+                limit, max(wanted_limits[resource], ceil_div(used * USE_PERCENT, 100))
+            )
         if request is not None:
             wanted_limits[resource] = max(wanted_limits[resource], request)
         if qos_class(pod, pod.spec.containers) == "Guaranteed":
@@ -196,7 +237,7 @@ def _next_limit(pod: Pod, container: Container, resource: Resource, limit: int, 
     """The limit that a container gets now on its way to the one that is wanted (None: the one that it has).
 
     A memory limit falls by a fifth at a time, and the next step waits until the container has the last one.
-    Example: from 1000 MB to 500 MB by 800, 640, 512 and 500 MB.
+    Example: from 1000 MB to 500 MB by 800, 640, 512 and 500 MB. (Where 500 MB are used, 575 MB are the end: `_change`.)
     """
     if wanted is None:
         return limit

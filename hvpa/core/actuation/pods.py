@@ -61,12 +61,12 @@ def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSi
         larger = {}  # what is raised for a moment could not be raised now, or not be lowered then
     living = own_pods(observed)
     refused = {one.uid: one for one in observed.refused_resizes}
-    look = Look(context, sizes_of(desired.containers), since, larger)
+    look = Look(context, sizes_of(desired.containers), since, larger, observed.memory_use)
     if desired.canary is None:
         states = [look.at(pod, refused.get(pod.metadata.uid)) for pod in living]
     else:
         run = desired.canary
-        before = Look(context, sizes_of(run.previous), since, {})
+        before = Look(context, sizes_of(run.previous), since, {}, observed.memory_use)
         states = [
             look.at(pod, refused.get(pod.metadata.uid))
             if pod.metadata.name in run.pods or ran_out_of_memory(pod, since)

@@ -57,6 +57,7 @@ def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial
             sizes = (sizes_of(run.previous), sizes_of(before.containers))
             has_new = state.state != "waiting"
             why = failure(strategy.canary, state.pod, sizes, before.since, is_over=is_over) if has_new else ""
+            why = state.why if state.is_near_use else why
             if why:
                 return _taken_back(context, seen, size, run.previous, f"pod {state.pod.metadata.name}: {why}")
         names = tuple(one.pod.metadata.name for one in states)
@@ -88,7 +89,7 @@ def _states(
     context: GateContext, seen: ObservedState, size: DesiredSize, pods: Sequence[Pod]
 ) -> list[PodState]:
     refused = {one.uid: one for one in seen.refused_resizes}
-    look = Look(context, sizes_of(size.containers), size.since, {})
+    look = Look(context, sizes_of(size.containers), size.since, {}, seen.memory_use)
     return [look.at(pod, refused.get(pod.metadata.uid)) for pod in pods]
 
 

@@ -14,6 +14,7 @@ from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.pods import Resizing
 from hvpa.core.actuation.rollouts import RolloutStep
 from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import Weight
@@ -41,8 +42,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     young_until: dt.datetime | None = None
     without_request: tuple[str, ...] = ()
     joint: JointView | None = None
-    ready_pods: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """CPU by container, in millicores, of the pods that are ready, until the others are; where it is another than
+    ready_pods: Mapping[ResourceKey, int] = msgspec.field(default_factory=dict)
+    """Requests, in millicores and bytes, of the pods that are ready, until the others are; where it is another than
     `containers` has."""
     desired_size: DesiredSize | None = None
     """What the status keeps as decided, where pods are resized in place."""

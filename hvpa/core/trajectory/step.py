@@ -51,6 +51,7 @@ from hvpa.core.workload.containers import (
     recommendations,
 )
 from hvpa.core.workload.governed import governed
+from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 _FEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
@@ -59,13 +60,13 @@ _ALL_VERTICAL: Final = Weight(FULL, None, "")
 
 
 class JointResult(Struct, frozen=True):
-    """What becomes of both axes, and how it was found. `ready_pods` is the CPU by container, in millicores, that pods
-    that are ready have until the others are."""
+    """What becomes of both axes, and how it was found. `ready_pods` are the requests, in millicores and
+    bytes, that pods that are ready have until the others are."""
 
     horizontal: ReplicasResult | None
     vertical: RequestsResult | None
     view: JointView
-    ready_pods: Mapping[str, int]
+    ready_pods: Sizes
 
 
 class JointScaling:
@@ -198,20 +199,27 @@ class JointScaling:
         sizes = joint.current if vertical is None else _sizes(vertical, joint.current)
         return JointResult(horizontal, vertical, joint.view(), self._ready_pods(count, sizes))
 
-    def _ready_pods(self, count: int, sizes: Sizes) -> dict[str, int]:
+    def _ready_pods(self, count: int, sizes: Sizes) -> Sizes:
         """The CPU with which the pods that are ready serve the present demand alone, so far as they may have it, where
-        that is more than a tenth above their size. New pods are not larger for it.
+        that is more than a tenth above their size; and the memory, where the others find no node. (Memory is given
+        back slowly, so that pods which are about to start are not waited for with it.) New pods are not larger for it.
 
         Example: 6 pods of 1 core are to serve 6 cores, and 2 of them are ready: these have 3 cores each."""
         ready, joint = self.seen.pods.ready, self.joint
         if not self.in_place or not joint.found or not 0 < ready < count:
             return {}
         larger = joint.path.sizes(ready, joint.present)
+        raised = RESOURCES if self._finds_no_node() else ("cpu",)
         return {
-            key.container: size
+            key: size
             for key, size in larger.items()
-            if key.resource == "cpu" and key in sizes and size * 10 > sizes[key] * 11
+            if key.resource in raised and key in sizes and size * 10 > sizes[key] * 11
         }
+
+    def _finds_no_node(self) -> bool:
+        """Whether pods wait for a node, and have for longer than it takes to find one."""
+        found = [one.since for one in self.seen.pods.stuck if one.reason == UNSCHEDULABLE]
+        return any(since is None or self.context.clock.is_past(since) for since in found)
 
     def _with_waits(self, horizontal: ReplicasResult) -> ReplicasResult:
         """The count with what waits for the HPA's next measurement: fewer replicas."""

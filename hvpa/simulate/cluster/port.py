@@ -143,6 +143,10 @@ class SimulatedCluster:
         self._state.resize_all(wanted, self._seconds)
         return ()
 
+    async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
+        """See the port. The simulated kubelet itself keeps a limit above what is used."""
+        return {}
+
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """See the port. New pods get the decided size by themselves (`size_of_new_pods`)."""
 

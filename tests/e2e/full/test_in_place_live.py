@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import pytest
 
-from hvpa.api.values.quantity import parse_cpu
+from hvpa.api.values.quantity import parse_cpu, parse_memory
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION, START_UP_ANNOTATION
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
 from localcluster.workloads.load import Load, await_pods
-from tests.e2e.full import objects
+from tests.e2e.full import objects, recommended
 from tests.e2e.full.objects import MEBI
 
 pytestmark = pytest.mark.owned_cluster
@@ -161,6 +161,44 @@ def test_three_times_the_load_is_served_from_the_resize_on(
         wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, PATIENCE, "all is as in the beginning")
     assert look(api, namespace, name, 0).restarts == 0
     assert objects.resources(api, name, namespace)[0] == 250, "the pod template"
+
+
+def test_a_memory_limit_stays_above_what_is_used(
+    cluster: ControlPlane, operator: Operator, namespace: str
+) -> None:
+    """100Mi of memory become 60Mi while 80Mi are used: the limit stops at 92Mi, a margin of 15 percent, and falls
+    further once less is used. What is used comes from metrics-server; a container above its limit would be killed."""
+    api, name, usage = cluster.api, "used", {MEMORY_ANNOTATION: "80Mi", "hvpa.test/memory-limit": "Enforced"}
+    limits = {"memory": "100Mi"}
+    api.create(
+        samples.deployment(name, namespace, replicas=1, memory="100Mi", limits=limits, annotations=usage)
+    )
+    await_pods(api, namespace, name)
+    wait_for(lambda: api.list("PodMetrics", namespace, f"app={name}"), PATIENCE, "a measurement")
+    recommended.vpa(api, namespace, name)
+    rules = {"minChange": {"memory": {"value": "1Mi"}}, "stabilizationDuration": "0s"}
+    vertical = {"name": name, "scaleUp": rules, "scaleDown": {**rules, "minHistory": "0s"}}
+    spec = {"updateStrategy": {"type": "InPlace"}, "weightBasedScalingIntervals": [{"vpaWeight": 100}]}
+    api.create(objects.hvpa(name, namespace, hpa={"deploy": False}, vpa=vertical, **spec))
+    recommended.recommend(api, namespace, name, 60)
+    near = "container app uses 80Mi of memory, too near to the limit that it is to have"
+    wait_for(
+        lambda: near in api.get("Hvpa", name, namespace)["status"].get("actuation", {}).get("message", ""),
+        PATIENCE,
+        "the limit is near",
+    )
+    (pod,) = api.list("Pod", namespace, f"app={name}")
+    found = pod["spec"]["containers"][0]["resources"]
+    assert [parse_memory(found[one]["memory"]) // MEBI for one in ("requests", "limits")] == [60, 92]
+    less = {"metadata": {"annotations": {MEMORY_ANNOTATION: "30Mi"}}}
+    api.patch("Pod", pod["metadata"]["name"], namespace, less)
+
+    def limit() -> int:
+        (one,) = api.list("Pod", namespace, f"app={name}")
+        return parse_memory(one["spec"]["containers"][0]["resources"]["limits"]["memory"]) // MEBI
+
+    wait_for(lambda: limit() == 60, PATIENCE, "the limit that was decided")
+    assert look(api, namespace, name, 0).restarts == 0
 
 
 def test_pods_that_no_node_takes_are_served_by_size(

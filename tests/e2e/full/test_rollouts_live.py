@@ -15,7 +15,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.manifests import MEMORY_ANNOTATION, START_UP_ANNOTATION
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
-from tests.e2e.full import objects
+from tests.e2e.full import objects, recommended
 
 pytestmark = pytest.mark.owned_cluster
 PATIENCE = 120
@@ -42,17 +42,7 @@ def begin(api: KubeApi, namespace: str, name: str, kind: str, spec: dict[str, An
         made["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     api.create(made)
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": name}
-    vpa = {
-        "apiVersion": "autoscaling.k8s.io/v1",
-        "kind": "VerticalPodAutoscaler",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "targetRef": reference,
-            "updatePolicy": {"updateMode": "Off"},
-            "recommenders": [{"name": "the-test"}],
-        },
-    }
-    api.create(vpa)
+    recommended.vpa(api, namespace, name, reference)
     await_ready(api, namespace, name, kind)
     rules = {"minChange": SMALL, "stabilizationDuration": "0s"}
     vertical = {"name": name, "scaleUp": rules, "scaleDown": {**rules, "minHistory": "0s"}}
@@ -66,14 +56,6 @@ def await_ready(api: KubeApi, namespace: str, name: str, kind: str) -> None:
         return bool(api.get(kind, name, namespace).get("status", {}).get("readyReplicas", 0) >= PODS)
 
     wait_for(ready, PATIENCE, "the pods are ready")
-
-
-def recommend(api: KubeApi, namespace: str, name: str, memory: int) -> None:
-    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": now}
-    one = {"containerName": "app", "target": {"memory": f"{memory}Mi"}}
-    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [one]}}
-    api.patch("VerticalPodAutoscaler", name, namespace, {"status": status}, subresource="status")
 
 
 def sizes(api: KubeApi, namespace: str, name: str) -> list[int]:
@@ -113,7 +95,7 @@ def test_a_rollout_is_held_where_its_window_ends_and_goes_on_in_the_next(
     api, name = cluster.api, f"windowed-{kind.lower()}"
     begin(api, namespace, name, kind, {})
     api.patch("Hvpa", name, namespace, {"spec": {**WINDOWED, "maintenanceTimeWindow": in_window(12)}})
-    recommend(api, namespace, name, AFTER)
+    recommended.recommend(api, namespace, name, AFTER)
     wait_for(lambda: AFTER in sizes(api, namespace, name), PATIENCE, "the rollout has begun")
     wait_for(lambda: held(api, namespace, name) == "MaintenanceWindow", PATIENCE, "the rollout is held")
     await_ready(api, namespace, name, kind)
@@ -137,7 +119,7 @@ def test_a_size_is_tried_on_the_first_pods(
 ) -> None:
     api, name = cluster.api, f"tried-{kind.lower()}"
     begin(api, namespace, name, kind, {"updateStrategy": {"canary": {"duration": "10s"}}})
-    recommend(api, namespace, name, AFTER)
+    recommended.recommend(api, namespace, name, AFTER)
     wait_for(lambda: held(api, namespace, name) == "Canary", PATIENCE, "the size is tried")
     await_ready(api, namespace, name, kind)
     assert {BEFORE, AFTER} == set(sizes(api, namespace, name))
@@ -151,7 +133,7 @@ def test_a_size_that_fails_on_the_first_pods_is_taken_back(
     """The pods use 50Mi, and 40Mi are recommended: the first of them runs out of memory."""
     api, name = cluster.api, f"failed-{kind.lower()}"
     begin(api, namespace, name, kind, {"updateStrategy": {"canary": {"duration": "60s"}}})
-    recommend(api, namespace, name, 40)
+    recommended.recommend(api, namespace, name, 40)
     wait_for(
         lambda: "rolledBack" in api.get("Hvpa", name, namespace)["status"], PATIENCE, "the size is taken back"
     )

@@ -320,6 +320,10 @@ class Loop:
         """No Hvpa here resizes pods in place."""
         return ()
 
+    async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
+        """No Hvpa here resizes pods in place."""
+        return {}
+
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """No Hvpa here resizes pods in place."""
 

@@ -401,6 +401,37 @@ async def test_what_becomes_of_a_resize_that_fails(
         assert str(failures[0][1]) == NO_RESIZE
 
 
+def metrics(name: str, **containers: object) -> dict[str, Any]:
+    used = [{"name": key, "usage": value} for key, value in containers.items()]
+    return {"metadata": {"name": name}, "containers": used}
+
+
+async def test_what_pods_use_of_memory_is_read_of_all_of_them_at_once(tmp_path: Path) -> None:
+    world = World()
+    items = [
+        metrics("web-1", app={"cpu": "1", "memory": "500Mi"}, log={"memory": "x"}),
+        metrics("web-2", app={"cpu": "1"}),
+    ]
+    world.answer = {"items": items}
+    async with world.running(tmp_path) as cluster:
+        assert await cluster.memory_in_use(OWNER, "app=web") == {("web-1", "app"): 500 * 2**20}
+    assert world.server.requests[-1] == (
+        "GET",
+        "/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods",
+        {"labelSelector": "app=web"},
+    )
+
+
+@pytest.mark.parametrize(
+    "found", [web.Response(status=404), web.Response(status=503), web.Response(body=b"[]"), {"items": 3}]
+)
+async def test_where_nobody_measures_nothing_is_known(tmp_path: Path, found: object) -> None:
+    world = World()
+    world.answer = found
+    async with world.running(tmp_path) as cluster:
+        assert await cluster.memory_in_use(OWNER, "app=web") == {}
+
+
 async def test_sizes_of_new_pods_are_written_and_those_of_an_hvpa_that_is_gone_are_removed(
     tmp_path: Path,
 ) -> None:

@@ -58,6 +58,8 @@ class FakeCluster:
     writes: list[tuple[str, Any]] = field(default_factory=list)
     statuses: list[tuple[Meta, HvpaStatus]] = field(default_factory=list)
     keeps: bool = False
+    memory: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
 
     def objects(self, key: Key) -> Objects | None:
         if "objects" in self.failures:
@@ -71,6 +73,10 @@ class FakeCluster:
         self.writes.append(("resizes", resizes))
         failure = self.failures.get("resizes")
         return [(resizes[0], failure)] if isinstance(failure, WriteError) else []
+
+    async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
+        self.asked.append(selector)
+        return self.memory
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         if changes is not None or "creation_sizes" in self.failures:

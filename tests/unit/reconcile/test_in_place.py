@@ -56,6 +56,37 @@ def test_what_was_decided_is_written_before_anything_is_acted_upon() -> None:
     assert [one.pod for one in resizes] == ["web-0", "web-1", "web-2"]
 
 
+def test_before_a_memory_limit_falls_it_is_asked_what_is_used_once_a_minute() -> None:
+    world = World()
+    assert world.cluster.one is not None
+    limits = {"cpu": "2", "memory": "2G"}
+    spec = [build.container(requests={"cpu": "1", "memory": "1G"}, limits=limits)]
+    pods = tuple(
+        build.pod(f"web-{number}", containers=spec, change={"metadata": OWNER}) for number in range(3)
+    )
+    less = build.vpa({"app": {"cpu": "1", "memory": "400M"}})
+    world.cluster.one = replace(world.cluster.one, workload=build.workload(3, spec), pods=pods, vpas=(less,))
+    world.cluster.memory = {("web-1", "app"): 1_900_000_000}
+    world.reconcile()
+    (resizes,) = world.written("resizes")
+    assert {one.pod: one.lowers_limit for one in resizes} == {"web-0": True, "web-1": False, "web-2": True}
+    assert world.cluster.asked == ["app=web"]
+    world.clock.time += dt.timedelta(seconds=59)
+    world.reconcile()
+    assert world.cluster.asked == ["app=web"]
+    world.clock.time += dt.timedelta(seconds=1)
+    world.reconcile()
+    assert world.cluster.asked == ["app=web"] * 2
+    world.cluster.one = None
+    world.reconcile()
+
+
+def test_while_memory_is_only_raised_nobody_asks_what_is_used() -> None:
+    world = World()
+    world.reconcile()
+    assert world.cluster.asked == []
+
+
 def test_the_size_of_new_pods_is_written_before_there_are_more_of_them() -> None:
     world = World()
     assert world.cluster.one is not None

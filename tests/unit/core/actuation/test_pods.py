@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from builders.build import MIB, NOW, at, container, decided, hvpa, merged, objects, pod, stamp, vpa, workload
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.pod import is_governed, qos_class, reported_since
-from hvpa.core.model import Decision, RefusedResize
+from hvpa.core.model import Decision, MemoryUse, RefusedResize
 
 OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
 REQUESTS = {"cpu": "1", "memory": "1Gi"}
@@ -227,6 +227,37 @@ def test_a_memory_limit_falls_by_a_fifth_at_a_time() -> None:
         steps.append(has["memory"])
     assert steps == ["800M", "640M", "512M", "500M"]
     assert has["cpu"] == "500m"
+
+
+SMALL = {"requests": {"cpu": "1", "memory": "500M"}, "limits": {"cpu": "1", "memory": "500M"}}
+
+
+@pytest.mark.parametrize(
+    ("used", "limit"),
+    [(0, "800M"), (400, "800M"), (700, "805M"), (869, "999350k"), (870, None), (2000, None)],
+)
+def test_a_memory_limit_stays_above_what_is_used_by_the_recommender_s_margin(
+    used: int, limit: str | None
+) -> None:
+    """From 1000 MB to 500 MB, while so many MB are used."""
+    large = {"cpu": "1", "memory": "1G"}
+    use = MemoryUse(NOW, {("web-1", "app"): used * 10**6} if used else {})
+    found = decision([running(requests={"cpu": "1", "memory": "500M"}, limits=large)], SMALL, memory_use=use)
+    assert found.status.actuation is not None
+    if limit is not None:
+        assert resized(found) == {"web-1": {"limits": {"memory": limit}}}
+        assert found.resizes[0].lowers_limit
+        return
+    assert (found.resizes, found.status.actuation.waiting) == ((), 1)
+    told = f"container app uses {used if used < 1000 else 2}{'M' if used < 1000 else 'G'} of memory"
+    assert found.status.actuation.message == f"pod web-1: {told}, too near to the limit that it is to have"
+    assert found.recheck_after == dt.timedelta(minutes=1)
+
+
+def test_only_what_lowers_a_memory_limit_is_said_to() -> None:
+    assert not decision([running()]).resizes[0].lowers_limit
+    more_cpu = {"requests": LARGER, "limits": {"cpu": "3", "memory": "4Gi"}}
+    assert not decision([running(limits={"cpu": "4", "memory": "2Gi"})], more_cpu).resizes[0].lowers_limit
 
 
 def test_the_next_step_down_waits_until_the_pod_has_the_last_one() -> None:

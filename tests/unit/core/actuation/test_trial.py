@@ -32,7 +32,7 @@ from hvpa.api.hvpa.status import (
     RolledBack,
 )
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.model import Decision, RefusedResize
+from hvpa.core.model import Decision, MemoryUse, RefusedResize
 from tests.unit.core.actuation.test_pods import resize_condition, running
 from tests.unit.core.trajectory.jointly import app, state, value
 
@@ -112,6 +112,26 @@ def test_once_they_have_had_it_for_the_duration_the_others_get_it() -> None:
     assert after.status.desired is not None
     assert after.status.desired.canary is None
     assert resized(after) == ["web-2", "web-3"]
+
+
+def test_a_size_too_near_to_what_the_first_pods_use_is_taken_back() -> None:
+    limits = {"cpu": "1", "memory": "1G"}
+    template = workload(4, [container(requests={"cpu": "500m", "memory": "1G"}, limits=limits)])
+    pods = [running(f"web-{index}", {"cpu": "500m", "memory": "1G"}, limits=limits) for index in range(4)]
+    spec = merged(SPEC, {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": []}}}}})
+    target = vpa({"app": {"cpu": "500m", "memory": "500M"}})
+    first = decided(objects(hvpa(spec), template, None, target, pods))
+    assert resized(first) == ["web-0", "web-1"]
+    own = hvpa(spec)
+    own = HvpaObject(own.metadata, own.spec, own.problems, first.status)
+    small = running("web-0", {"cpu": "500m", "memory": "500M"}, limits=limits)
+    use = MemoryUse(at(minutes=1), {("web-0", "app"): 950_000_000})
+    seen = objects(own, template, None, target, [small, *pods[1:]], memory_use=use)
+    found = decided(seen, at(minutes=1))
+    assert found.status.rolled_back is not None
+    assert found.status.rolled_back.message == (
+        "pod web-0: container app uses 950M of memory, too near to the limit that it is to have"
+    )
 
 
 def test_a_pod_that_is_gone_is_no_canary_any_more() -> None:

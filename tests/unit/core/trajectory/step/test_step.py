@@ -202,6 +202,36 @@ def test_in_place_pods_that_are_ready_serve_until_the_new_ones_are() -> None:
     assert (held_sizes.replicas, held_sizes.containers) == (5, ())
 
 
+@pytest.mark.parametrize(("seconds", "names"), [(29, ["cpu"]), (30, ["cpu", "memory"])])
+def test_in_place_pods_that_find_no_node_are_served_by_the_memory_of_the_others_too(
+    seconds: float, names: list[str]
+) -> None:
+    """One pod uses 5 cores and 5G. What is new has found no node for so many seconds."""
+    since = stamp(at(seconds=-seconds))
+    waits = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "lastTransitionTime": since,
+    }
+    pending = build.pod(
+        "web-new", ready=False, change={"status": {"phase": "Pending", "conditions": [waits]}}
+    )
+    demand = [value("cpu", "1", "5"), value("memory", "1G", "5G")]
+    targets = {"app": {"cpu": "5", "memory": "5G"}}
+    seen = state(
+        1,
+        [app("1", "1G")],
+        demand,
+        targets,
+        {"updateStrategy": {"type": "InPlace"}},
+        pods=[build.pod("web-0", containers=[app("1", "1G")]), pending],
+    )
+    desired = build.decided(seen).status.desired
+    assert desired is not None
+    assert sorted(desired.ready_pods[0].requests) == names
+
+
 def test_in_place_a_rollout_holds_nothing() -> None:
     assert outcome(grown({}, resizes=True, workload={"status": {"updatedReplicas": 0}})) == (3, 1667)
 

@@ -1,0 +1,29 @@
+"""A VPA that a test speaks for, in place of the recommender."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from localcluster.client.api import Json, KubeApi
+
+
+def vpa(api: KubeApi, namespace: str, name: str, target: Json | None = None) -> None:
+    """Create a VPA that the cluster's recommender leaves alone, for the Deployment of the same name or another
+    `target`."""
+    reference = target or {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    spec = {
+        "targetRef": reference,
+        "updatePolicy": {"updateMode": "Off"},
+        "recommenders": [{"name": "the-test"}],
+    }
+    kind = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler"}
+    api.create({**kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+
+
+def recommend(api: KubeApi, namespace: str, name: str, memory: int) -> None:
+    """Recommend so many mebibytes for the container `app`."""
+    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": now}
+    one = {"containerName": "app", "target": {"memory": f"{memory}Mi"}}
+    status = {"conditions": [provided], "recommendation": {"containerRecommendations": [one]}}
+    api.patch("VerticalPodAutoscaler", name, namespace, {"status": status}, subresource="status")
