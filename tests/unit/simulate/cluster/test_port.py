@@ -172,6 +172,16 @@ def test_a_memory_limit_that_waits_is_in_progress() -> None:
     ]
 
 
+def test_what_running_containers_use_of_memory_is_told() -> None:
+    fixture = Fixture(build.workload(replicas=2))
+    fixture.state.advance(0.0, 15.0, 0.0)
+    found = run_to_end(fixture.cluster.memory_in_use(Meta(), ""))
+    assert found == {(pod.name, "app"): 100 * build.MIB for pod in fixture.state.pods}
+    dead, alive = fixture.state.pods
+    dead.kill(dead.containers[0], 15.0)
+    assert set(run_to_end(fixture.cluster.memory_in_use(Meta(), ""))) == {(alive.name, "app")}
+
+
 def test_a_status_and_a_mailbox_that_are_written_are_read_back() -> None:
     fixture = Fixture()
     first = fixture.looked().hvpa
