@@ -11,9 +11,9 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 # Dependencies first: they change less often than the code. The tools stay in this stage, and so does pip.
 COPY requirements.lock requirements-build.lock ./
 RUN python -m venv /tools \
- && /tools/bin/pip install --quiet --require-hashes -r requirements-build.lock \
+ && /tools/bin/pip install --quiet --no-deps --require-hashes -r requirements-build.lock \
  && python -m venv --without-pip /opt/hvpa \
- && /tools/bin/pip --python /opt/hvpa/bin/python install --quiet --require-hashes -r requirements.lock
+ && /tools/bin/pip --python /opt/hvpa/bin/python install --quiet --no-deps --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY hvpa hvpa
 RUN /tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /wheels . \

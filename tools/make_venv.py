@@ -91,12 +91,16 @@ def create() -> None:
         say("Python's venv module is not complete; on Debian and Ubuntu: apt-get install python3-venv")
         made.check_returncode()
     python = str(VENV / "bin" / "python")
-    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-input"]
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    install = [*pip, "install", "--no-input"]
     say(f"  installing what {LOCK.name} pins")
-    subprocess.run([*pip, "--require-hashes", "--requirement", str(LOCK)], check=True)
+    # Without --no-deps, pip refuses `coverage[toml]>=7.10` (of pytest-cov) once a newer coverage than the pinned one is
+    # out: it looks at the newest release first, which has no hash here. The lock names all that is needed: `pip check`.
+    subprocess.run([*install, "--no-deps", "--require-hashes", "--requirement", str(LOCK)], check=True)
     say("  installing hvpa itself")
-    editable = [*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+    editable = [*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
     subprocess.run(editable, check=True, env={**os.environ, **QUIET})
+    subprocess.run([*pip, "check"], check=True)
 
 
 def say(line: str) -> None:

@@ -30,7 +30,7 @@ def test_base_and_packages_are_pinned() -> None:
     assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+\.\d+-[a-z-]+@sha256:[0-9a-f]{64}", base)
     installs = [line for line in LINES if "pip" in line and "install" in line and ".whl" not in line]
     assert installs
-    assert all("--require-hashes" in line for line in installs)
+    assert all("--no-deps --require-hashes" in line for line in installs)
 
 
 def test_it_runs_as_the_user_of_the_deployment_and_starts_the_operator() -> None:
