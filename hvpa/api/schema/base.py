@@ -1,24 +1,30 @@
 """What the models of an Hvpa are built from: the base model, and how an error names its field.
 
-What belongs here: nothing of Hvpa itself. A rule that spans fields is stated twice, side by side in the
-model's class: once as CEL for the API server (`cel`) and once as a validator that raises `fault` with the
-same path.
+What belongs here: nothing of Hvpa itself. A rule that spans fields is a `Rule`: CEL for the API server beside the same
+in Python. Models have theirs in `RULES`, fields in `Keeps`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 MOST_ERRORS: Final = 100
 """Faults of one document that are reported: nobody reads more."""
@@ -43,14 +49,50 @@ def cel(rule: str, message: str, field_path: str = "") -> JsonDict:
     return entry | {"fieldPath": field_path} if field_path else entry
 
 
-def rules(*entries: JsonDict) -> ConfigDict:
-    """A model's configuration that carries CEL rules into its schema."""
-    return ConfigDict(json_schema_extra={"x-kubernetes-validations": [*entries]})
-
-
 def fault(message: str, *at: str | int) -> PydanticCustomError:
     """The error to raise in a model's validator for the field at `at`, relative to that model."""
     return PydanticCustomError("fault", "{reason}", {"reason": message, "at": at})
+
+
+class Rule(NamedTuple):
+    """What a valid value meets: as CEL, and as a function of the value that was read. `path` is that of the field at
+    fault, relative to the value: `.template.spec.maxReplicas`."""
+
+    cel: str
+    holds: Callable[[Any], bool]
+    message: str
+    path: str = ""
+
+
+def _check(value: Any, rules: Sequence[Rule]) -> None:
+    """Raise the `fault` of the first rule that the value does not meet."""
+    for rule in rules:
+        if not rule.holds(value):
+            raise fault(rule.message, *rule.path.split(".")[1:])
+
+
+def _add_cel(schema: dict[str, Any], rules: Sequence[Rule]) -> None:
+    if rules:
+        schema["x-kubernetes-validations"] = [cel(rule.cel, rule.message, rule.path) for rule in rules]
+
+
+class Keeps:
+    """For `Annotated`: the rules of a field's value, such as of a list as a whole."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self._rules = rules
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core)
+        _add_cel(schema, self._rules)
+        return schema
+
+    def _checked(self, value: Any) -> Any:
+        _check(value, self._rules)
+        return value
 
 
 # --- base models --------------------------------------------------------------------------------------------
@@ -63,15 +105,23 @@ class _Model(BaseModel):
 
 
 class SpecModel(_Model):
-    """Base of all that a user writes: unknown fields are refused, null is absent."""
+    """Base of all that a user writes: unknown fields are refused, null is absent, `RULES` are kept."""
 
-    model_config = ConfigDict(extra="forbid")
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra=lambda schema, model: _add_cel(schema, model.RULES)
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, data: Any) -> Any:
         """A null counts as absent, as the API server prunes it. An unknown field stays, to be refused."""
         return without_nulls(data, _aliases(cls)) if isinstance(data, dict) else data
+
+    @model_validator(mode="after")
+    def _keeps_rules(self) -> Self:
+        _check(self, self.RULES)
+        return self
 
     def to_wire(self) -> dict[str, Any]:
         """The model as Kubernetes writes it, without the fields that have their default: a selector of no expressions
