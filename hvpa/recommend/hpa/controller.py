@@ -21,7 +21,7 @@ from hvpa.recommend.hpa.metrics import MetricFault, evaluate
 from hvpa.recommend.hpa.plan import Plan, make_plan
 from hvpa.recommend.hpa.pods import TargetPods
 from hvpa.recommend.hpa.replicas import Situation
-from hvpa.recommend.hpa.selector import SelectorError, parse_selector
+from hvpa.recommend.hpa.selector import SelectorError, matches, parse_selector
 
 __all__ = [
     "HorizontalAutoscaler",
@@ -98,50 +98,35 @@ class _SyncReport:
         """Add an event of type Warning."""
         self.events.append(("Warning", reason, message))
 
-    def status(
+    def result(
         self, old: HpaStatusRead, current: int, desired: int, now: dt.datetime, rescaled: bool = False
+    ) -> HpaResult:
+        """The next status and the events; `rescaled`: the desired count is written as well."""
+        status = self._status(old, current, desired, now, rescaled)
+        return HpaResult(status, desired if rescaled else None, tuple(self.events))
+
+    def _status(
+        self, old: HpaStatusRead, current: int, desired: int, now: dt.datetime, rescaled: bool
     ) -> HpaStatusRead:
         """The next status; it is `old` itself where nothing differs, and then nothing is written."""
         now = now if now.microsecond == 0 else now.replace(microsecond=0)  # as times are written
-        metrics = self.metrics
-        if metrics == old.current_metrics or not (metrics or old.current_metrics):
-            metrics = old.current_metrics
-        conditions = self._conditions(old.conditions, now)
-        if (
-            not rescaled
-            and conditions is old.conditions
-            and metrics is old.current_metrics
-            and current == old.current_replicas
-            and desired == old.desired_replicas
-        ):
-            return old
-        return HpaStatusRead(
+        status = HpaStatusRead(
             current_replicas=current,
             desired_replicas=desired,
-            current_metrics=metrics,
-            conditions=conditions,
+            current_metrics=self.metrics if self.metrics or old.current_metrics else old.current_metrics,
+            conditions=self._conditions(old.conditions, now),
             last_scale_time=now if rescaled else old.last_scale_time,
         )
+        return old if status == old and not rescaled else status
 
     def _conditions(self, old: list[Condition] | None, now: dt.datetime) -> list[Condition] | None:
         """The conditions with what was set; new ones follow the old. A transition is a change of status alone."""
-        settings = dict(self.conditions)
-        result: list[Condition] = []
-        changed = False
-        for present in old or ():
-            setting = settings.pop(present.type, None)
-            if present.type == self.remove:
-                changed = True
-                continue
-            if setting is not None and setting != (present.status, present.reason, present.message):
-                since = present.last_transition_time if setting[0] == present.status else now
-                present = Condition(present.type, *setting, last_transition_time=since)
-                changed = True
-            result.append(present)
-        for kind, setting in settings.items():
-            result.append(Condition(kind, *setting, last_transition_time=now))
-            changed = True
-        return result if changed else old
+        found = {one.type: one for one in old or () if one.type != self.remove}
+        for kind, setting in self.conditions.items():
+            present = found.get(kind)
+            since = present.last_transition_time if present and present.status == setting[0] else now
+            found[kind] = Condition(kind, *setting, last_transition_time=since)
+        return list(found.values())
 
 
 class _NoCount(Exception):
@@ -176,7 +161,7 @@ class HorizontalAutoscaler:
         if current == 0:
             report.conditions[_ACTIVE] = _DISABLED
             report.remove = _SCALED_TO_ZERO
-            return _outcome(report.status(hpa.status, 0, 0, now), None, report)
+            return report.result(hpa.status, 0, 0, now)
         if current > plan.maximum:
             return self._rescale(hpa, plan, report, _Step(current, plan.maximum, _ABOVE), now)
         if current < plan.minimum:
@@ -188,12 +173,10 @@ class HorizontalAutoscaler:
             proposed = _propose(plan, report, here)
         except _NoCount as error:
             report.warn("FailedComputeMetricsReplicas", str(error))
-            return _outcome(
-                report.status(hpa.status, current, hpa.status.desired_replicas, now), None, report
-            )
+            return report.result(hpa.status, current, hpa.status.desired_replicas, now)
         desired = self._normalize(plan, report, proposed, now)
         if desired == current:
-            return _outcome(report.status(hpa.status, current, current, now), None, report)
+            return report.result(hpa.status, current, current, now)
         return self._rescale(hpa, plan, report, _Step(current, desired, proposed.reason), now)
 
     def _plan_of(self, hpa: Hpa) -> Plan:
@@ -226,11 +209,7 @@ class HorizontalAutoscaler:
         report.events.append(("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}"))
         if plan.up is not None and plan.down is not None:
             self._memory.store(current, desired, plan.up, plan.down, now)
-        return _outcome(report.status(hpa.status, current, desired, now, rescaled=True), desired, report)
-
-
-def _outcome(status: HpaStatusRead, replicas: int | None, report: _SyncReport) -> HpaResult:
-    return HpaResult(status, replicas, tuple(report.events))
+        return report.result(hpa.status, current, desired, now, rescaled=True)
 
 
 def _propose(plan: Plan, report: _SyncReport, here: Situation) -> _Step:
@@ -250,13 +229,13 @@ def _select(report: _SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod
         report.conditions[_ACTIVE] = _NO_SELECTOR
         raise _NoCount("selector is required")
     try:
-        matches = parse_selector(selector).matches
+        requirements = parse_selector(selector)
     except SelectorError as error:
         message = f"couldn't convert selector into a corresponding internal selector object: {error}"
         report.warn("InvalidSelector", message)
         report.conditions[_ACTIVE] = ("False", "InvalidSelector", message)
         raise _NoCount(message) from None
-    return [pod for pod in pods if matches(pod.metadata.labels)]
+    return [pod for pod in pods if matches(requirements, pod.metadata.labels)]
 
 
 def _highest(plan: Plan, report: _SyncReport, here: Situation) -> tuple[int, str]:

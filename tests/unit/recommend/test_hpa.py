@@ -40,7 +40,13 @@ from hvpa.recommend.hpa.replicas import (
     by_pods_metric,
 )
 from hvpa.recommend.hpa.requests import request_of
-from hvpa.recommend.hpa.selector import SelectorError, check_selector, parse_selector, show_selector
+from hvpa.recommend.hpa.selector import (
+    SelectorError,
+    check_selector,
+    matches,
+    parse_selector,
+    show_selector,
+)
 from tests.recorded.hpa import world as w
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
@@ -290,10 +296,10 @@ def test_a_selector_of_a_wrong_name_or_value_is_refused(text: str) -> None:
 @given(st.text(alphabet="ab/.-=!(),<> innot5", max_size=20))
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
-        matcher = parse_selector(text)
+        requirements = parse_selector(text)
     except SelectorError:
         return
-    assert matcher.matches({"a": "b"}) in (True, False)
+    assert matches(requirements, {"a": "b"}) in (True, False)
 
 
 def test_selectors_of_metrics_are_checked_and_printed_as_go_prints_them() -> None:
