@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints
 
 from hvpa.api.schema.base import Keeps, Rule, SpecModel
 from hvpa.api.schema.cron import SCHEDULE_RULES, ZONE, ZONE_MESSAGE, ZONE_RULES, schedule_fault
@@ -69,12 +69,26 @@ class MaintenanceTimeWindow(SpecModel):
         return _second_of_day(self.end)
 
 
+def _schedule(text: str) -> str:
+    fault = schedule_fault(text)
+    if fault is not None:
+        raise ValueError(fault)
+    return text
+
+
+def _zone(name: str) -> str:
+    if ZONE.fullmatch(name) is None:
+        raise ValueError(f"{ZONE_MESSAGE}; it is {name!r}")
+    return name
+
+
 class MaintenanceWindow(SpecModel):
     """A window that opens by a cron expression and stays open for a while."""
 
     schedule: Annotated[
         str,
         StringConstraints(strict=True, min_length=1, max_length=200),
+        AfterValidator(_schedule),
         Field(json_schema_extra={"x-kubernetes-validations": SCHEDULE_RULES}),
     ]
     """Cron expression of five fields: when the window opens."""
@@ -83,24 +97,10 @@ class MaintenanceWindow(SpecModel):
     time_zone: Annotated[
         str,
         StringConstraints(strict=True, min_length=1, max_length=100),
+        AfterValidator(_zone),
         Field(json_schema_extra={"x-kubernetes-validations": ZONE_RULES}),
     ] = "UTC"
     """IANA name of the time zone in which the schedule is read."""
-
-    @field_validator("schedule", mode="after")
-    @classmethod
-    def _schedule_in_form(cls, text: str) -> str:
-        fault_found = schedule_fault(text)
-        if fault_found is not None:
-            raise ValueError(fault_found)
-        return text
-
-    @field_validator("time_zone", mode="after")
-    @classmethod
-    def _zone_in_form(cls, name: str) -> str:
-        if ZONE.fullmatch(name) is None:
-            raise ValueError(f"{ZONE_MESSAGE}; it is {name!r}")
-        return name
 
 
 def _second_of_day(time: str) -> int:

@@ -130,9 +130,11 @@ class SpecModel(_Model):
 
 
 class StatusModel(_Model):
-    """Base of the parts of a status: unknown fields are skipped. `read_json` reads them; null is absent to it."""
+    """Base of the parts of a status: unknown fields are skipped. `read_json` reads them; null is absent to it. The CRD
+    requires no field: a status that an older version or gardener's controller left must not make the API server refuse
+    a change of the spec."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", json_schema_extra=lambda schema: schema.pop("required", None))
 
 
 S = TypeVar("S", bound=StatusModel)

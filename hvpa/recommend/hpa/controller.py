@@ -4,8 +4,8 @@ Source: `pkg/controller/podautoscaler` of Kubernetes (horizontal.go, `reconcileA
 the feature gates' defaults: HPAConfigurableTolerance on, HPAScaleToZero off. Not modelled, since the caller hands in
 the scale and one HPA: failures to read or write the scale, and pods that several HPAs select.
 
-The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py, pods.py and requests.py (one metric's
-count), memory.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
+The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py and pods.py (one metric's count),
+memory.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
 """
 
 from __future__ import annotations

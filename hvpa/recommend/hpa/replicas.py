@@ -13,8 +13,7 @@ from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa.recommend.golang.numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa.inputs import Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.plan import Tolerance
-from hvpa.recommend.hpa.pods import NO_PODS, Groups, TargetPods, is_ready
-from hvpa.recommend.hpa.requests import requests_of
+from hvpa.recommend.hpa.pods import NO_PODS, Groups, TargetPods, is_ready, requests_of
 from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_selector
 
 

@@ -31,7 +31,7 @@ from hvpa.recommend.hpa.controller import (
 )
 from hvpa.recommend.hpa.memory import Bounds, Memory
 from hvpa.recommend.hpa.plan import Policy, Rules, Tolerance
-from hvpa.recommend.hpa.pods import TargetPods
+from hvpa.recommend.hpa.pods import TargetPods, request_of
 from hvpa.recommend.hpa.replicas import (
     Situation,
     by_external,
@@ -39,7 +39,6 @@ from hvpa.recommend.hpa.replicas import (
     by_object_per_pod,
     by_pods_metric,
 )
-from hvpa.recommend.hpa.requests import request_of
 from hvpa.recommend.hpa.selector import (
     SelectorError,
     check_selector,
