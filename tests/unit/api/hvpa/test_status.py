@@ -6,10 +6,7 @@ import datetime as dt
 import json
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hvpa.api.hvpa.status import (
     Axes,
@@ -189,19 +186,3 @@ def test_lists_inside_of_lists_are_cleaned_too() -> None:
     assert to_wire(HvpaStatus(conditions=(StatusCondition(type="Ready"),)))["conditions"] == [
         {"type": "Ready", "status": "Unknown", "reason": "", "message": ""}
     ]
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["lastScaleTime", "appliedFrom", "horizontal", "reason"]), inner)
-    ),
-    max_leaves=4,
-)
-
-
-@given(st.dictionaries(st.sampled_from(sorted(WIRE)), json_values, max_size=3))
-def test_any_fields_are_read(fields: dict[str, object]) -> None:
-    status, unreadable = read_status(msgspec.json.encode(fields))
-    assert set(to_wire(status)) | set(unreadable) <= set(WIRE)
