@@ -1,4 +1,5 @@
-"""The status of an Hvpa: what the operator tells, and what it must remember (DESIGN 3 and 8).
+"""The status of an Hvpa: what the operator reports, and what it must remember, some of it in annotations of the workload
+(DESIGN 3 and 8).
 
 Reading is lenient: a status that another version or gardener's controller wrote must never stop the operator.
 """
@@ -415,6 +416,32 @@ class Axes(StatusModel):
     """Horizontal scaling."""
     vertical: VerticalAxis | None = None
     """Vertical scaling."""
+
+
+# --- a rollout that the operator began: an annotation of the workload, written in one patch with what it is about ---
+ROLLOUT: Final = "hvpa.autoscaling.k8s.io/rollout"
+"""The annotation's key."""
+
+
+class RolloutRecord(StatusModel):
+    """A rollout that the operator began by a change of the pod template."""
+
+    generation: Whole
+    """Generation of the workload after the operator's last write: with another one, somebody else changed it since."""
+    since: Timestamp
+    """When the template was changed."""
+    up: bool = False
+    """Whether a request or limit was raised."""
+    down: bool = False
+    """Whether one was lowered."""
+    held: bool = False
+    """Whether the operator keeps the workload from replacing pods."""
+    partition: Whole = 0
+    """The partition that a StatefulSet had before the operator held it."""
+    previous: tuple[RecommendedContainer, ...] = ()
+    """While the new size is tried on the first pods: what the template had before."""
+    rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What this rollout takes back."""
 
 
 # --- the whole ---

@@ -7,6 +7,7 @@ and the selector of its pods.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
 WorkloadKind = Literal["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"]
@@ -67,11 +68,8 @@ def api_version_of(kind: str) -> str:
 
 def in_words() -> str:
     """All kinds by their versions. Example: `Deployment and DaemonSet of apps/v1, ReplicationController of v1`."""
-    by_version: dict[str, list[str]] = {}
-    for one in KINDS.values():
-        by_version.setdefault(one.api_version, []).append(one.name)
     parts = []
-    for version, names in by_version.items():
-        *first, last = names
+    for version, kinds in groupby(KINDS.values(), key=lambda one: one.api_version):
+        *first, last = (one.name for one in kinds)
         parts.append(f"{', '.join(first)} and {last} of {version}" if first else f"{last} of {version}")
     return ", ".join(parts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final, NamedTuple
 
-from hvpa.recommend.golang.numbers import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
+from hvpa.recommend.golang import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
 from hvpa.recommend.hpa.plan import Rules
 
 Reason = tuple[str, str]

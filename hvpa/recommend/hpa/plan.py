@@ -20,7 +20,7 @@ from hvpa.api.objects.read_models import (
     MetricValue,
     Quantity,
 )
-from hvpa.recommend.golang.quantities import approximate_float, milli_value
+from hvpa.recommend.golang import approximate_float, milli_value
 from hvpa.recommend.hpa.inputs import HpaSettings
 
 _DEFAULT_METRICS: Final = (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Container, Pod, PodSpec, ResourceList, condition
-from hvpa.recommend.golang.quantities import milli_value
+from hvpa.recommend.golang import milli_value
 from hvpa.recommend.hpa.inputs import MetricsError, PodReading
 
 NO_PODS: Final = "no pods returned by selector while calculating replica count"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hvpa.api.objects.read_models import MetricName, ObjectReference
-from hvpa.recommend.golang.numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
+from hvpa.recommend.golang import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa.inputs import Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.plan import Tolerance
 from hvpa.recommend.hpa.pods import NO_PODS, Groups, TargetPods, is_ready, requests_of

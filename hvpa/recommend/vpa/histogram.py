@@ -12,7 +12,7 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import Final
 
-from hvpa.recommend.golang.numbers import exp2, power
+from hvpa.recommend.golang import exp2, power
 
 MAX_DECAY_EXPONENT: Final = 100
 """A weight may be scaled by at most 2 to this power before the reference time is moved."""

@@ -1,9 +1,8 @@
 """The VPA recommender, exactly as vertical-pod-autoscaler 1.7.3 does it: measurements of containers in, the status of a
 VPA out.
 
-`histogram` and `samples` hold what was measured, `estimate` makes amounts of it, `capping` what the status
-shows, and this file what comes with one loop of the recommender (`pkg/recommender/routines/recommender.go`,
-`model/vpa.go`).
+`histogram` and `samples` hold what was measured, `estimate` makes a recommendation of it, and this file what comes with
+one loop of the recommender (`pkg/recommender/routines/recommender.go`, `model/vpa.go`).
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from hvpa.api.objects.read_models import (
     VpaSpecRead,
     VpaStatusRead,
 )
-from hvpa.recommend.vpa.capping import ContainerCap
-from hvpa.recommend.vpa.estimate import PodEstimator
+from hvpa.recommend.vpa.estimate import ContainerCap, PodEstimator
 from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory
 from hvpa.recommend.vpa.settings import VpaSettings
 

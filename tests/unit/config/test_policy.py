@@ -7,8 +7,8 @@ import re
 import pytest
 from pydantic.alias_generators import to_camel
 
-from hvpa.api.hvpa.rollout import ROLLOUT
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.status import ROLLOUT
 from hvpa.api.objects.kinds import KINDS
 from hvpa.core.model import LAST_APPLIED
 from tests.unit.config.folders import CONFIG, Json, objects, only

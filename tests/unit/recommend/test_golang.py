@@ -11,22 +11,25 @@ from hypothesis import strategies as st
 
 from hvpa.api.objects.read_models import Quantity
 from hvpa.api.values.quantity import parse_quantity
-from hvpa.recommend.golang.numbers import (
+from hvpa.recommend.golang import (
     MAX_INT32,
     MAX_INT64,
     MIN_INT32,
     MIN_INT64,
+    approximate_float,
+    canonical,
     ceil32,
     ceil64,
     exp2,
+    format_milli,
     int32,
     int64,
+    milli_value,
     power,
     quotient,
     ratio,
     trunc32,
 )
-from hvpa.recommend.golang.quantities import approximate_float, canonical, format_milli, milli_value
 
 NAN = math.nan
 INF = math.inf

@@ -20,7 +20,7 @@ from hvpa.api.objects.read_models import (
     ObjectReference,
     Pod,
 )
-from hvpa.recommend.golang.numbers import MAX_INT32, MAX_INT64, MIN_INT64
+from hvpa.recommend.golang import MAX_INT32, MAX_INT64, MIN_INT64
 from hvpa.recommend.hpa.controller import (
     HorizontalAutoscaler,
     HpaResult,
