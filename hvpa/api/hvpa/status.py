@@ -1,5 +1,5 @@
-"""The status of an Hvpa: what the operator reports, and what it must remember, some of it in annotations of the workload
-(DESIGN 3 and 8).
+"""The status of an Hvpa: what the operator reports, and what it must remember, some of it in annotations of the
+workload (DESIGN 3 and 8).
 
 Reading is lenient: a status that another version or gardener's controller wrote must never stop the operator.
 """
