@@ -81,7 +81,7 @@ def ceil64(value: float) -> int:
 
 
 def exp2(x: float) -> float:
-    """2 to the power of x, for x of less than 1024: 0 where that is too small to be told from it."""
+    """2 to the power of x, for x of less than 1024: 0 where that is too small to differ from it."""
     if x < _LEAST_EXPONENT:
         return 0.0
     whole = int(x + 0.5) if x > 0 else int(x - 0.5)

@@ -102,9 +102,9 @@ def test_every_gate_is_explained(page: str) -> None:
 
 
 def test_the_operations_that_last_error_names_are_listed() -> None:
-    told = OPERATIONS.partition("`lastOperation` (")[2].partition(")")[0]
+    expected = OPERATIONS.partition("`lastOperation` (")[2].partition(")")[0]
     # When the status itself can't be written, it can't tell.
-    assert set(re.findall(r"`(\w+)`", told)) == set(get_args(Operation)) - {"PatchStatus"}
+    assert set(re.findall(r"`(\w+)`", expected)) == set(get_args(Operation)) - {"PatchStatus"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -118,5 +118,7 @@ def test_every_target_of_make_that_is_named_is_there(page: Path) -> None:
 
 def test_every_field_of_the_spec_is_on_the_page_about_gardeners_and_no_other() -> None:
     text = (ROOT / "docs/migrating-from-gardener.md").read_text().partition("## Field by field")[2]
-    told = {name.partition(".")[0] for name in re.findall(r"`spec\.([\w.]+)`", text.partition("\n## ")[0])}
-    assert told == {to_camel(field) for field in HvpaSpec.model_fields}
+    expected = {
+        name.partition(".")[0] for name in re.findall(r"`spec\.([\w.]+)`", text.partition("\n## ")[0])
+    }
+    assert expected == {to_camel(field) for field in HvpaSpec.model_fields}

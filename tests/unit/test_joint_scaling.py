@@ -189,9 +189,9 @@ CONSTANTS: list[tuple[object, object, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "constant", "sentences"), CONSTANTS)
-def test_a_constant_is_what_the_page_says(told: object, constant: object, sentences: list[str]) -> None:
-    assert told == constant
+@pytest.mark.parametrize(("expected", "constant", "sentences"), CONSTANTS)
+def test_a_constant_is_what_the_page_says(expected: object, constant: object, sentences: list[str]) -> None:
+    assert expected == constant
     assert [one for one in sentences if one not in ONE_LINE] == []
 
 
@@ -249,8 +249,11 @@ def test_the_formulas_of_a_weight(weight: int) -> None:
 
 def test_a_weight_for_a_largest_demand() -> None:
     weight = 1 - math.log(5) / math.log(20)
-    told = f"1 - ln(5) / ln(20) = {weight:.3f}, so {math.ceil(weight * 100)}."
-    assert f"w = 1 - ln(n) / ln(D / b), rounded up. For 20 cores on 5 pods of base 1 core: {told}" in ONE_LINE
+    expected = f"1 - ln(5) / ln(20) = {weight:.3f}, so {math.ceil(weight * 100)}."
+    assert (
+        f"w = 1 - ln(n) / ln(D / b), rounded up. For 20 cores on 5 pods of base 1 core: {expected}"
+        in ONE_LINE
+    )
     assert [of_weight(one).point({CPU: 20_000}).replicas for one in (46, 47)] == [6, 5]
     assert "80 and above is nearly vertical: 2 pods serve 32 times the base" in ONE_LINE
     assert of_weight(80, 100, 10**6).curves[CPU].reach(2) == 32 * 100
@@ -305,9 +308,11 @@ def test_additive_can_end_at_more() -> None:
     horizontal, vertical = build.hpa(5, 250, replicas=1), build.vpa({"app": {"cpu": "5"}})
     blended = build.decided(build.objects(build.hvpa(spec), build.workload(1), horizontal, vertical))
     assert (jointly.count(blended), jointly.requests(blended)["cpu"]) == (3, 3000)
-    told = "For a demand that rises from 1 to 5 cores, at weight 50, it can go from 1 pod of 1 core to 3 of 3: 9 cores."
     point = of_weight(50).point({CPU: 5000})
-    assert f"{told} The path has {point.replicas} of {format_cpu(point.sizes[CPU])}." in ONE_LINE
+    assert (
+        "For a demand that rises from 1 to 5 cores, at weight 50, it can go from 1 pod of 1 core to 3 of 3: 9 cores."
+        f" The path has {point.replicas} of {format_cpu(point.sizes[CPU])}."
+    ) in ONE_LINE
 
 
 # --- the picture -----------------------------------------------------------------------------------------------------
@@ -365,7 +370,7 @@ def test_the_path_of_the_picture() -> None:
     ],
     ids=["Utilization", "AverageValue"],
 )
-def test_what_is_needed_is_told_in_requests(reading: Any, sentence: str) -> None:
+def test_what_is_needed_is_stated_in_requests(reading: Any, sentence: str) -> None:
     decision = build.decided(jointly.state(3, readings=[reading], targets={"app": {"cpu": "750m"}}))
     (item,) = jointly.view(decision).items
     assert item.present == 3000
@@ -375,8 +380,8 @@ def test_what_is_needed_is_told_in_requests(reading: Any, sentence: str) -> None
 def test_usual_demand_goes_half_the_way_in_a_day() -> None:
     mean = Mean(0.0, weight_since(None, build.NOW), build.NOW, 100.0)
     ways = [round(mean.at(build.NOW + dt.timedelta(days=days)).mean) for days in (1, 2)]
-    told = "a day later the mean has gone {} percent of the way, two days later {} percent"
-    assert told.format(*ways) in ONE_LINE
+    expected = "a day later the mean has gone {} percent of the way, two days later {} percent"
+    assert expected.format(*ways) in ONE_LINE
 
 
 def test_memory_that_is_not_measured_comes_and_goes_with_cpu() -> None:
@@ -385,8 +390,8 @@ def test_memory_that_is_not_measured_comes_and_goes_with_cpu() -> None:
     view = jointly.view(decision)
     cpu, memory = (next(item for item in view.items if item.key == key) for key in (CPU, MEMORY))
     assert f"usually 4 cores, which take {cpu.usual_replicas} pods; there were 5 on average;" in ONE_LINE
-    told = f"Then n = {view.mean_replicas:.0f}, and usual memory is {format_memory(memory.usual or 0)}."
-    assert f"the VPA says 1 core and 2500M. {told}" in ONE_LINE
+    expected = f"Then n = {view.mean_replicas:.0f}, and usual memory is {format_memory(memory.usual or 0)}."
+    assert f"the VPA says 1 core and 2500M. {expected}" in ONE_LINE
     assert wanted(decision) == (2, 1000, size)
 
 
@@ -425,16 +430,16 @@ def test_larger_and_fewer_pods_take_two_patches() -> None:
     first = decided("6 × 500m", 1500)
     second = decided(result(first), 1500)
     assert [entry.reason for entry in first.blocked] == ["PodReplacement"]
-    told = [pods(*result(one)[:2]) for one in (first, second)]
-    assert f"from 6 × 500m with 3 cores needed, first {told[0]}, then {told[1]}." in ONE_LINE
+    expected = [pods(*result(one)[:2]) for one in (first, second)]
+    assert f"from 6 × 500m with 3 cores needed, first {expected[0]}, then {expected[1]}." in ONE_LINE
     assert result(decided(result(second), 1500)) == result(second)
 
 
 @pytest.mark.parametrize("minutes", [0, 5])
 def test_saturation_is_reported(minutes: int) -> None:
     decision = decided("3 × 1", 7000, axes=short_for(minutes))
-    told = f"14 cores, with the manifest below: {pods(*wanted(decision)[:2])}, after 5 minutes."
-    assert told in ONE_LINE
+    expected = f"14 cores, with the manifest below: {pods(*wanted(decision)[:2])}, after 5 minutes."
+    assert expected in ONE_LINE
     assert build.condition(decision, "Ready").reason == "Saturated"
     assert (result(decision) == wanted(decision)) is (minutes == 5)
 

@@ -153,7 +153,7 @@ class HpaScalingPolicy(ReadModel, frozen=True):
 
 
 class HpaScalingRules(ReadModel, frozen=True):
-    """A direction of `spec.behavior`. None is what nobody set and the API server would fill in."""
+    """A direction of `spec.behavior`. None: not set, the API server would fill it in."""
 
     stabilization_window_seconds: Int | None = None
     select_policy: str | None = None
@@ -306,7 +306,7 @@ class VpaMeta(Meta, frozen=True):
     managed_fields: list[StatusWrite] = []
 
     def written_at(self) -> dt.datetime | None:
-        """When the status was last changed; None where nobody says."""
+        """When the status was last changed; None where no entry says."""
         found = [
             one.time for one in self.managed_fields if one.subresource == "status" and one.time is not None
         ]

@@ -27,7 +27,7 @@ from pydantic.config import JsonDict
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 MOST_ERRORS: Final = 100
-"""Faults of one document that are reported: nobody reads more."""
+"""Faults of one document that are reported: more are not read."""
 _MAPS: Final = frozenset({"labels", "annotations", "matchLabels", "minAllowed", "maxAllowed"})
 """Fields whose keys the user chooses: a path shows these as `labels[app]`."""
 

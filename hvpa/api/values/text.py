@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 MESSAGE_LENGTH: Final = 4096
-"""Characters of a condition's or an Event's message (`metav1.Condition` allows 32768, but nobody reads so much)."""
+"""Characters of a condition's or an Event's message (`metav1.Condition` allows 32768, more than is read)."""
 REASON_LENGTH: Final = 128
 """Characters of a reason: one word."""
 MOST_NAMES: Final = 10
@@ -37,7 +37,7 @@ def printable_json(text: str) -> str:
     stay."""
     if text.isprintable():
         return text
-    # JSON leaves one character of ASCII as it is that nobody sees.
+    # JSON leaves one character of ASCII as it is that is not visible.
     whole = text.replace("\x7f", "\\u007f")
     return "".join([one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in whole])
 

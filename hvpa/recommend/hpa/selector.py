@@ -1,4 +1,4 @@
-"""Label selectors as text, as the scale subresource tells them, and as metrics name them.
+"""Label selectors as text, as the scale subresource has them, and as metrics name them.
 
 Source: `k8s.io/apimachinery/pkg/labels` (Parse) and `metav1.LabelSelectorAsSelector`. Errors have Go's words, except
 for what is wrong with a label's name or value.

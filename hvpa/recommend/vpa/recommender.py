@@ -73,7 +73,7 @@ class VerticalRecommender:
     def record_oom(self, pod: str, container: str, at: float, memory: float) -> None:
         """Take in that a container was OOMKilled at this time. `memory` in bytes: its request, which is what the real
         recommender goes by, or what the kubelet says it used when the pod was evicted. That of a container that
-        `add_sample` was never told of is discarded."""
+        `add_sample` never named is discarded."""
         history = self._pods.get(pod, {}).get(container)
         if history is not None:
             if history.aggregate.dropped:

@@ -146,7 +146,7 @@ def reconciled(documents: Sequence[object]) -> Writes:
 
 
 def is_explained(seen: Objects, clock: FakeClock) -> None:
-    """`explain` tells it, with nothing that a terminal would obey."""
+    """`explain` describes it, with nothing that a terminal would obey."""
     observation = observe(in_place(seen), clock.now(), Settings())
     decision = decide(observation)
     for text in (to_text(observation, decision), to_json(observation, decision)):

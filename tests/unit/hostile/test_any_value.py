@@ -112,7 +112,7 @@ FOUND: dict[str, tuple[int, Place, Any]] = {
     ),
     "a negative tolerance": (2, ("spec", "behavior", "scaleUp", "tolerance"), "-1"),
 }
-"""What fuzzing has found, each once a crash or a write that nobody would take."""
+"""What fuzzing has found, each once a crash or a write that the API server refuses."""
 
 
 @pytest.mark.parametrize("found", FOUND.values(), ids=FOUND.keys())

@@ -222,7 +222,7 @@ def test_windows_by_the_hundred_are_looked_up_once() -> None:
     assert {one.reason for one in writes.status.last_blocked_scaling} >= {"MaintenanceWindow"}
 
 
-# --- many owners, and many Hvpas of one target: few are named, few are written at a time, nobody else is woken ---
+# --- many owners, and many Hvpas of one target: few are named, few are written at a time, no other Hvpa is woken ---
 @pytest.mark.parametrize("deploy", [True, False])
 @pytest.mark.parametrize("labels", [{"of": "web"}, {"of": "other"}])
 def test_many_objects_that_claim_to_be_owned_go_a_few_at_a_time(deploy: bool, labels: Json) -> None:

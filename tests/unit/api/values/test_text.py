@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, made fit to be told."""
+"""Text that somebody else wrote, made fit to be reported."""
 
 from __future__ import annotations
 
