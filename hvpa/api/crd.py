@@ -1,8 +1,7 @@
 """The CustomResourceDefinition of Hvpa, rendered from the models. `python -m hvpa.api.crd` prints it as YAML.
 
-What belongs here: nothing about single fields. Types, bounds, defaults, CEL rules and descriptions stand in
-the models; this turns pydantic's JSON schema into a structural one (no references, no null types, no titles)
-and puts the resource's names, subresources and columns around it.
+What belongs here: nothing about single fields, which the models describe. This turns pydantic's JSON schema into a
+structural one (no references, null types, titles) and puts the resource's names, subresources and columns around it.
 """
 
 from __future__ import annotations

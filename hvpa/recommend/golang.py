@@ -1,10 +1,6 @@
 """Go's arithmetic and quantities, as far as the recommenders depend on them: integers of 32 and 64 bits that wrap
 around, conversions of floats (what does not fit becomes the smallest integer), powers to the last bit, all as on amd64;
-and quantities as Go reads and prints them (`k8s.io/apimachinery/pkg/api/resource`). Exact amounts are the business of
-`hvpa.api.values.quantity`.
-
-The functions take and give Python's own integers and floats; those about numbers raise nothing.
-"""
+and quantities as Go reads and prints them (`k8s.io/apimachinery/pkg/api/resource`)."""
 
 from __future__ import annotations
 
@@ -130,9 +126,7 @@ def milli_value(quantity: Quantity) -> int:
 @lru_cache(maxsize=1024)
 def approximate_float(quantity: Quantity) -> float:
     """`Quantity.AsApproximateFloat64` of the canonical form, which is what the API server hands out (`50m` for 0.05).
-
-    Raises `QuantityError` for what is no quantity.
-    """
+    Raises `QuantityError`."""
     value = parse_quantity(quantity)
     for suffix, exponent in (("", 0), ("m", -3), ("u", -6), ("n", -9)):
         mantissa = value / DECIMAL_SUFFIXES[suffix]
@@ -142,10 +136,8 @@ def approximate_float(quantity: Quantity) -> float:
 
 
 def format_milli(value: int, binary: bool = False) -> str:
-    """A number of thousandths as `resource.NewMilliQuantity` prints it: the largest suffix that stays exact.
-
-    With `binary` that is Ki, Mi, …, where the value is whole and at least 1024.
-    """
+    """A number of thousandths as `resource.NewMilliQuantity` prints it: the largest suffix that stays exact; with
+    `binary` Ki, Mi, …, where the value is whole and at least 1024."""
     if binary and value % 1000 == 0 and abs(value) >= 1024_000:
         return _binary(value // 1000)
     return _decimal(value, -3)

@@ -1,8 +1,5 @@
-"""The kinds of workloads that can be scaled, and what each has.
-
-Of the kinds in KINDS all is known. Of any other kind, a custom one, only what its `scale` subresource says is: replicas
-and the selector of its pods.
-"""
+"""The kinds of workloads that can be scaled. Of any kind that is not among KINDS, a custom one, only what its `scale`
+subresource has is known: replicas and the selector of its pods."""
 
 from __future__ import annotations
 
@@ -49,8 +46,7 @@ def is_custom(api_version: str | None, kind: str) -> bool:
 
 
 def kind_key(api_version: str | None, kind: str) -> str:
-    """A kind's name among all kinds of a cluster. Examples: `Deployment`; `Rollout.argoproj.io` of
-    `argoproj.io/v1alpha1`."""
+    """A kind's name among all kinds of a cluster: `Deployment`; `Rollout.argoproj.io` of `argoproj.io/v1alpha1`."""
     return f"{kind}.{(api_version or '').partition('/')[0]}" if is_custom(api_version, kind) else kind
 
 

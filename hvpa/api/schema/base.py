@@ -124,8 +124,8 @@ class SpecModel(_Model):
         return self
 
     def to_wire(self) -> dict[str, Any]:
-        """The model as Kubernetes writes it, without the fields that have their default: a selector of no expressions
-        is `{"matchLabels": {"app": "web"}}`."""
+        """The model as Kubernetes writes it, without fields that have their default: `{"matchLabels": {"app":
+        "web"}}`."""
         return self.model_dump(by_alias=True, exclude_defaults=True, mode="json")
 
 
@@ -141,8 +141,7 @@ S = TypeVar("S", bound=StatusModel)
 
 
 def read_json(model: type[S], raw: bytes) -> S:
-    """`raw` as a part of a status; null is absent, as the API server prunes it. Raises ValidationError, and
-    msgspec.DecodeError where it is no JSON."""
+    """A part of a status; null is absent. Raises ValidationError, and msgspec.DecodeError where it is no JSON."""
     if b"null" in raw:
         raw = msgspec.json.encode(_pruned(msgspec.json.decode(raw)))
     return model.model_validate_json(raw, by_alias=True, by_name=False)

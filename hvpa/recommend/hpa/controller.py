@@ -54,11 +54,8 @@ _BELOW: Final = "Current number of replicas below Spec.MinReplicas"
 
 
 class HpaResult(NamedTuple):
-    """What one sync leads to.
-
-    `status` is complete, as it would be written; it is the HPA's own object where nothing changed. `replicas` is what
-    is written to the scale subresource (None: nothing). `events` are (type, reason, message).
-    """
+    """What one sync leads to: the complete status, the HPA's own object where nothing changed; what is written to the
+    scale subresource (None: nothing); events as (type, reason, message)."""
 
     status: HpaStatusRead
     replicas: int | None
@@ -80,10 +77,8 @@ _SCALED_TO_ZERO: Final = "ScaledToZero"
 
 
 class _SyncReport:
-    """What one sync gathers: conditions to set, by type; events; the metrics' entries, None where none was computed.
-
-    Within a sync only the last setting of a condition counts: none of them changes its status twice.
-    """
+    """What one sync gathers: conditions to set, by type, of which the last setting counts; events; the metrics'
+    entries, None where none was computed."""
 
     __slots__ = ("conditions", "events", "metrics", "remove")
 
@@ -148,11 +143,8 @@ class HorizontalAutoscaler:
     def sync(
         self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], metrics: Metrics, now: dt.datetime
     ) -> HpaResult:
-        """Decide once (`reconcileAutoscaler`).
-
-        `pods` are the namespace's; only those that the scale's selector selects count. `now` is aware. Raises
-        `QuantityError` where the spec or a pod's request holds what is no quantity.
-        """
+        """Decide once (`reconcileAutoscaler`). Of `pods` those that the scale's selector selects count; `now` is aware.
+        Raises `QuantityError` where the spec or a pod's request holds what is no quantity."""
         plan = self._plan_of(hpa)
         report = _SyncReport()
         report.conditions[_ABLE] = _GOT_SCALE

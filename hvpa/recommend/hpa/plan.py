@@ -1,8 +1,5 @@
 """An HPA's spec made ready for use: the API server's defaults filled in, quantities as milli-units, periods as
-timedeltas.
-
-Source: `pkg/apis/autoscaling/v2/defaults.go`, and the beginnings of the functions in horizontal.go that read the spec.
-"""
+timedeltas. Source: `pkg/apis/autoscaling/v2/defaults.go` and horizontal.go."""
 
 from __future__ import annotations
 
@@ -80,10 +77,8 @@ class Rules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
-    """A metric of the spec. The targets are milli-units, `utilization` is percent; None is a target that is not set.
-
-    `source` is empty where the spec has none under the metric's type.
-    """
+    """A metric of the spec: its source (empty where the spec has none under the metric's type) and its targets in
+    percent and milli-units, None where one is not set."""
 
     type: str
     source: MetricSource

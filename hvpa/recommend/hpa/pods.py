@@ -19,10 +19,8 @@ _NEVER: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 class Groups(NamedTuple):
     """Names of the pods by what their readings are worth; ignored pods (deleted, failed) are in none of the lists.
-
-    `left` and `total` are number and sum of the readings without those of unready and ignored pods. Readings of pods
-    that the selector does not know are among them, as in Go.
-    """
+    `left` and `total` are number and sum of the readings without those of unready and ignored pods, but with those of
+    pods that the selector does not know, as in Go."""
 
     ready: list[str]
     unready: list[str]
@@ -90,11 +88,8 @@ def is_ready(pod: Pod) -> bool:
 
 # --- what pods request: the base of a utilization ---
 def requests_of(pods: Sequence[Pod], container: str, resource: str) -> dict[str, int]:
-    """Requests in milli-units by pod name: of one container or, where that is "", of all.
-
-    Raises `MetricsError` for the first pod that lacks the container or one of the requests, `QuantityError` for a
-    request that is no quantity.
-    """
+    """Requests in milli-units by pod name: of one container or, where that is "", of all. Raises `MetricsError` for the
+    first pod that lacks the container or one of the requests, `QuantityError` for a request that is no quantity."""
     return {pod.metadata.name: request_of(pod, container, resource) for pod in pods}
 
 

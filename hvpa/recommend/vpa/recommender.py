@@ -113,8 +113,7 @@ class VerticalRecommender:
         return aggregate
 
     def _collect(self, now: float) -> None:
-        """Throw away what is too old, and what is empty and has no container any more; after the recommendation, so the
-        next one shows it."""
+        """Throw away what is too old, and what is empty without a container: the next recommendation shows it."""
         if now - self._collected < COLLECTION_PERIOD:
             return
         self._collected = now
@@ -148,8 +147,8 @@ class VerticalRecommender:
 def _conditions(
     before: list[Condition] | None, has_pods: bool, provided: bool, now: dt.datetime
 ) -> list[Condition]:
-    """The conditions, by type: those that this loop sets, and what else is there. LowConfidence and FetchingHistory are
-    known to the API and never written."""
+    """The conditions, by type: those that this loop sets, and others (LowConfidence and FetchingHistory are not
+    set)."""
     known = {one.type: one for one in before or () if one.type not in _OF_TARGET}
     absent = known.pop(NO_PODS_MATCHED, None)
     reason = message = ""
@@ -165,8 +164,7 @@ def _conditions(
 
 
 def _set(old: Condition | None, wanted: Condition, now: dt.datetime) -> Condition:
-    """The condition with the time of its last transition, in whole seconds as it is stored; the old one if it is the
-    same."""
+    """The condition with the time of its last transition in whole seconds; the old one if it is the same."""
     same_status = old is not None and old.status == wanted.status
     if old is not None and same_status and (old.reason, old.message) == (wanted.reason, wanted.message):
         return old

@@ -78,8 +78,8 @@ class Aggregate:
         self.samples += 1
 
     def confidence(self, interval: float) -> float:
-        """How far the history can be trusted: its length in intervals (seconds), or the number of samples as if there
-        had been one a minute, whichever is less."""
+        """How far the history can be trusted: its length, or its samples at one a minute if that is less, in intervals
+        of so many seconds."""
         if self.first_sample is None or self.last_sample is None:
             return 0.0
         return min((self.last_sample - self.first_sample) / interval, self.samples / (interval / 60.0))
