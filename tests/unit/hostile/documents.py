@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import msgspec
+import yaml
 
 from builders import build
 from builders.build import LONG_AGO, SPEC, UID, at, merged, stamp
@@ -23,85 +24,65 @@ RECORD = "hvpa.autoscaling.k8s.io/last-applied"
 """The annotation in which a workload carries the record of the last step."""
 
 _LATELY = stamp(at(minutes=-3))
-_AXES: Json = {
-    "horizontal": {
-        "lastScaleTime": _LATELY,
-        "appliedFrom": {"replicas": 3, "desired": 5, "weight": 50, "goal": 4},
-        "setBack": {"count": 1, "time": _LATELY},
-        "correction": {"hpaStatus": "5/4", "count": 1},
-    },
-    "vertical": {
-        "lastScaleTime": _LATELY,
-        "appliedFrom": [{"container": "app", "resource": "cpu", "target": "2", "weight": 50, "request": "1"}],
-        "pending": [{"container": "app", "resource": "memory", "direction": "up", "since": _LATELY}],
-        "overrides": [{"container": "app", "time": _LATELY}],
-        "setBack": {"count": 2, "time": _LATELY},
-        "base": {"app": {"cpu": "500m", "memory": "512Mi"}},
-        "usualReplicas": {"mean": 2.5, "weight": 9000, "time": _LATELY, "replicas": 3},
-        "usualDemand": [
-            {
-                "container": "app",
-                "resource": "cpu",
-                "mean": 2500,
-                "weight": 9000,
-                "time": _LATELY,
-                "present": 3000,
-            }
-        ],
-    },
-}
-_GATES: Json = {
-    "updatePolicy": {"updateMode": "MaintenanceWindow"},
-    "stabilizationDuration": "3m",
-    "minChange": {"cpu": {"value": "10m", "percentage": 1}, "memory": {"value": "1M"}},
-}
-_SPEC: Json = merged(
-    SPEC,
-    {
-        "hpa": {
-            "scaleUp": {"stabilizationDuration": "1m", "maxStep": {"factor": 1.5, "minimum": 2}},
-            "scaleDown": {"minChange": {"replicas": {"value": 1, "percentage": 10}}},
-        },
-        "vpa": {
-            "scaleUp": {**_GATES, "minChangeTimeout": "1h"},
-            "scaleDown": {**_GATES, "minHistory": "2h"},
-            "limitsRequestsGapScaleParams": {"cpu": {"value": "1", "percentage": 40}},
-            "template": {
-                "spec": {
-                    "resourcePolicy": {
-                        "containerPolicies": [
-                            {
-                                "containerName": "*",
-                                "minAllowed": {"cpu": "100m", "memory": "64Mi"},
-                                "maxAllowed": {"cpu": "8", "memory": "16Gi"},
-                                "controlledResources": ["cpu", "memory"],
-                                "controlledValues": "RequestsAndLimits",
-                            }
-                        ]
-                    }
-                }
-            },
-        },
-        "maintenanceTimeWindow": {"begin": "090000+0000", "end": "110000+0000"},
-        "maintenanceWindows": [{"schedule": "30 3 * * 1", "duration": "2h", "timeZone": "Europe/Berlin"}],
-    },
+_AXES: Json = yaml.safe_load(
+    """\
+horizontal:
+  lastScaleTime: LATELY
+  appliedFrom: {replicas: 3, desired: 5, weight: 50, goal: 4}
+  setBack: {count: 1, time: LATELY}
+  correction: {hpaStatus: 5/4, count: 1}
+vertical:
+  lastScaleTime: LATELY
+  appliedFrom: [{container: app, resource: cpu, target: "2", weight: 50, request: "1"}]
+  pending: [{container: app, resource: memory, direction: up, since: LATELY}]
+  overrides: [{container: app, time: LATELY}]
+  setBack: {count: 2, time: LATELY}
+  base: {app: {cpu: 500m, memory: 512Mi}}
+  usualReplicas: {mean: 2.5, weight: 9000, time: LATELY, replicas: 3}
+  usualDemand: [{container: app, resource: cpu, mean: 2500, weight: 9000, time: LATELY, present: 3000}]
+""".replace("LATELY", f'"{_LATELY}"')
 )
-_WRITTEN_PATH: Json = {
-    "weightBasedScalingIntervals": None,
-    "blend": "Trajectory",
-    "trajectory": {
-        "overlap": {"cpu": {"value": "100m", "percentage": 20}, "memory": {"percentage": 5}},
-        "baseResourcesPerReplica": {"cpu": {"value": "50m"}, "memory": {"value": "32Mi", "percentage": 3}},
-        "intervals": [
-            {"maxReplicas": 3, "maxResources": {"cpu": "2", "memory": "2Gi"}},
-            {
-                "maxReplicas": 10,
-                "maxResources": {"cpu": "4", "memory": "4Gi"},
-                "extrapolation": "horizontalOnly",
-            },
-        ],
-    },
-}
+_SPEC = merged(
+    SPEC,
+    yaml.safe_load("""\
+hpa:
+  scaleUp: {stabilizationDuration: 1m, maxStep: {factor: 1.5, minimum: 2}}
+  scaleDown: {minChange: {replicas: {value: 1, percentage: 10}}}
+vpa:
+  scaleUp:
+    updatePolicy: {updateMode: MaintenanceWindow}
+    stabilizationDuration: 3m
+    minChange: &least {cpu: {value: 10m, percentage: 1}, memory: {value: 1M}}
+    minChangeTimeout: 1h
+  scaleDown:
+    updatePolicy: {updateMode: MaintenanceWindow}
+    stabilizationDuration: 3m
+    minChange: *least
+    minHistory: 2h
+  limitsRequestsGapScaleParams: {cpu: {value: "1", percentage: 40}}
+  template:
+    spec:
+      resourcePolicy:
+        containerPolicies:
+          - containerName: "*"
+            minAllowed: {cpu: 100m, memory: 64Mi}
+            maxAllowed: {cpu: "8", memory: 16Gi}
+            controlledResources: [cpu, memory]
+            controlledValues: RequestsAndLimits
+maintenanceTimeWindow: {begin: 090000+0000, end: 110000+0000}
+maintenanceWindows: [{schedule: 30 3 * * 1, duration: 2h, timeZone: Europe/Berlin}]
+"""),
+)
+_WRITTEN_PATH: Json = yaml.safe_load("""\
+blend: Trajectory
+weightBasedScalingIntervals: null
+trajectory:
+  overlap: {cpu: {value: 100m, percentage: 20}, memory: {percentage: 5}}
+  baseResourcesPerReplica: {cpu: {value: 50m}, memory: {value: 32Mi, percentage: 3}}
+  intervals:
+    - {maxReplicas: 3, maxResources: {cpu: "2", memory: 2Gi}}
+    - {maxReplicas: 10, maxResources: {cpu: "4", memory: 4Gi}, extrapolation: horizontalOnly}
+""")
 _DRAWN_PATH: Json = {"blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 40}]}
 BLENDS: dict[str, Json] = {"Additive": {}, "drawn": _DRAWN_PATH, "written": _WRITTEN_PATH}
 """Changes of the spec: the ways to blend."""

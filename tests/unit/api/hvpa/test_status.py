@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from hvpa.api.hvpa.status import (
     Axes,
@@ -19,107 +20,64 @@ from hvpa.api.hvpa.status import (
 
 NOW = "2026-11-21T10:15:00Z"
 
-WIRE: dict[str, Any] = {
-    "replicas": 3,
-    "targetSelector": "app=web",
-    "hpaScaleUpUpdatePolicy": {"updateMode": "Auto"},
-    "vpaScaleDownUpdatePolicy": {"updateMode": "MaintenanceWindow"},
-    "hpaWeight": 40,
-    "vpaWeight": 60.5,
-    "overrideScaleUpStabilization": False,
-    "lastBlockedScaling": [
-        {
-            "reason": "MinChange",
-            "axis": "vertical",
-            "direction": "up",
-            "container": "app",
-            "resource": "memory",
-            "current": "1Gi",
-            "wanted": "1100Mi",
-            "until": NOW,
-            "vpaStatus": {
-                "recommendation": {
-                    "containerRecommendations": [{"containerName": "app", "target": {"memory": "1100Mi"}}]
-                }
-            },
-        },
-        {
-            "reason": "Weight",
-            "axis": "horizontal",
-            "direction": "down",
-            "hpaStatus": {"currentReplicas": 3, "desiredReplicas": 2},
-        },
-    ],
-    "lastScaling": {"lastScaleTime": NOW, "hpaStatus": {"currentReplicas": 1, "desiredReplicas": 3}},
-    "lastError": {"description": "refused", "lastUpdateTime": NOW, "lastOperation": "patch"},
-    "conditions": [
-        {
-            "type": "Ready",
-            "status": "True",
-            "reason": "Decided",
-            "message": "",
-            "lastTransitionTime": NOW,
-            "observedGeneration": 2,
-        }
-    ],
-    "recommended": {
-        "replicas": 4,
-        "containers": [{"name": "app", "requests": {"cpu": "800m"}, "limits": {}}],
-    },
-    "axes": {
-        "horizontal": {
-            "lastScaleTime": "2026-11-21T10:15:00.000005Z",
-            "appliedFrom": {"replicas": 3, "desired": 5, "weight": 60.0},
-            "setBack": {"count": 1, "time": NOW},
-            "correction": {"hpaStatus": "12", "count": 1},
-        },
-        "vertical": {
-            "lastScaleTime": NOW,
-            "appliedFrom": [
-                {"container": "app", "resource": "cpu", "target": "1", "weight": 60.0, "request": "800m"}
-            ],
-            "pending": [{"container": "app", "resource": "cpu", "direction": "up", "since": NOW}],
-            "overrides": [{"container": "app", "time": NOW}],
-            "base": {"app": {"cpu": "500m", "memory": "1Gi"}, "helper": {}},
-            "usualReplicas": {"mean": 2.5, "weight": 216000.0, "time": NOW, "replicas": 3},
-        },
-    },
-}
 
-GARDENER: dict[str, Any] = {
-    "replicas": 1,
-    "targetSelector": "app=etcd",
-    "hpaScaleUpUpdatePolicy": {"updateMode": "Auto"},
-    "vpaWeight": 100,
-    "overrideScaleUpStabilization": True,
-    "lastBlockedScaling": [
-        {
-            "reason": "MaintenanceWindow",
-            "scalingStatus": {
-                "lastScaleTime": NOW,
-                "hpaStatus": {},
-                "vpaStatus": {"recommendation": {"containerRecommendations": []}},
-            },
-        }
-    ],
-    "lastScaling": {
-        "lastScaleTime": NOW,
-        "hpaStatus": {"currentReplicas": 1, "desiredReplicas": 1},
-        "vpaStatus": {
-            "conditions": [{"type": "RecommendationProvided", "status": "True"}],
-            "recommendation": {
-                "containerRecommendations": [
-                    {
-                        "containerName": "etcd",
-                        "target": {"cpu": "1", "memory": "2G"},
-                        "lowerBound": {"cpu": "1"},
-                    }
-                ]
-            },
-        },
-    },
-    "lastError": {"description": "x", "lastUpdateTime": None},
-}
+def wire(text: str) -> dict[str, Any]:
+    """A status as YAML; NOW is the time of everything."""
+    found: dict[str, Any] = yaml.safe_load(text.replace("NOW", f'"{NOW}"'))
+    return found
+
+
+WIRE = wire("""\
+replicas: 3
+targetSelector: app=web
+hpaScaleUpUpdatePolicy: {updateMode: Auto}
+vpaScaleDownUpdatePolicy: {updateMode: MaintenanceWindow}
+hpaWeight: 40
+vpaWeight: 60.5
+overrideScaleUpStabilization: false
+lastBlockedScaling:
+  - {reason: MinChange, axis: vertical, direction: up, container: app, resource: memory, current: 1Gi, wanted: 1100Mi,
+     until: NOW,
+     vpaStatus: {recommendation: {containerRecommendations: [{containerName: app, target: {memory: 1100Mi}}]}}}
+  - {reason: Weight, axis: horizontal, direction: down, hpaStatus: {currentReplicas: 3, desiredReplicas: 2}}
+lastScaling: {lastScaleTime: NOW, hpaStatus: {currentReplicas: 1, desiredReplicas: 3}}
+lastError: {description: refused, lastUpdateTime: NOW, lastOperation: patch}
+conditions:
+  - {type: Ready, status: "True", reason: Decided, message: "", lastTransitionTime: NOW, observedGeneration: 2}
+recommended: {replicas: 4, containers: [{name: app, requests: {cpu: 800m}, limits: {}}]}
+axes:
+  horizontal:
+    lastScaleTime: "2026-11-21T10:15:00.000005Z"
+    appliedFrom: {replicas: 3, desired: 5, weight: 60.0}
+    setBack: {count: 1, time: NOW}
+    correction: {hpaStatus: "12", count: 1}
+  vertical:
+    lastScaleTime: NOW
+    appliedFrom: [{container: app, resource: cpu, target: "1", weight: 60.0, request: 800m}]
+    pending: [{container: app, resource: cpu, direction: up, since: NOW}]
+    overrides: [{container: app, time: NOW}]
+    base: {app: {cpu: 500m, memory: 1Gi}, helper: {}}
+    usualReplicas: {mean: 2.5, weight: 216000.0, time: NOW, replicas: 3}
+""")
+
+GARDENER = wire("""\
+replicas: 1
+targetSelector: app=etcd
+hpaScaleUpUpdatePolicy: {updateMode: Auto}
+vpaWeight: 100
+overrideScaleUpStabilization: true
+lastBlockedScaling:
+  - reason: MaintenanceWindow
+    scalingStatus: {lastScaleTime: NOW, hpaStatus: {}, vpaStatus: {recommendation: {containerRecommendations: []}}}
+lastScaling:
+  lastScaleTime: NOW
+  hpaStatus: {currentReplicas: 1, desiredReplicas: 1}
+  vpaStatus:
+    conditions: [{type: RecommendationProvided, status: "True"}]
+    recommendation:
+      containerRecommendations: [{containerName: etcd, target: {cpu: "1", memory: 2G}, lowerBound: {cpu: "1"}}]
+lastError: {description: x, lastUpdateTime: null}
+""")
 
 
 def encode(value: object) -> bytes:
