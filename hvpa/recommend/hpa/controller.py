@@ -181,13 +181,12 @@ class HorizontalAutoscaler:
     def _normalize(self, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> int:
         """Stabilization windows, policies and limits (`normalizeDesiredReplicas`, `…WithBehaviors`)."""
         bounds = Bounds(step.current, plan.minimum, plan.maximum)
-        if plan.up is None or plan.down is None:
+        if plan.behavior is None:
             stable, able = self._memory.stabilize(step.desired, self._window, now)
             desired, limited = limit(stable, bounds)
         else:
-            rules = (plan.up, plan.down)
-            stable, able = self._memory.stabilize_by_rules(step.desired, step.current, *rules, now)
-            desired, limited = self._memory.limit_by_rules(stable, bounds, *rules, now)
+            stable, able = self._memory.stabilize_by_rules(step.desired, step.current, plan.behavior, now)
+            desired, limited = self._memory.limit_by_rules(stable, bounds, plan.behavior, now)
         report.conditions[_ABLE] = ("True", *able)
         report.conditions[_LIMITED] = ("False" if desired == stable else "True", *limited)
         return desired
@@ -199,8 +198,8 @@ class HorizontalAutoscaler:
         report.conditions[_ABLE] = ("True", "SucceededRescale", message)
         report.remove = _SCALED_TO_ZERO
         report.events.append(("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}"))
-        if plan.up is not None and plan.down is not None:
-            self._memory.store(current, desired, plan.up, plan.down, now)
+        if plan.behavior is not None:
+            self._memory.store(current, desired, plan.behavior, now)
         return report.result(hpa.status, current, desired, now, rescaled=True)
 
 

@@ -75,6 +75,13 @@ class Rules(NamedTuple):
     """The longest period of the policies."""
 
 
+class Behavior(NamedTuple):
+    """The rules of both directions."""
+
+    up: Rules
+    down: Rules
+
+
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
     """A metric of the spec: its source (empty where the spec has none under the metric's type) and its targets in
@@ -89,29 +96,28 @@ class MetricPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The spec. `up` and `down` are None where it has no behaviour: the limits of old apply."""
+    """The spec. Where it has no behaviour, the limits of old apply."""
 
     minimum: int
     maximum: int
     metrics: tuple[MetricPlan, ...]
     tolerance: Tolerance
-    up: Rules | None
-    down: Rules | None
+    behavior: Behavior | None
 
 
 def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
     """Fill in the defaults. Raises `QuantityError` where a target or tolerance is no quantity."""
-    up = down = None
+    behavior = None
     if spec.behavior is not None:
         up = _rules(spec.behavior.scale_up, _DEFAULT_UP, 0)
         down = _rules(spec.behavior.scale_down, _DEFAULT_DOWN, int(settings.downscale_stabilization))
+        behavior = Behavior(up, down)
     return Plan(
         minimum=spec.min_replicas,
         maximum=spec.max_replicas,
         metrics=tuple(_metric(metric) for metric in spec.metrics or _DEFAULT_METRICS),
         tolerance=_tolerance(spec.behavior, settings.tolerance),
-        up=up,
-        down=down,
+        behavior=behavior,
     )
 
 

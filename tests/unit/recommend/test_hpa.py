@@ -30,7 +30,7 @@ from hvpa.recommend.hpa.controller import (
     Scale,
 )
 from hvpa.recommend.hpa.memory import Bounds, Memory
-from hvpa.recommend.hpa.plan import Policy, Rules, Tolerance
+from hvpa.recommend.hpa.plan import Behavior, Policy, Rules, Tolerance
 from hvpa.recommend.hpa.pods import TargetPods, request_of
 from hvpa.recommend.hpa.replicas import (
     Situation,
@@ -209,8 +209,8 @@ def test_a_metric_that_the_api_server_would_refuse(metric: dict[str, Any], cause
 # --- the memory ---------------------------------------------------------------------------------------------
 def test_a_policy_of_unknown_type_repeats_the_one_before() -> None:
     odd = Rules(dt.timedelta(), "Max", (Policy("Pods", 2, MINUTE), Policy("Nodes", 9, MINUTE)), MINUTE)
-    assert Memory().limit_by_rules(50, Bounds(5, 1, 99), odd, odd, NOW)[0] == 7
-    assert Memory().limit_by_rules(1, Bounds(5, 1, 99), odd, odd, NOW)[0] == 3
+    for desired, limited in ((50, 7), (1, 3)):
+        assert Memory().limit_by_rules(desired, Bounds(5, 1, 99), Behavior(odd, odd), NOW)[0] == limited
 
 
 def test_the_memory_does_not_grow_with_time() -> None:
@@ -220,8 +220,9 @@ def test_the_memory_does_not_grow_with_time() -> None:
     for number in range(1000):
         now = NOW + number * MINUTE / 4
         memory.stabilize(number % 7, 5 * MINUTE, now)
-        memory.store(number % 2, 1 - number % 2, brief, brief, now)
-    assert (len(memory._recommendations) <= 22, len(memory._ups) <= 5, len(memory._downs) <= 5) == (True,) * 3
+        memory.store(number % 2, 1 - number % 2, Behavior(brief, brief), now)
+    assert len(memory._recommendations) <= 22
+    assert all(len(events) <= 5 for events in memory._events.values())
 
 
 # --- the count of one metric --------------------------------------------------------------------------------
