@@ -82,6 +82,17 @@ def condition(conditions: Sequence[C] | None, kind: str) -> C | None:
     return None
 
 
+def set_anew(
+    present: Condition | None, kind: str, setting: tuple[str, str, str], now: dt.datetime
+) -> Condition:
+    """The condition with this status, reason and message; its transition is now, in whole seconds as times are stored,
+    unless the present one has the same status."""
+    since: dt.datetime | None = now.replace(microsecond=0)
+    if present is not None and present.status == setting[0]:
+        since = present.last_transition_time
+    return Condition(kind, *setting, last_transition_time=since)
+
+
 class RawHvpa(ReadModel, frozen=True):
     """An Hvpa before its spec and status are validated (`hvpa.api.hvpa.resource.read_hvpa` does that)."""
 

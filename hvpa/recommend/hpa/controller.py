@@ -14,7 +14,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.read_models import Condition, Hpa, HpaSpecRead, HpaStatusRead, Metric, Pod
+from hvpa.api.objects.read_models import Condition, Hpa, HpaSpecRead, HpaStatusRead, Metric, Pod, set_anew
 from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.memory import Bounds, Memory, limit
 from hvpa.recommend.hpa.metrics import MetricFault, evaluate
@@ -118,9 +118,7 @@ class _SyncReport:
         """The conditions with what was set; new ones follow the old. A transition is a change of status alone."""
         found = {one.type: one for one in old or () if one.type != self.remove}
         for kind, setting in self.conditions.items():
-            present = found.get(kind)
-            since = present.last_transition_time if present and present.status == setting[0] else now
-            found[kind] = Condition(kind, *setting, last_transition_time=since)
+            found[kind] = set_anew(found.get(kind), kind, setting, now)
         return list(found.values())
 
 

@@ -17,6 +17,7 @@ from hvpa.api.objects.read_models import (
     Vpa,
     VpaSpecRead,
     VpaStatusRead,
+    set_anew,
 )
 from hvpa.recommend.vpa.estimate import ContainerCap, PodEstimator
 from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory
@@ -29,8 +30,8 @@ NO_PODS_MATCHED: Final = "NoPodsMatched"
 NO_PODS_MESSAGE: Final = "No pods match this VPA object"
 COLLECTION_PERIOD: Final = 3600.0
 """How often, in seconds, what is too old is thrown away (`aggregateContainerStateGCInterval`)."""
-_OF_TARGET: Final = frozenset({"ConfigUnsupported", "ConfigDeprecated"})
-"""Conditions that the recommender takes away from a VPA whose target is in order, as it is taken to be here."""
+_TAKEN_AWAY: Final = frozenset({NO_PODS_MATCHED, "ConfigUnsupported", "ConfigDeprecated"})
+"""Conditions that the recommender takes away from a VPA that has pods and a target in order, as it is taken to be."""
 
 
 class VerticalRecommender:
@@ -149,24 +150,11 @@ def _conditions(
 ) -> list[Condition]:
     """The conditions, by type: those that this loop sets, and others (LowConfidence and FetchingHistory are not
     set)."""
-    known = {one.type: one for one in before or () if one.type not in _OF_TARGET}
-    absent = known.pop(NO_PODS_MATCHED, None)
-    reason = message = ""
+    old = {one.type: one for one in before or ()}
+    reason, message = ("", "") if has_pods else (NO_PODS_MATCHED, NO_PODS_MESSAGE)
+    settings = {RECOMMENDATION_PROVIDED: ("True", "", "") if provided else ("False", reason, message)}
     if not has_pods:
-        reason, message = NO_PODS_MATCHED, NO_PODS_MESSAGE
-        known[NO_PODS_MATCHED] = _set(absent, Condition(NO_PODS_MATCHED, "True", reason, message), now)
-    if provided:
-        wanted = Condition(RECOMMENDATION_PROVIDED, "True")
-    else:
-        wanted = Condition(RECOMMENDATION_PROVIDED, "False", reason, message)
-    known[RECOMMENDATION_PROVIDED] = _set(known.get(RECOMMENDATION_PROVIDED), wanted, now)
-    return [known[kind] for kind in sorted(known)]
-
-
-def _set(old: Condition | None, wanted: Condition, now: dt.datetime) -> Condition:
-    """The condition with the time of its last transition in whole seconds; the old one if it is the same."""
-    same_status = old is not None and old.status == wanted.status
-    if old is not None and same_status and (old.reason, old.message) == (wanted.reason, wanted.message):
-        return old
-    since = old.last_transition_time if old is not None and same_status else now.replace(microsecond=0)
-    return Condition(wanted.type, wanted.status, wanted.reason, wanted.message, since)
+        settings[NO_PODS_MATCHED] = ("True", reason, message)
+    found = {kind: one for kind, one in old.items() if kind not in _TAKEN_AWAY}
+    found |= {kind: set_anew(old.get(kind), kind, setting, now) for kind, setting in settings.items()}
+    return [found[kind] for kind in sorted(found)]
