@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.intervals import ScalingInterval
-from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ReplicasParams, ScaleType
+from hvpa.api.hvpa.scaling import CpuParams, MaxStep, MemoryParams, ReplicasParams, ScaleType
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec
 from hvpa.api.hvpa.templates import HpaTemplate
@@ -69,6 +69,11 @@ def test_amounts_are_held_in_millicores_bytes_and_replicas() -> None:
     assert CpuParams.model_validate({"value": 2.0}).value == 2000
     assert MemoryParams.model_validate({"value": "1Ki"}).value == 1024
     assert ReplicasParams.model_validate({"value": "3"}).value == 3
+
+
+@pytest.mark.parametrize(("current", "limit"), [(1, 4), (10, 11), (11, 13)])
+def test_a_largest_step_is_a_factor_rounded_up_or_a_minimum(current: int, limit: int) -> None:
+    assert MaxStep.model_validate({"factor": 1.1}).limit(current) == limit
 
 
 def test_models_may_be_made_with_the_names_of_python() -> None:
