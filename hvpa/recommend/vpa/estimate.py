@@ -11,7 +11,7 @@ from hvpa.api.objects.read_models import ContainerRecommendation, Quantity, VpaC
 from hvpa.api.values.quantity import CPU, MEMORY, Resource, parse_quantity
 from hvpa.recommend.golang import canonical, format_milli
 from hvpa.recommend.vpa.histogram import BucketScheme, DecayingHistogram
-from hvpa.recommend.vpa.samples import Aggregate, cpu_buckets, memory_buckets, whole_amount
+from hvpa.recommend.vpa.samples import CPU_BUCKETS, MEMORY_BUCKETS, Aggregate, whole_amount
 from hvpa.recommend.vpa.settings import VpaSettings
 
 MIB: Final = 1024 * 1024
@@ -78,7 +78,7 @@ class PodEstimator:
             return tuple(amount + whole_amount(amount * settings.safety_margin) for amount in amounts)
 
         self._cpu = ResourceEstimator(
-            ends(cpu_buckets(), 1000.0),
+            ends(CPU_BUCKETS, 1000.0),
             (
                 settings.target_cpu_percentile,
                 settings.lower_bound_cpu_percentile,
@@ -90,7 +90,7 @@ class PodEstimator:
             whole_amount(settings.pod_min_cpu_millicores * 0.001 * 1000.0),
         )
         self._memory = ResourceEstimator(
-            ends(memory_buckets(), 1.0),
+            ends(MEMORY_BUCKETS, 1.0),
             (
                 settings.target_memory_percentile,
                 settings.lower_bound_memory_percentile,
