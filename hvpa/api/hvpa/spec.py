@@ -18,7 +18,7 @@ from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
 from hvpa.api.hvpa.trajectory import Trajectory
 from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow
-from hvpa.api.schema.base import Keeps, Rule, SpecModel
+from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.fields import LIST_LENGTH, Count, Flag, Name, Text
 
 Mode = Literal["Apply", "Recommend", "Paused"]
@@ -128,7 +128,7 @@ class HvpaSpec(SpecModel):
     vpa: VpaSpec = VpaSpec()
     """Vertical scaling."""
     weight_based_scaling_intervals: Annotated[
-        tuple[ScalingInterval, ...], Field(max_length=LIST_LENGTH), Keeps(*INTERVAL_RULES)
+        tuple[ScalingInterval, ...], Field(max_length=LIST_LENGTH), *keeps(*INTERVAL_RULES)
     ] = ()
     """How much of a change is vertical, by the present number of replicas. The first interval that holds it
     counts; neighbours may share a boundary. Weights are percentages, or fractions where none is above 1."""

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import ConfigDict, Field
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
-from hvpa.api.schema.base import Keeps, Rule, SpecModel
+from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.fields import LIST_LENGTH, PositiveCount, PositiveQuantity, cel_at_most
 from hvpa.api.values.quantity import Resource, parse_cpu, parse_memory, parse_quantity
 
@@ -24,7 +24,7 @@ _MOST_PERCENT: Final = 90
 
 
 # --- margins ------------------------------------------------------------------------------------------------
-_BOUNDED: Final = Keeps(
+_BOUNDED: Final = keeps(
     Rule(
         f"!has(self.percentage) || self.percentage <= {_MOST_PERCENT}",
         lambda params: (params.percentage or 0) <= _MOST_PERCENT,
@@ -37,9 +37,9 @@ _BOUNDED: Final = Keeps(
 class ResourceMargins(SpecModel):
     """A part of each resource: the larger of a fixed amount and a percentage, where both are set."""
 
-    cpu: Annotated[CpuParams, _BOUNDED] = CpuParams()
+    cpu: Annotated[CpuParams, *_BOUNDED] = CpuParams()
     """CPU."""
-    memory: Annotated[MemoryParams, _BOUNDED] = MemoryParams()
+    memory: Annotated[MemoryParams, *_BOUNDED] = MemoryParams()
     """Memory."""
 
 
@@ -136,7 +136,7 @@ class Trajectory(SpecModel):
     """The path that both axes are scaled along together."""
 
     intervals: Annotated[
-        tuple[TrajectoryInterval, ...], Field(max_length=LIST_LENGTH), Keeps(*_INTERVAL_RULES)
+        tuple[TrajectoryInterval, ...], Field(max_length=LIST_LENGTH), *keeps(*_INTERVAL_RULES)
     ] = ()
     """The path written out, in order of maxReplicas. Where it is missing, weightBasedScalingIntervals draw it."""
     overlap: ResourceMargins = ResourceMargins()

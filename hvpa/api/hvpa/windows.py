@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from hvpa.api.schema.base import Keeps, Rule, SpecModel
+from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.cron import SCHEDULE_RULES, ZONE, ZONE_MESSAGE, ZONE_RULES, schedule_fault
 from hvpa.api.schema.fields import PositiveDuration
 
@@ -30,7 +30,7 @@ def _cel_seconds(field: str) -> str:
 _Time = Annotated[
     str,
     StringConstraints(strict=True, max_length=_TIME_LENGTH),
-    Keeps(
+    *keeps(
         Rule(
             f"self.matches(r'{_TIME_PATTERN}')",
             lambda text: _TIME.match(text) is not None,

@@ -1,7 +1,7 @@
 """What the models of an Hvpa are built from: the base model, and how an error names its field.
 
 What belongs here: nothing of Hvpa itself. A rule that spans fields is a `Rule`: CEL for the API server beside the same
-in Python. Models have theirs in `RULES`, fields in `Keeps`.
+in Python. Models have theirs in `RULES`, fields in `keeps`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,10 @@ from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 import msgspec
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
-from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 MOST_ERRORS: Final = 100
 """Faults of one document that are reported: more are not read."""
@@ -71,28 +64,23 @@ def _check(value: Any, rules: Sequence[Rule]) -> None:
             raise fault(rule.message, *rule.path.split(".")[1:])
 
 
-def _add_cel(schema: dict[str, Any], rules: Sequence[Rule]) -> None:
-    if rules:
-        schema["x-kubernetes-validations"] = [cel(rule.cel, rule.message, rule.path) for rule in rules]
+def _in_cel(rules: Sequence[Rule]) -> JsonDict:
+    """What these rules add to a schema."""
+    return (
+        {"x-kubernetes-validations": [cel(rule.cel, rule.message, rule.path) for rule in rules]}
+        if rules
+        else {}
+    )
 
 
-class Keeps:
+def keeps(*rules: Rule) -> tuple[AfterValidator, Any]:
     """For `Annotated`: the rules of a field's value, such as of a list as a whole."""
 
-    def __init__(self, *rules: Rule) -> None:
-        self._rules = rules
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._checked, handler(source))
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        schema = handler(core)
-        _add_cel(schema, self._rules)
-        return schema
-
-    def _checked(self, value: Any) -> Any:
-        _check(value, self._rules)
+    def checked(value: Any) -> Any:
+        _check(value, rules)
         return value
+
+    return AfterValidator(checked), Field(json_schema_extra=_in_cel(rules))
 
 
 # --- base models --------------------------------------------------------------------------------------------
@@ -109,7 +97,7 @@ class SpecModel(_Model):
 
     RULES: ClassVar[tuple[Rule, ...]] = ()
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra=lambda schema, model: _add_cel(schema, model.RULES)
+        extra="forbid", json_schema_extra=lambda schema, model: schema.update(_in_cel(model.RULES))
     )
 
     @model_validator(mode="before")
