@@ -152,10 +152,7 @@ def workload(
 
 
 def hpa(
-    desired: int = 3,
-    utilization: int | None = 50,
-    change: Mapping[str, Any] | None = None,
-    replicas: int = 3,
+    desired: int = 3, utilization: int | None = 50, change: Mapping[str, Any] | None = None, replicas: int = 3
 ) -> Hpa:
     """The HPA that the usual Hvpa owns, asking for `desired` at a measured CPU utilization (its target is 50)."""
     metrics = []
@@ -172,10 +169,7 @@ def hpa(
             "labels": {"of": "web"},
             "ownerReferences": [OWNER],
         },
-        "spec": {
-            "scaleTargetRef": REFERENCE,
-            **HPA_TEMPLATE["spec"],
-        },
+        "spec": {"scaleTargetRef": REFERENCE, **HPA_TEMPLATE["spec"]},
         "status": {
             "currentReplicas": replicas,
             "desiredReplicas": desired,
@@ -204,10 +198,7 @@ def vpa(
             "labels": {"of": "web"},
             "ownerReferences": [OWNER],
         },
-        "spec": {
-            "targetRef": SPEC["targetRef"],
-            "updatePolicy": {"updateMode": "Off"},
-        },
+        "spec": {"targetRef": SPEC["targetRef"], "updatePolicy": {"updateMode": "Off"}},
         "status": {
             "recommendation": {"containerRecommendations": recommended},
             "conditions": [{"type": "RecommendationProvided", "status": "True", "lastTransitionTime": since}],

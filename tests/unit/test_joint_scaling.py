@@ -363,10 +363,7 @@ def test_the_path_of_the_picture() -> None:
             jointly.utilization("cpu", 50, 50, "500m"),
             "used × 100 / averageUtilization. At 50 percent, pods that use 1500m together need 3 cores.",
         ),
-        (
-            jointly.value("cpu", "700m", "700m"),
-            "At 700m and 1 core, pods that use 2100m need 3 cores.",
-        ),
+        (jointly.value("cpu", "700m", "700m"), "At 700m and 1 core, pods that use 2100m need 3 cores."),
     ],
     ids=["Utilization", "AverageValue"],
 )

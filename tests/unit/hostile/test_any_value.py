@@ -10,15 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.hostile import values
-from tests.unit.hostile.documents import (
-    BLENDS,
-    PLACES,
-    RECORD_PLACES,
-    Place,
-    documents,
-    put,
-    put_in_record,
-)
+from tests.unit.hostile.documents import BLENDS, PLACES, RECORD_PLACES, Place, documents, put, put_in_record
 from tests.unit.hostile.reading import Watched, condition, reconciled
 
 MANY = settings(

@@ -141,9 +141,7 @@ def test_what_somebody_wrote_as_go_prints_it(quantity: Quantity, text: str) -> N
 
 
 @given(
-    st.integers(-(2**62), 2**62),
-    st.booleans(),
-    st.sampled_from(["n", "u", "m", "", "k", "Ki", "Mi", "e3"]),
+    st.integers(-(2**62), 2**62), st.booleans(), st.sampled_from(["n", "u", "m", "", "k", "Ki", "Mi", "e3"])
 )
 def test_what_is_printed_means_the_same(amount: int, binary: bool, suffix: str) -> None:
     assert parse_quantity(format_milli(amount, binary)) == Fraction(amount, 1000)

@@ -39,13 +39,7 @@ from hvpa.recommend.hpa.replicas import (
     by_object_per_pod,
     by_pods_metric,
 )
-from hvpa.recommend.hpa.selector import (
-    SelectorError,
-    check_selector,
-    matches,
-    parse_selector,
-    show_selector,
-)
+from hvpa.recommend.hpa.selector import SelectorError, check_selector, matches, parse_selector, show_selector
 from tests.recorded.hpa import world as w
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)

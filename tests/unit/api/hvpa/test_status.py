@@ -9,14 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hvpa.api.hvpa.status import (
-    Axes,
-    HvpaStatus,
-    StatusCondition,
-    VerticalAxis,
-    read_status,
-    to_wire,
-)
+from hvpa.api.hvpa.status import Axes, HvpaStatus, StatusCondition, VerticalAxis, read_status, to_wire
 
 NOW = "2026-11-21T10:15:00Z"
 
