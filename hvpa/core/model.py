@@ -16,11 +16,10 @@ import msgspec
 from hvpa.api.hvpa.resource import API_VERSION as API_VERSION
 from hvpa.api.hvpa.resource import GROUP as GROUP
 from hvpa.api.hvpa.resource import HvpaObject
-from hvpa.api.hvpa.rollout import RolloutRecord
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
 from hvpa.api.hvpa.status import Direction as Direction
-from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, VerticalAxis
+from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, RolloutRecord, VerticalAxis
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import CreationSize, Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource

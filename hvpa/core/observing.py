@@ -8,9 +8,8 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from hvpa.api.hvpa.rollout import RolloutRecord
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.hvpa.status import HvpaStatus, RolloutRecord
 from hvpa.api.objects.kinds import KINDS, api_version_of, has_replicas, in_words, is_custom
 from hvpa.api.objects.read_models import (
     ContainerRecommendation,

@@ -129,7 +129,7 @@ def record(data: bytes) -> None:
 
 
 def report(data: bytes) -> None:
-    """Any text is told in one line."""
+    """Any text is reported in one line."""
     assert one_line(_text(data)).isprintable()
 
 
@@ -176,13 +176,13 @@ TARGETS: Mapping[str, Target] = {
 def seeds(name: str) -> Iterable[bytes]:
     """What to begin with."""
     for blend in BLENDS:
-        told = documents(blend)
-        axes = json.loads(told[1]["metadata"]["annotations"][RECORD])
-        whole = {"status": told[0]["status"], "record": axes}
+        made = documents(blend)
+        axes = json.loads(made[1]["metadata"]["annotations"][RECORD])
+        whole = {"status": made[0]["status"], "record": axes}
         if name == "hvpa":
-            yield encoded(told[0]["spec"]) + b"\n" + encoded(told[0]["status"])
+            yield encoded(made[0]["spec"]) + b"\n" + encoded(made[0]["status"])
         elif name == "objects":
-            yield from map(encoded, told)
+            yield from map(encoded, made)
         elif name in whole:
             yield encoded(whole[name])
     if name in ("quantity", "duration", "timestamp", "report"):

@@ -13,9 +13,15 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.hvpa.rollout import ROLLOUT, RolloutRecord
 from hvpa.api.hvpa.scaling import ScaleType
-from hvpa.api.hvpa.status import HeldRollout, RecommendedContainer, RolledBack, to_wire
+from hvpa.api.hvpa.status import (
+    ROLLOUT,
+    HeldRollout,
+    RecommendedContainer,
+    RolledBack,
+    RolloutRecord,
+    to_wire,
+)
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import sizes_of

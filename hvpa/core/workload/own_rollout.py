@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.rollout import ROLLOUT, RolloutRecord
+from hvpa.api.hvpa.status import ROLLOUT, RolloutRecord
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.schema.base import read_json
 

@@ -19,7 +19,7 @@ from hvpa.core.values.memo import Basis, latest
 from hvpa.core.workload.containers import RESOURCES, amount
 from hvpa.core.workload.stuck import stuck_pods
 from hvpa.recommend.hpa.inputs import MetricsError
-from hvpa.recommend.hpa.requests import request_of, sidecars
+from hvpa.recommend.hpa.pods import request_of, sidecars
 
 _NOTHING: Mapping[Any, Any] = {}
 DEFAULT_DEADLINE = 600

@@ -26,8 +26,7 @@ from builders.build import (
     with_status,
     workload,
 )
-from hvpa.api.hvpa.rollout import ROLLOUT
-from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.hvpa.status import ROLLOUT, HvpaStatus
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.core.model import Decision, Objects
 from tests.unit.core.actuation.test_pods import resize_condition, running
