@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
@@ -138,12 +138,13 @@ class OwnedChange:
     """`release` only: the owner references that stay."""
 
 
-class Recommender(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """A recommender as far as this Hvpa may use it: the object when there is one, and why it can't be used if so."""
+class Standing(msgspec.Struct, frozen=True, gc=False):
+    """How a recommender stands to this Hvpa, without what it recommends."""
 
     configured: bool
-    object: T | None = None
+    """Whether the spec asks for one."""
     problem: Finding | None = None
+    """Why it can't be used."""
     changes: tuple[OwnedChange, ...] = ()
     in_charge: bool = False
     """Whether this Hvpa's recommender may govern the axis (owned, being created, or named and fit, or read as it is);
@@ -151,6 +152,12 @@ class Recommender(msgspec.Struct, Generic[T], frozen=True, gc=False):
     read_as_is: Finding | None = None
     """Whose it is, where it is another's and read as it is (`Recommend` only). Such an HPA does not know this Hvpa: its
     measurements count, and not the count that it asks for."""
+
+
+class Recommender(Standing, Generic[T], frozen=True, gc=False):
+    """A recommender as far as this Hvpa may use it, with its object where there is one."""
+
+    object: T | None = None
 
 
 class PodSize(msgspec.Struct, frozen=True, gc=False):
@@ -206,35 +213,6 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """Names of their containers and native sidecars (for joint decisions only)."""
     ready_since: tuple[dt.datetime, ...] = ()
     """Since when the ready ones are ready, in order (for joint decisions only)."""
-
-
-class Standing(Protocol):
-    """How a recommender stands, without what it says; see `Recommender`."""
-
-    @property
-    def configured(self) -> bool:
-        """Whether the spec asks for one."""
-        ...
-
-    @property
-    def problem(self) -> Finding | None:
-        """Why it can't be used."""
-        ...
-
-    @property
-    def changes(self) -> tuple[OwnedChange, ...]:
-        """What is to be changed about owned objects."""
-        ...
-
-    @property
-    def in_charge(self) -> bool:
-        """Whether it may govern the axis."""
-        ...
-
-    @property
-    def read_as_is(self) -> Finding | None:
-        """Whose it is, where it is another's and read as it is."""
-        ...
 
 
 class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -37,9 +37,7 @@ from hvpa.core.model import (
     Recommender,
     Settings,
 )
-from hvpa.core.recommenders.ownership import HpaRules, O, OwnerRules, VpaRules
-from hvpa.core.recommenders.ownership import resolve as resolve_owned
-from hvpa.core.recommenders.read_only import read
+from hvpa.core.recommenders.ownership import OwnerRules, resolve
 from hvpa.core.recommenders.stale import silent_since
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
@@ -88,11 +86,7 @@ def _without_replicas(state: ObservedState) -> Recommender[Hpa]:
     if not (state.spec.hpa.deploy or state.spec.hpa.name):
         return _NO_HPA
     why = f"a {state.workload.kind} has no replica count, so only its requests are scaled"
-    return Recommender(True, None, Finding("NoReplicaCount", why))
-
-
-def _resolved(rules: OwnerRules[O]) -> Recommender[O]:
-    return resolve_owned(rules) if rules.spec.mode == "Apply" else read(rules)
+    return Recommender(True, Finding("NoReplicaCount", why))
 
 
 def _hpa(
@@ -117,7 +111,7 @@ def _hpa_basis(hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[
 def _found_hpa(
     hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Hpa]:
-    return _resolved(HpaRules(hvpa, spec, hpas, others))
+    return resolve(OwnerRules("HorizontalPodAutoscaler", hvpa, spec, hpas, others))
 
 
 @remembered
@@ -180,10 +174,10 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        found = _resolved(VpaRules(hvpa.metadata, spec, vpas, objects.others))
+        found = resolve(OwnerRules("VerticalPodAutoscaler", hvpa.metadata, spec, vpas, objects.others))
         vpa = structs.replace(found, problem=_vpa_problem(found, objects, dict(silent)))
         if found.configured and not objects.vpa_served:
-            vpa = Recommender(True, None, _VPA_NOT_SERVED)
+            vpa = Recommender(True, _VPA_NOT_SERVED)
         since = vertical.last_scale_up_time
         if since is not None and clock.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then

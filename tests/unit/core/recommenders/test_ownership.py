@@ -15,7 +15,7 @@ from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.core import Decision
 from hvpa.core.model import OtherHvpa, OwnedKind
 from hvpa.core.recommenders.manifests import document
-from hvpa.core.recommenders.ownership import HpaRules, resolve
+from hvpa.core.recommenders.ownership import OwnerRules, resolve
 
 HPA: OwnedKind = "HorizontalPodAutoscaler"
 VPA: OwnedKind = "VerticalPodAutoscaler"
@@ -398,7 +398,7 @@ def test_an_hpa_of_another_hvpa_that_does_not_go_is_foreign(
     owner, (other,) = build.hvpa().metadata, others
     spec = build.hvpa().spec
     assert spec is not None
-    found = resolve(HpaRules(owner, spec, (lookers_hpa(**metadata),), (other,)))
+    found = resolve(OwnerRules(HPA, owner, spec, (lookers_hpa(**metadata),), (other,)))
     assert found.problem is not None
     assert found.problem.reason == "ForeignHpa"
     assert found.changes == ()
