@@ -13,9 +13,8 @@ from hvpa.core.report.readiness import ready, refusal_text, refusals, unscaled
 from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
-from hvpa.core.workload.governed import governed, recommended
+from hvpa.core.workload.governed import cut_short
 from hvpa.core.workload.managers import manager_of
-from hvpa.core.workload.pod_level import cut_short
 
 _REVERTED: Mapping[Axis, str] = {
     "horizontal": "replicas: remove spec.replicas from what it applies",
@@ -104,10 +103,8 @@ def _vpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Find
     if decided.without_request:
         missing = "no request in the pod template, which counts as the limit, or 0 without one: "
         return True, Finding("MissingRequest", missing + ", ".join(decided.without_request))
-    pod = seen.workload.spec.template.spec
-    if pod.resources is not None and (short := cut_short(recommended(seen), governed(seen))):
-        why = "the pod template's own resources (spec.template.spec.resources) leave less: "
-        return True, Finding("PodLevelResources", why + ", ".join(short))
+    if short := cut_short(seen):
+        return True, Finding("PodLevelResources", short)
     if decided.young_until is not None:
         until = f"until {readable_timestamp(decided.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")

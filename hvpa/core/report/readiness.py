@@ -17,8 +17,7 @@ from hvpa.core.gates.gates import CONTESTED, REFUSED
 from hvpa.core.model import Axis, Finding, ObservedState, StuckPods
 from hvpa.core.report.summary import DecisionParts, blocked_text, saturation
 from hvpa.core.values.clock import Clock
-from hvpa.core.workload.governed import governed, recommended
-from hvpa.core.workload.pod_level import cut_short
+from hvpa.core.workload.governed import cut_short, recommended
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE, progress_deadline, rollout_gaps
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
@@ -126,7 +125,6 @@ def _replica_limit(decided: DecisionParts) -> Iterable[str]:
 
 def _size_limits(seen: ObservedState) -> Iterable[str]:
     """Requests that are as large as they may be while the VPA's target is not below that."""
-    assert seen.workload is not None
     if not seen.vpa.in_charge or seen.vpa.problem is not None:
         return
     for item in recommended(seen):
@@ -134,10 +132,8 @@ def _size_limits(seen: ObservedState) -> Iterable[str]:
         if upper is not None and item.current >= upper and item.target >= upper:
             most = format_resource(item.resource, upper)
             yield f"{item.container} {item.resource}: the VPA's target is not below maxAllowed, {most}"
-    if seen.workload.spec.template.spec.resources is not None and (
-        short := cut_short(recommended(seen), governed(seen))
-    ):
-        yield f"the pod template's own resources (spec.template.spec.resources) leave less: {', '.join(short)}"
+    if short := cut_short(seen):
+        yield short
 
 
 # --- what the API server refused -------------------------------------------------------------------------------------

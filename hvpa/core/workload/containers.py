@@ -104,13 +104,14 @@ def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:
 
 
 def amount(resources: Mapping[str, str | int | float], resource: Resource) -> int | None:
-    """One resource of a resource list in millicores or bytes, LARGEST at most; None where it is missing or can't be
-    read."""
-    quantity = resources.get(resource)
-    if quantity is None:
-        return None
+    """One resource of a resource list by `amount_of`."""
+    return amount_of(resource, resources.get(resource))
+
+
+def amount_of(resource: Resource, quantity: str | int | float | None) -> int | None:
+    """A quantity in millicores or bytes, LARGEST at most; None where it is missing or can't be read."""
     try:
-        return min(parse_resource(resource, quantity), LARGEST)
+        return None if quantity is None else min(parse_resource(resource, quantity), LARGEST)
     except QuantityError:
         return None
 

@@ -11,7 +11,7 @@ from builders import build
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.core.model import TEMPLATE_HASH
-from hvpa.core.recommenders.manifests import document, template_hash, up_to_date
+from hvpa.core.recommenders.manifests import document, up_to_date
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 
@@ -22,7 +22,7 @@ def body_of(one: HvpaObject, kind: Any = HPA, name: str = "web") -> dict[str, An
 
 
 def hash_of(one: HvpaObject, name: str = "web") -> str:
-    return template_hash(body_of(one, name=name))
+    return str(body_of(one, name=name)["metadata"]["annotations"][TEMPLATE_HASH])
 
 
 def spec_of(one: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
