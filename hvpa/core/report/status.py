@@ -24,8 +24,7 @@ from hvpa.api.hvpa.status import (
 )
 from hvpa.api.values import text
 from hvpa.core.model import Axis, Blocked, ObservedState
-from hvpa.core.report.conditions import conditions
-from hvpa.core.report.readiness import refusals
+from hvpa.core.report.conditions import conditions, refusals
 from hvpa.core.report.summary import DecisionParts, written
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import FULL, percent
