@@ -39,9 +39,8 @@ from hvpa.core.recommenders.desired_replicas import (
     put_inside,
     trusted_replicas,
 )
-from hvpa.core.report.events import events_of
+from hvpa.core.report.events import events_of, step_events
 from hvpa.core.report.status import next_status
-from hvpa.core.report.step_events import step_events
 from hvpa.core.report.summary import DecisionParts
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
