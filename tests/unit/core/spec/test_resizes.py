@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hvpa.core.spec.resizes import review_resizes
+from hvpa.core.spec.ranges import review_resizes
 from tests.unit.core.spec.test_review import TEMPLATE, spec_of
 
 FIELD = "spec.updateStrategy"
