@@ -252,7 +252,7 @@ def _limits(seen: ObservedState, decided: DecisionParts) -> Iterator[str]:
     if decided.joint is not None:
         yield from saturation(decided.joint)
         return
-    if decided.desired.beyond_max and decided.upper is not None and (decided.target or 0) >= decided.upper:
+    if decided.desired.beyond_max and decided.upper is not None and decided.target >= decided.upper:
         yield f"the HPA asks for more replicas than maxReplicas, {decided.upper}"
     if not seen.vpa.in_charge or seen.vpa.problem is not None:
         return

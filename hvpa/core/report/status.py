@@ -189,12 +189,9 @@ def _last_scaling(seen: ObservedState, clock: Clock, decided: DecisionParts) -> 
 
 def _recommended(seen: ObservedState, decided: DecisionParts) -> Recommended:
     """What would be set if nothing were blocked."""
-    assert seen.workload is not None
-    replicas = decided.recommended_replicas
     containers = [
         RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
         for name, one in decided.recommended.items()
         if seen.vpa.configured
     ]
-    current = seen.workload.spec.replicas
-    return Recommended(replicas=current if replicas is None else replicas, containers=tuple(containers))
+    return Recommended(replicas=decided.recommended_replicas, containers=tuple(containers))

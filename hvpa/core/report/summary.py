@@ -28,8 +28,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
 
     desired: DesiredReplicas = DesiredReplicas(None)
     weight: Weight | None = None
-    target: int | None = None
-    recommended_replicas: int | None = None
+    target: int = 0
+    recommended_replicas: int = 0
     containers: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     recommended: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     changed: frozenset[str] = frozenset()
