@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import OrderedDict
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,15 +186,11 @@ class WorkQueue:
     def discard(self, condition: Callable[[Key], bool]) -> None:
         """Forget all about the keys that fulfil `condition`. One that is being worked on is worked on to its end, and
         forgotten then."""
-        for keys in (
-            self._urgent,
-            self._others,
-            self._dirty,
-            self._failures,
-            self._held,
-            self._timers.due,
-        ):
-            _drop(keys, condition)
+        waiting = (self._urgent, self._others, self._dirty, self._held, self._timers.due)
+        tables: tuple[dict[Key, Any], ...] = (*waiting, self._failures)
+        for keys in tables:
+            for key in [key for key in keys if condition(key)]:
+                del keys[key]
         self._discarded.update(key for key in self._working if condition(key))
 
     def take(self, now: float) -> Key | None:
@@ -276,8 +272,3 @@ class WorkQueue:
             else:
                 self._held.pop(key, None)
                 self._put(key, due, urgent=True)
-
-
-def _drop(keys: MutableMapping[Key, Any], condition: Callable[[Key], bool]) -> None:
-    for key in [key for key in keys if condition(key)]:
-        del keys[key]
