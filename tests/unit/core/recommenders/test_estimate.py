@@ -35,9 +35,8 @@ def desired(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> Desi
 
 
 def test_an_average_value_is_absolute_and_tells_what_a_pod_is_meant_to_use() -> None:
-    assert demand(value("cpu", "500m", "800m")) == MetricDemand(
-        "cpu", 6_400_000, True, 100_000, "cpu", "", None, 500, 4
-    )
+    cpu = demand(value("cpu", "500m", "800m"))
+    assert cpu == MetricDemand("cpu", 6_400_000, True, 100_000, "cpu", "", None, 500, 4)
     memory = demand(value("memory", "1Gi", "512Mi", "app"))
     assert memory == MetricDemand("memory of app", 2_000_000, True, 100_000, "memory", "app", None, GIB, 4)
 
@@ -56,15 +55,10 @@ def test_a_target_that_makes_no_sense_calls_for_nothing() -> None:
     assert demands(state(4, readings=[MEASURED], hpa=negative)) == ((), True)
 
 
-@pytest.mark.parametrize(
-    ("reading", "absolute", "pods"),
-    [
-        (external("10", "25"), True, 10_000_000),
-        (external("10", "25", kind="Value"), False, 10_000_000),
-    ],
-)
-def test_what_is_no_resource_speaks_of_pods(reading: Reading, absolute: bool, pods: int) -> None:
-    assert demand(reading) == MetricDemand("External queue", pods, absolute, 100_000, counted=4)
+@pytest.mark.parametrize(("kind", "absolute"), [("AverageValue", True), ("Value", False)])
+def test_what_is_no_resource_speaks_of_pods(kind: str, absolute: bool) -> None:
+    found = demand(external("10", "25", kind=kind))
+    assert found == MetricDemand("External queue", 10_000_000, absolute, 100_000, counted=4)
 
 
 def test_an_external_average_is_over_the_pods_that_there_are() -> None:
@@ -86,18 +80,12 @@ def test_an_external_average_is_over_the_pods_that_there_are() -> None:
 def test_only_pods_that_have_been_ready_for_a_metric_window_are_measured(
     since: list[float], ready: int, counted: int
 ) -> None:
+    times = [
+        {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=one))} for one in since
+    ]
     pods = [
-        build.pod(
-            f"web-{index}",
-            change={
-                "status": {
-                    "conditions": [
-                        {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=one))}
-                    ]
-                }
-            },
-        )
-        for index, one in enumerate(since)
+        build.pod(f"web-{number}", change={"status": {"conditions": [one]}})
+        for number, one in enumerate(times)
     ]
     found = demand(MEASURED, 5, pods=pods, workload={"status": {"readyReplicas": ready}})
     assert found.pods == counted * 2 * MICRO
@@ -121,10 +109,8 @@ def test_a_demand_for_fewer_pods_requests_less() -> None:
     half = found.limited(3_200_000)
     assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
     assert demand(MEASURED).scaled(5).requested is None
-    nothing = demand(utilization("cpu", 50, 0, "0"))
-    assert nothing.scaled(2 * MICRO) == MetricDemand(
-        "cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50
-    )
+    nothing = demand(utilization("cpu", 50, 0, "0")).scaled(2 * MICRO)
+    assert nothing == MetricDemand("cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50)
 
 
 # --- what the HPA stands by ------------------------------------------------------------------------------------------

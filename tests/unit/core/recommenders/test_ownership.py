@@ -20,39 +20,27 @@ from hvpa.core.recommenders.ownership import OwnerRules, resolve
 HPA: OwnedKind = "HorizontalPodAutoscaler"
 VPA: OwnedKind = "VerticalPodAutoscaler"
 WORKLOAD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-OURS = {
-    "ownerReferences": [
-        {"apiVersion": "x/v1", "kind": "Hvpa", "name": "web", "uid": build.UID, "controller": True}
-    ]
-}
+ELSEWHERE = {**WORKLOAD, "name": "other"}
 FREE: dict[str, Any] = {"ownerReferences": []}
-THEIRS: dict[str, Any] = {
-    "ownerReferences": [
-        {"apiVersion": "keda.sh/v1", "kind": "ScaledObject", "name": "k", "uid": "k", "controller": True}
-    ]
-}
+KEDA = {"apiVersion": "keda.sh/v1", "kind": "ScaledObject", "name": "k", "uid": "k", "controller": True}
+THEIRS: dict[str, Any] = {"ownerReferences": [KEDA]}
 ONLY_HPA = {"vpa": {"deploy": False}, "weightBasedScalingIntervals": None}
 ONLY_VPA = {"hpa": {"deploy": False}}
 
 
 def hpa(
-    name: str = "web", change: Mapping[str, Any] | None = None, created: str | None = None, **metadata: Any
+    name: str = "web", target: Mapping[str, Any] = WORKLOAD, created: str | None = None, **metadata: Any
 ) -> Hpa:
     """An HPA that points at the workload."""
-    base = {
-        "metadata": {"name": name, "uid": f"uid-{name}", "creationTimestamp": created, **metadata},
-        "spec": {"scaleTargetRef": WORKLOAD},
-    }
-    return build.hpa(change=build.merged(base, change or {}))
+    metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": created, **metadata}
+    return build.hpa(change={"metadata": metadata, "spec": {"scaleTargetRef": target}})
 
 
 def vpa(
     name: str = "web", mode: str | None = "Off", change: Mapping[str, Any] | None = None, **metadata: Any
 ) -> Vpa:
-    base = {
-        "metadata": {"name": name, "uid": f"uid-{name}", **metadata},
-        "spec": {"updatePolicy": {"updateMode": mode} if mode else None},
-    }
+    policy = {"updatePolicy": {"updateMode": mode} if mode else None}
+    base = {"metadata": {"name": name, "uid": f"uid-{name}", **metadata}, "spec": policy}
     return build.vpa({"app": {"cpu": "2", "memory": "1Gi"}}, build.merged(base, change or {}))
 
 
@@ -68,8 +56,7 @@ def applied(
 
 
 def decide(owner: HvpaObject, hpas: Sequence[Hpa] = (), vpas: Sequence[Vpa] = (), **rest: Any) -> Decision:
-    seen = replace(build.objects(owner, **rest), hpas=tuple(hpas), vpas=tuple(vpas))
-    return build.decided(seen)
+    return build.decided(replace(build.objects(owner, **rest), hpas=tuple(hpas), vpas=tuple(vpas)))
 
 
 def changes(decision: Decision, kind: OwnedKind = HPA) -> list[tuple[str, str]]:
@@ -79,6 +66,10 @@ def changes(decision: Decision, kind: OwnedKind = HPA) -> list[tuple[str, str]]:
 def active(decision: Decision, kind: str = "HpaActive") -> tuple[str, str]:
     found = build.condition(decision, kind)
     return found.status, found.reason
+
+
+def warnings(decision: Decision) -> list[str]:
+    return [event.reason for event in decision.events if event.type == "Warning"]
 
 
 # --- owning ----------------------------------------------------------------------------------------------------------
@@ -101,23 +92,23 @@ def test_what_differs_from_the_template_is_applied_again() -> None:
     owner = build.hvpa()
     drifted = applied(owner, HPA, change={"spec": {"maxReplicas": 99}})
     assert changes(decide(owner, [drifted])) == [("apply", "web")]
-    earlier = applied(
-        build.hvpa({"vpa": {"template": {"metadata": {"labels": {"of": "web", "a": "b"}}}}}), VPA
-    )
+    labels = {"labels": {"of": "web", "a": "b"}}
+    earlier = applied(build.hvpa({"vpa": {"template": {"metadata": labels}}}), VPA)
     assert changes(decide(owner, vpas=[earlier]), VPA) == [("apply", "web")]
 
 
-def test_a_foreign_object_that_holds_the_name_gives_ours_a_suffix() -> None:
-    elsewhere = {"spec": {"scaleTargetRef": {**WORKLOAD, "name": "other"}}}
-    decision = decide(build.hvpa(), [hpa("web", elsewhere, **FREE)])
-    assert changes(decision) == [("apply", "web-11111111")]
-    long = build.hvpa(metadata={"name": "w" * 253})
-    decision = decide(long, [hpa("w" * 253, elsewhere, **FREE)])
-    assert [len(name) for _, name in changes(decision)] == [253]
-    # Where the cut would leave a name that ends in a dot, which no name of Kubernetes may, it goes too.
-    dotted = "w" * 243 + ".w" * 5
-    decision = decide(build.hvpa(metadata={"name": dotted}), [hpa(dotted, elsewhere, **FREE)])
-    assert changes(decision) == [("apply", "w" * 243 + "-11111111")]
+@pytest.mark.parametrize(
+    ("name", "with_suffix"),
+    [
+        ("web", "web-11111111"),
+        pytest.param("w" * 253, "w" * 244 + "-11111111", id="it is cut for its suffix"),
+        # No name of Kubernetes may end in a dot before its suffix.
+        pytest.param("w" * 243 + ".w" * 5, "w" * 243 + "-11111111", id="a dot at the cut goes too"),
+    ],
+)
+def test_a_foreign_object_that_holds_the_name_gives_ours_a_suffix(name: str, with_suffix: str) -> None:
+    decision = decide(build.hvpa(metadata={"name": name}), [hpa(name, ELSEWHERE, **FREE)])
+    assert changes(decision) == [("apply", with_suffix)]
 
 
 def test_an_object_that_is_being_deleted_counts_no_more() -> None:
@@ -171,7 +162,7 @@ def test_an_hpa_of_the_workload_that_is_not_adopted_is_foreign(
 
 
 def test_an_hpa_of_another_target_is_none_of_ours() -> None:
-    other = hpa("old", {"spec": {"scaleTargetRef": {**WORKLOAD, "kind": "StatefulSet"}}}, **FREE)
+    other = hpa("old", {**WORKLOAD, "kind": "StatefulSet"}, **FREE)
     assert changes(decide(build.hvpa(), [other])) == [("apply", "web")]
 
 
@@ -191,10 +182,8 @@ def test_one_that_was_taken_away_by_its_labels_is_released() -> None:
     owner = build.hvpa()
     plain = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": False}
     others = [{**plain, "blockOwnerDeletion": True}, plain]
-    ours = {"apiVersion": "y", "kind": "Hvpa", "name": "web", "uid": build.UID, "controller": True}
-    change = {
-        "metadata": {"labels": {"of": "else"}, "ownerReferences": [ours, *others], "resourceVersion": "5"}
-    }
+    taken = {"labels": {"of": "else"}, "ownerReferences": [build.OWNER, *others], "resourceVersion": "5"}
+    change = {"metadata": taken}
     decision = decide(owner, [applied(owner, HPA, change=change)])
     assert changes(decision) == [("release", "web")]
     released = decision.owned[0]
@@ -236,7 +225,7 @@ def test_where_a_foreign_hpa_selects_the_pods_none_is_created_and_ours_goes() ->
     assert active(decision) == ("False", "ForeignHpa")
     assert decision.scale_replicas is None
     assert build.counts(decision).target == 3
-    assert [event.reason for event in decision.events if event.type == "Warning"] == ["ForeignHpa"]
+    assert warnings(decision) == ["ForeignHpa"]
     assert changes(decide(owner)) == [("apply", "web")], "it is created again once the foreign one is gone"
 
 
@@ -260,7 +249,7 @@ def test_a_foreign_vpa_that_is_not_off_switches_the_vertical_axis_off(mode: str 
 
 
 def test_a_foreign_vpa_that_is_off_or_for_another_target_does_no_harm() -> None:
-    other = {"spec": {"targetRef": {**WORKLOAD, "name": "other"}}}
+    other = {"spec": {"targetRef": ELSEWHERE}}
     for foreign in (vpa("o", "Off", labels={"of": None}, **FREE), vpa("o", "Auto", other, labels={}, **FREE)):
         assert active(decide(build.hvpa(), vpas=[foreign, vpa()]), "VpaActive")[0] == "True"
 
@@ -278,43 +267,31 @@ def test_a_named_hpa_is_read_and_never_changed() -> None:
     assert build.counts(decision).target == 6
 
 
+POINTED_AT_US = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"}
+
+
 @pytest.mark.parametrize(
     ("hpas", "reason"),
     [
         pytest.param([], "HpaNotFound", id="it does not exist"),
         pytest.param([hpa("theirs", **FREE)], "NotRecommendationOnly", id="it scales the workload itself"),
         pytest.param(
-            [build.hpa(change={"metadata": {"name": "theirs"}}), hpa("keda", **THEIRS)],
+            [hpa("theirs", POINTED_AT_US, **FREE), hpa("keda", **THEIRS)],
             "ForeignHpa",
             id="beside a foreign one",
         ),
         pytest.param(
-            [
-                build.hpa(
-                    change={
-                        "metadata": {"name": "theirs"},
-                        "spec": {"scaleTargetRef": {"apiVersion": "other.io/v1"}},
-                    }
-                )
-            ],
+            [hpa("theirs", {**POINTED_AT_US, "apiVersion": "other.io/v1"}, **FREE)],
             "NotRecommendationOnly",
             id="an Hvpa of another group",
         ),
     ],
 )
 def test_a_named_hpa_that_is_not_fit_is_not_used(hpas: list[Hpa], reason: str) -> None:
-    decision = decide(build.hvpa(NAMED_HPA), [replace_owner(one) for one in hpas])
+    decision = decide(build.hvpa(NAMED_HPA), hpas)
     assert active(decision) == ("False", reason)
-    assert ("Warning", reason) in [(event.type, event.reason) for event in decision.events]
+    assert reason in warnings(decision)
     assert decision.workload_patch is None
-
-
-def replace_owner(one: Hpa) -> Hpa:
-    """The same object without us as its owner."""
-    references = [entry for entry in one.metadata.owner_references if entry.uid != build.UID]
-    return msgspec.structs.replace(
-        one, metadata=msgspec.structs.replace(one.metadata, owner_references=references)
-    )
 
 
 @pytest.mark.parametrize(
@@ -336,7 +313,7 @@ def replace_owner(one: Hpa) -> Hpa:
 def test_a_named_vpa_that_is_not_fit_is_not_used(vpas: list[Vpa], reason: str) -> None:
     decision = decide(build.hvpa(NAMED_VPA), vpas=vpas)
     assert active(decision, "VpaActive") == ("False", reason)
-    assert ("Warning", reason) in [(event.type, event.reason) for event in decision.events]
+    assert reason in warnings(decision)
     assert decision.workload_patch is None
 
 
@@ -359,19 +336,12 @@ def test_one_that_we_own_and_the_spec_names_now_is_released_and_read() -> None:
 
 # --- beside Hvpas that only look -------------------------------------------------------------------------------------
 LOOKER = OtherHvpa("looker", applies=False, deploys_hpa=True)
-LOOKERS_OWN: dict[str, Any] = {
-    "ownerReferences": [{**build.OWNER, "name": "looker", "uid": "looker"}],
-}
+LOOKERS_OWN: dict[str, Any] = {"ownerReferences": [{**build.OWNER, "name": "looker", "uid": "looker"}]}
 
 
 def lookers_hpa(**metadata: Any) -> Hpa:
     """The HPA that an Hvpa in mode Recommend deploys."""
-    pointed = {
-        "spec": {
-            "scaleTargetRef": {"kind": "Hvpa", "apiVersion": build.OWNER["apiVersion"], "name": "looker"}
-        }
-    }
-    return hpa("looker", pointed, **metadata)
+    return hpa("looker", {**POINTED_AT_US, "name": "looker"}, **metadata)
 
 
 def test_the_hpa_of_one_that_only_looks_goes_before_ours_is_created() -> None:
@@ -395,10 +365,9 @@ def test_the_hpa_of_one_that_only_looks_goes_before_ours_is_created() -> None:
 def test_an_hpa_of_another_hvpa_that_does_not_go_is_foreign(
     others: tuple[OtherHvpa, ...], metadata: Mapping[str, Any]
 ) -> None:
-    owner, (other,) = build.hvpa().metadata, others
-    spec = build.hvpa().spec
-    assert spec is not None
-    found = resolve(OwnerRules(HPA, owner, spec, (lookers_hpa(**metadata),), (other,)))
+    owner = build.hvpa()
+    assert owner.spec is not None
+    found = resolve(OwnerRules(HPA, owner.metadata, owner.spec, (lookers_hpa(**metadata),), others))
     assert found.problem is not None
     assert found.problem.reason == "ForeignHpa"
     assert found.changes == ()
