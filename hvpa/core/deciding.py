@@ -8,7 +8,7 @@ from operator import attrgetter
 from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import HorizontalAxis, RolledBack
+from hvpa.api.hvpa.status import RolledBack
 from hvpa.core.actuation.creation import creation_changes
 from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pods import resize_pods, template_held
@@ -241,6 +241,9 @@ def _joined(
     applies = seen.spec.mode == "Apply"
     current = seen.workload.spec.replicas
     outcomes = [one for one in (horizontal, vertical) if one is not None]
+    axis = seen.horizontal if horizontal is None or not applies else horizontal.axis
+    if axis.correction != desired.correction:
+        axis = axis.model_copy(update={"correction": desired.correction})
     steps = [] if weight is None else [f"weight: {weight.percent} percent vertical, {weight.why}"]
     found = DecisionParts(
         desired=desired,
@@ -249,7 +252,7 @@ def _joined(
         recommended_replicas=current if horizontal is None else horizontal.recommended,
         containers=resources,
         recommended=resources if vertical is None else vertical.recommended,
-        horizontal=_horizontal_axis(seen, desired, horizontal if applies else None),
+        horizontal=axis,
         vertical=without_pending(seen.vertical) if vertical is None else vertical.axis,
         blocked=tuple([entry for one in outcomes for entry in one.blocked]),
         steps=(*steps, *[text for one in outcomes for text in one.steps]),
@@ -264,15 +267,6 @@ def _joined(
         found = structs.replace(found, containers=vertical.containers, changed=vertical.changed)
         applied += [("vertical", direction) for direction in vertical.directions]
     return structs.replace(found, applied=tuple(applied))
-
-
-def _horizontal_axis(
-    seen: ObservedState, desired: DesiredReplicas, outcome: ReplicasResult | None
-) -> HorizontalAxis:
-    axis = outcome.axis if outcome is not None else seen.horizontal
-    if axis.correction == desired.correction:
-        return axis
-    return axis.model_copy(update={"correction": desired.correction})
 
 
 def _bounds(seen: Observation) -> Bounds:

@@ -53,18 +53,24 @@ _REVERTED: Mapping[Axis, str] = {
 _FIRST = 1024
 """Characters of `Ready`'s message that leave room for warnings after it."""
 _NOT_READY = False, Finding("NotReady", "see condition Ready")
+_PAUSED = Finding("Paused", "spec.mode is Paused: the workload is not changed")
+_NOT_PAUSED = Finding("NotPaused", "spec.mode is not Paused")
 
 
 def conditions(seen: ObservedState, clock: Clock, decided: DecisionParts) -> tuple[StatusCondition, ...]:
     """All conditions, always in the same order."""
     hpa, vpa, contested = _hpa_active(seen, decided), _vpa_active(seen, decided), _contested(seen, decided)
     is_ready, why = _ready(seen, clock, decided, hpa, vpa, contested)
+    if seen.problem is None and seen.spec is not None and seen.spec.warnings:
+        warned = text.joined((text.one_line(why.message, _FIRST), *seen.spec.warnings))
+        why = Finding(why.reason, warned)
+    is_paused = seen.spec is not None and seen.spec.mode == "Paused"
     verdicts: dict[str, Verdict] = {
-        "Ready": (is_ready, _with_warnings(seen, why)),
+        "Ready": (is_ready, why),
         "HpaActive": hpa,
         "VpaActive": vpa,
         "ScalingBlocked": _scaling_blocked(seen, decided),
-        "Paused": _paused(seen),
+        "Paused": (is_paused, _PAUSED if is_paused else _NOT_PAUSED),
         "Contested": contested,
     }
     return tuple([_condition(seen, clock, kind, *verdict) for kind, verdict in verdicts.items()])
@@ -87,13 +93,6 @@ def _condition(seen: ObservedState, clock: Clock, kind: str, holds: bool, why: F
         last_transition_time=since or clock.stamp().replace(microsecond=0),
         observed_generation=generation,
     )
-
-
-def _with_warnings(seen: ObservedState, finding: Finding) -> Finding:
-    """The finding with the warnings about the spec after it."""
-    if seen.problem is not None or seen.spec is None or not seen.spec.warnings:
-        return finding
-    return Finding(finding.reason, text.joined((text.one_line(finding.message, _FIRST), *seen.spec.warnings)))
 
 
 # --- the recommenders ------------------------------------------------------------------------------------------------
@@ -146,12 +145,6 @@ def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> Verdict:
         return False, Finding("NotBlocked", "nothing is held back")
     reasons, texts = zip(*parts, strict=True)
     return True, Finding(reasons[0], text.joined(texts))
-
-
-def _paused(seen: ObservedState) -> Verdict:
-    if seen.spec is not None and seen.spec.mode == "Paused":
-        return True, Finding("Paused", "spec.mode is Paused: the workload is not changed")
-    return False, Finding("NotPaused", "spec.mode is not Paused")
 
 
 def _contested(seen: ObservedState, decided: DecisionParts) -> Verdict:
@@ -281,7 +274,7 @@ def _failures(seen: ObservedState, clock: Clock) -> Iterator[Finding]:
         why = f"{name} has {workload.status.replicas} of {workload.spec.replicas} pods and creates no more"
         hint = "its Events say why, such as a quota or a webhook that refuses them"
         yield Finding("PodsNotCreated", f"{why}: {hint}")
-    yield from [_stuck(one) for one in seen.pods.stuck if _is_due(one, clock)]
+    yield from [found for one in seen.pods.stuck if (found := _stuck(one, clock)) is not None]
     is_held = seen.rollout is not None and seen.rollout.held  # by the operator, as ScalingBlocked says
     gaps = "" if is_held else "; ".join(rollout_gaps(workload))
     if not gaps:
@@ -295,13 +288,12 @@ def _failures(seen: ObservedState, clock: Clock) -> Iterator[Finding]:
         yield Finding(DEADLINE_EXCEEDED, f"the rollout of {name} does not go on: {gaps}")
 
 
-def _is_due(one: StuckPods, clock: Clock) -> bool:
+def _stuck(one: StuckPods, clock: Clock) -> Finding | None:
+    """Why pods can't run, while that is to be reported."""
     if one.since is not None and not clock.is_past(one.since):
-        return False
-    return one.until is None or not clock.is_past(one.until)
-
-
-def _stuck(one: StuckPods) -> Finding:
+        return None
+    if one.until is not None and clock.is_past(one.until):
+        return None
     reason = "PodsUnschedulable" if one.reason == UNSCHEDULABLE else "PodsNotStarting"
     pods = f"pod {one.pod}" if one.count == 1 else f"{one.count} pods, such as {one.pod}"
     why = "can't be scheduled" if one.reason == UNSCHEDULABLE else f"can't start, {one.reason}"

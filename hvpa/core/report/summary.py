@@ -109,7 +109,5 @@ def with_unit(resource: Resource, amount: int) -> str:
 
 def _rounded(value: int) -> int:
     """Rounded up to two digits."""
-    unit = 1
-    while value >= 100 * unit:
-        unit *= 10
+    unit: int = 10 ** max(0, len(str(value)) - 2)
     return ceil_div(value, unit) * unit

@@ -219,12 +219,14 @@ def _starved(
     """Containers of this pod that ran out of memory after `since` with the resources the template still has."""
     found: dict[str, dt.datetime | None] = {}
     started = pod.status.start_time or pod.metadata.creation_timestamp
-    for status in pod.status.container_statuses:
-        ended = (status.state.terminated, status.last_state.terminated)
-        killed = next((one for one in ended if one is not None and one.reason == OOM_KILLED), None)
+    for one in pod.status.container_statuses:
+        ended = (one.state.terminated, one.last_state.terminated)
+        killed = next((end for end in ended if end is not None and end.reason == OOM_KILLED), None)
         if killed is not None:
-            found[status.name] = killed.finished_at or started
-    if _evicted_for_memory(pod):
+            found[one.name] = killed.finished_at or started
+    status = pod.status
+    is_evicted = status.phase == "Failed" and status.reason == EVICTED
+    if is_evicted and _LOW_ON_MEMORY.search(status.message) is not None:
         named = [name for name in _EVICTED_CONTAINER.findall(pod.status.message) if name in template]
         for name in named or template:
             found.setdefault(name, _ended(pod) or started)
@@ -233,12 +235,6 @@ def _starved(
         is_same = name in template and name in own and _runs_template(own[name], template[name])
         if is_same and when is not None and (since is None or when > since):
             yield name, when
-
-
-def _evicted_for_memory(pod: Pod) -> bool:
-    status = pod.status
-    is_evicted = status.phase == "Failed" and status.reason == EVICTED
-    return is_evicted and _LOW_ON_MEMORY.search(status.message) is not None
 
 
 def _ended(pod: Pod) -> dt.datetime | None:

@@ -31,7 +31,7 @@ def drive(work: Coroutine[Any, Any, T]) -> T:
 
 
 def patched(old: object, patch: Mapping[str, object]) -> dict[str, object]:
-    """`old` after a JSON merge patch (RFC 7386)."""
+    """`old` after a JSON merge patch (RFC 7386, section 2)."""
     result: dict[str, object] = dict(old) if isinstance(old, Mapping) else {}
     for key, value in patch.items():
         if value is None:
