@@ -26,6 +26,7 @@ from hvpa.core.gates.refusals import with_refusal
 from hvpa.core.model import Axis, Decision, Event, MemoryUse, Objects, Observation, RefusedResize, Settings
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
+from hvpa.core.report.summary import newly_blocked
 from hvpa.core.values.memo import forget, forget_decision
 from hvpa.core.workload.selector import selector_text
 from hvpa.reconcile.patch import StatusPatch
@@ -368,12 +369,9 @@ class Reconciler:
             log.exception("error not reported in the status")
 
     def _report_blocked(self, key: Key, old: HvpaStatus, decision: Decision) -> None:
-        known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in old.last_blocked_scaling}
-        for b in decision.blocked:
-            if (b.axis, b.direction, b.container, b.resource, b.reason) not in known:
-                self._telemetry.blocked(key, b)
-                what = {"axis": b.axis, "direction": b.direction, "reason": b.reason, "until": b.until}
-                log.debug("scaling blocked", **what)
+        for b in newly_blocked(old, decision.blocked):
+            self._telemetry.blocked(key, b)
+            log.debug("scaling blocked", axis=b.axis, direction=b.direction, reason=b.reason, until=b.until)
 
     def _report_applied(self, key: Key, workload: Workload | None, decision: Decision) -> None:
         for axis, direction in decision.applied:

@@ -24,7 +24,7 @@ from hvpa.core.model import (
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric
 from hvpa.core.report.remedies import advised, entered
-from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
+from hvpa.core.report.summary import DecisionParts, blocked_text, newly_blocked, rollout_text
 from hvpa.core.values.weight import Bounds, percent
 from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations
 
@@ -69,13 +69,11 @@ def _rolled_back(record: RolledBack) -> str:
 
 
 def _block_events(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> Iterator[Event]:
-    before = seen.status.last_blocked_scaling
-    known = {(b.reason, b.axis, b.direction, b.container, b.resource) for b in before}
-    for b in decided.blocked:
-        if b.reason not in PASSING and (b.reason, b.axis, b.direction, b.container, b.resource) not in known:
-            yield Event("Normal", "ScalingBlocked", blocked_text(b))
-    passed = any(b.reason not in PASSING for b in before) and not decided.blocked
-    if passed and _scales(seen, status):
+    for one in newly_blocked(seen.status, decided.blocked):
+        if one.reason not in PASSING:
+            yield Event("Normal", "ScalingBlocked", blocked_text(one))
+    was_blocked = any(one.reason not in PASSING for one in seen.status.last_blocked_scaling)
+    if was_blocked and not decided.blocked and _scales(seen, status):
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.status import DesiredSize, HeldRollout, HorizontalAxis, RolledBack, VerticalAxis
+from hvpa.api.hvpa.status import (
+    DesiredSize,
+    HeldRollout,
+    HorizontalAxis,
+    HvpaStatus,
+    RolledBack,
+    VerticalAxis,
+)
 from hvpa.api.values.quantity import Resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.pods import Resizing
@@ -68,6 +75,12 @@ def rollout_text(held: HeldRollout) -> str:
     """What holds a rollout, in words."""
     until = "" if held.until is None else f" until {readable_timestamp(held.until)}"
     return f"rollout held by {held.reason}{until}: {held.message}"
+
+
+def newly_blocked(before: HvpaStatus, blocked: Iterable[Blocked]) -> list[Blocked]:
+    """The changes whose block the status before does not have."""
+    known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in before.last_blocked_scaling}
+    return [b for b in blocked if (b.axis, b.direction, b.container, b.resource, b.reason) not in known]
 
 
 def change(entry: Blocked) -> tuple[str, str]:

@@ -8,7 +8,7 @@ written gets none. Amounts (`memory: 128m`) are in `hvpa.core.spec.amounts`, ran
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,8 +39,10 @@ class Remark:
 
 
 def review(spec: HvpaSpec) -> tuple[Remark, ...]:
-    """The remarks on a spec, in the order of `CHECKS`."""
-    return tuple(remark for check in CHECKS for remark in check(spec))
+    """The remarks on a spec: on what it has, then on what has no effect."""
+    parts = (_recommenders, _target, _replicas, _interval_bounds, _interval_holes)
+    effects = (_one_axis_only, _utilization, _windows, _long_waits)
+    return tuple(remark for check in (*parts, *effects) for remark in check(spec))
 
 
 def _recommenders(spec: HvpaSpec) -> Iterator[Remark]:
@@ -97,18 +99,15 @@ def _interval_bounds(spec: HvpaSpec) -> Iterator[Remark]:
     for index, interval in enumerate(spec.weight_based_scaling_intervals):
         start, last = interval.start_replica_count, interval.last_replica_count
         if start is not None and start > most:
-            field, why = "startReplicaCount", f"{start} is above maxReplicas ({most}): it never counts"
+            field, why = "start", f"{start} is above maxReplicas ({most}): it never counts"
         elif last is not None and last < least:
-            field, why = "lastReplicaCount", f"{last} is below minReplicas ({least}): it never counts"
+            field, why = "last", f"{last} is below minReplicas ({least}): it never counts"
         elif last is not None and last > most:
-            field, why = (
-                "lastReplicaCount",
-                f"{last} is above maxReplicas ({most}): there are never as many replicas",
-            )
+            field, why = "last", f"{last} is above maxReplicas ({most}): there are never as many replicas"
         else:
             continue
         fit = "fit the interval to minReplicas and maxReplicas, or change these"
-        yield Remark(f"{_INTERVALS}[{index}].{field}", why, fit)
+        yield Remark(f"{_INTERVALS}[{index}].{field}ReplicaCount", why, fit)
 
 
 def _interval_holes(spec: HvpaSpec) -> Iterator[Remark]:
@@ -231,20 +230,6 @@ def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:
             " load",
             "use minutes at most; scaleDown.stabilizationDuration is what keeps replicas for a while",
         )
-
-
-CHECKS: Final[tuple[Callable[[HvpaSpec], Iterator[Remark]], ...]] = (
-    _recommenders,
-    _target,
-    _replicas,
-    _interval_bounds,
-    _interval_holes,
-    _one_axis_only,
-    _utilization,
-    _windows,
-    _long_waits,
-)
-"""What is looked at, in the order in which it is reported."""
 
 
 def is_off(direction: ScaleType) -> bool:
