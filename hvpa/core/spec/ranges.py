@@ -13,7 +13,7 @@ from typing import Final
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.scaling import ScaleType
-from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, params_of
@@ -78,10 +78,9 @@ def _ranges(spec: HvpaSpec) -> Iterator[_Range]:
 
 
 def _requests(spec: HvpaSpec) -> Iterator[Remark]:
+    """A range in which no change is as large as minChange, or that has one value."""
     vpa = spec.vpa
-    if are_off(vpa):
-        return
-    for one in _ranges(spec):
+    for one in () if are_off(vpa) else _ranges(spec):
         if one.width == 0:
             yield Remark(
                 one.path,
@@ -90,24 +89,24 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
                 f"raise maxAllowed; or leave {one.resource} out of controlledResources, if it is not to be scaled",
             )
             continue
-        if not is_off(vpa.scale_up):
-            yield from _rise(spec, one)
-        if not is_off(vpa.scale_down) and (least := _least_change(vpa.scale_down, one, one.most)) > one.width:
-            reason = _too_small("scaleDown", spec, one, least, "lowered")
-            yield Remark(one.path, reason, _wider("scaleDown", one))
-
-
-def _rise(spec: HvpaSpec, one: _Range) -> Iterator[Remark]:
-    """A range in which no rise is as large as minChange; some of them are made after minChangeTimeout."""
-    least = _least_change(spec.vpa.scale_up, one, one.least)
-    if least <= one.width:
-        return
-    reason = _too_small("scaleUp", spec, one, least, "raised")
-    if min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
-        reason += (
-            f" before minChangeTimeout ({format_duration(spec.vpa.scale_up.min_change_timeout)}) is over"
-        )
-    yield Remark(one.path, reason, _wider("scaleUp", one))
+        for name, direction, current, verb in (
+            ("scaleUp", vpa.scale_up, one.least, "raised"),
+            ("scaleDown", vpa.scale_down, one.most, "lowered"),
+        ):
+            least = _least_change(direction, one, current)
+            if is_off(direction) or least <= one.width:
+                continue
+            when = " alone" if spec.joint else ""
+            if name == "scaleUp" and min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
+                wait = format_duration(vpa.scale_up.min_change_timeout)  # then some rises are made
+                when += f" before minChangeTimeout ({wait}) is over"
+            never = f"the {one.resource} request is never {verb}{when}"
+            field = f"spec.vpa.{name}.minChange.{one.resource}.value"
+            yield Remark(
+                one.path,
+                f"requests may be {one}, and {name}.minChange is {one.shown(least)}: {never}",
+                f"set a smaller {field}, or move minAllowed and maxAllowed apart",
+            )
 
 
 def _least_change(direction: ScaleType, one: _Range, current: int) -> int:
@@ -115,15 +114,6 @@ def _least_change(direction: ScaleType, one: _Range, current: int) -> int:
     if params.value is None and params.percentage is None:
         return DEFAULT_MIN_CHANGE[one.resource]
     return threshold(params.value, params.percentage, current)
-
-
-def _too_small(name: str, spec: HvpaSpec, one: _Range, least: int, verb: str) -> str:
-    never = f"the {one.resource} request is never {verb}{' alone' if spec.joint else ''}"
-    return f"requests may be {one}, and {name}.minChange is {one.shown(least)}: {never}"
-
-
-def _wider(name: str, one: _Range) -> str:
-    return f"set a smaller spec.vpa.{name}.minChange.{one.resource}.value, or move minAllowed and maxAllowed apart"
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------
@@ -191,7 +181,15 @@ def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
     """Both axes switched off, by update modes or by weights."""
     if spec.mode != "Apply" or not (has_hpa(spec) or has_vpa(spec)):
         return
-    replicas, requests = _why_no_replicas(spec), _why_no_requests(spec)
+    weights, is_split = spec.weights_ppm, has_hpa(spec) and has_vpa(spec) and not spec.joint
+    vertical = horizontal = ""
+    if is_split and weights and all(weight == FULL for weight in weights):
+        vertical = "all weights are 100 percent vertical"
+    if is_split and not any(weights):
+        why = "requests are raised only at maxReplicas or after running out of memory"
+        horizontal = f"the vertical weight is 0 ({why})"
+    replicas = _why_off("hpa", has_hpa(spec), spec.hpa) or vertical
+    requests = _why_off("vpa", has_vpa(spec), spec.vpa) or horizontal
     if replicas and requests:
         yield Remark(
             "spec",
@@ -200,25 +198,10 @@ def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
         )
 
 
-def _why_no_replicas(spec: HvpaSpec) -> str:
-    if not has_hpa(spec):
-        return "no HPA is deployed or named"
-    if are_off(spec.hpa):
-        return "spec.hpa is Off in both directions"
-    weights = spec.weights_ppm
-    if has_vpa(spec) and not spec.joint and weights and all(weight == FULL for weight in weights):
-        return "all weights are 100 percent vertical"
-    return ""
-
-
-def _why_no_requests(spec: HvpaSpec) -> str:
-    if not has_vpa(spec):
-        return "no VPA is deployed or named"
-    if are_off(spec.vpa):
-        return "spec.vpa is Off in both directions"
-    if has_hpa(spec) and not spec.joint and not any(spec.weights_ppm):
-        return "the vertical weight is 0 (requests are raised only at maxReplicas or after running out of memory)"
-    return ""
+def _why_off(name: str, exists: bool, axis: HpaSpec | VpaSpec) -> str:
+    if not exists:
+        return f"no {name.upper()} is deployed or named"
+    return f"spec.{name} is Off in both directions" if are_off(axis) else ""
 
 
 # --- resizes ----------------------------------------------------------------------------------------------------

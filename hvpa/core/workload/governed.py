@@ -13,7 +13,7 @@ from msgspec import structs
 
 from hvpa.api.objects.read_models import PodSpec
 from hvpa.api.values.quantity import Resource, readable_resource
-from hvpa.core.model import ObservedState, PodsSeen
+from hvpa.core.model import ObservedState
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import (
     RESOURCES,
@@ -34,8 +34,12 @@ def recommended(seen: ObservedState) -> tuple[ContainerResource, ...]:
     """What a usable VPA has targets for, whatever the pod's own resources leave."""
     assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
     resources = present_resources(seen.workload.spec.template.spec.containers)
-    items = container_resources(seen.spec, seen.vpa.object, resources)
-    return tuple([_as_pods_have(one, seen.pods) for one in items])
+    found = []
+    for one in container_resources(seen.spec, seen.vpa.object, resources):
+        given = seen.pods.sizes.get(one.key) if one.request is None and one.limit is None else None
+        # A missing request is the one that the pods were given (by a LimitRange, say).
+        found.append(one if given is None else structs.replace(one, request=given.mean))
+    return tuple(found)
 
 
 def cut_short(seen: ObservedState) -> str:
@@ -51,13 +55,6 @@ def cut_short(seen: ObservedState) -> str:
             parts.append(f"{item.container} {item.resource}: {texts[0]} recommended, {texts[1]} at most")
     why = "the pod template's own resources (spec.template.spec.resources) leave less"
     return f"{why}: {', '.join(parts)}" if parts else ""
-
-
-def _as_pods_have(item: ContainerResource, pods: PodsSeen) -> ContainerResource:
-    """A container resource without a request, with the one that its pods were given (by a LimitRange, say)."""
-    if item.request is not None or item.limit is not None or item.key not in pods.sizes:
-        return item
-    return structs.replace(item, request=pods.sizes[item.key].mean)
 
 
 def _within_pod(items: Sequence[ContainerResource], pod: PodSpec) -> tuple[ContainerResource, ...]:
