@@ -93,7 +93,7 @@ class Objects:
 
     `others` are other live Hvpas with the same target, by rank (the first MOST_RIVALS + 1 at most), `hpas` and `vpas`
     every one that is owned by this Hvpa, targets it, its workload or one of the `others`, is named by it, or holds a
-    name that it would give; `pods` those that the workload's selector matches. `vpa_served` tells whether the cluster
+    name that it would give; `pods` those that the workload's selector matches. `vpa_served`: whether the cluster
     knows VerticalPodAutoscalers at all. `refused_resizes` are of these pods. `creation_sizes` are the sizes of new pods
     that were written for this Hvpa, by owner; None where the cluster has no policy that goes by them. `memory_use` is
     of these pods; None where it was not asked for.

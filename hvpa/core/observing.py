@@ -82,7 +82,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
 def _hpa(
     hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Hpa]:
-    """The HPA to read, as it is now. No HPA's status has a say in which one that is, so it is found once for the same
+    """The HPA to read, as it is now. No HPA's status decides which one that is, so it is found once for the same
     objects: a reconcile in which nothing is to do takes a quarter of the time (4.0 yardsticks of
     `python -m benchmarks decision` without that, 0.9 with it)."""
     found = _found_hpa(hvpa, spec, hpas, others)

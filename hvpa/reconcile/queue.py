@@ -41,7 +41,7 @@ CONFLICT = Backoff(base=0.005, cap=5.0)
 SLOW_SHARE = 4
 """Every so many-th key is one that is not urgent, while there are both."""
 SPACING = 0.1
-"""Seconds between reconciles of one Hvpa under constant change: nobody sees the difference, as HPAs look every 15 s."""
+"""Seconds between reconciles of one Hvpa under constant change: the difference is not seen, as HPAs look every 15 s."""
 BURST = 5
 """So many reconciles of one Hvpa may follow each other at once: a step and its aftermath."""
 FAILING_SPACING = 1.0

@@ -39,12 +39,12 @@ MOST_PODS = 2**31 * MICRO
 
 
 class MetricDemand(Struct, frozen=True):
-    """What one metric calls for (DESIGN 4, "fractional wish").
+    """What one metric calls for (DESIGN 4, "fractional count").
 
     `pods` is how many pods it would take, in millionths, of the size that the metric's target is meant for: `absolute`
     targets (AverageValue) for pods as they were when the target was set, others for the pods that were measured.
     `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
-    pods request together (millicores, bytes), where the measurement tells. The target is `per_pod` of a resource, or
+    pods request together (millicores, bytes), where they were measured. The target is `per_pod` of a resource, or
     `utilization`, in percent of the requests. `counted` pods were measured. Within `tolerance` (parts per million) of
     what there is, a metric calls for no more than that.
     """

@@ -95,7 +95,7 @@ def remedy(reason: str) -> str:
     """What to do about a reason; where to look, for one that is not known."""
     if reason in REMEDIES:
         return REMEDIES[reason]
-    return next((told for prefix, told in FAMILIES.items() if reason.startswith(prefix)), _OTHERWISE)
+    return next((what for prefix, what in FAMILIES.items() if reason.startswith(prefix)), _OTHERWISE)
 
 
 def advised(reason: str, message: str) -> str:

@@ -76,7 +76,7 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
 
 def _not_scaled(seen: ObservedState) -> dict[str, object]:
     """The fields of a target that is not scaled: nothing is recommended for it, and of one that is gone no number is
-    left; nor of one that is shared, since its changes wake nobody."""
+    left; nor of one that is shared, since its changes wake no reconcile."""
     target = seen.target
     is_shared = seen.problem is not None and seen.problem.reason == "TargetShared"
     return {

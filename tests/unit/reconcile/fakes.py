@@ -43,7 +43,7 @@ def patched(old: object, patch: Mapping[str, object]) -> dict[str, object]:
 
 @dataclass
 class FakeClock:
-    """A clock that stands still unless it is told otherwise."""
+    """A clock that stands still until a test sets it."""
 
     time: dt.datetime = build.NOW
 

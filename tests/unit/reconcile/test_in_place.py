@@ -68,7 +68,7 @@ def test_before_a_memory_limit_falls_it_is_asked_what_is_used_once_a_minute() ->
     world.reconcile()
 
 
-def test_while_memory_is_only_raised_nobody_asks_what_is_used() -> None:
+def test_while_memory_is_only_raised_its_use_is_not_asked_for() -> None:
     world = InPlace()
     world.reconcile()
     assert world.cluster.asked == []

@@ -42,7 +42,7 @@ def test_a_family_of_reasons_has_one_remedy(reason: str) -> None:
     assert "kubectl top pods" in remedy(reason)
 
 
-def test_a_reason_that_nobody_knows_leads_to_explain() -> None:
+def test_a_reason_that_is_not_known_leads_to_explain() -> None:
     assert "hvpa explain" in remedy("Unheard")
 
 

@@ -78,7 +78,7 @@ def test_a_condition_keeps_its_time_while_its_status_does() -> None:
 
 
 @pytest.mark.parametrize(("generation", "reported"), [(7, 7), (-760, 0)])
-def test_a_condition_tells_which_generation_it_speaks_of(generation: int, reported: int) -> None:
+def test_a_condition_has_the_generation_that_it_is_about(generation: int, reported: int) -> None:
     one = build.hvpa(metadata={"generation": generation})
     status = build.decided(build.objects(one, horizontal=build.hpa())).status
     assert {entry.observed_generation for entry in status.conditions} == {reported}
@@ -139,7 +139,7 @@ def test_where_scaling_stops_that_is_reported_and_not_that_nothing_is_held_back(
     assert reasons(decision) == expected
 
 
-def test_an_event_tells_until_when_something_is_held() -> None:
+def test_an_event_has_until_when_something_is_held() -> None:
     status = {"axes": {"horizontal": {"lastScaleTime": build.stamp(NOW)}}}
     spec = {"replicas": 6, "hpa": {"scaleUp": {"stabilizationDuration": "5m"}}, "vpa": {"deploy": False}}
     seen = build.objects(build.hvpa(spec, status), None, build.hpa(6, 100))
