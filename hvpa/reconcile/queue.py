@@ -61,10 +61,6 @@ class Pace:
         self._theoretical: dict[Key, float] = {}
         self._clean_at = 1024
 
-    def __len__(self) -> int:
-        """How many keys are remembered: those that were worked on lately, and some that were before."""
-        return len(self._theoretical)
-
     def first(self, key: Key, now: float) -> float:
         """When `key` may be worked on; not before `now`."""
         return max(now, self._theoretical.get(key, 0.0) - (BURST - 1) * SPACING)
@@ -85,10 +81,6 @@ class Timers:
     def __init__(self) -> None:
         self.due: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
-
-    def __len__(self) -> int:
-        """How many entries the heap has, overtaken ones included."""
-        return len(self._heap)
 
     def add(self, key: Key, due: float) -> None:
         """Have `key` due at `due`; an earlier time that it already has stays."""
