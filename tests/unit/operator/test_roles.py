@@ -189,7 +189,7 @@ async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
     await running
     assert [key for key in world.worked if key in MINE] == MINE[:1]
     assert sorted(key for key in world.worked if key in OTHERS) == OTHERS
-    assert {("forgotten", key) for key in MINE} <= set(world.telemetry.told)
+    assert {("forgotten", key) for key in MINE} <= set(world.telemetry.reports)
 
 
 async def test_roles() -> None:
