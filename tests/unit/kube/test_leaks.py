@@ -38,7 +38,7 @@ OWNER = {
     "uid": "1",
     "controller": True,
 }
-OF_REQUESTS = frozenset({"Session", "ClientSession", "ClientRequest", "ClientResponse", "ResponseHandler"})
+OF_REQUESTS = frozenset({"_Session", "ClientSession", "ClientRequest", "ClientResponse", "ResponseHandler"})
 """Types of which requests and streams make objects."""
 SMALL = 32
 """Entries of tables that are full after a few changes."""

@@ -14,8 +14,7 @@ import pytest
 from aiohttp import web
 
 from hvpa.kube.client.errors import TooLarge, Unreachable
-from hvpa.kube.client.session import DEAD_AFTER, _new_socket
-from hvpa.kube.client.transport import MOST_BYTES, Body
+from hvpa.kube.client.transport import DEAD_AFTER, MOST_BYTES, Body, _new_socket
 from localcluster.client.pki import Authority
 from tests.unit.kube.client.talk import OK, Server
 from tests.unit.kube.fake_server import LONG, FakeServer, until
@@ -267,7 +266,7 @@ async def test_requests_that_are_lost_together_cost_no_connection_that_came_late
         assert all(isinstance(one, Unreachable) for one in await under_way)
         assert transport._session is before
         await transport.request("PATCH", "/y", timeout=LONG)
-        assert [one for one in transport._open if not one.closed] == [before]
+        assert [one for one in transport._open if not one.client.closed] == [before]
 
 
 async def test_a_stream_has_a_connection_of_its_own_that_is_new(tmp_path: Path) -> None:

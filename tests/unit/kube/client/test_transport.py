@@ -277,7 +277,7 @@ async def test_a_request_under_way_ends_before_its_session_is_closed(tmp_path: P
         assert before.active == 1
         go_on.set()
         assert await slow == b"{}"
-        assert before.closed
+        assert before.client.closed
         await transport.close()
 
 
