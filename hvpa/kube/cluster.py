@@ -15,7 +15,7 @@ from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.client.errors import ApiError, Unreachable, write_error
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, write_error
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.pod_metrics import memory_in_use
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
@@ -116,7 +116,7 @@ class KubeCluster:
         known = self._local.store(resource).get(Key(hvpa.namespace, patch.name))
         try:
             scale = _decode_scale(response)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        except UNREADABLE as error:
             log.warning("response to a write can't be read", kind="Scale", error=str(error))
             return
         if known is None or known.metadata.resource_version != patch.resource_version:
@@ -216,7 +216,7 @@ class KubeCluster:
         `quiet`: it is what we wanted, which is no news."""
         try:
             obj = resource.decode(response)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        except UNREADABLE as error:
             log.warning("response to a write can't be read", kind=resource.kind, error=str(error))
             return None
         self._local.store(resource).put_own(obj, quiet)

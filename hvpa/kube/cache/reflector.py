@@ -20,7 +20,7 @@ import structlog
 
 from hvpa.api.objects.read_models import Meta
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
-from hvpa.kube.client.errors import ApiError, Unreachable, api_error
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, api_error
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import Resource, T
@@ -61,9 +61,6 @@ STUCK = 900.0
 STALE = 60.0
 """Seconds for which list and watch have to fail until the store counts as out of date: longer than an API server takes
 to restart."""
-
-UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
 
 State = Literal["starting", "synced", "not served"]
 

@@ -12,8 +12,8 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.scales import Scales
+from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.references import Target
 from hvpa.kube.objects.resources import ON_DEMAND, OPTIONAL, WATCHED, Resource
 from hvpa.reconcile.ports import Clock
 from hvpa.reconcile.telemetry import Telemetry

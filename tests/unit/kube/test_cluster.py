@@ -19,8 +19,7 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cluster import NO_RESIZE, KubeCluster
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS
-from hvpa.kube.objects.scales import custom
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, custom
 from hvpa.reconcile.ports import Conflict, Key, NotServed, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, status
 

@@ -14,7 +14,7 @@ from hvpa.core.model import OtherHvpa
 from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
 from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.references import Target
+from hvpa.kube.cache.targeting import Target
 from hvpa.kube.objects.resources import (
     DEPLOYMENTS,
     HPAS,
