@@ -218,11 +218,11 @@ class LocalCluster:
     ) -> list[O]:
         """HPAs or VPAs that are owned, targeting (the workload, or an Hvpa with this target), named, or in the way of a
         name that we would give."""
-        namespace, name, uid = hvpa.metadata.namespace, hvpa.metadata.name, hvpa.metadata.uid
-        hvpas = (name, *[other.name for other in others])
-        tokens: list[RefToken] = [(namespace, uid), *[(namespace, HVPA_KIND, one) for one in hvpas], target]
+        namespace, name, uid = target.namespace, hvpa.metadata.name, hvpa.metadata.uid
+        tokens: list[RefToken] = [(namespace, uid), (namespace, HVPA_KIND, name)]
+        tokens += [(namespace, HVPA_KIND, other.name) for other in others]
         refs, store = self._refs[resource.kind], self.store(resource)
-        names = [one for token in tokens for one in refs.get(token)]
+        names = [one for token in (*tokens, target) for one in refs.get(token)]
         names += [name, f"{name}-{uid[:8]}", hvpa.links.recommenders()[resource.kind] or name]
         found = [store.get(Key(namespace, one)) for one in dict.fromkeys(names)]
         return [obj for obj in found if obj is not None]
