@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -13,24 +14,16 @@ import structlog
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta
+from hvpa.api.values.quantity import QuantityError, parse_memory
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, write_error
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, decoded, missing, write_error
 from hvpa.kube.client.limits import Limiter
-from hvpa.kube.client.pod_metrics import memory_in_use
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.objects.resources import (
-    HPAS,
-    HVPA_SIZES,
-    HVPAS,
-    PODS,
-    VPAS,
-    WORKLOADS,
-    Resource,
-    T,
-)
+from hvpa.kube.objects import workloads
+from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource, T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import (
     Conflict,
@@ -42,6 +35,7 @@ from hvpa.reconcile.ports import (
     WriteError,
 )
 
+V = TypeVar("V")
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _BY_KIND: Mapping[str, Resource[Any]] = {**WORKLOADS, HPAS.kind: HPAS, VPAS.kind: VPAS}
@@ -51,21 +45,31 @@ _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "dele
 NO_RESIZE = "the API server has no subresource pods/resize, which Kubernetes has from 1.33 on"
 
 
+METRICS_TIMEOUT = 5.0
+"""Seconds. Resizes wait for what pods use, so it is short; without a response they are made as if nothing were
+measured."""
+
+
 class _Kind(msgspec.Struct):
     kind: str = ""
 
 
-class _ScaleSpec(msgspec.Struct):
-    replicas: int = 0
+class _Usage(msgspec.Struct):
+    name: str = ""
+    usage: dict[str, str] = {}
 
 
-class _Scale(msgspec.Struct):
+class _PodMetrics(msgspec.Struct):
     metadata: Meta
-    spec: _ScaleSpec
+    containers: list[_Usage] = []
+
+
+class _PodMetricsList(msgspec.Struct):
+    items: list[_PodMetrics] = []
 
 
 _decode_kind = msgspec.json.Decoder(_Kind).decode
-_decode_scale = msgspec.json.Decoder(_Scale).decode
+_decode_pod_metrics = msgspec.json.Decoder(_PodMetricsList).decode
 
 
 class KubeCluster:
@@ -114,17 +118,12 @@ class KubeCluster:
             self._take(resource, response, quiet=True)
             return
         known = self._local.store(resource).get(Key(hvpa.namespace, patch.name))
-        try:
-            scale = _decode_scale(response)
-        except UNREADABLE as error:
-            log.warning("response to a write can't be read", kind="Scale", error=str(error))
-            return
-        if known is None or known.metadata.resource_version != patch.resource_version:
-            return  # the watch is ahead of the response
-        replace = msgspec.structs.replace
-        before = known.metadata
-        version, generation = scale.metadata.resource_version, before.generation + 1
-        metadata = replace(before, resource_version=version, generation=generation)
+        scale = _read(partial(workloads.scaled, "", ""), response, "Scale")
+        if scale is None or known is None or known.metadata.resource_version != patch.resource_version:
+            return  # it can't be read, or the watch is ahead of the response
+        replace, version = msgspec.structs.replace, scale.metadata.resource_version
+        generation = known.metadata.generation + 1
+        metadata = replace(known.metadata, resource_version=version, generation=generation)
         spec = replace(known.spec, replicas=scale.spec.replicas)
         self._local.store(resource).put_own(replace(known, metadata=metadata, spec=spec), quiet=True)
 
@@ -149,8 +148,7 @@ class KubeCluster:
         try:
             response = await self._patch(hvpa, path, resize.body, STRATEGIC_MERGE_PATCH)
         except Conflict as error:
-            cause = error.__cause__
-            if not isinstance(cause, ApiError) or cause.status != 404:
+            if (cause := missing(error)) is None:
                 raise
             if cause.is_of_an_object:
                 return
@@ -158,8 +156,23 @@ class KubeCluster:
         self._take(PODS, response)
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
-        """See the port."""
-        return await memory_in_use(self._transport, hvpa.namespace, selector)
+        """See the port. The metrics API (`metrics.k8s.io`, which metrics-server serves) reports it."""
+        path, query = (
+            f"/apis/metrics.k8s.io/v1beta1/namespaces/{hvpa.namespace}/pods",
+            {"labelSelector": selector},
+        )
+        found: dict[tuple[str, str], int] = {}
+        try:
+            response = await self._transport.request("GET", path, query, None, METRICS_TIMEOUT, "list")
+            pods = decoded(_decode_pod_metrics, response, "the list of pods' metrics").items
+        except (ApiError, Unreachable) as error:
+            log.debug("memory in use is not known", namespace=hvpa.namespace, error=str(error))
+            return found
+        for pod in pods:
+            for one in pod.containers:
+                with suppress(KeyError, QuantityError):
+                    found[pod.metadata.name, one.name] = parse_memory(one.usage["memory"])
+        return found
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """See the port."""
@@ -214,12 +227,9 @@ class KubeCluster:
     def _take(self, resource: Resource[T], response: bytes, quiet: bool = False) -> T | None:
         """Put the response to a write into the local copy: the object that it holds, None where it can't be read.
         `quiet`: it is what we wanted, which is no news."""
-        try:
-            obj = resource.decode(response)
-        except UNREADABLE as error:
-            log.warning("response to a write can't be read", kind=resource.kind, error=str(error))
-            return None
-        self._local.store(resource).put_own(obj, quiet)
+        obj = _read(resource.decode, response, resource.kind)
+        if obj is not None:
+            self._local.store(resource).put_own(obj, quiet)
         return obj
 
     async def _delete(self, hvpa: Meta, resource: Resource[Any], path: str, change: OwnedChange) -> None:
@@ -232,11 +242,11 @@ class KubeCluster:
         try:
             response = await self._send(hvpa, "DELETE", path, {}, Body(msgspec.json.encode(body)))
         except WriteError as error:
-            cause = error.__cause__
-            if not (isinstance(cause, ApiError) and cause.status == 404):
+            if missing(error) is None:
                 raise
         else:
-            if _kind_of(response) == resource.kind:  # it has finalizers, and is there until they are gone
+            found = _read(_decode_kind, response, resource.kind)
+            if found is not None and found.kind == resource.kind:  # it is there until its finalizers are gone
                 self._take(resource, response)
                 return
         key = Key(hvpa.namespace, change.name)
@@ -287,9 +297,10 @@ class KubeCluster:
             raise write_error(error, patched=verb != "apply") from error
 
 
-def _kind_of(response: bytes) -> str:
-    """The kind of a response's object (`Status` for what is gone); empty when it can't be read."""
+def _read(decode: Callable[[bytes], V], response: bytes, kind: str) -> V | None:
+    """What `decode` makes of the response to a write; None, and a line in the log, where it can't be read."""
     try:
-        return _decode_kind(response).kind
-    except msgspec.MsgspecError:
-        return ""
+        return decode(response)
+    except UNREADABLE as error:
+        log.warning("response to a write can't be read", kind=kind, error=str(error))
+        return None

@@ -21,7 +21,7 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from hvpa.kube.client.credentials import Credentials
-from hvpa.kube.client.errors import ConfigError, TooLarge, Unreachable, api_error
+from hvpa.kube.client.errors import ConfigError, TooLarge, Unreachable, api_error, in_one_line
 from hvpa.kube.client.library import Configuration
 
 REQUEST_TIMEOUT = 10.0
@@ -153,7 +153,7 @@ class Transport:
                     yield line
             except _BROKEN as error:
                 await self._retire(self._session)
-                raise Unreachable(_text(error)) from error
+                raise Unreachable(in_one_line(error)) from error
             finally:
                 response.http.close()
 
@@ -184,7 +184,7 @@ class Transport:
             untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
             if untrusted and renew and await self._renew(authorization, session.server):
                 return None
-            raise Unreachable(_text(error)) from error
+            raise Unreachable(in_one_line(error)) from error
         status = response.http.status
         self._on_request(call.verb, str(status))
         if 200 <= status < 300:
@@ -205,7 +205,7 @@ class Transport:
                 return self._session, authorization
             session = _Session(self._server, self._headers)
         except (ConfigError, OSError, ValueError) as error:  # certificates that can't be loaded
-            raise Unreachable(_text(error)) from error
+            raise Unreachable(in_one_line(error)) from error
         self._open = {one for one in self._open if not one.client.closed} | {session}
         if is_stream:
             session.retired = True
@@ -224,7 +224,9 @@ class Transport:
         try:
             return await self._credentials.refused(authorization, server.generation)
         except ConfigError as error:
-            raise Unreachable(f"credentials refused, and new ones can't be had: {_text(error)}") from error
+            raise Unreachable(
+                f"credentials refused, and new ones can't be had: {in_one_line(error)}"
+            ) from error
 
 
 # --- connections ------------------------------------------------------------------------------------------------------
@@ -379,9 +381,3 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         begun += rest
         if len(begun) > MOST_BYTES:
             raise Unreachable(f"a line of the response has more than {MOST_BYTES} bytes")
-
-
-def _text(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "no response in time"
-    return " ".join(str(error).split()) or type(error).__name__
