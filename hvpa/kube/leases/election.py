@@ -15,10 +15,8 @@ import structlog
 
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, LeaseTimes, Monotonic, awake_or_not
+from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
 from hvpa.reconcile.ports import Clock
-
-__all__ = ["Candidate", "LeaderElector", "LeaseTimes"]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

@@ -16,8 +16,8 @@ from aiohttp import web
 
 from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.election import Candidate, LeaderElector, LeaseTimes
-from hvpa.kube.leases.lease import LeaseApi
+from hvpa.kube.leases.election import LeaderElector
+from hvpa.kube.leases.lease import Candidate, LeaseApi, LeaseTimes
 from tests.unit.kube.fake_server import FakeServer, Handler, status, until
 
 pytestmark = pytest.mark.asyncio

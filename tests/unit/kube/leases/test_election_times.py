@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.election import Candidate, LeaderElector, LeaseTimes
+from hvpa.kube.leases.election import LeaderElector
+from hvpa.kube.leases.lease import Candidate, LeaseTimes
 from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, play
 
 TIMES = LeaseTimes()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hvpa.kube.leases.assignment import LABEL_SHARDS, Names
+from hvpa.kube.leases.assignment import LABEL_SHARDS, Members, Names
 from hvpa.kube.leases.lease import Lease, LeaseMeta, LeaseSpec
-from hvpa.kube.leases.membership import Members
 
 NAMES = Names("hvpa", 4)
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
-from hvpa.kube.leases.election import LeaseTimes
+from hvpa.kube.leases.lease import LeaseTimes
 from hvpa.kube.server.endpoints import metrics_routes, serve
 from hvpa.kube.server.metrics import FRESH, Metrics, Page
 from hvpa.reconcile.ports import Key
