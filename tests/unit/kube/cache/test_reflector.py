@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from hvpa.kube.cache.reflector import FRUITLESS, Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
 from hvpa.kube.objects.resources import PODS
 from hvpa.reconcile.telemetry import Telemetry
-from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
+from tests.unit.kube.fake_server import FakeServer, Stream, background, listing, status, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -53,8 +52,7 @@ class World(Telemetry):
     """A reflector at work, and its server."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
-        self.server.handler = self._handle
+        self.server = FakeServer(self._handle)
         self.lists: list[web.Response] = []
         self.watches: list[Stream | web.Response] = []
         self.asked: list[dict[str, str]] = []
@@ -88,14 +86,19 @@ class World(Telemetry):
 
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[Reflector[Pod]]:
-        async with self.server.running(), self.server.transport(folder) as transport:
+        async with self.server.connected(folder) as transport:
             reflector = Reflector(transport, PODS, ALL_NAMESPACES, self.store, self)
-            task = asyncio.create_task(reflector.run())
-            try:
+            async with background(reflector.run()):
                 yield reflector
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+
+    async def watched(self, times: int = 1) -> None:
+        """Wait until so many watches have begun."""
+        await until(lambda: len(self.asked) == times)
+
+    @property
+    def listed(self) -> int:
+        """How many lists were requested."""
+        return sum("watch" not in query for _, _, query in self.server.requests)
 
 
 async def test_all_pages_are_listed_then_changes_are_followed(tmp_path: Path) -> None:
@@ -103,7 +106,7 @@ async def test_all_pages_are_listed_then_changes_are_followed(tmp_path: Path) ->
     world.lists = [listing([pod("a", 1)], "5", "more"), listing([pod("b", 2)], "5")]
     world.watches = [stream]
     async with world.running(tmp_path) as reflector:
-        await until(lambda: bool(world.asked))
+        await world.watched()
         assert reflector.state == "synced"
         assert world.names() == ["a", "b"]
         assert world.server.requests[0][2] == {"limit": "500"}
@@ -120,25 +123,25 @@ async def test_a_watch_that_ends_is_resumed_after_the_last_bookmark_without_a_li
     world.lists = [listing([pod("a", 1)], "5")]
     world.watches = [stream]
     async with world.running(tmp_path):
-        await until(lambda: bool(world.asked))
+        await world.watched()
         stream.send("BOOKMARK", bookmark(99))
         stream.end()
-        await until(lambda: len(world.asked) == 2)
+        await world.watched(2)
     assert world.versions() == ["5", "99"]
     assert world.restarts == ["ended"]
     assert world.names() == ["a"]
-    assert sum("watch" not in query for _, _, query in world.server.requests) == 1
+    assert world.listed == 1
 
 
 async def test_a_connection_that_breaks_in_mid_event_is_resumed_and_nothing_is_lost(tmp_path: Path) -> None:
     world, stream = World(), Stream()
     world.watches = [stream]
     async with world.running(tmp_path):
-        await until(lambda: bool(world.asked))
+        await world.watched()
         stream.send("ADDED", pod("a", 6))
         stream.send_raw(b'{"type":"ADDED","object":{"metadata":{"na')
         stream.end()
-        await until(lambda: len(world.asked) == 2)
+        await world.watched(2)
     assert world.versions() == ["1", "6"]
 
 
@@ -195,7 +198,7 @@ MANY = range(FRUITLESS)
         ],
     ],
 )  # fmt: skip
-async def test_what_follows_on_what_a_server_answers(
+async def test_lists_and_watches_that_fail_are_followed_by_what_helps(
     tmp_path: Path, lists: list[Any], watches: Any, versions: str, deleted: str
 ) -> None:
     """`lists`: codes of failures, bodies, and resource versions each with the items; `watches` fail one after another,
@@ -212,7 +215,7 @@ async def test_what_follows_on_what_a_server_answers(
             items = following
     world.watches = watches()
     async with world.running(tmp_path) as reflector:
-        await until(lambda: len(world.asked) == len(expected))
+        await world.watched(len(expected))
         assert reflector.state == "synced"
     assert world.versions() == expected
     assert " ".join(world.deleted) == deleted
@@ -240,7 +243,7 @@ async def test_neither_lists_that_succeed_nor_a_time_without_watch_hurry_the_nex
         monkeypatch.setattr("hvpa.kube.cache.reflector.LONG_LIVED", 0.0)
         world.lists = [status(500) for _ in range(4)]
     async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == (5 if lists else 1))
+        await world.watched(5 if lists else 1)
     assert delays.asked == [1, 2, 3, 4]
 
 
@@ -258,14 +261,12 @@ async def test_one_bad_object_does_not_hide_the_others(tmp_path: Path) -> None:
     assert world.deleted == ["a"]
 
 
-async def test_the_new_list_of_a_watch_that_goes_on_failing_is_not_made_at_every_try(
-    tmp_path: Path,
-) -> None:
+async def test_a_watch_that_goes_on_failing_is_not_listed_at_every_try(tmp_path: Path) -> None:
     world = World()
     world.watches = [status(500) for _ in range(2 * FRUITLESS)]
     async with world.running(tmp_path):
         await until(lambda: len(world.asked) > 2 * FRUITLESS)
-    assert sum("watch" not in query for _, _, query in world.server.requests) == 3
+    assert world.listed == 3
 
 
 async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_anew(tmp_path: Path) -> None:
@@ -276,6 +277,6 @@ async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_ane
         stream.send("ERROR", {"kind": "Status", "code": 500, "message": "broken"})
         world.watches.append(stream)
     async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == FRUITLESS + 2)
+        await world.watched(FRUITLESS + 2)
     assert len(set(world.versions())) == FRUITLESS + 2
-    assert sum("watch" not in query for _, _, query in world.server.requests) == 1
+    assert world.listed == 1
