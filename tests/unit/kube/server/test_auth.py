@@ -1,4 +1,4 @@
-"""Who may read the metrics, against an API server that says what a test tells it to. (The real one: end to end.)"""
+"""Who may read the metrics, against an API server that says what a test has it say. (The real one: end to end.)"""
 
 from __future__ import annotations
 
@@ -15,22 +15,17 @@ from structlog.testing import capture_logs
 
 from hvpa.kube.server import auth as serve_auth
 from hvpa.kube.server.auth import ACCESS_REVIEWS, ALLOWED_SECONDS, REFUSED_SECONDS, TOKEN_REVIEWS, TokenGuard
-from hvpa.kube.server.endpoints import serve
 from tests.unit.kube.fake_server import FakeServer, reserved_port, status, until
+from tests.unit.kube.server.listening import fine, listening
 
 USER = {"username": "prometheus", "uid": "1", "groups": ["g"], "extra": {"scopes": ["a"]}}
-
-
-async def fine() -> web.Response:
-    return web.Response(text="fine")
 
 
 class World:
     """An API server that knows tokens and rights, the operator's metrics behind a guard, and a clock."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
-        self.server.handler = self._review
+        self.server = FakeServer(self._review)
         self.tokens: dict[str, dict[str, Any]] = {"good": USER, "bare": {"username": "nobody"}}
         self.allowed = {"prometheus"}
         self.now = 0.0
@@ -55,20 +50,14 @@ class World:
 
     @property
     def asked(self) -> list[str]:
-        return [path for _, path, _ in self.server.requests]
+        return self.server.paths
 
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[None]:
-        routes = {"/metrics": fine}
-        async with self.server.running(), self.server.transport(folder) as transport:
+        async with self.server.connected(folder) as transport:
             self.guard = TokenGuard(transport, lambda: self.now)
-            with reserved_port() as self.port:
-                listener = await serve(f"127.0.0.1:{self.port}", routes, self.guard)
-                assert listener is not None
-                try:
-                    yield
-                finally:
-                    await listener.cleanup()
+            async with listening({"/metrics": fine}, self.guard) as (self.port, _):
+                yield
 
     async def get(self, authorization: str | None = None, method: str = "GET") -> tuple[int, str]:
         headers = {} if authorization is None else {"Authorization": authorization}
@@ -168,8 +157,8 @@ async def test_what_waits_for_its_turn_is_not_asked_once_more(world: World) -> N
 
 
 REVIEWS = (
-    *[(status(code, "Reason", "secret message"), told)
-      for code, told in ((500, 503), (503, 503), (429, 503), (401, 500), (403, 500), (404, 500))],
+    *[(status(code, "Reason", "secret message"), refusal)
+      for code, refusal in ((500, 503), (503, 503), (429, 503), (401, 500), (403, 500), (404, 500))],
     *[(web.Response(status=201, text=body), 500)
       for body in ("", "[]", '{"status": 1}', '{"status": {"authenticated": "yes"}}')],
     *[(web.Response(status=201, text='{"status": {' + text + '}}'), 401)
@@ -180,12 +169,12 @@ REVIEWS = (
 
 @pytest.mark.parametrize("number", range(len(REVIEWS)))
 async def test_an_answer_that_is_no_review_opens_nothing(world: World, number: int) -> None:
-    world.answer, told = REVIEWS[number]
+    world.answer, refusal = REVIEWS[number]
     with capture_logs() as logs:
         answered, text = await world.get("Bearer good")
-    assert answered == told
+    assert answered == refusal
     assert "secret" not in text
-    if told == 401:
+    if refusal == 401:
         return
     assert logs[-1]["event"] in ("metrics: a review was refused", "metrics: a review can't be read")
     world.answer = None
@@ -194,16 +183,15 @@ async def test_an_answer_that_is_no_review_opens_nothing(world: World, number: i
 
 async def test_an_api_server_that_is_gone_opens_nothing(tmp_path: Path) -> None:
     world = World()
-    routes = {"/metrics": fine}
-    with reserved_port() as gone, reserved_port() as world.port:
+    with reserved_port() as gone:
         world.server.url = f"http://127.0.0.1:{gone}"
-        async with world.server.transport(tmp_path) as transport:
-            listener = await serve(f"127.0.0.1:{world.port}", routes, TokenGuard(transport))
-            assert listener is not None
+        async with (
+            world.server.transport(tmp_path) as transport,
+            listening({"/metrics": fine}, TokenGuard(transport)) as (world.port, _),
+        ):
             with capture_logs() as logs:
                 assert await world.get("Bearer good") == (503, "the API server can't be asked\n")
             assert logs[-1]["event"] == "metrics: the API server can't be asked about a token"
-            await listener.cleanup()
 
 
 async def test_no_token_is_kept_or_logged(world: World) -> None:
