@@ -121,10 +121,8 @@ class Limiter:
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():  # it was given to us at that time
+            if not waiter.cancel() and not waiter.cancelled():  # it was given to us at that time
                 self._leave()
-            else:
-                waiter.cancel()
             raise
         self._telemetry.permit_waited(_now() - began)
 
@@ -151,14 +149,9 @@ class Limiter:
         return True
 
     def _arm(self, due: float) -> None:
-        if self._timer is None or self._timer.cancelled() or due < self._timer.when():
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = asyncio.get_running_loop().call_at(due, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._give()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(due, self._give)
 
     # --- what the server says -----------------------------------------------------------------------------------------
     def _refused(self, error: ApiError, key: Key | None) -> None:
