@@ -15,7 +15,7 @@ from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import Event, Involved
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.events import BURST, EventRecorder
-from tests.unit.kube.fake_server import LONG, FakeServer, status
+from tests.unit.kube.fake_server import LONG, FakeServer, background, status
 
 pytestmark = pytest.mark.asyncio
 HVPA = Meta(name="h", namespace="ns", uid="u", resource_version="5")
@@ -38,12 +38,11 @@ class FakeClock:
 
 class World:
     def __init__(self) -> None:
-        self.server = FakeServer()
+        self.server = FakeServer(self._handle)
         self.clock = FakeClock()
         self.codes: list[int] = []
         """Of the first responses; then 200."""
         self.limiter = Limiter(1)
-        self.server.handler = self._handle
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         code = self.codes.pop(0) if self.codes else 200
@@ -55,15 +54,14 @@ class World:
         return web.json_response({})
 
     def methods(self) -> list[str]:
-        return [method for method, _, _ in self.server.requests]
+        return self.server.methods
 
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[EventRecorder]:
-        async with self.server.running(), self.server.transport(folder) as transport:
+        async with self.server.connected(folder) as transport:
             recorder = EventRecorder(transport, self.clock, self.limiter)
-            task = asyncio.create_task(recorder.run())
-            yield recorder
-            task.cancel()
+            async with background(recorder.run()):
+                yield recorder
 
 
 async def test_an_event_names_the_hvpa_and_a_repeated_one_is_counted(tmp_path: Path) -> None:
