@@ -92,11 +92,9 @@ class KubeCluster:
         self._creation_sizes = CreationSizes(self._send, partial(self._take, HVPA_SIZES, quiet=True))
 
     def objects(self, key: Key) -> Objects | None:
-        """See the port."""
         return self._local.objects(key)
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
-        """See the port."""
         kind = kind_key(patch.api_version, patch.kind)
         resource = self._local.custom[kind] if kind in self._local.custom else _BY_KIND[kind]
         if patch.is_scale:
@@ -128,7 +126,6 @@ class KubeCluster:
         self._local.store(resource).put_own(replace(known, metadata=metadata, spec=spec), quiet=True)
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
-        """See the port."""
         left = iter(resizes)
         failures: list[tuple[PodResize, WriteError]] = []
 
@@ -175,14 +172,12 @@ class KubeCluster:
         return found
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
-        """See the port."""
         if changes is None:
             changes = dict.fromkeys(self._local.owners_of_sizes(Key(hvpa.namespace, hvpa.name)))
         if changes:
             await self._creation_sizes.write(hvpa, changes)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
-        """See the port."""
         key = Key(hvpa.namespace, hvpa.name)
         body = {"metadata": {"resourceVersion": hvpa.resource_version}, "status": dict(patch)}
         written: StoredHvpa | None = None
@@ -196,7 +191,6 @@ class KubeCluster:
             self._local.end_status_write(key, written)
 
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
-        """See the port."""
         known = self._local.hvpas.get(Key(hvpa.namespace, hvpa.name))
         newest = known.metadata.resource_version if known is not None else hvpa.resource_version
         body = {"metadata": {"resourceVersion": newest}, "spec": {"replicas": replicas}}
@@ -204,7 +198,6 @@ class KubeCluster:
         self._take(HVPAS, await self._patch(hvpa, path, body, MERGE_PATCH))
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
-        """See the port."""
         resource = _BY_KIND[change.kind]
         path = resource.path(hvpa.namespace, change.name)
         if change.action == "apply":

@@ -92,13 +92,7 @@ class Freshness:
     one a minute, and so does the regular end of a watch. What a store holds is used however old it is; its age is
     logged, and reported by /readyz and by a metric."""
 
-    def __init__(
-        self,
-        plural: str,
-        scope: str,
-        monotonic: Callable[[], float] = time.monotonic,
-        stale_after: float = STALE,
-    ) -> None:
+    def __init__(self, plural: str, scope: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.succeeded_at: float | None = None
         """When list or watch last succeeded, by `monotonic`; None: never yet."""
         self.problem: str | None = None
@@ -107,7 +101,6 @@ class Freshness:
         """Whether the store is out of date, as far as is known."""
         self._log = log.bind(resource=plural, scope=scope or "all")
         self._monotonic = monotonic
-        self._stale_after = stale_after
         self._failing_since: float | None = None
 
     def succeeded(self) -> None:
@@ -126,7 +119,7 @@ class Freshness:
             self.problem = f"{error.status} {error.reason}".rstrip()
         if self._failing_since is None or had_worked:
             self._failing_since = now
-        if not self.stale and now - self._failing_since >= self._stale_after:
+        if not self.stale and now - self._failing_since >= STALE:
             self.stale = True
             event = "cache is out of date: neither list nor watch succeeds"
             self._log.warning(event, error=str(error), seconds=self._age())

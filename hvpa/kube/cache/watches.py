@@ -131,7 +131,7 @@ class Watches:
             found = [one for one in self.reflectors if one.resource is kind]
             late = [one for one in found if one.state != "synced"]
             if found:
-                why = next((one.freshness.problem for one in late if one.freshness.problem), None)
-                told = NOT_YET if why is None else f"the list of {kind.plural} fails: {why}"
-                self._local.set_unlisted(kind.kind, told if late else None)
+                problem = next((one.freshness.problem for one in late if one.freshness.problem), None)
+                why = NOT_YET if problem is None else f"the list of {kind.plural} fails: {problem}"
+                self._local.set_unlisted(kind.kind, why if late else None)
         self._changed.set()

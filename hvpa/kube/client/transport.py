@@ -142,11 +142,11 @@ class Transport:
             return response.body
 
     async def stream(
-        self, path: str, query: Mapping[str, str], read_timeout: float, verb: str = "watch"
+        self, path: str, query: Mapping[str, str], read_timeout: float
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of a long response (a watch), as they come. Ends when the server ends it; raises as `request`, and
+        """The lines of a watch, as they come. Ends when the server ends it; raises as `request`, and
         Unreachable when nothing came for `read_timeout` seconds or the connection broke. Close it with `aclosing`."""
-        call = _Call("GET", path, query, None, read_timeout, verb, is_stream=True)
+        call = _Call("GET", path, query, None, read_timeout, "watch", is_stream=True)
         async with self._sent(call) as response:
             try:
                 async for line in _lines(response.http.content.iter_any()):

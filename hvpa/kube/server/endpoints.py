@@ -94,10 +94,9 @@ def health_routes(healthy: Check, ready: Check) -> Routes:
     return {"/healthz": partial(verdict, healthy), "/readyz": partial(verdict, ready)}
 
 
-def plain(status: int, text: str, **headers: str) -> web.Response:
-    """A short response as text. Underscores in the names of `headers` stand for dashes."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return web.Response(status=status, text=text + "\n", headers=named)
+def plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A short response as text."""
+    return web.Response(status=status, text=text + "\n", headers=headers)
 
 
 class _Connection(web.RequestHandler):
@@ -183,7 +182,7 @@ class Listener(web.Server):
         if route is None:
             return plain(404, "not found")
         if request.method not in METHODS:
-            return plain(405, "method not allowed", Allow=", ".join(METHODS))
+            return plain(405, "method not allowed", {"Allow": ", ".join(METHODS)})
         refusal = await self._guard(request) if self._guard is not None else None
         return await route() if refusal is None else refusal
 

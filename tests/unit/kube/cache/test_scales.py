@@ -63,7 +63,7 @@ class World:
         spec = {"targetRef": {"apiVersion": api_version, "kind": "Rollout", "name": target}}
         self.local.hvpas.put(HVPAS.decode(encoded(metadata=meta("h", version), spec=spec)))
 
-    def pod(self, name: str, created: str, cpu: str, **metadata: str) -> None:
+    def pod(self, name: str, created: str, cpu: str, **metadata: Any) -> None:
         container = {"name": "app", "resources": {"requests": {"cpu": cpu}}}
         metadata = meta(name, labels={"app": "web"}, creationTimestamp=created, **metadata)
         self.local.pods.put(PODS.decode(encoded(metadata=metadata, spec={"containers": [container]})))

@@ -61,12 +61,14 @@ async def test_what_is_missing_is_reported_by_resource_and_some_need_not_be_serv
     assert all(0 < NOW.timestamp() - found[one] < 600 for one in ("hvpas", "deployments"))
 
 
-async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(tmp_path: Path) -> None:
+async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hvpa.kube.cache.reflector.STALE", 0.0)  # at once
     async with FakeServer().transport(tmp_path) as transport:
         watches, _ = watching(transport, "one", "two")
         for one in watches.reflectors:
             one.state = "synced"
-            one.freshness._stale_after = 0.0  # at once
             one.freshness.succeeded()
         assert watches.problems() == []
         (pods,) = [one for one in watches.reflectors if one.resource is PODS and one.scope == "two"]
