@@ -19,7 +19,14 @@ from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResiz
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, decoded, missing, write_error
 from hvpa.kube.client.limits import Limiter
-from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
+from hvpa.kube.client.transport import (
+    APPLY_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    Body,
+    Transport,
+    deletion,
+)
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects import workloads
@@ -226,14 +233,9 @@ class KubeCluster:
         return obj
 
     async def _delete(self, hvpa: Meta, resource: Resource[Any], path: str, change: OwnedChange) -> None:
-        preconditions = {"uid": change.uid, "resourceVersion": change.resource_version}
-        body = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {name: value for name, value in preconditions.items() if value},
-        }
         try:
-            response = await self._send(hvpa, "DELETE", path, {}, Body(msgspec.json.encode(body)))
+            body = deletion(change.uid, change.resource_version)
+            response = await self._send(hvpa, "DELETE", path, {}, body)
         except WriteError as error:
             if missing(error) is None:
                 raise

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import msgspec
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
@@ -62,6 +63,14 @@ class Body:
 
     data: bytes
     content_type: str = JSON
+
+
+def deletion(uid: str, resource_version: str) -> Body:
+    """The body of a DELETE that is for this object and this version of it alone, as far as these are named."""
+    named = {"uid": uid, "resourceVersion": resource_version}
+    preconditions = {name: value for name, value in named.items() if value}
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+    return Body(msgspec.json.encode(options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
-from hvpa.kube.client.transport import Body, Transport
+from hvpa.kube.client.transport import Body, Transport, deletion
 from hvpa.reconcile.ports import Clock
 
 API_VERSION = "coordination.k8s.io/v1"
@@ -160,13 +160,8 @@ class LeaseApi:
 
     async def delete(self, lease: Lease) -> None:
         """Delete `lease`; 409 when it is another one by now, and nothing when it is gone."""
-        uid, version = lease.metadata.uid, lease.metadata.resource_version
-        options = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {"uid": uid, "resourceVersion": version},
-        }
-        path, body = f"{self._collection}/{lease.metadata.name}", Body(msgspec.json.encode(options))
+        body = deletion(lease.metadata.uid, lease.metadata.resource_version)
+        path = f"{self._collection}/{lease.metadata.name}"
         try:
             await self._transport.request("DELETE", path, None, body, self._limit)
         except ApiError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -14,17 +13,17 @@ from aiohttp import web
 
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import CreationSize, Meta
-from hvpa.core.model import Event, OwnedChange, OwnedKind, PodResize, WorkloadPatch
+from hvpa.core.model import OwnedChange, OwnedKind, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import NO_RESIZE, KubeCluster
 from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource, custom
 from hvpa.reconcile.ports import Conflict, Key, NotServed, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, respond, status
 
-pytestmark = pytest.mark.asyncio
 OWNER = Meta(name="h", namespace="ns", uid="u", resource_version="5")
 HVPA = "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h"
 DEPLOYMENT = "/apis/apps/v1/namespaces/ns/deployments/web"
@@ -34,14 +33,6 @@ HPA: OwnedKind = "HorizontalPodAutoscaler"
 VPA: OwnedKind = "VerticalPodAutoscaler"
 
 Write = Callable[[KubeCluster], Awaitable[object]]
-
-
-class Recorder(EventRecorder):
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def record(self, hvpa: Meta, event: Event) -> None:
-        self.events.append(event)
 
 
 class World:
@@ -56,7 +47,6 @@ class World:
         """Versions of the Hvpa that the watch brings before a request is answered."""
         self.woken: list[Key] = []
         self.local = LocalCluster((ALL_NAMESPACES,), self.woken.append)
-        self.recorder = Recorder()
         self.may_write = True
         self.asked_about: list[Key] = []
 
@@ -78,7 +68,7 @@ class World:
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[KubeCluster]:
         async with self.server.connected(folder) as transport:
-            yield KubeCluster(transport, self.local, self.recorder, self.asked)
+            yield KubeCluster(transport, self.local, EventRecorder(transport, SystemClock()), self.asked)
 
     async def write(self, folder: Path, write: Write) -> None:
         async with self.running(folder) as cluster:
@@ -336,14 +326,6 @@ async def test_a_response_that_can_t_be_read_is_left_to_the_watch(tmp_path: Path
     world = World({"metadata": 5})
     await world.write(tmp_path, lambda cluster: cluster.write_scale_replicas(OWNER, 1))
     assert len(world.local.hvpas) == 0
-
-
-async def test_events_are_handed_to_the_recorder(tmp_path: Path) -> None:
-    world = World()
-    async with world.running(tmp_path) as cluster:
-        await cluster.record_event(OWNER, Event("Normal", "Scaled", "up"))
-        await asyncio.sleep(0)
-    assert [event.reason for event in world.recorder.events] == ["Scaled"]
 
 
 @pytest.mark.parametrize("found", ["newer", "none", "no Scale"])

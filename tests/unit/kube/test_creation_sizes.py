@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import pytest
 
 from hvpa.api.objects.read_models import CreationSize, Meta, SizedContainer
 from hvpa.kube.client.errors import ApiError
@@ -15,7 +14,6 @@ from hvpa.kube.client.transport import Body
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.reconcile.ports import Conflict, Unavailable, WriteError
 
-pytestmark = pytest.mark.asyncio
 SIZE = CreationSize("web", [SizedContainer("app", {"cpu": "1"})])
 WIRE = {"hvpa": "web", "containers": [{"name": "app", "requests": {"cpu": "1"}}]}
 PATH = "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpasizes"

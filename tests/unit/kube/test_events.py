@@ -17,7 +17,6 @@ from hvpa.kube.client.limits import Limiter
 from hvpa.kube.events import BURST, EventRecorder
 from tests.unit.kube.fake_server import LONG, FakeServer, background, status
 
-pytestmark = pytest.mark.asyncio
 HVPA = Meta(name="h", namespace="ns", uid="u", resource_version="5")
 SCALED = Event("Normal", "ScaledOut", "replicas 2 to 3")
 

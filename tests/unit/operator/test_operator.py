@@ -6,15 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import pytest
 from aiohttp import web
 
 from hvpa.cli.settings import add_run_arguments, run_settings
 from hvpa.kube.client.credentials import Credentials
 from hvpa.operator.operator import Operator, Parts
 from tests.unit.kube.fake_server import FakeServer, Stream, background, kubeconfig, listing, until
-
-pytestmark = pytest.mark.asyncio
 
 
 class World:

@@ -28,7 +28,6 @@ from tests.unit.kube.fake_server import background
 from tests.unit.kube.virtual import LeaseServer, VirtualClock
 from tests.unit.reconcile.fakes import FakeTelemetry
 
-pytestmark = pytest.mark.asyncio
 SHARDS = 2
 KEYS = [Key("ns", f"app-{number:02}") for number in range(12)]
 MINE = [key for key in KEYS if shard_of(key, SHARDS) == 0]

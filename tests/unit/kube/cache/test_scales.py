@@ -20,7 +20,6 @@ from hvpa.kube.objects.resources import HVPAS, PODS
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.fake_server import FakeServer, background, respond, status, until
 
-pytestmark = pytest.mark.asyncio
 GROUP = "/apis/argoproj.io/v1alpha1"
 ROLLOUTS = {"name": "rollouts", "kind": "Rollout"}
 SERVED = {"resources": [ROLLOUTS, {"name": "rollouts/scale", "kind": "Scale"}]}

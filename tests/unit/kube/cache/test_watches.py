@@ -20,7 +20,6 @@ from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, Stream, background, listing, status, until
 
-pytestmark = pytest.mark.asyncio
 NOW = dt.datetime(2026, 11, 22, 15, 0, 0, 7, tzinfo=dt.UTC)
 
 

@@ -20,8 +20,6 @@ from localcluster.client.pki import Authority
 from tests.unit.kube.client.talk import OK, READ, Server
 from tests.unit.kube.fake_server import LONG, FakeServer, until
 
-pytestmark = pytest.mark.asyncio
-
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"
 LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
 MANY = 16

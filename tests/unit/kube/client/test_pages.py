@@ -14,7 +14,6 @@ from hvpa.kube.client.errors import TooLarge, Unreachable
 from hvpa.kube.client.pages import Page, read_list
 from tests.unit.kube.fake_server import FakeServer, always
 
-pytestmark = pytest.mark.asyncio
 PAGE_BYTES, MOST_BYTES = 2**16, 2**18
 
 

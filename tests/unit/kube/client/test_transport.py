@@ -19,7 +19,6 @@ from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
 from localcluster.client.pki import Authority, inline
 from tests.unit.kube.fake_server import LONG, FakeServer, always, kubeconfig, reserved_port, status, until
 
-pytestmark = pytest.mark.asyncio
 OK = always(b"{}")
 NOWHERE = "http://127.0.0.1:1"
 

@@ -20,7 +20,6 @@ from hvpa.kube.leases.election import LeaderElector
 from hvpa.kube.leases.lease import Candidate, LeaseApi, LeaseTimes
 from tests.unit.kube.fake_server import FakeServer, always, background, status, until
 
-pytestmark = pytest.mark.asyncio
 PATIENT = LeaseTimes(duration=3000, renew=2000, retry=0.02)
 """For what must not be lost, however busy the machine is."""
 
