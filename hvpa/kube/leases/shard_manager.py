@@ -171,9 +171,8 @@ class ShardKeeper:
             listener.gained(gained)
 
     def _holder(self, lease: Lease | None) -> str | None:
-        if lease is None or lease.holder is None:
-            return None
-        return lease.holder if lease.holder == self._me or not self._members.is_dead(lease.holder) else None
+        holder = None if lease is None else lease.holder
+        return None if holder is None or (holder != self._me and self._members.is_dead(holder)) else holder
 
     async def _take(self, shard: int, lease: Lease | None) -> int | None:
         """Get the Lease of a shard; None when somebody was faster or it did not work."""
