@@ -105,51 +105,44 @@ def patch_annotated(cluster: KubeCluster) -> Awaitable[None]:
 
 SCALED = answer("web", 8, spec={"replicas": 3}, status={"replicas": 3, "selector": "app=web"}, kind="Scale")
 ONLY_REPLICAS = {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 3}}
-WRITES: list[Any] = [
-    pytest.param(
+WRITES: dict[str, Any] = {
+    "a workload": (
         patch_annotated,
-        answer("web", 8, spec={"replicas": 3}),
+        answer("web", 8, metadata={"generation": 4}, spec={"replicas": 3}),
         (DEPLOYMENT, STRATEGIC_MERGE_PATCH),
         {"metadata": {"annotations": {"a": "b"}, "resourceVersion": "7"}, "spec": {"replicas": 3}},
-        (DEPLOYMENTS, {"replicas": 3}, "8"),
-        id="a workload",
+        (DEPLOYMENTS, 4, 3),
     ),
-    pytest.param(
-        patch_replicas(is_scale=True),
-        SCALED,
-        (f"{DEPLOYMENT}/scale", MERGE_PATCH),
-        ONLY_REPLICAS,
-        (DEPLOYMENTS, {"replicas": 3, "generation": 5}, "8"),
-        id="replicas alone go to the scale",
+    "replicas alone go to the scale": (
+        patch_replicas(is_scale=True), SCALED, (f"{DEPLOYMENT}/scale", MERGE_PATCH), ONLY_REPLICAS, (DEPLOYMENTS, 5, 3)
     ),
-    pytest.param(
+    "replicas of a custom kind go to its scale": (
         patch_replicas(kind="Rollout", is_scale=True, api_version="argoproj.io/v1alpha1"),
         SCALED,
         ("/apis/argoproj.io/v1alpha1/namespaces/ns/rollouts/web/scale", MERGE_PATCH),
         ONLY_REPLICAS,
-        (ROLLOUTS, {"replicas": 3, "generation": 3}, "8"),
-        id="replicas of a custom kind go to its scale",
+        (ROLLOUTS, 3, 3),
     ),
-    pytest.param(
+    "a status": (
         patch_status,
-        hvpa(9, 2),
+        hvpa(8, 2),
         (f"{HVPA}/status", MERGE_PATCH),
         {"metadata": {"resourceVersion": "5"}, "status": {"replicas": 2}},
-        (HVPAS, {}, "9"),
-        id="a status",
+        (HVPAS, None, None),
     ),
-    pytest.param(
+    "replicas of the Hvpa, on top of its newest version that is known": (
         lambda cluster: cluster.write_scale_replicas(OWNER, 4),
-        hvpa(9),
+        hvpa(8),
         (HVPA, MERGE_PATCH),
         {"metadata": {"resourceVersion": "6"}, "spec": {"replicas": 4}},
-        (HVPAS, {}, "9"),
-        id="replicas of the Hvpa, on top of its newest version that is known",
+        (HVPAS, None, None),
     ),
-]
+}  # fmt: skip
+"""Write, response, path and media type, body; and the resource that is stored as version 8, its generation and
+replicas."""
 
 
-@pytest.mark.parametrize(("write", "found", "where", "body", "stored"), WRITES)
+@pytest.mark.parametrize(("write", "found", "where", "body", "stored"), WRITES.values(), ids=WRITES)
 async def test_a_patch_is_conditional_and_its_response_is_seen_by_the_next_read(
     tmp_path: Path, write: Write, found: Any, where: tuple[str, str], body: Any, stored: Any
 ) -> None:
@@ -161,14 +154,12 @@ async def test_a_patch_is_conditional_and_its_response_is_seen_by_the_next_read(
         world.put(resource, answer("web", 7, metadata={"generation": 4}, spec={"replicas": 1}))
     world.woken.clear()
     await world.write(tmp_path, write)
-    path, content_type = where
-    assert world.sent() == ("PATCH", path, {"fieldManager": "hvpa"}, content_type, body)
-    resource, fields, version = stored
+    assert world.sent() == ("PATCH", where[0], {"fieldManager": "hvpa"}, where[1], body)
+    resource, generation, replicas = stored
     known = world.get(resource, "h" if resource is HVPAS else "web")
-    assert known.metadata.resource_version == version
-    assert fields.get("generation", known.metadata.generation) == known.metadata.generation
-    if "replicas" in fields:
-        assert known.spec.replicas == fields["replicas"]
+    assert known.metadata.resource_version == "8"
+    if generation is not None:
+        assert (known.metadata.generation, known.spec.replicas) == (generation, replicas)
 
 
 def target(api_version: str, kind: str) -> dict[str, str]:
