@@ -45,7 +45,7 @@ class World:
         self._version = 0
 
     def put(self, resource: Resource[Any], name: str, own: bool | None = None, **parts: Any) -> list[str]:
-        """Have the watch (or an answer to our own write: `own` tells whether a quiet one) bring an object; the names
+        """Have the watch (or an answer to our own write: `own`: whether a quiet one) bring an object; the names
         that this wakes."""
         self._version += 1
         metadata = {

@@ -247,10 +247,10 @@ async def test_no_descriptor_is_left(tmp_path: Path) -> None:
             for _ in range(3):
                 assert await transport.request("GET", "/", timeout=LONG) == b"ok"
             for delay in (0.0, 0.0005, 0.002, 0.004):
-                asked = [asyncio.ensure_future(transport.request("GET", "/")) for _ in range(5)]
+                requests = [asyncio.ensure_future(transport.request("GET", "/")) for _ in range(5)]
                 await asyncio.sleep(delay)
-                for one in asked:
+                for one in requests:
                     one.cancel()
-                await asyncio.gather(*asked, return_exceptions=True)
+                await asyncio.gather(*requests, return_exceptions=True)
         gc.collect()
         await until(lambda: descriptors() <= before)

@@ -65,7 +65,7 @@ async def test_the_last_one_leaves_everything_free(world: World) -> None:
 def test_who_leaves_in_the_middle_of_its_requests_leaves_nothing_behind(
     seed: int, waits: list[float]
 ) -> None:
-    async def tell(world: World) -> None:
+    async def in_a_world(world: World) -> None:
         for _ in waits:
             world.join().line.slow = 0.4
         for one, wait in zip(world.members, waits, strict=True):
@@ -74,7 +74,7 @@ def test_who_leaves_in_the_middle_of_its_requests_leaves_nothing_behind(
         assert not any(map(world.server.holder, world.server.leases))
         assert not any(map(Names("hvpa", SHARDS).is_member, world.server.leases))
 
-    story(tell, seed)
+    story(in_a_world, seed)
 
 
 async def test_who_is_cut_off_gives_up_before_others_take_over(world: World) -> None:
@@ -172,9 +172,9 @@ async def test_one_leader_and_members_wait_for_one_another(world: World, leader_
         await world.pass_by(30)
         assert not waiting.done()
         await world.members[0].stop()
-        asked = now()
+        stopped = now()
         await waiting
-        assert now() - asked < 1.1
+        assert now() - stopped < 1.1
 
 
 events = st.lists(
@@ -210,7 +210,7 @@ async def happens(world: World, one: Member, event: str, number: int) -> asyncio
 def test_no_shard_is_ever_two_members_and_all_are_somebody_s_in_the_end(
     seed: int, events: list[tuple[str, int, float]]
 ) -> None:
-    async def tell(world: World) -> None:
+    async def in_a_world(world: World) -> None:
         for _ in range(3):
             world.join()
         tasks: list[asyncio.Task[None]] = []
@@ -229,4 +229,4 @@ def test_no_shard_is_ever_two_members_and_all_are_somebody_s_in_the_end(
         world.join()
         await world.settled(TIMES.duration + 5)
 
-    story(tell, seed)
+    story(in_a_world, seed)

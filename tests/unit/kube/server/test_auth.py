@@ -48,10 +48,6 @@ class World:
         allowed = spec["user"] in self.allowed
         return web.json_response({"status": {"allowed": allowed, "reason": "because"}}, status=201)
 
-    @property
-    def asked(self) -> list[str]:
-        return self.server.paths
-
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[None]:
         async with self.server.connected(folder) as transport:
@@ -82,13 +78,13 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 )
 async def test_without_a_token_nobody_is_asked(world: World, header: str | None) -> None:
     assert await world.get(header) == (401, "unauthorized\n")
-    assert world.asked == []
+    assert world.server.paths == []
 
 
 @pytest.mark.parametrize("header", ["Bearer good", "bearer good", "BEARER  good "])
 async def test_a_token_with_the_right_is_let_in(world: World, header: str) -> None:
     assert await world.get(header) == (200, "fine")
-    assert world.asked == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+    assert world.server.paths == [TOKEN_REVIEWS, ACCESS_REVIEWS]
     token, access = world.server.bodies
     assert token == {
         "apiVersion": "authentication.k8s.io/v1",
@@ -107,7 +103,7 @@ async def test_a_token_with_the_right_is_let_in(world: World, header: str) -> No
 
 async def test_whoever_is_unknown_or_without_the_right_is_refused(world: World) -> None:
     assert await world.get("Bearer wrong") == (401, "unauthorized\n")
-    assert world.asked == [TOKEN_REVIEWS]
+    assert world.server.paths == [TOKEN_REVIEWS]
     assert await world.get("Bearer bare", "HEAD") == (403, "")
     assert await world.get("Bearer bare") == (403, "authorization denied for user 'nobody'\n")
     specs = [body["spec"] for body in world.server.bodies[2::2]]
@@ -122,7 +118,7 @@ async def test_an_answer_is_remembered_for_a_while(world: World) -> None:
     world.allowed.clear()
     world.now = ALLOWED_SECONDS - 1
     assert (await world.get("Bearer good"))[0] == 200
-    assert len(world.asked) == 2
+    assert len(world.server.paths) == 2
     world.now = ALLOWED_SECONDS
     assert (await world.get("Bearer good"))[0] == 403
     world.allowed.add("prometheus")
@@ -142,18 +138,18 @@ async def test_made_up_tokens_neither_fill_the_memory_nor_push_out_good_ones(
     world.server.requests.clear()
     assert (await world.get("Bearer good"))[0] == 200
     assert (await world.get("Bearer wrong-4"))[0] == 401
-    assert world.asked == []
+    assert world.server.paths == []
     assert (await world.get("Bearer wrong-0"))[0] == 401  # forgotten, so asked again
-    assert world.asked == [TOKEN_REVIEWS]
+    assert world.server.paths == [TOKEN_REVIEWS]
 
 
 async def test_what_waits_for_its_turn_is_not_asked_once_more(world: World) -> None:
     world.held = asyncio.Event()
     asking = [asyncio.ensure_future(world.get("Bearer good")) for _ in range(20)]
-    await until(lambda: len(world.asked) == serve_auth.REVIEWS_AT_ONCE)
+    await until(lambda: len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE)
     world.held.set()
     assert {code for code, _ in await asyncio.gather(*asking)} == {200}
-    assert len(world.asked) == 2 * serve_auth.REVIEWS_AT_ONCE
+    assert len(world.server.paths) == 2 * serve_auth.REVIEWS_AT_ONCE
 
 
 REVIEWS = (
@@ -210,9 +206,9 @@ async def test_no_token_is_kept_or_logged(world: World) -> None:
 async def test_only_so_many_are_reviewed_at_once(world: World) -> None:
     world.held = asyncio.Event()
     asking = [asyncio.ensure_future(world.get(f"Bearer wrong-{number}")) for number in range(10)]
-    await until(lambda: len(world.asked) == serve_auth.REVIEWS_AT_ONCE)
+    await until(lambda: len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE)
     await asyncio.sleep(0.1)
-    assert len(world.asked) == serve_auth.REVIEWS_AT_ONCE
+    assert len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE
     world.held.set()
     assert {code for code, _ in await asyncio.gather(*asking)} == {401}
-    assert len(world.asked) == 10
+    assert len(world.server.paths) == 10

@@ -84,17 +84,17 @@ async def test_a_fault_of_ours_is_logged_and_a_client_s_is_not() -> None:
 
 
 async def test_a_guard_s_refusal_is_what_is_answered() -> None:
-    asked: list[str] = []
+    guarded: list[str] = []
 
     async def guard(request: web.BaseRequest) -> web.Response | None:
-        asked.append(request.path)
+        guarded.append(request.path)
         return plain(403, "no") if request.query_string else None
 
     async with listening(ROUTES, guard) as (port, _):
         assert b"403 Forbidden" in await exchange(port, request("/ok?no"))
         assert (await exchange(port, request("/ok"))).endswith(b"fine")
         await exchange(port, request("/nowhere"))
-    assert asked == ["/ok", "/ok"]
+    assert guarded == ["/ok", "/ok"]
 
 
 async def _silent(writer: asyncio.StreamWriter) -> None:
@@ -131,17 +131,17 @@ async def test_a_client_that_does_not_finish_its_request_is_cut_off(
 
 
 async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    guarded: list[str] = []
 
     async def guard(request: web.BaseRequest) -> None:
-        asked.append(request.path)
+        guarded.append(request.path)
 
     monkeypatch.setattr(serving, "RESPONSE", 0.3)
     async with listening(ROUTES, guard) as (port, listener):
         with capture_logs() as logs:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request("/large"))
-            await until(lambda: bool(asked) and not listener.connections)
+            await until(lambda: bool(guarded) and not listener.connections)
             taken = 0
             with suppress(ConnectionError):
                 while chunk := await asyncio.wait_for(reader.read(2**20), LONG):
