@@ -112,9 +112,9 @@ def always(found: Any) -> Handler:
 
 
 def respond(found: Any) -> web.Response:
-    """A response with these bytes, or this value as JSON; a response as it is."""
+    """A response with these bytes, or this value as JSON; one like this response, which can be sent only once."""
     if isinstance(found, web.Response):
-        return found
+        return web.Response(status=found.status, body=found.body, headers=found.headers)
     return web.Response(body=found if isinstance(found, bytes) else json.dumps(found).encode())
 
 
