@@ -97,9 +97,8 @@ class Operator:
 
     async def run(self) -> int:
         """Work until SIGTERM or SIGINT (0) or until the lease is lost (1). Raises StartError and AddressError."""
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
+            asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         servers: list[Listener | None] = []
         try:
             servers.append(await serve_metrics(self._settings, Page(self.metrics.pieces), self._transport))
@@ -117,13 +116,11 @@ class Operator:
             await self._leases.close()
 
     async def _live(self) -> int:
-        await self._unless_stopped(self._reach())
-        if self._stop.is_set():
+        if not await self._unless_stopped(self._reach()):
             return 0
         self._start(self._watches.run())
         self._start(self._recorder.run())
-        await self._unless_stopped(self._watches.wait(self._watches.synced))
-        if self._stop.is_set():
+        if not await self._unless_stopped(self._watches.wait(self._watches.synced)):
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
         self._start(garbage.look_after())
@@ -172,18 +169,19 @@ class Operator:
                 log.warning("API server can't be reached", server=server, error=str(error), tries=attempt)
             await asyncio.sleep(min(5.0, RETRY.base * 2**attempt))
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait for `work`, for the signal to stop, or for a task that fails, whichever comes first."""
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Whether to go on, after `work`, the signal to stop, or a task that fails, whichever comes first."""
         task = asyncio.ensure_future(work)
         stopped = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait([task, stopped, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if task.done():
             await task
-            return
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        self._raise_failure()
+        else:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self._raise_failure()
+        return not self._stop.is_set()
 
     def _raise_failure(self) -> None:
         """Raise what a task that should run for ever ended with."""
@@ -202,9 +200,8 @@ class Operator:
         return await self._reconciler.reconcile(key)
 
     def _on_signal(self) -> None:
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)  # a second one ends the process at once
+            asyncio.get_running_loop().remove_signal_handler(number)  # a second one ends the process at once
         self._stop.set()
 
     def _health_problem(self) -> str | None:

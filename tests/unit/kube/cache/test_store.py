@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
 from hvpa.reconcile.ports import Key
@@ -25,19 +27,20 @@ class Watched:
         self.seen.append((versions[0], versions[1], own))
 
 
-def test_a_newer_version_counts_and_an_older_or_equal_one_does_not() -> None:
+@pytest.mark.parametrize(
+    ("version", "is_news"),
+    [
+        pytest.param("10", True, id="a newer version counts"),
+        pytest.param("9", False, id="an equal one does not"),
+        pytest.param("8", False, id="nor does an older one"),
+        pytest.param("a", True, id="versions that are no numbers are taken as they come"),
+    ],
+)
+def test_of_two_versions(version: str, is_news: bool) -> None:
     watched = Watched()
     assert watched.store.put(pod(9))
-    assert watched.store.put(pod(10))
-    assert not watched.store.put(pod(10))
-    assert not watched.store.put(pod(8))
-    assert watched.seen == [(None, "9", False), ("9", "10", False)]
-
-
-def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
-    watched = Watched()
-    assert watched.store.put(pod("b"))
-    assert watched.store.put(pod("a"))
+    assert watched.store.put(pod(version)) == is_news
+    assert watched.seen == [(None, "9", False), ("9", version, False)][: 1 + is_news]
 
 
 def test_the_echo_of_our_own_write_is_no_news() -> None:
