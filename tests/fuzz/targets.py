@@ -26,7 +26,7 @@ from hvpa.core.gates.windows import window_state
 from hvpa.core.spec.check import is_time_zone, schedule_problem
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
-from hvpa.kube.cache.reflector import UNREADABLE
+from hvpa.kube.client.errors import UNREADABLE
 from hvpa.kube.objects.resources import WATCHED
 from hvpa.kube.objects.salvage import without_wrong_times
 from tests.unit.hostile import values
