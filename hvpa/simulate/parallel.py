@@ -25,7 +25,7 @@ from hvpa.simulate.engine import quiet, simulate
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.model import Policy, PolicyResult, Scenario, SimulationResult
 from hvpa.simulate.policy.base import SimulationError
-from hvpa.simulate.report.conclusion import caveats
+from hvpa.simulate.report.compare import caveats
 from hvpa.simulate.scenario.read import load_scenario
 
 Progress = Callable[[float, float], None]

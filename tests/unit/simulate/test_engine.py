@@ -43,7 +43,7 @@ def test_a_fixed_size_stays_and_is_recorded_at_every_step() -> None:
     assert totals.slack_cpu == pytest.approx(1 - 0.96 / 1.5)
     assert (totals.unmet_core_seconds, totals.unmet_share, totals.ooms, totals.restarts) == (0, 0, 0, 0)
     assert (totals.replica_changes, totals.request_changes) == (0, 0)
-    assert (totals.reaction_median, totals.reaction_max) == (None, None)
+    assert (totals.reaction_median_seconds, totals.reaction_max_seconds) == (None, None)
     assert result.events == ()
 
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
 from hvpa.simulate.model import (
@@ -39,11 +41,12 @@ TOTALS = Totals(
     replica_changes=12,
     request_changes=2,
     node_hours=168.0,
-    reaction_median=42.0,
-    reaction_max=95.5,
+    reaction_median_seconds=42.0,
+    reaction_max_seconds=95.5,
     demand_core_seconds=86_250.0,
-    cover_median=30.0,
-    cover_max=90.0,
+    unmet_demand_share=0.0002,
+    cover_median_seconds=30.0,
+    cover_max_seconds=90.0,
 )
 REACTION = Reaction(
     start=3600.0,
@@ -92,11 +95,13 @@ def series(
 
 def policy(name: str = "hvpa", kind: PolicyKind = "Hvpa", **changes: Any) -> PolicyResult:
     """A policy's result; `changes` are those of its fields, and of its figures."""
-    figures = {key: changes.pop(key) for key in list(changes) if key in Totals.__slots__}
+    figures = {key: changes.pop(key) for key in list(changes) if key in Totals.__struct_fields__}
+    totals = msgspec.structs.replace(TOTALS, **figures)
+    share = totals.unmet_core_seconds / totals.demand_core_seconds
     whole = PolicyResult(
         name=name,
         kind=kind,
-        totals=replace(TOTALS, **figures),
+        totals=msgspec.structs.replace(totals, unmet_demand_share=share),
         series=series(),
         events=(
             SimulationEvent(30.0, "Replicas", "HPA", "2 -> 4"),

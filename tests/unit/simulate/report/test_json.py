@@ -143,7 +143,9 @@ def test_what_beats_a_policy_and_what_it_is_compared_with_are_named() -> None:
 
 
 def test_what_was_not_reached_is_null() -> None:
-    figures = reported(policy(reaction_median=None, reaction_max=None))["policies"][0]["figures"]
+    figures = reported(policy(reaction_median_seconds=None, reaction_max_seconds=None))["policies"][0][
+        "figures"
+    ]
     assert figures["reactionMedianSeconds"] is figures["reactionMaxSeconds"] is None
 
 
