@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import structlog
 
 from hvpa.api.values.prices import Prices
 from hvpa.simulate import parallel
-from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.parallel import plan, simulate_all
 from hvpa.simulate.policy.base import SimulationError
 from hvpa.simulate.report.compare import compare
@@ -104,7 +104,7 @@ def test_one_task_needs_no_other_process(
 
 def test_only_the_policies_that_are_named_are_simulated(scenario: Callable[..., Path]) -> None:
     run = plan([scenario()], 0, ["small"])
-    assert [task.policy for task in run.tasks] == [1]
+    assert [task.policy.name for task in run.tasks] == ["small"]
 
 
 def test_a_policy_that_is_nowhere_is_an_error(scenario: Callable[..., Path]) -> None:
@@ -154,10 +154,11 @@ def test_an_error_in_a_worker_ends_them_all(
             super().__init__(jobs, context, *args)
 
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", Pool)
-    path = scenario("20d")
-    run = plan([path], 0)
-    path.write_text("name: [")
-    with pytest.raises(SimulationError, match=r"small\.yaml"):
+    run = plan([scenario("20d")], 0)
+    (whole,) = run.scenarios
+    wrong = replace(whole.policies[1], name="wrong", hvpa={"spec": {"mode": "Now"}})
+    run = run._replace(scenarios=(replace(whole, policies=(whole.policies[0], wrong)),))
+    with pytest.raises(SimulationError, match=r"small\.yaml: policy wrong: spec"):
         simulate_all(run, 64, quiet)
     assert multiprocessing.active_children() == []
     assert pools == [(2, "spawn")]
@@ -220,13 +221,5 @@ def test_a_worker_reports_how_far_it_is(
 ) -> None:
     seconds = [0.0, 0.0]
     monkeypatch.setattr(parallel, "_seconds", seconds)
-    parallel._loaded.cache_clear()
-    path = scenario()
-    done = parallel._work(1, parallel.Task(0, path, 0, 1))
+    done = parallel._work(1, plan([scenario()], 0).tasks[1])
     assert (done.name, seconds) == ("small", [0.0, 600.0])
-    path.write_text("name: [")
-    with pytest.raises(SimulationError, match=r"small\.yaml"):
-        parallel._work(0, parallel.Task(0, path, 1, 0))
-    with pytest.raises(ScenarioError):
-        plan([path], 0)
-    parallel._loaded.cache_clear()
