@@ -17,10 +17,8 @@ from hvpa.simulate.cluster.resizes import is_refused
 from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.model import Policy, Scenario
 from hvpa.simulate.policy.admission import admitted, update_mode
-from hvpa.simulate.policy.base import Context
-from hvpa.simulate.policy.recommenders import VpaController
-from hvpa.simulate.policy.updater import to_evict
-from hvpa.simulate.policy.updater_in_place import IN_PLACE_OR_RECREATE, InPlaceUpdater
+from hvpa.simulate.policy.base import Context, VpaController
+from hvpa.simulate.policy.updater import IN_PLACE_OR_RECREATE, InPlaceUpdater, to_evict
 
 SCALING_ACTIVE: Final = "ScalingActive"
 

@@ -18,8 +18,7 @@ from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa.simulate.cluster.state import Template
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import Policy
-from hvpa.simulate.policy.base import Context, SimulationError
-from hvpa.simulate.policy.recommenders import VpaController
+from hvpa.simulate.policy.base import Context, SimulationError, VpaController
 
 T = TypeVar("T")
 MOST_RECONCILES: Final = 50

@@ -10,6 +10,7 @@ import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +32,6 @@ from hvpa.simulate.model import (
     Scenario,
     WorkloadModel,
 )
-from hvpa.simulate.scenario.files import Unreadable, read_text
 from hvpa.simulate.scenario.policies import read_policies
 from hvpa.simulate.scenario.schema import (
     ControllersModel,
@@ -41,7 +41,7 @@ from hvpa.simulate.scenario.schema import (
     ScenarioWorkload,
     VpaController,
 )
-from hvpa.simulate.scenario.yaml import Source, read_documents
+from hvpa.simulate.scenario.yaml import Source, read_documents, read_text
 
 MAX_STEPS: Final = 5_000_000
 """Most steps of a scenario: two years at 15 s. A step takes some 200 bytes of what is recorded."""
@@ -97,10 +97,7 @@ def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
 
 
 def _read(path: Path) -> Source:
-    try:
-        documents = read_documents(str(path), read_text(path))
-    except Unreadable as error:
-        raise ScenarioError(str(error)) from None
+    documents = read_documents(str(path), read_text(path))
     if len(documents) != 1:
         raise ScenarioError(f"{path}:1: must hold one scenario, and holds {len(documents) or 'nothing'}")
     (source,) = documents
@@ -164,10 +161,7 @@ def _record(source: Source, folder: Path, load: LoadModel) -> Record | None:
     if named is None:
         return None
     file = folder / named.file
-    try:
-        text = read_text(file)
-    except Unreadable as error:
-        raise source.refuse(f"load.{'csv' if load.csv else 'prometheus'}.file", str(error)) from None
+    text = read_text(file, partial(source.refuse, f"load.{'csv' if load.csv else 'prometheus'}.file"))
     if load.csv is not None:
         return read_csv(str(file), text, load.csv.timestamp, load.csv.value)
     assert load.prometheus is not None

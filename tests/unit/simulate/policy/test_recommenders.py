@@ -14,8 +14,7 @@ from hvpa.simulate.cluster.objects import instant
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import NodeModel
-from hvpa.simulate.policy.base import Context
-from hvpa.simulate.policy.recommenders import VpaController
+from hvpa.simulate.policy.base import Context, VpaController
 from tests.unit.simulate import build
 
 MIB = build.MIB

@@ -10,8 +10,7 @@ import pytest
 
 from hvpa.api.objects.read_models import VpaStatusRead
 from hvpa.simulate.cluster.state import Resize, ResizeState, SimPod
-from hvpa.simulate.policy.updater import UpdaterSettings
-from hvpa.simulate.policy.updater_in_place import InPlaceUpdater
+from hvpa.simulate.policy.updater import InPlaceUpdater, UpdaterSettings
 from tests.unit.simulate.policy.test_updater import NOW, vpa
 from tests.unit.simulate.policy.test_updater import pod as updater_pod
 

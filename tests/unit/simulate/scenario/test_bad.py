@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.model import Scenario
-from hvpa.simulate.scenario import files
 from hvpa.simulate.scenario import read as reading
+from hvpa.simulate.scenario import yaml as files
 from hvpa.simulate.scenario.read import load_scenario
 
 GOOD = """\

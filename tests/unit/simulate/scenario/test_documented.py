@@ -15,9 +15,16 @@ from pydantic.alias_generators import to_camel
 
 from hvpa.simulate.load.formula import NAMES
 from hvpa.simulate.load.series import StepLoad
-from hvpa.simulate.scenario.policy_schema import FixedContainer, FixedSize, PolicyModel
 from hvpa.simulate.scenario.read import load_scenario
-from hvpa.simulate.scenario.schema import CsvLoad, PrometheusLoad, ScenarioContainer, ScenarioModel
+from hvpa.simulate.scenario.schema import (
+    CsvLoad,
+    FixedContainer,
+    FixedSize,
+    PolicyModel,
+    PrometheusLoad,
+    ScenarioContainer,
+    ScenarioModel,
+)
 from tests.unit.simulate.scenario.build import HVPA, scenario, values
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
