@@ -35,6 +35,7 @@ from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.rollout import OOM_KILLED
 from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.cluster.resizes import WHY
 from hvpa.simulate.cluster.state import Resize, SimContainer, SimPod
 
 APP_LABEL: Final = "app"
@@ -81,14 +82,6 @@ def pod_spec(template: Mapping[str, ResourceRequirements]) -> PodSpec:
 
 def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
     return {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
-
-
-_WHY: Final = {
-    "Deferred": "its node has no room for it",
-    "Infeasible": "its node never has room for it, or the API server refuses it",
-    "Error": "it uses more memory than its new limit",
-}
-"""Of a resize's state, what the kubelet says."""
 
 
 def workload_uid(name: str) -> str:
@@ -207,7 +200,7 @@ class PodObjects:
             type=RESIZE_PENDING if is_pending else RESIZE_IN_PROGRESS,
             status="True",
             reason=resize.state,
-            message=_WHY[resize.state],
+            message=WHY[resize.state],
             last_transition_time=instant(self._start, resize.since),
         )
 

@@ -17,7 +17,7 @@ from tests.unit.simulate.policy.test_updater import pod as updater_pod
 
 def pod(name: str, cpu: str = "1", resize: ResizeState | None = None, **more: Any) -> SimPod:
     if resize is not None:
-        more["resize"] = Resize({}, 0.0)
+        more["resize"] = Resize(updater_pod(name, cpu), {}, 0.0)
         more["resize"].state = resize
     return updater_pod(name, cpu, **more)
 
