@@ -31,6 +31,8 @@ MILLI: Final = 1000.0
 GIB: Final = 1024.0**3
 NEGLIGIBLE: Final = 1e-6
 """Unmet demand in millicores that is taken for rounding."""
+AMOUNTS: Final = Tick._fields[:7]
+"""What of a step's amounts is recorded, each in the series of the same name."""
 _RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
 
 
@@ -45,9 +47,8 @@ class Recorder:
             for one in scenario.workload.containers
             for resource in _RESOURCES
         }
-        amounts = [array("d") for _ in range(7)]
-        self._series = Series(scenario.step, load, *amounts, array("q"), array("q"), requests)
-        self._columns = (*amounts, *requests.values())
+        self._series = series = Series(scenario.step, load, requests)
+        self._columns = [*(getattr(series, name) for name in AMOUNTS), *requests.values()]
         self._means: list[float] = []
         self._seen_changes = -1
         self._events: list[SimulationEvent] = []
@@ -88,7 +89,7 @@ class Recorder:
         if state.changes != self._seen_changes:
             self._seen_changes = state.changes
             self._means = [self._mean_request(*key) for key in self._series.requests]
-        for column, value in zip(self._columns, (*tick[:7], *self._means), strict=True):
+        for column, value in zip(self._columns, (*tick[: len(AMOUNTS)], *self._means), strict=True):
             column.append(value)
         self._series.replicas.append(state.replicas)
         self._series.ready.append(tick.ready)

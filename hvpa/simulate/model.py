@@ -243,6 +243,14 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     cover_max_seconds: Annotated[float | None, Meta(description="The longest of them.")]
 
 
+def _floats() -> array[float]:
+    return array("d")
+
+
+def _integers() -> array[int]:
+    return array("q")
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """What was recorded at each step (index i is time i * step), in the order of a `Tick`. CPU in millicores, memory in
@@ -250,16 +258,16 @@ class Series:
 
     step: float
     load: array[float]
-    demand: array[float]
-    unmet: array[float]
-    capacity: array[float]
-    used_cpu: array[float]
-    used_memory: array[float]
-    requested_cpu: array[float]
-    requested_memory: array[float]
-    replicas: array[int]
-    ready: array[int]
     requests: Mapping[tuple[str, Resource], array[float]]
+    demand: array[float] = field(default_factory=_floats)
+    unmet: array[float] = field(default_factory=_floats)
+    capacity: array[float] = field(default_factory=_floats)
+    used_cpu: array[float] = field(default_factory=_floats)
+    used_memory: array[float] = field(default_factory=_floats)
+    requested_cpu: array[float] = field(default_factory=_floats)
+    requested_memory: array[float] = field(default_factory=_floats)
+    replicas: array[int] = field(default_factory=_integers)
+    ready: array[int] = field(default_factory=_integers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,8 @@ class Workload:
         requested = sum(pod.cpu_request for pod in placed), sum(pod.memory_request for pod in placed)
         counts = len(self.pods), self.ready_replicas, self._ooms, self._restarts
         self._ooms = self._restarts = 0
-        return Tick(*(part / step for part in parts), memory, *requested, *counts)
+        demand, unmet, capacity, used = (part / step for part in parts)
+        return Tick(demand, unmet, capacity, used, memory, *requested, *counts)
 
     def _until(self, at: float, end: float, load: float) -> tuple[float, Arrangement]:
         """Measure from now until the next event, or the end; not later than now where memory does not suffice."""

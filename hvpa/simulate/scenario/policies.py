@@ -58,7 +58,8 @@ class _Reader:
             self._check_hpa(place.at("hpa"), hpa)
         if vpa is not None:
             self._check_vpa_alone(place.at("vpa"), vpa)
-        return Policy(model.name, kind, hpa=hpa and hpa.to_v2(), vpa=vpa and vpa.to_wire())
+        specs = hpa.to_v2() if hpa else None, vpa.to_wire() if vpa else None
+        return Policy(model.name, kind, None, *specs)
 
     def _fixed(self, place: Source, name: str, fixed: FixedSize) -> Policy:
         resources = {}
