@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -185,35 +186,25 @@ def test_a_worker_that_is_killed_is_reported_in_one_line(scenario: Callable[...,
 
 
 # --- what a worker does, in this process -----------------------------------------------------------------------
-def test_a_worker_leaves_ctrl_c_to_the_first_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_leaves_ctrl_c_to_the_first_process_and_ends_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ended: list[int] = []
     ignored: list[Any] = []
     monkeypatch.setattr(parallel, "_seconds", None)
     monkeypatch.setattr(os, "_exit", ended.append)
     monkeypatch.setattr(signal, "signal", lambda number, action: ignored.append((number, action)))
+    before = set(threading.enumerate())
     watched, kept = multiprocessing.Pipe(duplex=False)
-    threads: list[Any] = []
-
-    def thread(**kwargs: Any) -> Started:
-        threads.append(kwargs)
-        return Started()
-
-    monkeypatch.setattr("hvpa.simulate.parallel.threading.Thread", thread)
     parallel._begin([0.0], watched)
-    assert ignored == [(signal.SIGINT, signal.SIG_IGN)]
-    assert threads[0]["daemon"]
+    (waits,) = set(threading.enumerate()) - before
+    assert (ignored, waits.daemon, ended) == ([(signal.SIGINT, signal.SIG_IGN)], True, [])
     kept.close()
-    threads[0]["target"](*threads[0]["args"])
+    waits.join(60)
+    assert ended == [1]
     watched.close()
-    threads[0]["target"](*threads[0]["args"])
-    assert ended == [1, 1]
-
-
-class Started:
-    """A thread that does nothing."""
-
-    def start(self) -> None:
-        pass
+    parallel._end_with(watched)
+    assert ended == [1, 1], "also where the pipe is broken"
 
 
 def test_a_worker_reports_how_far_it_is(
