@@ -298,8 +298,7 @@ def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], 
     first, cap = pods[0], math.inf
     if nodes.headroom is not None:
         cap = min(
-            first.cpu_request + nodes.beyond(first.cpu_request),
-            math.inf if nodes.cpu is None else nodes.cpu,
+            first.cpu_request + nodes.beyond(first.cpu_request), math.inf if nodes.cpu is None else nodes.cpu
         )
     meters = []
     for index, (container, shape) in enumerate(zip(first.containers, first.shapes, strict=True)):

@@ -71,9 +71,7 @@ class HvpaScaler:
         self._context = context
         self._clock = VirtualClock(scenario.start)
         self._cluster = SimulatedCluster(spec, metadata, context.state, scenario.start, self._record)
-        settings = Settings(
-            hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000),
-        )
+        settings = Settings(hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000))
         self._reconciler = Reconciler(self._cluster, self._clock, settings, _Telemetry(context.recorder))
         self._vpa = VpaController(context)
         self._recheck: float | None = None

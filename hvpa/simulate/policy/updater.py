@@ -53,11 +53,7 @@ class Priority(NamedTuple):
 
 
 def to_evict(
-    pods: Sequence[SimPod],
-    vpa: Vpa,
-    replicas: int,
-    now: float,
-    settings: UpdaterSettings = UpdaterSettings(),
+    pods: Sequence[SimPod], vpa: Vpa, replicas: int, now: float, settings: UpdaterSettings = UpdaterSettings()
 ) -> list[SimPod]:
     """The pods that are evicted now, in this order. `replicas` is the workload's configured count.
 

@@ -62,8 +62,7 @@ class EventReport(_Part, frozen=True):
 
     time: Time
     kind: Annotated[
-        str,
-        Meta(description="Replicas, Requests, Blocked, OOM, Evicted, Unschedulable, Condition or Event."),
+        str, Meta(description="Replicas, Requests, Blocked, OOM, Evicted, Unschedulable, Condition or Event.")
     ]
     reason: str
     message: str

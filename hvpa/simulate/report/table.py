@@ -11,15 +11,7 @@ from typing import Final
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.simulate.model import SimulationResult
 from hvpa.simulate.report.compare import Comparison, conclusion
-from hvpa.simulate.report.figures import (
-    HELD,
-    HELD_MEANING,
-    PHASES,
-    RESOURCES,
-    VERDICT,
-    Figure,
-    reactions,
-)
+from hvpa.simulate.report.figures import HELD, HELD_MEANING, PHASES, RESOURCES, VERDICT, Figure, reactions
 from hvpa.simulate.report.text import fitted, plain, seconds, width
 
 GAP: Final = "  "

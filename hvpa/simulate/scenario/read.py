@@ -24,14 +24,7 @@ from hvpa.simulate.load.csv import read_csv
 from hvpa.simulate.load.formula import Formula, FormulaError
 from hvpa.simulate.load.prometheus import read_range
 from hvpa.simulate.load.series import Record, StepLoad, computed, gaps, readable_length, scaled, steps_of
-from hvpa.simulate.model import (
-    ContainerModel,
-    Controllers,
-    MetricsModel,
-    NodeModel,
-    Scenario,
-    WorkloadModel,
-)
+from hvpa.simulate.model import ContainerModel, Controllers, MetricsModel, NodeModel, Scenario, WorkloadModel
 from hvpa.simulate.scenario.policies import read_policies
 from hvpa.simulate.scenario.schema import (
     ControllersModel,

@@ -123,10 +123,7 @@ def test_a_scenario_without_the_policies_is_an_error(scenario: Callable[..., Pat
     ("error", "reported"),
     [
         (SimulationError("policy large: it can't be"), "{path}: policy large: it can't be"),
-        (
-            ValueError("a\nb"),
-            "{path}: policy large: internal error: ValueError: a\nb (--debug shows where)",
-        ),
+        (ValueError("a\nb"), "{path}: policy large: internal error: ValueError: a\nb (--debug shows where)"),
     ],
 )
 def test_an_error_of_a_policy_names_file_and_policy(

@@ -181,11 +181,7 @@ class TestWhoNeedsIt:
 
     @pytest.mark.parametrize(
         "container",
-        [
-            container("app"),
-            container("app", oom_at=NOW - 60),
-            container("log", NOW - 60, NOW - 90),
-        ],
+        [container("app"), container("app", oom_at=NOW - 60), container("log", NOW - 60, NOW - 90)],
     )
     def test_other_containers_do_not(self, container: SimContainer) -> None:
         pods = four(pod("pod", "9.9", started=YOUNG, containers=[container]))
