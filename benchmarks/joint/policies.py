@@ -125,7 +125,7 @@ def _absolute(case: Case, room: Headroom) -> Fields:
 
 
 def _relative(case: Case) -> Fields:
-    """An HPA by Utilization, of requests that nobody changes."""
+    """An HPA by Utilization, of requests that stay as they are."""
     percent = {"cpu": case.headroom.target // 10}
     if case.workload.by_memory:
         percent["memory"] = case.headroom.memory * 100 // 2048

@@ -176,7 +176,7 @@ class Driver:
     async def _until(
         self, holds: Callable[[], bool], what: str, progress: Callable[[], object] = lambda: None
     ) -> None:
-        """Wait; `progress` tells something else whenever it goes on."""
+        """Wait; `progress` returns another value whenever it goes on."""
         deadline, last = time.perf_counter() + LIMIT, progress()
         while not holds():
             if self._watching is not None and self._watching.done():

@@ -1,6 +1,6 @@
 """Reading a scenario: from its YAML file, and the files that this one names, to what the engine runs.
 
-What belongs here: the way from the file to a `Scenario`. The file's form is in `schema`, loads in `loads…`,
+What belongs here: the way from the file to a `Scenario`. The file's form is in `schema`, loads in `hvpa.simulate.load`,
 policies in `policies`. Whatever is wrong is a `ScenarioError`: one line with file, line and field.
 """
 

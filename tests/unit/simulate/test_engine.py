@@ -104,7 +104,7 @@ def test_a_vpa_that_may_resizes_pods_in_place() -> None:
 
 
 def test_it_evicts_a_pod_whose_node_has_no_room_for_five_minutes() -> None:
-    """Of two pods on a node one grows, at the expense of nobody; the other waits, and then goes elsewhere."""
+    """Of two pods on a node one grows, at the expense of no other; the second waits, and then goes elsewhere."""
     policy = Policy("in place", "VPA", vpa={"updatePolicy": {"updateMode": "InPlaceOrRecreate"}})
     workload = build.workload(resize="InPlace", replicas=2)
     nodes = NodeModel(cpu=1300)

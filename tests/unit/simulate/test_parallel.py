@@ -38,7 +38,7 @@ policies:
 
 
 def quiet(done: float, total: float) -> None:
-    """Tells nobody."""
+    """Reports nothing."""
 
 
 @pytest.fixture(autouse=True)

@@ -151,7 +151,7 @@ def test_another_size_has_waited_as_long_as_the_one_before() -> None:
     assert (waiting.state, waiting.since) == ("Deferred", 0.0)
 
 
-def test_a_wish_that_is_taken_back_waits_no_longer() -> None:
+def test_a_resize_that_is_taken_back_waits_no_longer() -> None:
     state = in_place(2, SMALL, nodes=NodeModel(cpu=1000))
     resize_all(state, template(cpu=600), 0.0)
     resize_all(state, template(cpu=400), 60.0)

@@ -112,7 +112,7 @@ def test_every_step_finds_its_value_however_times_are_rounded() -> None:
 
 # --- what is no load ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "message"),
     [
         ([], "load.csv:1: value: there are no values: a load has two or more"),
         ([(0, 1)], "load.csv:2: value: there is only one value: a load has two or more"),
@@ -123,10 +123,10 @@ def test_every_step_finds_its_value_however_times_are_rounded() -> None:
         ),
     ],
 )
-def test_a_record_needs_two_values_in_order(pairs: list[tuple[float, float]], said: str) -> None:
+def test_a_record_needs_two_values_in_order(pairs: list[tuple[float, float]], message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         record(*pairs)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(

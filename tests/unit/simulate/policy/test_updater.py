@@ -190,7 +190,7 @@ class TestWhoNeedsIt:
         raw = msgspec.Raw(msgspec.json.encode(policies))
         assert evicted(pods, msgspec.structs.replace(wanted, raw_spec=raw)) == []
 
-    def test_without_a_recommendation_nobody(self) -> None:
+    def test_without_a_recommendation_none(self) -> None:
         none = msgspec.structs.replace(vpa(), status=VpaStatusRead())
         assert evicted(four(pod("pod", "1")), none) == []
 

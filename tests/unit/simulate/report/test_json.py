@@ -113,12 +113,12 @@ def test_series_are_reported_where_they_are_asked_for() -> None:
     one = series()
     requests = {**one.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
     endless = array("d", [1500.0, float("inf"), 1500.0, 1500.0])
-    told_series = reported(
-        policy(series=replace(one, requests=requests, capacity=endless)), with_series=True
-    )["policies"][0]["series"]
-    assert told_series["replicas"] == {"seconds": [0.0, 15.0, 30.0, 45.0], "values": [2.0, 2.0, 4.0, 4.0]}
-    assert told_series["capacity"]["values"] == [1.5, None, 1.5, 1.5]
-    assert told_series["requests"] == {
+    found = reported(policy(series=replace(one, requests=requests, capacity=endless)), with_series=True)[
+        "policies"
+    ][0]["series"]
+    assert found["replicas"] == {"seconds": [0.0, 15.0, 30.0, 45.0], "values": [2.0, 2.0, 4.0, 4.0]}
+    assert found["capacity"]["values"] == [1.5, None, 1.5, 1.5]
+    assert found["requests"] == {
         "app": {
             "cpu": {"seconds": [0.0, 45.0], "values": [0.5, 0.5]},
             "memory": {"seconds": [0.0, 45.0], "values": [1.0, 1.0]},

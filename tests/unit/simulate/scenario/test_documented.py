@@ -1,4 +1,4 @@
-"""The examples and the page that tells of them: both are what the code says."""
+"""The examples and the page about them: both are what the code says."""
 
 from __future__ import annotations
 
