@@ -129,19 +129,23 @@ def _times(source: Source, folder: Path, model: ScenarioModel) -> _Times:
 
 
 def _check_times(source: Source, model: ScenarioModel, times: _Times) -> None:
-    duration, record = times.duration, times.record
-    if duration / model.step > MAX_STEPS:
-        raise source.refuse("step", f"{readable_length(duration)} would be more than {MAX_STEPS} steps")
-    if model.step > duration:
-        raise source.refuse("step", f"must not be longer than the duration ({readable_length(duration)})")
-    if model.warm_up >= duration:
-        raise source.refuse("warmUp", f"must be shorter than the duration ({readable_length(duration)})")
-    if math.ceil(model.warm_up / model.step) >= math.ceil(duration / model.step):
-        raise source.refuse("warmUp", "leaves no whole step to count: make it shorter, or step smaller")
-    if record is not None and duration / record.usual_step > _MAX_VALUES:
-        raise source.refuse(
-            "load.repeat", f"{readable_length(duration)} would be more than {_MAX_VALUES} recorded values"
-        )
+    duration, record, step, warm_up = times.duration, times.record, model.step, model.warm_up
+    length = readable_length(duration)
+    values = 0.0 if record is None else duration / record.usual_step
+    checks = (
+        (duration / step > MAX_STEPS, "step", f"{length} would be more than {MAX_STEPS} steps"),
+        (step > duration, "step", f"must not be longer than the duration ({length})"),
+        (warm_up >= duration, "warmUp", f"must be shorter than the duration ({length})"),
+        (
+            math.ceil(warm_up / step) >= math.ceil(duration / step),
+            "warmUp",
+            "leaves no whole step to count: make it shorter, or step smaller",
+        ),
+        (values > _MAX_VALUES, "load.repeat", f"{length} would be more than {_MAX_VALUES} recorded values"),
+    )
+    for is_wrong, field, reason in checks:
+        if is_wrong:
+            raise source.refuse(field, reason)
     try:
         times.start + dt.timedelta(seconds=duration)
     except OverflowError:

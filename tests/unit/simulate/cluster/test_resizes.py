@@ -325,7 +325,7 @@ def check(nodes: Nodes, pods: list[SimPod]) -> None:
                 assert more_cpu > CPU - cpu or more_memory > MEMORY - memory or too_large
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(deadline=None, derandomize=True, max_examples=150)
 @given(steps)
 def test_nodes_and_pods_agree_whatever_is_asked_for(script: list[tuple[str, int, tuple[int, int]]]) -> None:
     events: list[SimulationEvent] = []
