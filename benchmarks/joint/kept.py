@@ -7,7 +7,6 @@ from __future__ import annotations
 import datetime as dt
 import subprocess
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks.joint.policies import BASELINE
-from benchmarks.joint.report import Against, compared, done, mean, sums
+from benchmarks.joint.report import compared, done, mean, sums
 from benchmarks.joint.run import Run
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -67,21 +66,14 @@ def keep(runs: Sequence[Run], days: float) -> None:
 def kept(runs: Sequence[Run], days: float, commit: str, date: str) -> Kept:
     """The rows of these runs."""
     found = [one for one in compared(done(runs)) if one.done.run.policy == POLICY]
+    kinds = {(one.done.run.resize, one.done.run.workload) for one in found}
     rows = []
-
-    def kind(one: Against) -> tuple[str, str]:
-        return one.done.run.resize, one.done.run.workload
-
-    for (resize, workload), group in groupby(
-        sorted(found, key=lambda one: (kind(one)[0] != "Recreate", kind(one)[1])), kind
-    ):
-        part = list(group)
-        (ooms, restarts), (base_ooms, base_restarts) = map(
-            sums, zip(*(one.totals for one in part), strict=True)
-        )
+    for resize, workload in sorted(kinds, key=lambda kind: (kind[0] != "Recreate", kind[1])):
+        part = [one for one in found if (one.done.run.resize, one.done.run.workload) == (resize, workload)]
+        own, base = (sums(side) for side in zip(*(one.totals for one in part), strict=True))
         cost, unmet = mean([one.cost for one in part]), mean([one.unmet for one in part])
-        numbers = (ooms, base_ooms, restarts, base_restarts)
-        rows.append(Row(workload, resize, round(cost, 2), round(unmet, 2), *numbers))
+        counts = (own[0], base[0], own[1], base[1])
+        rows.append(Row(workload, resize, round(cost, 2), round(unmet, 2), *counts))
     scenarios = len({(one.done.run.load, one.done.run.workload) for one in found})
     how = "Written by `python -m benchmarks joint --keep`."
     return Kept(how, commit, date, days, scenarios, POLICY, BASELINE, tuple(rows))
