@@ -84,12 +84,11 @@ class Recorder:
         state, reactions = self._state, self.reactions
         self._last = length
         is_short = tick.unmet > NEGLIGIBLE
-        if tick.unmet and not is_short:
-            tick = tick._replace(unmet=0.0)
         if state.changes != self._seen_changes:
             self._seen_changes = state.changes
             self._means = [self._mean_request(*key) for key in self._series.requests]
-        for column, value in zip(self._columns, (*tick[: len(AMOUNTS)], *self._means), strict=True):
+        amounts = (tick.demand, tick.unmet if is_short else 0.0, *tick[2 : len(AMOUNTS)])
+        for column, value in zip(self._columns, (*amounts, *self._means), strict=True):
             column.append(value)
         self._series.replicas.append(state.replicas)
         self._series.ready.append(tick.ready)

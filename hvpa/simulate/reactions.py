@@ -155,10 +155,8 @@ class Reactions:
     def settled(self, now: float) -> None:
         """All desired pods are ready."""
         current = self._current
-        if current is None or current.grown is None or current.ready is not None:
-            return
-        if now > current.grown:
-            current.ready = now
+        if current is not None and current.grown is not None and current.ready is None:
+            current.ready = now if now > current.grown else None
 
     def finish(self) -> None:
         """The next rise begins, or the scenario ends: the reaction to the current one is complete."""

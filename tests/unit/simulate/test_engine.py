@@ -165,8 +165,9 @@ def test_an_hvpa_at_constant_load_comes_to_rest() -> None:
 
 
 def test_an_hvpa_in_recommend_mode_changes_nothing() -> None:
+    """At steps shorter than the HPA's period, too."""
     policy = Policy("watch", "Hvpa", hvpa=build.hvpa(mode="Recommend"))
-    result = run(policy, load=build.constant(300.0))
+    result = run(policy, load=build.constant(300.0), step=5.0, duration=1200.0)
     assert set(result.series.replicas) == {3}
     assert set(result.series.requests["app", "cpu"]) == {500.0}
 
