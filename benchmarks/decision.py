@@ -124,32 +124,32 @@ def view(desired: int, utilization: int, target: Mapping[str, Any], pods: int = 
 
 
 def rested(seen: Objects) -> Objects:
-    """What is seen once HPA and VPA are as they are to be and the status tells of it."""
+    """What is seen once HPA and VPA are as they are to be and the status shows it."""
     for _ in range(3):
         seen = build.settled(seen)
     return seen
 
 
-def later(rest: Objects, heard: Objects) -> Objects:
+def later(rest: Objects, other: Objects) -> Objects:
     """The scene at rest, in which the recommenders say what they say in another one."""
     return replace(
         rest,
-        hpas=tuple(_says(one, other) for one, other in zip(rest.hpas, heard.hpas, strict=True)),
-        vpas=tuple(_says(one, other) for one, other in zip(rest.vpas, heard.vpas, strict=True)),
+        hpas=tuple(_with_status(one, new) for one, new in zip(rest.hpas, other.hpas, strict=True)),
+        vpas=tuple(_with_status(one, new) for one, new in zip(rest.vpas, other.vpas, strict=True)),
     )
 
 
-def _says(one: Any, other: Any) -> Any:
+def _with_status(one: Any, other: Any) -> Any:
     return type(one)(metadata=one.metadata, raw_spec=one.raw_spec, status=other.status)
 
 
 def reported(rest: Objects) -> Turns:
-    """A rise that MinChange holds back and the status tells of; every status of the HPA is a new one, in new words."""
+    """A rise that MinChange holds back and the status shows; every status of the HPA is a new one, in new words."""
     raised = rested(later(rest, view(3, 50, {"app": {"cpu": "1010m", "memory": "1Gi"}})))
     turns = []
     for number in range(REMEMBERED + 1):
-        heard = later(raised, view(3, 46 + number % 9, {"app": {"cpu": "1010m", "memory": "1Gi"}}))
-        turns.append(replace(heard, hpas=tuple(_again(one, Hpa) for one in heard.hpas)))
+        other = later(raised, view(3, 46 + number % 9, {"app": {"cpu": "1010m", "memory": "1Gi"}}))
+        turns.append(replace(other, hpas=tuple(_again(one, Hpa) for one in other.hpas)))
     return [
         replace(
             one,
@@ -201,7 +201,7 @@ def cases() -> dict[str, Turns]:
         "at rest": [rest],
         "HPA measured, nothing to do": [later(rest, view(3, usage, TARGET)) for usage in (49, 51, 52)],
         "VPA held back, HPA says something new": reported(rest),
-        "VPA rose a little, held back and told": [
+        "VPA rose a little, held back and reported": [
             later(rest, view(3, 50, {"app": {"cpu": f"{cpu}m", "memory": "1Gi"}}))
             for cpu in (1010, 1020, 1030)
         ],

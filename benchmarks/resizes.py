@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime as dt
 import itertools
 import random
 import statistics
@@ -18,16 +17,14 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from benchmarks.scale import audit, objects
-from benchmarks.scale.http import JSON, MERGE, STRATEGIC, Client, each, paced
-from benchmarks.scale.objects import APPS, HPAS, HVPAS, VPAS, Item, encode, make_items
+from benchmarks.scale.http import MERGE, STRATEGIC, Client, each, paced
+from benchmarks.scale.objects import HPAS, VPAS, Item, Writer, encode, make_items
 from benchmarks.scale.world import World, world
 from localcluster.client.api import Json
-from localcluster.workloads.bare_manifests import deployment, hvpa, merged, weight
 
 ENTRIES = 1000
 """Hvpas of a namespace, each with an entry in its HvpaSizes."""
@@ -111,50 +108,17 @@ async def _create_in_turn(client: Client, pods: int) -> dict[str, float]:
 async def _created(client: Client, item: Item, number: int) -> str:
     """Create a pod; its CPU request."""
     path = item.collection("/api/v1", "pods")
-    made = msgspec.json.decode(await client.send("POST", path, encode(_pod(item, number))))
+    made = msgspec.json.decode(await client.send("POST", path, objects.pod(item, number, _owner(item))))
     return str(made["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
-def _pod(item: Item, number: int) -> Json:
-    """A pod as the Deployment's ReplicaSet makes it."""
-    template = deployment(item.name, item.namespace)["spec"]["template"]
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "name": f"{item.name}-1",
-        "uid": "1",
-        "controller": True,
-    }
-    metadata = {
-        "name": f"{item.name}-{number}",
-        "namespace": item.namespace,
-        "labels": {**template["metadata"]["labels"], "pod-template-hash": "1"},
-        "ownerReferences": [owner],
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {**template["spec"], "nodeName": "node"},
-    }
+def _owner(item: Item) -> Json:
+    """The Deployment's ReplicaSet."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{item.name}-1"}
+    return {**owner, "uid": "1", "controller": True}
 
 
 # --- resizes ---------------------------------------------------------------------------------------------------------
-class _Reference(msgspec.Struct, frozen=True):
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-
-
-class _Entry(msgspec.Struct, kw_only=True):
-    user: dict[str, Any]
-    objectRef: _Reference = _Reference()
-    responseStatus: dict[str, Any] = {}
-    requestReceivedTimestamp: dt.datetime
-    stageTimestamp: dt.datetime
-
-
 @dataclass(frozen=True, slots=True)
 class Resize:
     """A resize that the operator asked for: when it began and ended, in seconds since 1970."""
@@ -166,22 +130,15 @@ class Resize:
 
 def resizes(found: World, since: int) -> list[Resize]:
     """Those in the audit log from this place on. Raises RuntimeError where one failed."""
-    found.plane.audit.mark()
     made = []
-    with found.log.open("rb") as file:
-        file.seek(since)
-        for line in file:
-            one = msgspec.json.decode(line, type=_Entry)
-            about = one.objectRef
-            if one.user.get("username") != audit.USER or (about.resource, about.subresource) != (
-                "pods",
-                "resize",
-            ):
-                continue
-            if one.responseStatus.get("code") != 200:
+    for one in audit.entries(found.log, since, found.plane.audit.mark().offset):
+        if one.kind.resource == "pods/resize":
+            if one.responseStatus.code != 200:
                 raise RuntimeError(f"a resize failed: {one.responseStatus}")
+            assert one.requestReceivedTimestamp is not None
+            assert one.stageTimestamp is not None
             began, ended = one.requestReceivedTimestamp.timestamp(), one.stageTimestamp.timestamp()
-            made.append(Resize(f"{about.namespace}/{about.name}", began, ended))
+            made.append(Resize(f"{one.objectRef.namespace}/{one.objectRef.name}", began, ended))
     return made
 
 
@@ -190,6 +147,7 @@ class Workloads:
 
     def __init__(self, client: Client, items: Sequence[Item], pods: int) -> None:
         self._client = client
+        self._writer = Writer(client, pods)
         self._pods = pods
         self.items = items
         for item in items:
@@ -203,64 +161,41 @@ class Workloads:
         room = encode({"status": {"capacity": NODE, "allocatable": NODE}})
         await send("PATCH", "/api/v1/nodes/node/status", room, MERGE)
         for name in dict.fromkeys(item.namespace for item in self.items):
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            await send("POST", "/api/v1/namespaces", encode(body), JSON)
+            await self._writer.create_namespace(name)
         await each(self.items, AT_ONCE, self._prepare)
 
     async def _prepare(self, item: Item) -> None:
-        workload = deployment(item.name, item.namespace, self._pods)
-        await self._client.send("POST", item.collection(APPS, "deployments"), encode(workload))
-        await self._status(item, APPS, "deployments", objects.rollout_complete(item))
-        for number in range(self._pods):
-            path = item.collection("/api/v1", "pods")
-            await self._client.send("POST", path, encode(_pod(item, number)))
-            await self._client.send("PATCH", f"{path}/{item.name}-{number}/status", _running(), MERGE)
-        wide = {"hpa": {"template": {"spec": {"maxReplicas": objects.MAX_REPLICAS}}}}
-        spec = merged(weight(50), merged(wide, {"updateStrategy": {"type": "InPlace"}}))
-        await self._client.send(
-            "POST", item.collection(HVPAS, "hvpas"), encode(hvpa(item.name, item.namespace, spec))
-        )
+        await self._writer.create_workload(item, _owner(item), _running())
+        await self._writer.create_hvpa(item, updateStrategy={"type": "InPlace"})
 
     async def are_content(self) -> None:
         """The HPA and the VPA of each ask for what there is."""
 
         async def settle(item: Item) -> None:
-            await self._status(item, VPAS, "verticalpodautoscalers", objects.vpa_status(500))
-            await self._hpa(item, item.replicas)
+            await self._writer.recommend(item, 500)
+            await self._writer.desire(item, item.replicas)
 
         await each(self.items, AT_ONCE, settle)
 
     async def step(self, item: Item) -> float:
         """Both ask for more, the HPA last: when its status was sent, in seconds since 1970."""
-        await self._status(item, VPAS, "verticalpodautoscalers", objects.vpa_status(1100))
+        await self._writer.recommend(item, 1100)
         sent = time.time()
-        await self._hpa(item, item.replicas + 2)
+        await self._writer.desire(item, item.replicas + 2)
         return sent
-
-    async def _hpa(self, item: Item, wanted: int) -> None:
-        body = objects.hpa_status(item, wanted, self._pods)
-        await self._status(item, HPAS, "horizontalpodautoscalers", body)
-
-    async def _status(self, item: Item, api: str, plural: str, body: bytes) -> None:
-        await self._client.send("PATCH", item.path(api, plural, "/status"), body, MERGE)
 
     async def resize_all(self, cpu: str) -> float:
         """The floor: all pods by a client that does nothing else, in seconds."""
         container = {"name": "app", "resources": {"requests": {"cpu": cpu}}}
         body = encode({"spec": {"containers": [container]}})
 
-        async def resize(path: str) -> None:
-            await self._client.send("PATCH", path, body, STRATEGIC)
-
-        collections = [item.collection("/api/v1", "pods") for item in self.items]
-        names = [item.name for item in self.items]
         paths = [
-            f"{path}/{name}-{number}/resize"
-            for path, name in zip(collections, names, strict=True)
+            item.collection("/api/v1", f"pods/{item.name}-{number}/resize")
+            for item in self.items
             for number in range(self._pods)
         ]
         began = time.perf_counter()
-        await each(paths, AT_ONCE, resize)
+        await each(paths, AT_ONCE, lambda path: self._client.send("PATCH", path, body, STRATEGIC))
         return time.perf_counter() - began
 
 

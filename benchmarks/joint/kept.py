@@ -7,7 +7,6 @@ from __future__ import annotations
 import datetime as dt
 import subprocess
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks.joint.policies import BASELINE
-from benchmarks.joint.report import compared, done, mean, place
+from benchmarks.joint.report import compared, done, mean, sums
 from benchmarks.joint.run import Run
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -66,28 +65,15 @@ def keep(runs: Sequence[Run], days: float) -> None:
 
 def kept(runs: Sequence[Run], days: float, commit: str, date: str) -> Kept:
     """The rows of these runs."""
-    baselines = {place(one.run): one for one in done(runs) if one.run.policy == BASELINE}
     found = [one for one in compared(done(runs)) if one.done.run.policy == POLICY]
+    kinds = {(one.done.run.resize, one.done.run.workload) for one in found}
     rows = []
-    for (resize, workload), group in groupby(
-        sorted(found, key=lambda one: (one.done.run.resize != "Recreate", one.done.run.workload)),
-        lambda one: (one.done.run.resize, one.done.run.workload),
-    ):
-        part = list(group)
-        own = [one.done.outcome.totals for one in part]
-        theirs = [baselines[place(one.done.run)].outcome.totals for one in part]
-        rows.append(
-            Row(
-                workload,
-                resize,
-                round(mean([one.cost for one in part]), 2),
-                round(mean([one.unmet for one in part]), 2),
-                sum(one.ooms for one in own),
-                sum(one.ooms for one in theirs),
-                sum(one.restarts for one in own),
-                sum(one.restarts for one in theirs),
-            )
-        )
+    for resize, workload in sorted(kinds, key=lambda kind: (kind[0] != "Recreate", kind[1])):
+        part = [one for one in found if (one.done.run.resize, one.done.run.workload) == (resize, workload)]
+        own, base = (sums(side) for side in zip(*(one.totals for one in part), strict=True))
+        cost, unmet = mean([one.cost for one in part]), mean([one.unmet for one in part])
+        counts = (own[0], base[0], own[1], base[1])
+        rows.append(Row(workload, resize, round(cost, 2), round(unmet, 2), *counts))
     scenarios = len({(one.done.run.load, one.done.run.workload) for one in found})
     how = "Written by `python -m benchmarks joint --keep`."
     return Kept(how, commit, date, days, scenarios, POLICY, BASELINE, tuple(rows))

@@ -125,7 +125,7 @@ def _absolute(case: Case, room: Headroom) -> Fields:
 
 
 def _relative(case: Case) -> Fields:
-    """An HPA by Utilization, of requests that nobody changes."""
+    """An HPA by Utilization, of requests that stay as they are."""
     percent = {"cpu": case.headroom.target // 10}
     if case.workload.by_memory:
         percent["memory"] = case.headroom.memory * 100 // 2048
@@ -197,10 +197,7 @@ def _additive(weight: int) -> Callable[[Case], Fields]:
 def _trajectory(case: Case, fields: Fields) -> Fields:
     """`spec.trajectory`: where replicas have a base to speak of, its owner says so."""
     if case.workload.known_base:
-        base = {
-            "cpu": {"value": case.workload.base_cpu},
-            "memory": {"value": case.workload.base_memory},
-        }
+        base = {"cpu": {"value": case.workload.base_cpu}, "memory": {"value": case.workload.base_memory}}
         fields = {**fields, "baseResourcesPerReplica": base}
     return {"blend": "Trajectory", **({"trajectory": fields} if fields else {})}
 

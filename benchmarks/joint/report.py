@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.joint.policies import BASELINE, DEFAULT_TARGET
 from benchmarks.joint.run import Outcome, Run
+from hvpa.simulate.model import Totals
 
 GIB_PER_CORE: Final = 8.0
 """So many GiB cost what a core costs: about the price ratio of the clouds' machines."""
@@ -35,15 +36,37 @@ class Done(NamedTuple):
 
 
 class Against(NamedTuple):
-    """A run beside the baseline of the same load, workload, kind of resizes and headroom. Ratios of cost and unmet
-    demand; differences in OOMs and restarts."""
+    """A run beside the baseline of the same load, workload, kind of resizes and headroom."""
 
     done: Done
-    cost: float
-    unmet: float
-    ooms: int
-    restarts: int
-    goal: bool
+    base: Done
+
+    @property
+    def totals(self) -> tuple[Totals, Totals]:
+        """The run's, and the baseline's."""
+        return self.done.outcome.totals, self.base.outcome.totals
+
+    @property
+    def cost(self) -> float:
+        """The ratio of the costs."""
+        return self.done.cost / self.base.cost
+
+    @property
+    def unmet(self) -> float:
+        """The ratio of unmet demand."""
+        own, base = self.totals
+        return (own.unmet_core_seconds + NEGLIGIBLE) / (base.unmet_core_seconds + NEGLIGIBLE)
+
+    @property
+    def goals(self) -> tuple[bool, bool, bool, bool]:
+        """Whether it is cheaper by as much as is wanted, and has no more unmet demand, OOMs and restarts."""
+        own, base = self.totals
+        return (
+            self.cost <= GOAL,
+            own.unmet_core_seconds <= base.unmet_core_seconds,
+            own.ooms <= base.ooms,
+            own.restarts <= base.restarts,
+        )
 
 
 def done(runs: Iterable[Run]) -> list[Done]:
@@ -59,34 +82,13 @@ def place(run: Run) -> tuple[str, str, str, int, float]:
 def compared(all_done: Sequence[Done]) -> list[Against]:
     """Each run beside its baseline, where there is one."""
     baselines = {place(one.run): one for one in all_done if one.run.policy == BASELINE}
-    return [_against(one, baselines[place(one.run)]) for one in all_done if place(one.run) in baselines]
-
-
-def _against(one: Done, base: Done) -> Against:
-    own, theirs = one.outcome.totals, base.outcome.totals
-    cost = one.cost / base.cost
-    ooms, restarts = own.ooms - theirs.ooms, own.restarts - theirs.restarts
-    enough = own.unmet_core_seconds <= theirs.unmet_core_seconds and ooms <= 0 and restarts <= 0
-    unmet = (own.unmet_core_seconds + NEGLIGIBLE) / (theirs.unmet_core_seconds + NEGLIGIBLE)
-    return Against(one, cost, unmet, ooms, restarts, cost <= GOAL and enough)
+    return [Against(one, baselines[place(one.run)]) for one in all_done if place(one.run) in baselines]
 
 
 # --- one table for each load and workload ------------------------------------------------------------------------
 _HEAD: Final = (
-    *(
-        "policy",
-        "resize",
-        "target",
-        "cost",
-        "core-h",
-        "GiB-h",
-        "core-h beyond",
-        "GiB-h beyond",
-        "unmet core-s",
-        "time %",
-        "OOMs",
-        "restarts",
-    ),
+    *("policy", "resize", "target", "cost", "core-h", "GiB-h", "core-h beyond", "GiB-h beyond"),
+    *("unmet core-s", "time %", "OOMs", "restarts"),
     *("replicas chg", "requests chg", "pods", "largest", "cpu each", "GiB each", "cost x", "unmet x", "goal"),
 )
 
@@ -105,7 +107,7 @@ def _row(one: Done, against: Against | None) -> tuple[str, ...]:
     run, outcome, totals = one.run, one.outcome, one.outcome.totals
     ratios = ("", "", "")
     if against is not None and run.policy != BASELINE:
-        ratios = (f"{against.cost:.2f}", f"{against.unmet:.2f}", "yes" if against.goal else "no")
+        ratios = (f"{against.cost:.2f}", f"{against.unmet:.2f}", "yes" if all(against.goals) else "no")
     return (
         *(run.policy, run.resize, f"{run.target}m", f"{one.cost:.0f}", f"{totals.core_hours_requested:.0f}"),
         *(f"{totals.gib_hours_requested:.0f}", f"{outcome.cpu_beyond:.1f}", f"{outcome.memory_beyond:.1f}"),
@@ -130,7 +132,6 @@ _SUMMARY: Final = (
 def summary(runs: Sequence[Run]) -> str:
     """Each policy beside the baseline over all loads: for each workload, and for all of them together."""
     found = [one for one in compared(done(runs)) if one.done.run.policy != BASELINE]
-    baselines = {place(one.run): one for one in done(runs) if one.run.policy == BASELINE}
     order = list(dict.fromkeys((*_name(one), one.done.run.target) for one in found))
     workloads = list(dict.fromkeys(one.done.run.workload for one in found))
     rows: Rows = [_SUMMARY]
@@ -139,8 +140,7 @@ def summary(runs: Sequence[Run]) -> str:
         for workload in ("all", *workloads):
             part = [one for one in own if workload in ("all", one.done.run.workload)]
             if part:
-                bases = [baselines[place(one.done.run)] for one in part]
-                rows.append((policy, resize, workload, f"{target}m", *_together(part, bases)))
+                rows.append((policy, resize, workload, f"{target}m", *_together(part)))
     return (
         f"Beside {BASELINE} of the same kind of resizes and the same headroom: geometric means of ratios, sums of OOMs"
         f" and restarts,\nand how many scenarios reach each goal (cheaper: by {1 - GOAL:.0%} or more)\n"
@@ -151,17 +151,19 @@ def _name(one: Against) -> tuple[str, str]:
     return one.done.run.policy, one.done.run.resize
 
 
-def _together(part: Sequence[Against], bases: Sequence[Done]) -> tuple[str, ...]:
-    own, theirs = [one.done.outcome.totals for one in part], [one.outcome.totals for one in bases]
-    less = sum(a.unmet_core_seconds <= b.unmet_core_seconds for a, b in zip(own, theirs, strict=True))
-    reached = (sum(one.cost <= GOAL for one in part), less, sum(one.ooms <= 0 for one in part))
-    counts = (*reached, sum(one.restarts <= 0 for one in part), sum(one.goal for one in part))
+def _together(part: Sequence[Against]) -> tuple[str, ...]:
+    own, base = zip(*(one.totals for one in part), strict=True)
+    reached = [sum(column) for column in zip(*(one.goals for one in part), strict=True)]
     return (
         *(f"{mean([one.cost for one in part]):.3f}", f"{mean([one.unmet for one in part]):.2f}"),
-        *(str(sum(one.ooms for one in own)), str(sum(one.restarts for one in own))),
-        *(str(sum(one.ooms for one in theirs)), str(sum(one.restarts for one in theirs))),
-        *(f"{count}/{len(part)}" for count in counts),
+        *(str(amount) for side in (own, base) for amount in sums(side)),
+        *(f"{count}/{len(part)}" for count in (*reached, sum(all(one.goals) for one in part))),
     )
+
+
+def sums(totals: Sequence[Totals]) -> tuple[int, int]:
+    """OOMs and restarts together."""
+    return sum(one.ooms for one in totals), sum(one.restarts for one in totals)
 
 
 def mean(ratios: Sequence[float]) -> float:

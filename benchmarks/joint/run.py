@@ -64,8 +64,8 @@ class Outcome(msgspec.Struct, frozen=True):
     code: str
 
 
-class Job(msgspec.Struct, frozen=True):
-    """One run: its names in reports, the scenario with its one policy, and the load's file."""
+class Names(msgspec.Struct, frozen=True):
+    """How a run is called in reports."""
 
     load: str
     workload: str
@@ -73,21 +73,20 @@ class Job(msgspec.Struct, frozen=True):
     resize: str
     target: int
     margin: float
+
+
+class Job(Names, frozen=True):
+    """One run: the scenario with its one policy, and the load's file."""
+
     scenario: dict[str, Any]
     file: str
     text: str
     seed: int
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(Names, frozen=True):
     """A job's names with its outcome, or why there is none."""
 
-    load: str
-    workload: str
-    policy: str
-    resize: str
-    target: int
-    margin: float
     outcome: Outcome | None = None
     error: str = ""
     kept: bool = False
@@ -150,21 +149,21 @@ def run_all(jobs: Sequence[Job], kept: Path, processes: int, tell: Callable[[Run
 
 def run_one(job: Job, kept: Path) -> Run:
     """Run it in this process, or find it."""
-    names = (job.load, job.workload, job.policy, job.resize, job.target, job.margin)
+    names: dict[str, Any] = {name: getattr(job, name) for name in Names.__struct_fields__}
     code = code_version(HVPA_ROOMS if "hvpa" in job.scenario["policies"][0] else ACTING_ROOMS)
     path = kept / f"{_key(job, code)}.json"
     with suppress(FileNotFoundError, msgspec.DecodeError):
-        return Run(*names, msgspec.json.decode(path.read_bytes(), type=Outcome), kept=True)
+        return Run(**names, outcome=msgspec.json.decode(path.read_bytes(), type=Outcome), kept=True)
     try:
         outcome = _simulated(job, code)
     except (ScenarioError, SimulationError) as error:
-        return Run(*names, error=str(error).rpartition(f"{SCENARIO}:")[2])
+        return Run(**names, error=str(error).rpartition(f"{SCENARIO}:")[2])
     except Exception as error:  # one policy's fault must not end the others
-        return Run(*names, error=f"internal error: {type(error).__name__}: {error}")
+        return Run(**names, error=f"internal error: {type(error).__name__}: {error}")
     part = path.with_suffix(f".{os.getpid()}")
     part.write_bytes(msgspec.json.encode(outcome))
     part.replace(path)
-    return Run(*names, outcome)
+    return Run(**names, outcome=outcome)
 
 
 def _key(job: Job, code: str) -> str:

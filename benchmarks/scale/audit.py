@@ -36,28 +36,37 @@ class _User(msgspec.Struct):
     username: str = ""
 
 
-class _Reference(msgspec.Struct):
+class _Reference(msgspec.Struct, frozen=True):
     resource: str = ""
     subresource: str = ""
     namespace: str = ""
+    name: str = ""
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, frozen=True):
     code: int = 0
 
 
-class _Entry(msgspec.Struct):
+class Entry(msgspec.Struct):
+    """A line of the log, as far as anything here depends on it."""
+
     stage: str
     verb: str
     user: _User
-    objectRef: _Reference | None = None
-    responseStatus: _Status | None = None
+    objectRef: _Reference = _Reference()
+    responseStatus: _Status = _Status()
     requestObject: msgspec.Raw = msgspec.Raw(b"")
     requestReceivedTimestamp: dt.datetime | None = None
     stageTimestamp: dt.datetime | None = None
 
+    @property
+    def kind(self) -> Kind:
+        """What kind of request it was."""
+        about = self.objectRef
+        return Kind(self.verb, "/".join(part for part in (about.resource, about.subresource) if part))
 
-_decode = msgspec.json.Decoder(_Entry).decode
+
+_decode = msgspec.json.Decoder(Entry).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +103,23 @@ class Requested:
 def read(log: Path, start: int, end: int) -> Requested:
     """The operator's requests in this part of the log. Of a watch only the beginning counts."""
     requested = Requested(Counter(), Counter(), {}, {})
-    for entry in _entries(log, start, end):
-        if entry.user.username != USER or (entry.verb == "watch") != (entry.stage == "ResponseStarted"):
+    for entry in entries(log, start, end):
+        if (entry.verb == "watch") != (entry.stage == "ResponseStarted"):
             continue
-        about = entry.objectRef or _Reference()
-        resource = "/".join(part for part in (about.resource, about.subresource) if part)
-        kind = Kind(entry.verb, resource)
+        kind = entry.kind
         requested.kinds[kind] += 1
         if kind.is_write and entry.requestReceivedTimestamp and entry.stageTimestamp:
             took = (entry.stageTimestamp - entry.requestReceivedTimestamp).total_seconds()
             requested.seconds.setdefault(kind, []).append(took)
-        code = entry.responseStatus.code if entry.responseStatus is not None else 0
-        if code >= 300:
-            requested.refused[f"{kind} {code}"] += 1
+        if entry.responseStatus.code >= 300:
+            requested.refused[f"{kind} {entry.responseStatus.code}"] += 1
         elif bytes(entry.requestObject):
             requested.bodies.setdefault(kind, []).append(bytes(entry.requestObject))
     return requested
 
 
-def _entries(log: Path, start: int, end: int) -> Iterator[_Entry]:
+def entries(log: Path, start: int, end: int) -> Iterator[Entry]:
+    """The lines about the operator's requests in this part of the log."""
     with log.open("rb") as file:
         file.seek(start)
         left = end - start
@@ -120,4 +127,6 @@ def _entries(log: Path, start: int, end: int) -> Iterator[_Entry]:
             left -= len(line)
             if left < 0:
                 return
-            yield _decode(line)
+            entry = _decode(line)
+            if entry.user.username == USER:
+                yield entry

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from benchmarks.scale import objects
-from benchmarks.scale.http import JSON, MERGE, METADATA_ONLY, Client, each, paced
-from benchmarks.scale.objects import APPS, HPAS, HVPAS, STEP_MILLICORES, VPAS, Item
+from benchmarks.scale.http import JSON, METADATA_ONLY, Client, each, paced
+from benchmarks.scale.objects import APPS, HPAS, STEP_MILLICORES, VPAS, Item, Writer
 
 LIMIT = 180.0
 """Seconds without progress in what is awaited."""
@@ -42,9 +42,9 @@ class Driver:
 
     def __init__(self, kubeconfig: Path, hvpas: int, pods: int, concurrency: int) -> None:
         self._client = Client(kubeconfig, "driver")
+        self._writer = Writer(self._client, pods)
         self._items = objects.make_items(hvpas)
         self._by_name = {(item.namespace, item.name): item for item in self._items}
-        self._pods = pods
         self._concurrency = concurrency
         self._missing = 0
         self._background: set[asyncio.Task[None]] = set()
@@ -61,8 +61,8 @@ class Driver:
         """Namespaces, workloads and pods, as if they had run for hours."""
         started = time.perf_counter()
         names = dict.fromkeys(item.namespace for item in self._items)
-        await each(names, self._concurrency, self._create_namespace)
-        await each(self._items, self._concurrency, self._create_workload)
+        await each(names, self._concurrency, self._writer.create_namespace)
+        await each(self._items, self._concurrency, self._writer.create_workload)
         await self._until(lambda: all(item.generation for item in self._items), "a watch that shows all")
         return {"seconds": time.perf_counter() - started}
 
@@ -75,7 +75,7 @@ class Driver:
             watches.append(asyncio.create_task(self._watch_names(path, left[path])))
         try:
             started = time.perf_counter()
-            await each(self._items, self._concurrency, self._create_hvpa)
+            await each(self._items, self._concurrency, self._writer.create_hvpa)
             written = time.perf_counter()
             await self._until(
                 lambda: not any(left.values()),
@@ -94,10 +94,7 @@ class Driver:
     async def recommend_present(self) -> None:
         """Every VPA recommends what there is."""
 
-        async def tell(item: Item) -> None:
-            await self._status(item, VPAS, "verticalpodautoscalers", objects.vpa_status(item.cpu))
-
-        await each(self._items, self._concurrency, tell)
+        await each(self._items, self._concurrency, lambda item: self._writer.recommend(item, item.cpu))
 
     async def step(self) -> dict[str, Any]:
         """All statuses change, as fast as the server takes it; until all workloads are changed."""
@@ -147,37 +144,18 @@ class Driver:
         return {"first": min(times), "last": max(times)}
 
     # --- single writes -----------------------------------------------------------------------------------------------
-    async def _create_namespace(self, name: str) -> None:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await self._client.send("POST", "/api/v1/namespaces", objects.encode(body), JSON)
-
-    async def _create_workload(self, item: Item) -> None:
-        await self._client.send("POST", item.collection(APPS, "deployments"), objects.workload(item))
-        await self._status(item, APPS, "deployments", objects.rollout_complete(item))
-        for number in range(self._pods):
-            path = item.collection("/api/v1", "pods")
-            await self._client.send("POST", path, objects.pod(item, number))
-            path = f"{path}/{item.name}-{number}/status"
-            await self._client.send("PATCH", path, objects.pod_status(), MERGE)
-
-    async def _create_hvpa(self, item: Item) -> None:
-        await self._client.send("POST", item.collection(HVPAS, "hvpas"), objects.manifest(item))
-
     async def _settle(self, item: Item) -> None:
-        await self._status(item, APPS, "deployments", objects.rollout_complete(item))
-        body = objects.hpa_status(item, item.replicas, self._pods)
-        await self._status(item, HPAS, "horizontalpodautoscalers", body)
+        await self._complete(item)
+        await self._writer.desire(item, item.replicas)
+
+    async def _complete(self, item: Item) -> None:
+        await self._writer.status(item, APPS, "deployments", objects.rollout_complete(item))
 
     async def _change(self, item: Item) -> None:
         """The VPA's status, then the HPA's, by which the operator takes a step on both axes."""
-        body = objects.vpa_status(item.cpu_before + 2 * STEP_MILLICORES)
-        status = objects.hpa_status(item, item.replicas_before + 2, self._pods)
-        await self._status(item, VPAS, "verticalpodautoscalers", body)
+        await self._writer.recommend(item, item.cpu_before + 2 * STEP_MILLICORES)
         item.sent = time.perf_counter()
-        await self._status(item, HPAS, "horizontalpodautoscalers", status)
-
-    async def _status(self, item: Item, api: str, plural: str, body: bytes) -> None:
-        await self._client.send("PATCH", item.path(api, plural, "/status"), body, MERGE)
+        await self._writer.desire(item, item.replicas_before + 2)
 
     # --- what comes of it --------------------------------------------------------------------------------------------
     def _expect(self, items: Iterable[Item]) -> None:
@@ -198,7 +176,7 @@ class Driver:
     async def _until(
         self, holds: Callable[[], bool], what: str, progress: Callable[[], object] = lambda: None
     ) -> None:
-        """Wait; `progress` tells something else whenever it goes on."""
+        """Wait; `progress` returns another value whenever it goes on."""
         deadline, last = time.perf_counter() + LIMIT, progress()
         while not holds():
             if self._watching is not None and self._watching.done():
@@ -231,13 +209,9 @@ class Driver:
             item.awaited, item.patched = False, now
             self._missing -= 1
         else:  # the HPA's status was seen before the VPA's; requests are changed when the new count is there
-            self._in_between(item)
-
-    def _in_between(self, item: Item) -> None:
-        body = objects.rollout_complete(item)
-        task = asyncio.create_task(self._status(item, APPS, "deployments", body))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+            task = asyncio.create_task(self._complete(item))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
 
     async def _watch_names(self, path: str, left: set[tuple[str, str]]) -> None:
         def take(line: bytes) -> None:

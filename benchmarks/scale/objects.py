@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.scale.http import JSON, MERGE, Client
 from hvpa.api.values.quantity import parse_cpu
+from localcluster.client.api import Json
 from localcluster.workloads.bare_manifests import ago, condition, deployment, entry, hvpa, merged, weight
 
 APPS = "/apis/apps/v1"
@@ -69,28 +71,18 @@ def _long_ago() -> str:
     return ago(hours=2)
 
 
-def workload(item: Item) -> bytes:
-    """The Deployment."""
-    return encode(deployment(item.name, item.namespace))
-
-
-def manifest(item: Item) -> bytes:
-    """The Hvpa: HPA and VPA deployed, both axes at half weight."""
-    wide = {"hpa": {"template": {"spec": {"maxReplicas": MAX_REPLICAS}}}}
-    return encode(hvpa(item.name, item.namespace, merged(weight(50), wide)))
-
-
-def pod(item: Item, number: int) -> bytes:
+def pod(item: Item, number: int, owner: Json | None = None) -> bytes:
     """A pod of the workload, as a ReplicaSet would make it."""
-    spec = deployment(item.name, item.namespace)["spec"]["template"]["spec"]
-    metadata = {
+    template = deployment(item.name, item.namespace)["spec"]["template"]
+    metadata: Json = {
         "name": f"{item.name}-{number}",
         "namespace": item.namespace,
         "labels": {"app": item.name, "pod-template-hash": "1"},
     }
-    return encode(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "nodeName": "node"}}
-    )
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    spec = {**template["spec"], "nodeName": "node"}
+    return encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
 
 @functools.cache
@@ -135,6 +127,51 @@ def vpa_status(cpu: int) -> bytes:
     provided = condition("RecommendationProvided", "True", "", _long_ago())
     status = {"conditions": [provided], "recommendation": {"containerRecommendations": [reported]}}
     return encode({"status": status})
+
+
+class Writer:
+    """Writes about workloads of so many pods, whose objects' bodies these are."""
+
+    def __init__(self, client: Client, pods: int) -> None:
+        self.client = client
+        self._pods = pods
+
+    async def create_namespace(self, name: str) -> None:
+        """Create it."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await self.client.send("POST", "/api/v1/namespaces", encode(body), JSON)
+
+    async def create_workload(
+        self, item: Item, owner: Json | None = None, status: bytes | None = None
+    ) -> None:
+        """A Deployment and its pods (of this owner, with this status), as if they had run for hours."""
+        body = encode(deployment(item.name, item.namespace, item.replicas))
+        await self.client.send("POST", item.collection(APPS, "deployments"), body)
+        await self.status(item, APPS, "deployments", rollout_complete(item))
+        for number in range(self._pods):
+            path = item.collection("/api/v1", "pods")
+            await self.client.send("POST", path, pod(item, number, owner))
+            path = f"{path}/{item.name}-{number}/status"
+            await self.client.send("PATCH", path, status or pod_status(), MERGE)
+
+    async def create_hvpa(self, item: Item, **changes: Any) -> None:
+        """The Hvpa: HPA and VPA deployed, both axes at half weight."""
+        spec = {"hpa": {"template": {"spec": {"maxReplicas": MAX_REPLICAS}}}, **changes}
+        body = encode(hvpa(item.name, item.namespace, merged(weight(50), spec)))
+        await self.client.send("POST", item.collection(HVPAS, "hvpas"), body)
+
+    async def recommend(self, item: Item, cpu: int) -> None:
+        """The VPA's status."""
+        await self.status(item, VPAS, "verticalpodautoscalers", vpa_status(cpu))
+
+    async def desire(self, item: Item, replicas: int) -> None:
+        """The HPA's status."""
+        body = hpa_status(item, replicas, self._pods)
+        await self.status(item, HPAS, "horizontalpodautoscalers", body)
+
+    async def status(self, item: Item, api: str, plural: str, body: bytes) -> None:
+        """The status of the item's object of this kind."""
+        await self.client.send("PATCH", item.path(api, plural, "/status"), body, MERGE)
 
 
 # --- what a watch of Deployments shows -------------------------------------------------------------------------------

@@ -16,24 +16,22 @@ ALLOWED_AT_REST = ("watch ", "update leases")
 """Beginnings of the kinds of requests that an idle operator may send: watches that the server ended begin anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A value must not be above `limit`, which may depend on the number of Hvpas (None: no goal there)."""
-
-    text: str
-    limit: Callable[[int], float | None]
-    hindrance: str = ""
-    """What was tried, and what stands in the way where the goal is missed (more in docs/performance.md)."""
+def _nowhere(hvpas: int) -> float | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: `value` of one run's figures, None where it was not measured."""
+    """One line of the table: `value` of one run's figures, None where it was not measured. Where there is a `goal` it
+    must not be above `limit`, which may depend on the number of Hvpas (None: no goal there); `hindrance` is what was
+    tried, and what stands in the way where the goal is missed (more in docs/performance.md)."""
 
     label: str
     value: Callable[[Figures], float | None]
     form: str = "{:,.1f}"
-    goal: Goal | None = None
+    goal: str = ""
+    limit: Callable[[int], float | None] = _nowhere
+    hindrance: str = ""
 
 
 def _at(*path: str) -> Callable[[Figures], float | None]:
@@ -125,14 +123,10 @@ ROWS = (
         "step: times the floor",
         _at("floor", "ratio"),
         "{:,.2f}",
-        Goal("at most 1.5 at 2,000", lambda hvpas: 1.5 if hvpas >= LARGE else None),
+        "at most 1.5 at 2,000",
+        lambda hvpas: 1.5 if hvpas >= LARGE else None,
     ),
-    Row(
-        "step: CPU per Hvpa, ms",
-        _of_steps("cpu_ms_per_hvpa"),
-        "{:,.2f}",
-        Goal("at most 2", _always(2.0), _CPU),
-    ),
+    Row("step: CPU per Hvpa, ms", _of_steps("cpu_ms_per_hvpa"), "{:,.2f}", "at most 2", _always(2.0), _CPU),
     Row("step: CPU of the bare client per Hvpa, ms", _at("floor", "cpu_ms_per_hvpa"), "{:,.2f}"),
     Row("step: requests per Hvpa", _writes_per_hvpa, "{:,.2f}"),
     Row("trickle: last status to patched workload, median, ms", _at("trickle", "latency", "median_ms")),
@@ -140,7 +134,9 @@ ROWS = (
         "trickle: the same, p99, ms",
         _at("trickle", "latency", "p99_ms"),
         "{:,.1f}",
-        Goal("below 250", _always(250), _TRICKLE),
+        "below 250",
+        _always(250),
+        _TRICKLE,
     ),
     Row(
         "trickle: of that in the API server, for the patch, p99, ms",
@@ -151,20 +147,23 @@ ROWS = (
         "idle: CPU, percent of a core",
         _percent("idle", "cpu_share"),
         "{:,.2f}",
-        Goal("below 2 at 10,000", _always(2)),
+        "below 2 at 10,000",
+        _always(2),
     ),
     Row(
         "idle: requests but watches and lease",
         _requests("idle", ALLOWED_AT_REST),
         "{:,.0f}",
-        Goal("none", _always(0)),
+        "none",
+        _always(0),
     ),
     Row("start-up: caches are filled after, s", _at("startup", "caches_filled_seconds")),
     Row(
         "start-up: first patch after, s",
         _at("startup", "first_patch_seconds"),
         "{:,.1f}",
-        Goal("below 15 at 10,000", _always(15)),
+        "below 15 at 10,000",
+        _always(15),
     ),
     Row("start-up: all Hvpas decided on after, s", _at("startup", "through_seconds")),
     Row("memory: resident after creation, MB", _at("memory", "after_creation", "rss_mb")),
@@ -174,7 +173,9 @@ ROWS = (
         "memory: resident, the most of all phases, MB",
         _highest_rss,
         "{:,.1f}",
-        Goal("150 at 2,000, 400 at 10,000", _resident, _MEMORY),
+        "150 at 2,000, 400 at 10,000",
+        _resident,
+        _MEMORY,
     ),
     Row("memory: peak when the caches are filled, MB", _at("memory", "at_start", "peak_mb")),
 )
@@ -183,13 +184,12 @@ PER_STEP = "step: CPU per Hvpa, ms"
 
 def verdict(row: Row, results: Sequence[Figures]) -> list[int] | None:
     """The numbers of Hvpas at which a goal is missed; None where there is no goal, or nothing was measured."""
-    if row.goal is None:
+    if not row.goal:
         return None
     judged = [
         (figures["hvpas"], value, limit)
         for figures in results
-        if (value := row.value(figures)) is not None
-        and (limit := row.goal.limit(figures["hvpas"])) is not None
+        if (value := row.value(figures)) is not None and (limit := row.limit(figures["hvpas"])) is not None
     ]
     return [hvpas for hvpas, value, limit in judged if value > limit] if judged else None
 
@@ -221,9 +221,7 @@ def table(results: Sequence[Figures]) -> str:
         if all(value is None for value in values):
             continue
         cells = ["-" if value is None else row.form.format(value) for value in values]
-        lines.append(
-            [row.label, *cells, row.goal.text if row.goal else "", _verdict_text(verdict(row, results))]
-        )
+        lines.append([row.label, *cells, row.goal, _verdict_text(verdict(row, results))])
     if (missed := uneven(results)) is not None:
         lines.append(
             [f"{PER_STEP}, compared", *("" for _ in results), "within 25 percent", _verdict_text(missed)]
@@ -243,11 +241,8 @@ def hindrances(results: Sequence[Figures]) -> str:
     """Of each goal that is missed, what stands in the way."""
     lines = []
     for row in ROWS:
-        if verdict(row, results) and row.goal and row.goal.hindrance:
-            lines += [
-                f"{row.label}: what limits it",
-                *(f"  {line}" for line in row.goal.hindrance.splitlines()),
-            ]
+        if verdict(row, results) and row.hindrance:
+            lines += [f"{row.label}: what limits it", *(f"  {line}" for line in row.hindrance.splitlines())]
     return "\n".join(lines)
 
 

@@ -12,7 +12,10 @@ import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Meta
 
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
@@ -202,56 +205,69 @@ class Reaction:
     covered: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """One policy's figures over the scenario after its warm-up. Hours are requested or used core-hours and GiB-hours;
-    slack is 1 - used / requested (0 where nothing was requested); `unmet_share` is the share of time in which demand
-    went unmet. `cover_median` and `cover_max` are of the rises' `cover_seconds` (None without rises); `covered` is
-    False where the longest had not ended."""
+Count = Annotated[int, Meta(ge=0)]
+Amount = Annotated[float, Meta(ge=0)]
 
-    core_hours_requested: float
-    core_hours_used: float
-    gib_hours_requested: float
-    gib_hours_used: float
+
+class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """One policy's figures over the scenario after its warm-up, as the JSON has them. Slack is 1 - used / requested (0
+    where nothing was requested)."""
+
+    core_hours_requested: Amount
+    core_hours_used: Amount
+    gib_hours_requested: Amount
+    gib_hours_used: Amount
     slack_cpu: float
     slack_memory: float
-    unmet_core_seconds: float
-    unmet_share: float
-    ooms: int
-    restarts: int
-    replica_changes: int
-    request_changes: int
-    node_hours: float
-    reaction_median: float | None
-    reaction_max: float | None
-    demand_core_seconds: float = 0.0
-    cover_median: float | None = None
-    cover_max: float | None = None
-    covered: bool = True
+    unmet_core_seconds: Annotated[Amount, Meta(description="Demand for CPU that no pod served.")]
+    unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time in which demand went unmet.")]
+    ooms: Annotated[Count, Meta(description="Containers killed for want of memory.")]
+    restarts: Annotated[
+        Count, Meta(description="Containers started again, and pods that took the place of others.")
+    ]
+    replica_changes: Count
+    request_changes: Count
+    node_hours: Amount
+    reaction_median_seconds: Annotated[
+        float | None,
+        Meta(description="From a rise of the load to the first change; null where none was made."),
+    ]
+    reaction_max_seconds: float | None
+    demand_core_seconds: Annotated[Amount, Meta(description="All demand for CPU.")]
+    unmet_demand_share: Annotated[
+        float, Meta(ge=0, description="Share of the demand for CPU that no pod served.")
+    ]
+    cover_median_seconds: Annotated[
+        float | None, Meta(description="The median of the rises' coverSeconds; null without rises.")
+    ]
+    cover_max_seconds: Annotated[float | None, Meta(description="The longest of them.")]
 
-    @property
-    def unmet_demand_share(self) -> float:
-        """The share (0 to 1) of the demand for CPU that no pod served; 0 without demand."""
-        return self.unmet_core_seconds / self.demand_core_seconds if self.demand_core_seconds else 0.0
+
+def _floats() -> array[float]:
+    return array("d")
+
+
+def _integers() -> array[int]:
+    return array("q")
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What was recorded at each step (index i is time i * step). CPU in millicores, memory in bytes; `requests` are the
-    mean over the pods, by container and resource."""
+    """What was recorded at each step (index i is time i * step), in the order of a `Tick`. CPU in millicores, memory in
+    bytes; `requests` are the mean over the pods, by container and resource."""
 
     step: float
     load: array[float]
-    demand: array[float]
-    capacity: array[float]
-    unmet: array[float]
-    used_cpu: array[float]
-    used_memory: array[float]
-    requested_cpu: array[float]
-    requested_memory: array[float]
-    replicas: array[int]
-    ready: array[int]
     requests: Mapping[tuple[str, Resource], array[float]]
+    demand: array[float] = field(default_factory=_floats)
+    unmet: array[float] = field(default_factory=_floats)
+    capacity: array[float] = field(default_factory=_floats)
+    used_cpu: array[float] = field(default_factory=_floats)
+    used_memory: array[float] = field(default_factory=_floats)
+    requested_cpu: array[float] = field(default_factory=_floats)
+    requested_memory: array[float] = field(default_factory=_floats)
+    replicas: array[int] = field(default_factory=_integers)
+    ready: array[int] = field(default_factory=_integers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Simulates scenarios under their policies, several at once in processes of their own.
 
-A worker gets the scenario's path and the policy's place in it and loads the rest itself; what it hands back is the
-policy's result. A pipe to each worker that is never written into ends it: its other end is closed when the work is
-over, interrupted or failed, and by the system when this process is killed.
+A worker gets a scenario and one of its policies; what it hands back is the policy's result. A pipe to each worker that
+is never written into ends it: its other end is closed when the work is over, interrupted or failed, and by the system
+when this process is killed.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from functools import lru_cache
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hvpa.simulate.engine import quiet, simulate
-from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.model import Policy, PolicyResult, Scenario, SimulationResult
 from hvpa.simulate.policy.base import SimulationError
-from hvpa.simulate.report.conclusion import caveats
+from hvpa.simulate.report.compare import caveats
 from hvpa.simulate.scenario.read import load_scenario
 
 Progress = Callable[[float, float], None]
@@ -35,84 +34,73 @@ LOOK_EVERY: Final = 0.2
 
 
 class Task(NamedTuple):
-    """One policy of one scenario, by their places in the run and in the scenario's file."""
+    """One policy of one scenario, and the scenario's file."""
 
-    scenario: int
     path: Path
-    seed: int
-    policy: int
+    scenario: Scenario
+    policy: Policy
 
 
 class Run(NamedTuple):
-    """What is to be done."""
+    """What is to be done: the scenarios of these files with the policies that are simulated."""
 
+    paths: tuple[Path, ...]
     scenarios: tuple[Scenario, ...]
-    tasks: tuple[Task, ...]
     seed: int
 
-    def policy(self, task: Task) -> Policy:
-        """The policy that the task simulates."""
-        return self.scenarios[task.scenario].policies[task.policy]
+    @property
+    def tasks(self) -> list[Task]:
+        """All that is simulated, in order."""
+        read = zip(self.paths, self.scenarios, strict=True)
+        return [Task(path, scenario, policy) for path, scenario in read for policy in scenario.policies]
 
     @property
     def names(self) -> list[str]:
         """The names of the policies that are simulated, each once, in order."""
-        return list(dict.fromkeys(self.policy(task).name for task in self.tasks))
-
-    @property
-    def lengths(self) -> list[float]:
-        """Simulated seconds of each task."""
-        return [self.scenarios[task.scenario].duration for task in self.tasks]
+        return list(dict.fromkeys(task.policy.name for task in self.tasks))
 
 
 def plan(paths: Sequence[Path], seed: int, only: Sequence[str] = ()) -> Run:
     """Read the scenarios and find what is to be simulated: all policies, or those that `only` names. Raises
     ScenarioError, and SimulationError where a scenario has none of the policies, or none has one of them."""
-    scenarios = tuple(load_scenario(path, seed) for path in paths)
-    known = {policy.name for scenario in scenarios for policy in scenario.policies}
+    run = Run(tuple(paths), tuple(load_scenario(path, seed) for path in paths), seed)
     for name in only:
-        if name not in known:
-            raise SimulationError(f"there is no policy {name!r}; there are: {', '.join(sorted(known))}")
-    tasks: list[Task] = []
-    for number, (path, scenario) in enumerate(zip(paths, scenarios, strict=True)):
-        wanted = [at for at, policy in enumerate(scenario.policies) if not only or policy.name in only]
+        if name not in run.names:
+            raise SimulationError(f"there is no policy {name!r}; there are: {', '.join(sorted(run.names))}")
+    scenarios = []
+    for path, scenario in zip(paths, run.scenarios, strict=True):
+        wanted = tuple(one for one in scenario.policies if not only or one.name in only)
         if not wanted:
             raise SimulationError(f"{path}: none of the policies asked for is in it")
-        tasks += (Task(number, path, seed, at) for at in wanted)
-    return Run(scenarios, tuple(tasks), seed)
+        scenarios.append(replace(scenario, policies=wanted))
+    return run._replace(scenarios=tuple(scenarios))
 
 
 def simulate_all(run: Run, jobs: int, progress: Progress) -> list[SimulationResult]:
     """Simulate all that was planned, `jobs` policies at once; the results in the order of the plan. Raises
     SimulationError. With one job or one task, nothing else is started."""
-    jobs = min(jobs, len(run.tasks))
-    done = _here(run, progress) if jobs <= 1 else _in_workers(run, jobs, progress)
+    tasks = run.tasks
+    jobs = min(jobs, len(tasks))
+    done = iter(_here(tasks, progress) if jobs <= 1 else _in_workers(tasks, jobs, progress))
     return [
-        _result(
-            scenario,
-            run.seed,
-            tuple(one for task, one in zip(run.tasks, done, strict=True) if task.scenario == number),
+        SimulationResult(
+            name=scenario.name,
+            description=scenario.description,
+            start=scenario.start,
+            duration=scenario.duration,
+            step=scenario.step,
+            warm_up=scenario.warm_up,
+            seed=run.seed,
+            notes=(*scenario.notes, *caveats(scenario)),
+            policies=tuple(next(done) for _ in scenario.policies),
         )
-        for number, scenario in enumerate(run.scenarios)
+        for scenario in run.scenarios
     ]
 
 
-def _result(scenario: Scenario, seed: int, policies: tuple[PolicyResult, ...]) -> SimulationResult:
-    return SimulationResult(
-        name=scenario.name,
-        description=scenario.description,
-        start=scenario.start,
-        duration=scenario.duration,
-        step=scenario.step,
-        warm_up=scenario.warm_up,
-        seed=seed,
-        notes=(*scenario.notes, *caveats(scenario)),
-        policies=policies,
-    )
-
-
-def _one(path: Path, scenario: Scenario, policy: Policy, progress: Callable[[float], None]) -> PolicyResult:
+def _one(task: Task, progress: Callable[[float], None]) -> PolicyResult:
     """One policy's result. Raises SimulationError, whatever went wrong: it must get through a pipe."""
+    path, scenario, policy = task
     try:
         return simulate(scenario, policy, progress)
     except SimulationError as error:
@@ -122,27 +110,28 @@ def _one(path: Path, scenario: Scenario, policy: Policy, progress: Callable[[flo
         raise SimulationError(f"{path}: policy {policy.name}: {text}") from error
 
 
-def _here(run: Run, progress: Progress) -> list[PolicyResult]:
-    results: list[PolicyResult] = []
-    for task in run.tasks:
+def _total(tasks: Sequence[Task]) -> float:
+    """Simulated seconds of these tasks."""
+    return sum(task.scenario.duration for task in tasks)
 
-        def report(seconds: float, before: float = sum(run.lengths[: len(results)])) -> None:
-            progress(before + seconds, sum(run.lengths))
 
-        results.append(_one(task.path, run.scenarios[task.scenario], run.policy(task), report))
-    return results
+def _here(tasks: Sequence[Task], progress: Progress) -> list[PolicyResult]:
+    def one(at: int) -> PolicyResult:
+        before = _total(tasks[:at])
+        return _one(tasks[at], lambda seconds: progress(before + seconds, _total(tasks)))
+
+    return [one(at) for at in range(len(tasks))]
 
 
 # --- several at once ------------------------------------------------------------------------------------------
-def _in_workers(run: Run, jobs: int, progress: Progress) -> list[PolicyResult]:
+def _in_workers(tasks: Sequence[Task], jobs: int, progress: Progress) -> list[PolicyResult]:
     context = multiprocessing.get_context("spawn")
-    tasks, lengths = run.tasks, run.lengths
     seconds: Any = RawArray("d", len(tasks))
     watched, kept = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(jobs, context, _begin, (seconds, watched))
     try:
         futures = [pool.submit(_work, index, task) for index, task in enumerate(tasks)]
-        _watch(futures, lambda: progress(min(sum(seconds), sum(lengths)), sum(lengths)))
+        _watch(futures, lambda: progress(min(sum(seconds), _total(tasks)), _total(tasks)))
         results = [future.result() for future in futures]
         pool.shutdown()
         return results
@@ -185,19 +174,7 @@ def _end_with(watched: Connection) -> None:
 
 
 def _work(index: int, task: Task) -> PolicyResult:
-    try:
-        scenario = _loaded(task.path, task.seed)
-    except ScenarioError as error:
-        raise SimulationError(str(error)) from None
-
     def progress(seconds: float) -> None:
         _seconds[index] = seconds
 
-    result = _one(task.path, scenario, scenario.policies[task.policy], progress)
-    progress(scenario.duration)
-    return result
-
-
-@lru_cache(maxsize=1)
-def _loaded(path: Path, seed: int) -> Scenario:
-    return load_scenario(path, seed)
+    return _one(task, progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -91,26 +92,19 @@ def cpu_target(hpa: Hpa | None, state: Workload) -> float | None:
     return None
 
 
+@dataclass(slots=True)
 class _Progress:
-    """What is known so far of the reaction to one rise: the times at which its phases ended."""
+    """What is known so far of the reaction to one rise: the times at which its phases ended, and in seconds how long
+    demand went unmet: in all, in the longest time without a break (`cover`) and in the current one (`short`)."""
 
-    __slots__ = ("beyond", "cover", "grown", "looked", "ready", "short", "shown", "unmet")
-
-    def __init__(self) -> None:
-        self.beyond: float | None = None
-        self.shown: float | None = None
-        self.looked: float | None = None
-        self.grown: float | None = None
-        self.ready: float | None = None
-        self.unmet = 0.0
-        self.cover = self.short = 0.0
-        """The longest time without a break in which demand went unmet, and how long the current one is."""
-
-    def starve(self, seconds: float) -> None:
-        """Demand goes unmet for so many seconds more."""
-        self.unmet += seconds
-        self.short += seconds
-        self.cover = max(self.cover, self.short)
+    beyond: float | None = None
+    shown: float | None = None
+    looked: float | None = None
+    grown: float | None = None
+    ready: float | None = None
+    unmet: float = 0.0
+    cover: float = 0.0
+    short: float = 0.0
 
 
 class Reactions:
@@ -119,9 +113,9 @@ class Reactions:
     def __init__(self, rises: list[Rise], tolerance: float) -> None:
         self._rises = rises
         self._factor = 1 + tolerance
-        self._next = 0
+        self._begun = 0
+        self._next_start = rises[0].start if rises else math.inf
         self._current: _Progress | None = None
-        self._next_start = rises[0].start if rises else float("inf")
         self.found: list[Reaction] = []
 
     @property
@@ -134,15 +128,12 @@ class Reactions:
         if now >= self._next_start:
             self.finish()
             self._current = _Progress()
-            self._next += 1
-            self._next_start = (
-                self._rises[self._next].start if self._next < len(self._rises) else float("inf")
-            )
-        if self._current is not None:
-            if unmet:
-                self._current.starve(step)
-            else:
-                self._current.short = 0.0
+            self._begun += 1
+            self._next_start = self._rises[self._begun].start if self._begun < len(self._rises) else math.inf
+        if (current := self._current) is not None:
+            current.short = current.short + step if unmet else 0.0
+            current.unmet += step * unmet
+            current.cover = max(current.cover, current.short)
 
     def used(self, now: float, per_pod: float, target: float | None) -> None:
         """The CPU usage per ready pod in the step that begins now, and what the HPA keeps it at."""
@@ -164,22 +155,15 @@ class Reactions:
     def settled(self, now: float) -> None:
         """All desired pods are ready."""
         current = self._current
-        if (
-            current is not None
-            and current.grown is not None
-            and current.ready is None
-            and now > current.grown
-        ):
-            current.ready = now
+        if current is not None and current.grown is not None and current.ready is None:
+            current.ready = now if now > current.grown else None
 
     def finish(self) -> None:
         """The next rise begins, or the scenario ends: the reaction to the current one is complete."""
         current, self._current = self._current, None
         if current is None:
             return
-        rise = self._rises[self._next - 1]
-        shown = current.shown
-        beyond = current.beyond
+        rise, shown, beyond = self._rises[self._begun - 1], current.shown, current.beyond
         if beyond is not None and shown is not None:
             beyond = min(beyond, shown)
         self.found.append(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hvpa.simulate.report.page import to_html
-from tests.unit.simulate.report.busy import busy
+from tests.unit.simulate.report.results import busy
 from tools import check_page, chromium
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from hvpa.simulate.cluster.state import INSTANT, SimPod
@@ -18,21 +19,19 @@ UNNEEDED: Final = 600.0
 """Seconds after which an empty node goes away: `--scale-down-unneeded-time` of the cluster autoscaler."""
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """A node: `ready_at` is when it can be used (seconds), `empty_since` when it lost its last pod (None: it has
     some); `free_cpu` and `free_memory` are what its pods' requests leave, in millicores and bytes, as the scheduler
     sees them: what resizes wait for counts as taken (`PodRequests` with `UseStatusResources`), so that less than
     nothing may be free."""
 
-    __slots__ = ("cpu", "empty_since", "free_cpu", "free_memory", "number", "pods", "ready_at")
-
-    def __init__(self, number: int, cpu: float, memory: float, ready_at: float) -> None:
-        self.number = number
-        self.free_cpu = cpu
-        self.free_memory = memory
-        self.ready_at = ready_at
-        self.pods = 0
-        self.empty_since: float | None = ready_at
+    number: int
+    free_cpu: float
+    free_memory: float
+    ready_at: float
+    empty_since: float | None
+    pods: int = 0
 
     def bind(self, pod: SimPod) -> None:
         """Place the pod here."""
@@ -85,25 +84,24 @@ class Nodes:
         """Find nodes for the pods in this order, and add nodes where they are needed. A node that is added can be used
         after the scenario's `start_up`, or `at_once`; until then the pods that it is for have no node."""
         placement = Placement([], [])
-        starting = [
-            Node(node.number, node.free_cpu, node.free_memory, node.ready_at)
-            for node in self.nodes
-            if node.ready_at > now + INSTANT
-        ]
+        usable = now + INSTANT
+        starting = [replace(node) for node in self.nodes if node.ready_at > usable]
         for pod in pending:
-            ready = [node for node in self.nodes if node.ready_at <= now + INSTANT]
-            node = _first_fit([*ready, *starting], pod) if self._sized else Node(0, math.inf, math.inf, now)
+            cpu, memory = pod.cpu_request, pod.memory_request
+            ready = [node for node in self.nodes if node.ready_at <= usable]
+            fitting = (node for node in (*ready, *starting) if node.fits(cpu, memory))
+            node = next(fitting, None) if self._sized else Node(0, math.inf, math.inf, now, now)
             if node is None:
                 refusal = self._refusal(pod)
                 if refusal is not None:
                     placement.refused.append((pod, refusal))
                     continue
                 node = self._add(now if at_once else now + self._model.start_up)
-                if node.ready_at > now + INSTANT:
-                    node = Node(node.number, node.free_cpu, node.free_memory, node.ready_at)
+                if node.ready_at > usable:
+                    node = replace(node)
                     starting.append(node)
             if node in starting:
-                node.take(pod.cpu_request, pod.memory_request)
+                node.take(cpu, memory)
             else:
                 node.bind(pod)
                 placement.bound.append(pod)
@@ -149,10 +147,6 @@ class Nodes:
 
     def _add(self, ready_at: float) -> Node:
         self._numbers += 1
-        node = Node(self._numbers, self._cpu, self._memory, ready_at)
+        node = Node(self._numbers, self._cpu, self._memory, ready_at, empty_since=ready_at)
         self.nodes.append(node)
         return node
-
-
-def _first_fit(nodes: Iterable[Node], pod: SimPod) -> Node | None:
-    return next((node for node in nodes if node.fits(pod.cpu_request, pod.memory_request)), None)

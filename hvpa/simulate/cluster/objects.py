@@ -35,9 +35,12 @@ from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.rollout import OOM_KILLED
 from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.cluster.resizes import WHY
 from hvpa.simulate.cluster.state import Resize, SimContainer, SimPod
 
 APP_LABEL: Final = "app"
+WORKLOAD_UID: Final = "workload"
+"""The workload's uid."""
 _LONG_AGO: Final = dt.timedelta(days=30)
 """How long before its start the objects that a scenario begins with were made."""
 
@@ -83,19 +86,6 @@ def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
     return {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
 
 
-_WHY: Final = {
-    "Deferred": "its node has no room for it",
-    "Infeasible": "its node never has room for it, or the API server refuses it",
-    "Error": "it uses more memory than its new limit",
-}
-"""Of a resize's state, what the kubelet says."""
-
-
-def workload_uid(name: str) -> str:
-    """The workload's uid."""
-    return f"workload-{name}"
-
-
 class WorkloadObject:
     """The workload's API object: what is stored of it, beside what its controller and pods are doing."""
 
@@ -106,17 +96,15 @@ class WorkloadObject:
         self._annotations: dict[str, str] = {}
         self._generation = 1
         self._version = 1
-        self._built_at: tuple[int, int] | None = None
-        self._object: StoredWorkload | None = None
-        self._uid = workload_uid(model.name)
+        self._built: tuple[tuple[int, int], StoredWorkload] | None = None
         self._created = start - _LONG_AGO
 
     def read(self) -> StoredWorkload:
         """The object as it is now; the same one until something changes."""
         key = (self._state.changes, self._version)
-        if self._object is None or key != self._built_at:
-            self._object, self._built_at = self._build(), key
-        return self._object
+        if self._built is None or key != self._built[0]:
+            self._built = key, self._build()
+        return self._built[1]
 
     def patched(self, annotations: Mapping[str, str] | None = None, *, of_spec: bool = True) -> None:
         """Note a write of the spec, or of annotations alone."""
@@ -129,7 +117,7 @@ class WorkloadObject:
         metadata = WorkloadMeta(
             name=model.name,
             namespace=model.namespace,
-            uid=self._uid,
+            uid=WORKLOAD_UID,
             resource_version=f"{self._version}.{state.changes}",
             generation=self._generation,
             creation_timestamp=self._created,
@@ -159,9 +147,7 @@ class PodObjects:
         self._state = state
         self._start = start
         model = state.model
-        self._owner = OwnerReference(
-            kind=model.kind, name=model.name, uid=workload_uid(model.name), controller=True
-        )
+        self._owner = OwnerReference(kind=model.kind, name=model.name, uid=WORKLOAD_UID, controller=True)
         self._built_at = -1
         self._objects: tuple[Pod, ...] = ()
 
@@ -207,7 +193,7 @@ class PodObjects:
             type=RESIZE_PENDING if is_pending else RESIZE_IN_PROGRESS,
             status="True",
             reason=resize.state,
-            message=_WHY[resize.state],
+            message=WHY[resize.state],
             last_transition_time=instant(self._start, resize.since),
         )
 

@@ -140,7 +140,9 @@ class Workload:
     def create(self, now: float, ordinal: int | None = None) -> None:
         """A new pod from the present template, not scheduled yet; with its ordinal in a StatefulSet."""
         self._serial += 1
-        resources = self._new_resources()
+        resources = self.pod_resources if self.admission is None else self.admission(self.pod_resources)
+        if list(resources) != list(self._models):  # containers in their order
+            resources = {name: resources.get(name, NOTHING) for name in self._models}
         name = f"{self.model.name}-{self._serial if ordinal is None else ordinal}"
         pod = SimPod(name, self._serial, self.template, resources, now)
         pod.revision = self.revision
@@ -148,15 +150,6 @@ class Workload:
         if ordinal is not None:
             pod.ordinal = ordinal
         self.pods.append(pod)
-
-    def _new_resources(self) -> Template:
-        """What a new pod gets, containers in their order."""
-        resources = self.pod_resources
-        if self.admission is not None:
-            resources = self.admission(resources)
-        if list(resources) != list(self._models):
-            resources = {name: resources.get(name, NOTHING) for name in self._models}
-        return resources
 
     def remove(self, pod: SimPod, now: float, replaced: bool = False) -> None:
         """Delete the pod; `replaced` pods count as restarts."""
@@ -179,19 +172,9 @@ class Workload:
             if arrangement.over:
                 return self._by_parts(now, step, load)
             self._load = load
-            self._tick = Tick(
-                arrangement.demand,
-                arrangement.unmet,
-                arrangement.capacity,
-                arrangement.used,
-                arrangement.memory,
-                arrangement.requested_cpu,
-                arrangement.requested_memory,
-                len(self.pods),
-                arrangement.ready,
-                0,
-                0,
-            )
+            requested = arrangement.requested_cpu, arrangement.requested_memory
+            counts = len(self.pods), arrangement.ready, 0, 0
+            self._tick = Tick(*arrangement.amounts, arrangement.memory, *requested, *counts)
         arrangement.pass_time(step)
         self.node_seconds += self._nodes.count * step
         return self._tick
@@ -215,18 +198,15 @@ class Workload:
             seconds = until - at
             arrangement.pass_time(seconds)
             self.node_seconds += self.node_count * seconds
-            amounts = (arrangement.demand, arrangement.unmet, arrangement.capacity, arrangement.used)
-            parts = [part + amount * seconds for part, amount in zip(parts, amounts, strict=True)]
+            parts = [part + amount * seconds for part, amount in zip(parts, arrangement.amounts, strict=True)]
             memory = arrangement.memory
             at = until
-        demand, unmet, capacity, used = (part / step for part in parts)
         placed = [pod for pod in self.pods if pod.node is not None]
-        requested_cpu = sum(pod.cpu_request for pod in placed)
-        requested_memory = sum(pod.memory_request for pod in placed)
-        ooms, restarts = self._ooms, self._restarts
+        requested = sum(pod.cpu_request for pod in placed), sum(pod.memory_request for pod in placed)
+        counts = len(self.pods), self.ready_replicas, self._ooms, self._restarts
         self._ooms = self._restarts = 0
-        counts = (requested_cpu, requested_memory, len(self.pods), self.ready_replicas, ooms, restarts)
-        return Tick(demand, unmet, capacity, used, memory, *counts)
+        demand, unmet, capacity, used = (part / step for part in parts)
+        return Tick(demand, unmet, capacity, used, memory, *requested, *counts)
 
     def _until(self, at: float, end: float, load: float) -> tuple[float, Arrangement]:
         """Measure from now until the next event, or the end; not later than now where memory does not suffice."""
@@ -250,8 +230,7 @@ class Workload:
     def _unblock(self, at: float, load: float) -> bool:
         """Resizes that waited for memory to become free are done where it has; whether any was."""
         self._measure(at, load)
-        unblocked = self._resizes.is_unblocked(self.pods)
-        if unblocked:
+        if unblocked := self._resizes.is_unblocked(self.pods):
             self._react(at)
         return unblocked
 
@@ -277,17 +256,13 @@ class Workload:
         """Something changed: the controller acts, then the kubelets (on resizes), then the scheduler."""
         self.changes += 1
         self._arrangement = None
-        self._roll(now)
-        if self.in_place:
-            self._resizes.settle(self.pods, now)
-        self._schedule(now)
-
-    def _roll(self, now: float) -> None:
-        """The controller creates and deletes pods."""
         if self.model.kind == "Deployment":
             roll_deployment(self, self.model.max_surge, self.model.max_unavailable, now)
         else:
             roll_stateful_set(self, now)
+        if self.in_place:
+            self._resizes.settle(self.pods, now)
+        self._schedule(now)
 
     def _schedule(self, now: float, at_once: bool = False) -> None:
         """Pods get nodes, and start there."""

@@ -96,7 +96,14 @@ class SimulatedCluster:
     # --- the recommenders' writes -----------------------------------------------------------------------------------
     def scale_hvpa(self, replicas: int) -> None:
         """The HPA's write through `/scale`: its desired replicas."""
-        self._set_desired_replicas(replicas)
+        if self._spec.replicas == replicas:
+            return
+        if replicas not in self._specs:
+            self._specs[replicas] = self._spec.model_copy(update={"replicas": replicas})
+        self._spec = self._specs[replicas]
+        self._metadata = msgspec.structs.replace(self._metadata, generation=self._metadata.generation + 1)
+        self._touch_hvpa()
+        self.awake = True
 
     def set_hpa_status(self, status: HpaStatusRead) -> None:
         """The HPA controller's status update."""
@@ -162,7 +169,7 @@ class SimulatedCluster:
 
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         """See the port."""
-        self._set_desired_replicas(replicas)
+        self.scale_hvpa(replicas)
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """See the port."""
@@ -188,17 +195,6 @@ class SimulatedCluster:
         strategy = cast(Mapping[str, Mapping[str, int]], spec.get("updateStrategy", {}))
         partition = strategy.get("rollingUpdate", {}).get("partition", self._state.partition)
         return paused, partition
-
-    def _set_desired_replicas(self, replicas: int) -> None:
-        if self._spec.replicas == replicas:
-            return
-        known = self._specs.get(replicas)
-        if known is None:
-            known = self._specs[replicas] = self._spec.model_copy(update={"replicas": replicas})
-        self._spec = known
-        self._metadata = msgspec.structs.replace(self._metadata, generation=self._metadata.generation + 1)
-        self._touch_hvpa()
-        self.awake = True
 
     def _touch_hvpa(self) -> None:
         self._version += 1

@@ -20,6 +20,14 @@ from hvpa.simulate.model import SimulationEvent
 _RESOURCES: Final = ("cpu", "memory")
 
 
+WHY: Final = {
+    "Deferred": "its node has no room for it",
+    "Infeasible": "its node never has room for it, or the API server refuses it",
+    "Error": "it uses more memory than its new limit",
+}
+"""What the kubelet reports of a resize in each state."""
+
+
 class Resizes:
     """The resizes of a workload's pods. `blocked` says that some wait for memory usage to fall; those that can't be
     done at once are reported in `events`, with the reasons of the kubelet's Events."""
@@ -34,53 +42,51 @@ class Resizes:
         has them at once."""
         before, pod.resize = pod.resize, None
         if before is not None:
-            self._free(pod, before)
+            self._free(before)
         if pod.node is None:
             pod.take(resources)
         elif resources != pod.resources:
-            pod.resize = resize = Resize(resources, now)
+            pod.resize = resize = Resize(pod, resources, now)
             if is_refused(pod.resources, resources):
-                self._fails(pod, resize, now, "the API server refuses it")
+                self._fails(resize, now, "the API server refuses it")
             elif before is not None and before.state == "Deferred":
                 resize.state, resize.since = before.state, before.since
 
     def settle(self, pods: Sequence[SimPod], now: float) -> None:
         """Each node allows what it has room for, in the order of the kubelet (`sortPendingResizes`), until nothing
         more can be done now."""
-        waiting = [pod for pod in pods if pod.resize is not None and pod.resize.state != "Infeasible"]
+        waiting = [one for pod in pods if (one := pod.resize) is not None and one.state != "Infeasible"]
         self.blocked = False
-        for pod in waiting:
-            assert pod.resize is not None
-            self._free(pod, pod.resize)
-        waiting.sort(key=_turn)
+        for resize in waiting:
+            self._free(resize)
+        waiting.sort(key=_rank)
         before = math.inf
         while len(waiting) < before:
             before = len(waiting)
-            waiting = [pod for pod in waiting if not self._allowed(pod, now)]
-        for pod in waiting:
-            self._waits(pod, "Deferred", now, "its node has no room for it")
+            waiting = [resize for resize in waiting if not self._allowed(resize, now)]
+        for resize in waiting:
+            self._waits(resize, "Deferred", now)
 
     def is_unblocked(self, pods: Sequence[SimPod]) -> bool:
         """Whether a pod now uses less memory than the limit that it is to have."""
         return self.blocked and any(
-            pod.resize is not None and pod.resize.state == "Error" and not _uses_more(pod, pod.resize)
-            for pod in pods
+            resize is not None and resize.state == "Error" and not _uses_more(resize)
+            for resize in (pod.resize for pod in pods)
         )
 
-    def _allowed(self, pod: SimPod, now: float) -> bool:
+    def _allowed(self, resize: Resize, now: float) -> bool:
         """Whether the kubelet need not look at this resize again: it is done, or has its room, or can't be done."""
-        resize = pod.resize
-        assert resize is not None
+        pod = resize.pod
         if self._nodes.exceeds(resize.cpu_request, resize.memory_request):
-            self._fails(pod, resize, now, "it is larger than a node")
+            self._fails(resize, now, "it is larger than a node")
             return True
         cpu, memory = resize.cpu_request - pod.cpu_request, resize.memory_request - pod.memory_request
         node = self._nodes.node_of(pod)
         if node is not None and not node.fits(cpu, memory):
             return False
-        if _uses_more(pod, resize):
+        if _uses_more(resize):
             self.blocked = True
-            self._waits(pod, "Error", now, "it uses more memory than its new limit")
+            self._waits(resize, "Error", now)
             return True
         pod.resize = None
         pod.take(resize.resources)
@@ -88,48 +94,46 @@ class Resizes:
             node.take(cpu, memory)
         return True
 
-    def _waits(self, pod: SimPod, state: ResizeState, now: float, why: str) -> None:
+    def _waits(self, resize: Resize, state: ResizeState, now: float) -> None:
         """The resize keeps its room: the scheduler counts the larger of what a pod has and what it is to have."""
-        resize, node = pod.resize, self._nodes.node_of(pod)
-        assert resize is not None
+        pod, node = resize.pod, self._nodes.node_of(resize.pod)
         if resize.state != state:
             resize.state, resize.since = state, now
-            self._report(now, f"Resize{state}", f"{pod.name} can't be resized yet: {why}")
+            self._report(now, f"Resize{state}", f"{pod.name} can't be resized yet: {WHY[state]}")
         if node is not None:
             resize.held_cpu = max(0, resize.cpu_request - pod.cpu_request)
             resize.held_memory = max(0, resize.memory_request - pod.memory_request)
             node.take(resize.held_cpu, resize.held_memory)
 
-    def _fails(self, pod: SimPod, resize: Resize, now: float, why: str) -> None:
+    def _fails(self, resize: Resize, now: float, why: str) -> None:
         resize.state = "Infeasible"
-        self._report(now, "ResizeInfeasible", f"{pod.name} can't be resized in place: {why}")
+        self._report(now, "ResizeInfeasible", f"{resize.pod.name} can't be resized in place: {why}")
 
     def _report(self, now: float, reason: str, message: str) -> None:
         self._events.append(SimulationEvent(now, "Event", reason, message))
 
-    def _free(self, pod: SimPod, resize: Resize) -> None:
+    def _free(self, resize: Resize) -> None:
         """Nothing is kept for this resize."""
-        node = self._nodes.node_of(pod)
+        node = self._nodes.node_of(resize.pod)
         if node is not None:
             node.take(-resize.held_cpu, -resize.held_memory)
         resize.held_cpu = resize.held_memory = 0
 
 
-def _turn(pod: SimPod) -> tuple[bool, bool, float, int]:
+def _rank(resize: Resize) -> tuple[bool, bool, float, int]:
     """Resizes that have their room keep it; then come those that need no more than there is, then the oldest."""
-    resize = pod.resize
-    assert resize is not None
+    pod = resize.pod
     grows = resize.cpu_request > pod.cpu_request or resize.memory_request > pod.memory_request
     return resize.state != "Error", grows, resize.since, pod.serial
 
 
-def _uses_more(pod: SimPod, resize: Resize) -> bool:
+def _uses_more(resize: Resize) -> bool:
     """Whether a memory limit that becomes lower is not above what its container uses."""
-    for container, shape, wanted in zip(pod.containers, pod.shapes, resize.resources.values(), strict=True):
-        limit = shape_of(wanted).memory_limit
-        if limit < shape.memory_limit and container.memory >= limit:
-            return True
-    return False
+    pod, shapes = resize.pod, map(shape_of, resize.resources.values())
+    return any(
+        wanted.memory_limit < shape.memory_limit and container.memory >= wanted.memory_limit
+        for container, shape, wanted in zip(pod.containers, pod.shapes, shapes, strict=True)
+    )
 
 
 def is_refused(own: Template, wanted: Template) -> bool:
@@ -144,13 +148,10 @@ def is_refused(own: Template, wanted: Template) -> bool:
 
 def qos_class(template: Template) -> Literal["Guaranteed", "Burstable", "BestEffort"]:
     """The QoS class of a pod with these resources (`ComputePodQOS`)."""
-    if not any(_amounts(one) for one in template.values()):
+    containers = template.values()
+    if not any(amount for one in containers for amount in (*one.requests.values(), *one.limits.values())):
         return "BestEffort"
-    return "Guaranteed" if all(_is_guaranteed(one) for one in template.values()) else "Burstable"
-
-
-def _amounts(one: ResourceRequirements) -> bool:
-    return any(one.requests.values()) or any(one.limits.values())
+    return "Guaranteed" if all(map(_is_guaranteed, containers)) else "Burstable"
 
 
 def _is_guaranteed(one: ResourceRequirements) -> bool:

@@ -6,13 +6,12 @@ Times are seconds of the simulation; CPU in millicores (totals in millicore-seco
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.core.model import ResourceRequirements
-from hvpa.simulate.cluster.meters import IDLE, Meter
 
 ResizeState = Literal["", "Deferred", "Infeasible", "Error"]
 
@@ -52,6 +51,11 @@ def shape_of(resources: ResourceRequirements) -> Shape:
     return Shape(request(CPU), request(MEMORY), limits.get(CPU, math.inf), limits.get(MEMORY, math.inf))
 
 
+def total_requests(shapes: Sequence[Shape]) -> tuple[int, int]:
+    """What a pod with these containers requests of CPU and memory."""
+    return sum(shape.cpu_request for shape in shapes), sum(shape.memory_request for shape in shapes)
+
+
 def with_default_requests(template: Template) -> Template:
     """Resources of a new pod: a request that the template leaves out is the limit (`SetDefaults_Pod`)."""
     if all(one.limits.keys() <= one.requests.keys() for one in template.values()):
@@ -60,6 +64,37 @@ def with_default_requests(template: Template) -> Template:
         name: ResourceRequirements({**one.limits, **one.requests}, one.limits)
         for name, one in template.items()
     }
+
+
+@dataclass(slots=True, eq=False)
+class Meter:
+    """Usage of one container in each pod of a group.
+
+    What it uses: `base` (millicores), `per_unit` of load, `memory_base` (bytes), `memory_per_unit`, `leak` (bytes per
+    second since `since`). What bounds it: `limit` (millicores), `memory_limit` and its memory `request` (bytes),
+    `weight` (its CPU request). What comes out: `demand` and `rate` (millicores needed and used), `memory` (bytes), and
+    since the meter's start `total` (millicore-seconds). `index` is the container's place in its pod.
+    """
+
+    base: float = 0.0
+    per_unit: float = 0.0
+    memory_base: float = 0.0
+    memory_per_unit: float = 0.0
+    leak: float = 0.0
+    since: float = 0.0
+    limit: float = math.inf
+    memory_limit: float = math.inf
+    weight: float = 0.0
+    request: int = 0
+    index: int = 0
+    demand: float = 0.0
+    rate: float = 0.0
+    memory: float = 0.0
+    total: float = 0.0
+
+
+IDLE: Final = Meter()
+"""The meter of containers that do not run; never written to."""
 
 
 @dataclass(slots=True, eq=False)
@@ -140,20 +175,13 @@ class SimPod:
     deleted.
     """
 
-    __slots__ = (
-        "containers", "cpu_request", "created", "deleted", "memory_request", "name", "node", "ordinal", "ready",
-        "ready_at", "ready_changed", "refused", "resize", "resources", "revision", "serial", "shapes", "start_up",
-        "started", "template",
-    )  # fmt: skip
-
     def __init__(
         self, name: str, serial: int, template: Template, resources: Template, created: float
     ) -> None:
         self.name = name
-        self.serial = serial
-        self.ordinal = serial
+        self.serial = self.ordinal = serial
         self.template = template
-        self.created = created
+        self.created = self.ready_changed = created
         self.revision = 0
         self.start_up = 0.0
         self.resize: Resize | None = None
@@ -161,18 +189,15 @@ class SimPod:
         self.containers = [SimContainer(one) for one in resources]
         self.node: int | None = None
         self.started: float | None = None
-        self.ready = False
+        self.ready = self.refused = False
         self.ready_at: float | None = None
-        self.ready_changed = created
         self.deleted: float | None = None
-        self.refused = False
 
     def take(self, resources: Template) -> None:
         """These are the pod's resources from now on; containers in their order, running ones go on."""
         self.resources = resources
         self.shapes = tuple(shape_of(one) for one in resources.values())
-        self.cpu_request = sum(shape.cpu_request for shape in self.shapes)
-        self.memory_request = sum(shape.memory_request for shape in self.shapes)
+        self.cpu_request, self.memory_request = total_requests(self.shapes)
 
     @property
     def desired_resources(self) -> Template:
@@ -244,6 +269,7 @@ class Resize:
     `held_memory` are what its node keeps for it beyond the pod's requests.
     """
 
+    pod: SimPod
     resources: Template
     since: float
     state: ResizeState = ""
@@ -253,6 +279,6 @@ class Resize:
     memory_request: int = field(init=False)
 
     def __post_init__(self) -> None:
-        shapes = [shape_of(one) for one in self.resources.values()]
-        self.cpu_request = sum(shape.cpu_request for shape in shapes)
-        self.memory_request = sum(shape.memory_request for shape in shapes)
+        self.cpu_request, self.memory_request = total_requests(
+            [shape_of(one) for one in self.resources.values()]
+        )

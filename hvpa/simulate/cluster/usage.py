@@ -13,14 +13,155 @@ leave. CPU that can't be had is lost: nothing queues.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from hvpa.simulate.cluster.groups import Group, Host, Victim, beyond, crossing
-from hvpa.simulate.cluster.state import INSTANT, Shape, SimPod
+from hvpa.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, SimPod
 from hvpa.simulate.model import ContainerModel, NodeModel
 
 Kind = tuple[tuple[Shape, ...], bool, tuple[bool, ...], tuple[float, ...]]
 """What makes pods alike: bounds, readiness, which containers run, and since when they leak."""
+Victim = tuple[SimPod, SimContainer, float]
+"""A container that has too much memory: its pod, itself, and the bytes that it has."""
+LEAST_WEIGHT: Final = 2.0
+"""CPU weight of a container without a request: the kernel's least `cpu.shares` (Kubernetes: `MinShares`)."""
+ROUNDING: Final = 1e-9
+"""Relative difference that floats make up for: usage within it of a limit is not beyond the limit."""
+
+
+def beyond(amount: float, bound: float) -> bool:
+    """More than the bound, and not by rounding alone."""
+    return amount > bound * (1.0 + ROUNDING)
+
+
+def crossing(memory: float, bound: float, leak: float, at: float) -> float:
+    """When memory that leaks at this rate goes beyond the bound, seconds; infinity: never."""
+    if beyond(memory, bound):
+        return at
+    return at + max(0.0, bound - memory) / leak if leak else math.inf
+
+
+def share_out(capacity: float, wants: Sequence[tuple[float, float, int]]) -> list[float]:
+    """Divide CPU as the kernel's scheduler does: in proportion to weights, what one does not want going to the others.
+
+    `wants` are (amount wanted, weight, how many there are of this kind); the result is what each one of a kind gets:
+    900 for two that want 500 each, with weights 1 and 2, are 400 and 500.
+    """
+    grants = [0.0] * len(wants)
+    left, waiting = capacity, list(range(len(wants)))
+    while waiting:
+        level = left / sum(wants[i][1] * wants[i][2] for i in waiting)
+        content = [i for i in waiting if wants[i][0] <= level * wants[i][1]]
+        for i in content or waiting:
+            grants[i] = wants[i][0] if content else level * wants[i][1]
+            left -= grants[i] * wants[i][2]
+        waiting = [i for i in waiting if i not in content] if content else []
+    return grants
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Pods that are alike: `each` on each of the nodes that are alike. `cap` is what one pod may use of CPU;
+    `want` and `held` are what one pod uses of CPU and memory."""
+
+    pods: list[SimPod]
+    each: int
+    cap: float
+    meters: list[Meter]
+    want: float = 0.0
+    held: float = 0.0
+    capped: bool = False
+    over: bool = False
+
+    def measure(self, share: float, at: float) -> None:
+        """What each pod uses with this share of the load, and the memory that it has at this time."""
+        want = held = 0.0
+        self.capped = self.over = False
+        for meter in self.meters:
+            demand = rate = meter.base + share * meter.per_unit
+            if demand > meter.limit:
+                self.capped = self.capped or beyond(demand, meter.limit)
+                rate = meter.limit
+            memory = meter.memory_base + share * meter.memory_per_unit
+            if meter.leak:
+                memory += meter.leak * (at - meter.since)
+            if memory > meter.memory_limit and beyond(memory, meter.memory_limit):
+                self.over = True
+            meter.demand = demand
+            meter.rate = rate
+            meter.memory = memory
+            want += rate
+            held += memory
+        self.want = want
+        self.held = held
+        if want > self.cap:
+            self.capped = self.capped or beyond(want, self.cap)
+            self.squeeze(self.cap)
+
+    def squeeze(self, grant: float) -> None:
+        """Each pod gets no more CPU than this; its containers share it."""
+        grants = share_out(grant, [(meter.rate, meter.weight, 1) for meter in self.meters])
+        for meter, rate in zip(self.meters, grants, strict=True):
+            meter.rate = rate
+        self.want = grant
+
+    @property
+    def request(self) -> int:
+        """The CPU request of one pod."""
+        return self.pods[0].cpu_request
+
+    @property
+    def missing(self) -> float:
+        """CPU that one pod was refused."""
+        return sum(meter.demand - meter.rate for meter in self.meters)
+
+    @property
+    def most(self) -> float:
+        """CPU that one pod could use at most, as far as its own bounds say."""
+        return min(self.cap, sum(meter.limit for meter in self.meters))
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """Nodes that are alike: `cpu` and `memory` are what the pods of one node share (infinity: without end), `want` and
+    `held` what they use of both."""
+
+    nodes: list[int]
+    groups: list[Group]
+    cpu: float
+    memory: float
+    want: float = 0.0
+    held: float = 0.0
+
+    def share(self) -> None:
+        """The node's CPU does not suffice: its pods share it by their requests."""
+        wants = [(one.want, max(LEAST_WEIGHT, float(one.request)), one.each) for one in self.groups]
+        for group, grant in zip(self.groups, share_out(self.cpu, wants), strict=True):
+            group.squeeze(grant)
+        self.want = self.cpu
+
+    def overflow(self, at: float) -> float:
+        """When the node's memory no longer suffices, seconds; infinity: never as long as the load is the same."""
+        if self.memory == math.inf:
+            return math.inf
+        leak = sum(group.each * sum(meter.leak for meter in group.meters) for group in self.groups)
+        return crossing(self.held, self.memory, leak, at)
+
+    def victims(self) -> list[Victim]:
+        """On each of the nodes the container to kill: of the pod that has most beyond its request (of equals the
+        newest), the container that has most beyond its own. As requests fit on a node, one that runs is found."""
+        found: list[Victim] = []
+        for node in self.nodes:
+            _, _, pod, group = max(
+                (group.held - pod.memory_request, pod.serial, pod, group)
+                for group in self.groups
+                for pod in group.pods
+                if pod.node == node
+            )
+            worst = max(group.meters, key=lambda meter: meter.memory - meter.request)
+            found.append((pod, pod.containers[worst.index], worst.memory))
+        return found
 
 
 class Arrangement:
@@ -32,7 +173,7 @@ class Arrangement:
     ) -> None:
         placed = [pod for pod in pods if pod.node is not None]
         self.hosts = _hosts(placed, models, nodes)
-        self.groups = [(group, group.each * host.count) for host in self.hosts for group in host.groups]
+        self.groups = [(group, group.each * len(host.nodes)) for host in self.hosts for group in host.groups]
         self.meters = [meter for group, _ in self.groups for meter in group.meters]
         self.ready = sum(pod.ready for pod in placed)
         self.requested_cpu = sum(pod.cpu_request for pod in placed)
@@ -44,17 +185,23 @@ class Arrangement:
         self.demand = self.unmet = self.used = self.memory = self.capacity = 0.0
         self.over = False
 
+    @property
+    def amounts(self) -> tuple[float, float, float, float]:
+        """Demand, what is unmet of it, capacity and usage of CPU, in the order of a `Tick`."""
+        return self.demand, self.unmet, self.capacity, self.used
+
     def _bounds(self) -> tuple[float, list[tuple[Group, int]]]:
         """What the ready pods could use at most, and the ready pods that nothing bounds."""
         total, boundless = 0.0, []
         for host in self.hosts:
+            count = len(host.nodes)
             ready = [group for group in host.groups if group.pods[0].ready]
             most = min(host.cpu, sum(group.each * group.most for group in ready))
             if most < math.inf:
-                total += most * host.count
+                total += most * count
                 continue
-            boundless += [(group, group.each * host.count) for group in ready if group.most == math.inf]
-            total += sum(group.each * group.most for group in ready if group.most < math.inf) * host.count
+            boundless += [(group, group.each * count) for group in ready if group.most == math.inf]
+            total += sum(group.each * group.most for group in ready if group.most < math.inf) * count
         return total, boundless
 
     def measure(self, load: float, at: float) -> None:
@@ -64,7 +211,6 @@ class Arrangement:
         capped = over = False
         used = memory = 0.0
         for host in self.hosts:
-            host.capped = False
             want = held = 0.0
             for group in host.groups:
                 group.measure(share, at)
@@ -75,11 +221,11 @@ class Arrangement:
             host.want = want
             host.held = held
             if want > host.cpu:
+                capped = capped or beyond(want, host.cpu)
                 host.share()
-                capped = capped or host.capped
             over = over or beyond(held, host.memory)
-            used += host.want * host.count
-            memory += held * host.count
+            used += host.want * len(host.nodes)
+            memory += held * len(host.nodes)
         self.demand = load * self._per_unit + self._base
         self.unmet = 0.0 if ready else load * self._per_unit
         if capped:
@@ -103,18 +249,20 @@ class Arrangement:
     def victims(self, at: float) -> list[Victim]:
         """The containers to kill now: all that are at their limit; where there are none, one on each node that has
         too little memory. A container never has more than its limit."""
-        found: list[Victim] = []
-        for group, _ in self.groups:
-            for meter in group.meters:
-                if crossing(meter.memory, meter.memory_limit, meter.leak, at) <= at + INSTANT:
-                    found += [(pod, pod.containers[meter.index], meter.memory_limit) for pod in group.pods]
-        if not found:
-            for host in self.hosts:
-                if host.overflow(at) <= at + INSTANT:
-                    found += host.victims()
-        return found
+        found = [
+            (pod, pod.containers[meter.index], meter.memory_limit)
+            for group, _ in self.groups
+            for meter in group.meters
+            if crossing(meter.memory, meter.memory_limit, meter.leak, at) <= at + INSTANT
+            for pod in group.pods
+        ]
+        if found:
+            return found
+        full = [host for host in self.hosts if host.overflow(at) <= at + INSTANT]
+        return [victim for host in full for victim in host.victims()]
 
 
+# --- which pods are alike ---------------------------------------------------------------------------------------------
 def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: NodeModel) -> list[Host]:
     """Nodes with equal sets of pods, together; one for all where a node has nothing that its pods share."""
     cpu = math.inf if nodes.cpu is None or nodes.headroom is not None else float(nodes.cpu)
@@ -132,7 +280,7 @@ def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: No
     hosts = []
     for members in alike.values():
         groups = [
-            Group([pod for node in members for pod in companies[node][kind]], len(pods), models, nodes)
+            _group([pod for node in members for pod in companies[node][kind]], len(pods), models, nodes)
             for kind, pods in companies[members[0]].items()
         ]
         hosts.append(Host(members, groups, cpu, memory))
@@ -143,3 +291,35 @@ def _kind(pod: SimPod, leaks: bool) -> Kind:
     running = tuple(container.running for container in pod.containers)
     since = tuple(container.grows_from for container in pod.containers) if leaks else ()
     return pod.shapes, pod.ready, running, since
+
+
+def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], nodes: NodeModel) -> Group:
+    """These pods, whose containers are measured together from now on."""
+    first, cap = pods[0], math.inf
+    if nodes.headroom is not None:
+        cap = min(
+            first.cpu_request + nodes.beyond(first.cpu_request), math.inf if nodes.cpu is None else nodes.cpu
+        )
+    meters = []
+    for index, (container, shape) in enumerate(zip(first.containers, first.shapes, strict=True)):
+        if container.running:
+            meter = _meter(models[container.name], shape, first.ready)
+            meter.index, meter.since = index, container.grows_from
+            meters.append(meter)
+            for pod in pods:
+                pod.containers[index].attach(meter)
+    return Group(pods, each, cap, meters)
+
+
+def _meter(model: ContainerModel, shape: Shape, ready: bool) -> Meter:
+    return Meter(
+        base=model.cpu_base,
+        per_unit=model.cpu_per_unit if ready else 0.0,
+        memory_base=model.memory_base,
+        memory_per_unit=model.memory_per_unit if ready else 0.0,
+        leak=model.memory_leak,
+        limit=shape.cpu_limit,
+        memory_limit=shape.memory_limit,
+        weight=max(LEAST_WEIGHT, float(shape.cpu_request)),
+        request=shape.memory_request,
+    )

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-from hvpa.api.schema.base import FieldError
+from hvpa.api.schema.base import FieldError, path_of
 from hvpa.api.values.positions import YamlError, compose, line_of
 from hvpa.simulate.errors import ScenarioError, refusal
 from hvpa.simulate.load.series import LATEST, Record, checked_record, problem_of
@@ -96,7 +96,7 @@ class _Response:
                 self._fail((*path, number), "must be a pair of time and value")
             times.append(self._time(pair[0], (*path, number, 0)))
             values.append(self._value(pair[1], (*path, number, 1)))
-        name = _spelled(path)
+        name = path_of(path)
         return checked_record(
             self._file, times, values, lambda number: self._line((*path, number)), (name, name), least
         )
@@ -127,12 +127,12 @@ class _Response:
                 sums[time] = sums.get(time, 0.0) + value
         times = array("d", sorted(sums))
         values = array("d", (sums[time] for time in times))
-        name = _spelled(_RESULT)
+        name = path_of(_RESULT)
         return checked_record(self._file, times, values, lambda _: self._line(_RESULT), (name, name))
 
     # --- where things stand ---------------------------------------------------------------------------------------
     def _fail(self, path: _Path, reason: str) -> NoReturn:
-        raise refusal(self._file, self._line(path), FieldError(_spelled(path), reason))
+        raise refusal(self._file, self._line(path), FieldError(path_of(path), reason))
 
     def _line(self, path: _Path) -> int:
         """The line of the value at this path, or of the nearest thing around it where it is missing; 1 where the text
@@ -143,13 +143,9 @@ class _Response:
             (root,) = compose(self._text, _Loader, MAX_DEPTH)
         except YamlError:
             return 1
-        return line_of(root, _spelled(path))
+        return line_of(root, path_of(path))
 
 
 def _has_labels(one: Any, labels: Mapping[str, str]) -> bool:
     metric = one.get("metric") if isinstance(one, dict) else None
     return isinstance(metric, dict) and all(metric.get(name) == value for name, value in labels.items())
-
-
-def _spelled(path: _Path) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

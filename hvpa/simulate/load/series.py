@@ -13,7 +13,7 @@ import statistics
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Final
 
 from hvpa.api.schema.base import FieldError
@@ -127,54 +127,32 @@ def steps_of(record: Record, step: float, count: int, repeat: bool) -> Iterator[
     Where the record is finer than the steps, a step's value is the mean of what was held within it, so that nothing of
     the load is lost.
     """
-    reader = _Held(record, repeat)
+    spans = _spans(record, repeat)
+    value, until = next(spans)
     finer = record.usual_step < step * (1 - _ROUNDING)
     for index in range(count):
-        start = index * step
-        yield reader.mean(start, start + step) if finer else reader.at(start + step * _ROUNDING)
+        start = since = index * step
+        end = start + step
+        while until <= (start if finer else start + step * _ROUNDING):
+            value, until = next(spans)
+        total = 0.0
+        while finer and until < end:
+            total += value * (until - since)
+            since = until
+            value, until = next(spans)
+        yield value if since == start else (total + value * (end - since)) / (end - start)
 
 
-class _Held:
-    """Walks along a record: its times never fall, in seconds since the record's first value."""
-
-    __slots__ = ("_index", "_length", "_origin", "_times", "_until", "_values")
-
-    def __init__(self, record: Record, repeat: bool) -> None:
-        self._times, self._values = record.times, record.values
-        self._length = record.length if repeat else math.inf
-        self._origin = record.times[0]
-        self._index = -1
-        self._until = 0.0
-        self._next()
-
-    def at(self, time: float) -> float:
-        """The value that holds at this time."""
-        while self._until <= time:
-            self._next()
-        return self._values[self._index]
-
-    def mean(self, start: float, end: float) -> float:
-        """The mean from `start` to `end`."""
-        value = self.at(start)
-        if self._until >= end:
-            return value
-        total, since = 0.0, start
-        while self._until < end:
-            total += value * (self._until - since)
-            since = self._until
-            self._next()
-            value = self._values[self._index]
-        return (total + value * (end - since)) / (end - start)
-
-    def _next(self) -> None:
-        """On to the next value, from the last one to the first where the record repeats."""
-        self._index += 1
-        if self._index == len(self._times):
-            self._index = 0
-            self._origin -= self._length
-        last = self._index == len(self._times) - 1
-        end = self._times[0] + self._length if last else self._times[self._index + 1]
-        self._until = end - self._origin
+def _spans(record: Record, repeat: bool) -> Iterator[tuple[float, float]]:
+    """Each value and until when it holds, in seconds since the record's first one; the last one for ever where the
+    record does not repeat."""
+    first, origin = record.times[0], record.times[0]
+    length = record.length if repeat else math.inf
+    while True:
+        ends = chain(islice(record.times, 1, None), (first + length,))
+        for value, end in zip(record.values, ends, strict=True):
+            yield value, end - origin
+        origin -= length
 
 
 def computed(formula: Formula, step: float, count: int) -> Iterator[float]:

@@ -15,24 +15,35 @@ from hvpa.simulate.cluster.metrics_server import Every
 from hvpa.simulate.cluster.objects import PodObjects, raw, selector_text
 from hvpa.simulate.cluster.resizes import is_refused
 from hvpa.simulate.cluster.state import SimPod
-from hvpa.simulate.model import Policy, Scenario
+from hvpa.simulate.model import Policy
 from hvpa.simulate.policy.admission import admitted, update_mode
-from hvpa.simulate.policy.base import Context
-from hvpa.simulate.policy.recommenders import VpaController
-from hvpa.simulate.policy.updater import to_evict
-from hvpa.simulate.policy.updater_in_place import IN_PLACE_OR_RECREATE, InPlaceUpdater
+from hvpa.simulate.policy.base import Context, VpaController
+from hvpa.simulate.policy.updater import IN_PLACE_OR_RECREATE, InPlaceUpdater, to_evict
 
 SCALING_ACTIVE: Final = "ScalingActive"
+RESCALED: Final = "SuccessfulRescale"
 
 
 class ActingScaler:
     """An HPA, a VPA or both, each acting by itself on the workload; with neither, the size stays as it is."""
 
     def __init__(self, policy: Policy, context: Context) -> None:
-        scenario = context.scenario
+        scenario, workload = context.scenario, context.scenario.workload
+        target = {"apiVersion": "apps/v1", "kind": workload.kind, "name": workload.name}
+        metadata = VpaMeta(
+            name=workload.name,
+            namespace=workload.namespace,
+            uid="recommender",
+            resource_version="1",
+            creation_timestamp=scenario.start,
+        )
         self._context = context
-        self.hpa = _hpa(policy.hpa, scenario) if policy.hpa is not None else None
-        self._vpa = _vpa(policy.vpa, scenario) if policy.vpa is not None else None
+        self.hpa: Hpa | None = None
+        self._vpa: Vpa | None = None
+        if policy.hpa is not None:
+            self.hpa = Hpa(metadata, raw({**policy.hpa, "scaleTargetRef": target}))
+        if policy.vpa is not None:
+            self._vpa = Vpa(metadata, raw({**policy.vpa, "targetRef": target}))
         self._vpa_controller = VpaController(context)
         self._updater = Every(scenario.controllers.updater_period, scenario.controllers.updater_period)
         self._pods = PodObjects(context.state, scenario.start)
@@ -65,11 +76,8 @@ class ActingScaler:
         if outcome.replicas is not None and outcome.replicas != before:
             state.scale(outcome.replicas, now)
             recorder.scaled("horizontal", "up" if outcome.replicas > before else "down")
-            reason, message = next(
-                ((reason, text) for _, reason, text in outcome.events if reason == "SuccessfulRescale"),
-                ("SuccessfulRescale", ""),
-            )
-            recorder.record("Replicas", reason, f"{before} to {outcome.replicas}; {message}")
+            (message,) = (text for _, reason, text in outcome.events if reason == RESCALED)
+            recorder.record("Replicas", RESCALED, f"{before} to {outcome.replicas}; {message}")
 
     def _record_condition(self, before: HpaStatusRead, after: HpaStatusRead) -> None:
         """Why an HPA can't scale, which nothing else would report."""
@@ -125,25 +133,3 @@ class ActingScaler:
             text = f"{pod.name} is to be resized in place"
             self._context.recorder.record("Requests", "InPlaceResizedByVPA", text)
         return updates.evict
-
-
-def _hpa(spec: Mapping[str, object], scenario: Scenario) -> Hpa:
-    return Hpa(metadata=_metadata(scenario), raw_spec=raw({**spec, "scaleTargetRef": _target(scenario)}))
-
-
-def _vpa(spec: Mapping[str, object], scenario: Scenario) -> Vpa:
-    return Vpa(metadata=_metadata(scenario), raw_spec=raw({**spec, "targetRef": _target(scenario)}))
-
-
-def _target(scenario: Scenario) -> Mapping[str, str]:
-    return {"apiVersion": "apps/v1", "kind": scenario.workload.kind, "name": scenario.workload.name}
-
-
-def _metadata(scenario: Scenario) -> VpaMeta:
-    return VpaMeta(
-        name=scenario.workload.name,
-        namespace=scenario.workload.namespace,
-        uid="recommender",
-        resource_version="1",
-        creation_timestamp=scenario.start,
-    )

@@ -1,5 +1,6 @@
-"""What every way to scale a simulated workload works with, and what it offers. The ways themselves: the operator in
-`hvpa`, recommenders that act by themselves in `autoscalers`."""
+"""What every way to scale a simulated workload works with (when the HPA controller and the VPA recommender look, and at
+what), and what it offers. The ways themselves: the operator in `hvpa`, recommenders that act by themselves in
+`autoscalers`."""
 
 from __future__ import annotations
 
@@ -7,13 +8,17 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Protocol
 
-from hvpa.api.objects.read_models import Hpa, Pod
+from hvpa.api.objects.read_models import Hpa, Pod, Vpa, VpaStatusRead
 from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaResult, Scale
+from hvpa.recommend.vpa.recommender import VerticalRecommender
 from hvpa.simulate.cluster.metrics_server import Every, MetricsServer
 from hvpa.simulate.cluster.objects import instant
 from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.cluster.state import SimContainer, SimPod
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import Scenario
+
+MILLI = 1000.0
 
 
 class SimulationError(Exception):
@@ -57,3 +62,62 @@ class Context:
         wants_out = outcome.status.desired_replicas > self.state.replicas
         self.recorder.reactions.hpa_synced(now, published.at if published else None, wants_out=wants_out)
         return outcome
+
+
+class VpaController:
+    """The VPA recommender's loop over the one VPA."""
+
+    def __init__(self, context: Context) -> None:
+        controllers = context.scenario.controllers
+        self._metrics = context.metrics
+        self._state = context.state
+        self._epoch = context.scenario.start.timestamp()
+        self.period = Every(controllers.vpa_period)
+        self._recommender = VerticalRecommender(controllers.vpa)
+        self._known: dict[int, SimPod] = {}
+        self._names: set[str] = set()
+        self._ooms: list[tuple[SimPod, SimContainer, float]] = []
+        self._seen_changes = -1
+        self._measured_at = -1.0
+
+    def recommend(self, vpa: Vpa, instant: dt.datetime) -> VpaStatusRead:
+        """One loop, in the real one's order: pods, samples, OOMs, and then the recommendation."""
+        if self._seen_changes != self._state.changes:
+            self._seen_changes = self._state.changes
+            self._see_pods(instant.timestamp())
+        self._add_samples()
+        self._record_ooms()
+        return self._recommender.recommend(vpa, instant)
+
+    def _see_pods(self, at: float) -> None:
+        """Report pods that are new and pods that are gone. A StatefulSet's pod has its predecessor's name, and that
+        is how the recommender knows it."""
+        pods = {pod.serial: pod for pod in self._state.pods if pod.phase == "Running"}
+        gone = [pod for serial, pod in self._known.items() if serial not in pods]
+        names = {pod.name for pod in pods.values()}
+        for pod in gone:
+            if pod.name not in names:
+                self._recommender.forget(pod.name)
+        for pod in pods.values():
+            if pod.serial not in self._known:
+                for container in pod.containers:
+                    self._recommender.add_sample(pod.name, container.name, at, None, None)
+        self._known, self._names = pods, names
+
+    def _add_samples(self) -> None:
+        published = self._metrics.published
+        if published is None or published.measured_at <= self._measured_at:
+            return
+        self._measured_at = published.measured_at
+        at, add = self._epoch + published.measured_at, self._recommender.add_sample
+        for one in published.usage:
+            if one.pod in self._names:
+                add(one.pod, one.container, at, one.cpu / MILLI, one.memory)
+
+    def _record_ooms(self) -> None:
+        """Report containers that were OOMKilled since the last loop, with what they had requested."""
+        self._state.on_oom = lambda *killed: self._ooms.append(killed)
+        for pod, container, killed_at in self._ooms:
+            requested = pod.resources[container.name].requests.get("memory", 0)
+            self._recommender.record_oom(pod.name, container.name, self._epoch + killed_at, requested)
+        self._ooms.clear()

@@ -18,8 +18,7 @@ from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa.simulate.cluster.state import Template
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import Policy
-from hvpa.simulate.policy.base import Context, SimulationError
-from hvpa.simulate.policy.recommenders import VpaController
+from hvpa.simulate.policy.base import Context, SimulationError, VpaController
 
 T = TypeVar("T")
 MOST_RECONCILES: Final = 50
@@ -72,9 +71,7 @@ class HvpaScaler:
         self._context = context
         self._clock = VirtualClock(scenario.start)
         self._cluster = SimulatedCluster(spec, metadata, context.state, scenario.start, self._record)
-        settings = Settings(
-            hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000),
-        )
+        settings = Settings(hpa_tolerance_ppm=round(scenario.controllers.hpa.tolerance * 1_000_000))
         self._reconciler = Reconciler(self._cluster, self._clock, settings, _Telemetry(context.recorder))
         self._vpa = VpaController(context)
         self._recheck: float | None = None

@@ -1,4 +1,5 @@
-"""How the policies of a scenario compare: what each costs, how that differs from a baseline, and which beats which.
+"""How the policies of a scenario compare, in figures and in words: what each costs, how that differs from a baseline,
+and which beats which.
 
 A policy beats another one where it costs no more and leaves no more demand unmet, and is better in one of both. Cost
 alone says little: nothing is cheaper than a workload that is too small.
@@ -10,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hvpa.api.values.prices import Prices
-from hvpa.simulate.model import PolicyKind, PolicyResult, SimulationResult
+from hvpa.api.values.prices import Prices, money
+from hvpa.api.values.quantity import CPU
+from hvpa.simulate.model import PolicyKind, PolicyResult, Scenario, SimulationResult
+from hvpa.simulate.report.text import amount, listed, percent, plain
 
 BASELINES: Final[tuple[PolicyKind, ...]] = ("HPA+VPA", "HPA", "VPA", "Fixed", "Hvpa")
 """What others are compared with by default: the first policy of the first of these kinds that the scenario has."""
@@ -19,6 +22,7 @@ ALIKE_COST: Final = 3
 """Costs are alike whose shares of the dearest policy's cost have these decimals in common: a thousandth of it."""
 ALIKE_UNMET: Final = 4
 """Unmet demands are alike whose shares of the demand have these decimals in common: 0.01 %."""
+DAY: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,11 @@ class Standing:
     unmet: float
     beaten_by: tuple[int, ...]
 
+    @property
+    def name(self) -> str:
+        """The policy's name, safe to print."""
+        return plain(self.policy.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -48,7 +57,7 @@ class Comparison:
 
     @property
     def unbeaten(self) -> list[int]:
-        """The places of the policies that nothing beats."""
+        """The places of the policies that no other beats."""
         return [at for at, one in enumerate(self.standings) if not one.beaten_by]
 
 
@@ -63,32 +72,21 @@ def compare(result: SimulationResult, prices: Prices, baseline: str | None = Non
         for cost, one in zip(costs, policies, strict=True)
     ]
     base = _baseline(policies, baseline)
-    return Comparison(
-        result,
-        prices,
-        base,
-        tuple(
-            Standing(
-                policy=policy,
-                cost=costs[at],
-                difference=_difference(costs, base, at),
-                alike_cost=points[at][0],
-                unmet=points[at][1],
-                beaten_by=tuple(other for other, point in enumerate(points) if _beats(point, points[at])),
-            )
-            for at, policy in enumerate(policies)
-        ),
+    standings = tuple(
+        Standing(
+            policy,
+            cost,
+            None if base is None or base == at or not costs[base] else cost / costs[base] - 1,
+            *points[at],
+            beaten_by=tuple(
+                other
+                for other, point in enumerate(points)
+                if point != points[at] and point[0] <= points[at][0] and point[1] <= points[at][1]
+            ),
+        )
+        for at, (policy, cost) in enumerate(zip(policies, costs, strict=True))
     )
-
-
-def _difference(costs: Sequence[float], base: int | None, at: int) -> float | None:
-    if base is None or base == at or not costs[base]:
-        return None
-    return costs[at] / costs[base] - 1
-
-
-def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return one != other and one[0] <= other[0] and one[1] <= other[1]
+    return Comparison(result, prices, base, standings)
 
 
 def _baseline(policies: Sequence[PolicyResult], name: str | None) -> int | None:
@@ -96,3 +94,79 @@ def _baseline(policies: Sequence[PolicyResult], name: str | None) -> int | None:
         return None
     named = [at for at, one in enumerate(policies) if one.name == name]
     return (named or sorted(range(len(policies)), key=lambda at: BASELINES.index(policies[at].kind)))[0]
+
+
+# --- in words ---------------------------------------------------------------------------------------------------
+def caveats(scenario: Scenario) -> tuple[str, ...]:
+    """A note where the scenario lets CPU requests that are too small cost nothing: pods may use what their node has."""
+    if scenario.nodes.headroom is not None:
+        return ()
+    limited = all(CPU in one.limits for one in scenario.workload.containers)
+    return (
+        "nodes.headroom is not set: pods use CPU beyond their requests for free, "
+        f"{'up to their limits' if limited else 'as much as their node has'}. "
+        "A policy whose requests are too small looks better here than it is.",
+    )
+
+
+def conclusion(comparison: Comparison) -> list[str]:
+    """A sentence per policy against the baseline, then which nothing beats; one where there is a single policy, none
+    without any."""
+    standings, baseline = comparison.standings, comparison.baseline
+    if baseline is None:
+        return [f"{one.name} costs {money(one.cost)} and leaves {_unmet(one)}." for one in standings]
+    base = standings[baseline]
+    days = (comparison.result.duration - comparison.result.warm_up) / DAY
+    best = [
+        f"{one.name} ({money(one.cost)}, {_unmet_share(one)} unmet)" for one in standings if not one.beaten_by
+    ]
+    these = "this one" if len(best) == 1 else "these"
+    return [
+        *(_against(one, base, days) for one in standings if one is not base),
+        f"No policy beats {these} on cost and unmet demand together: {'; '.join(best)}.",
+    ]
+
+
+def _against(one: Standing, base: Standing, days: float) -> str:
+    """One policy beside the baseline: cost, unmet demand, and restarts where they differ. "but" stands where cost and
+    unmet demand go opposite ways."""
+    is_alike = one.alike_cost == base.alike_cost
+    if one.difference is None or is_alike:
+        cost = "costs as much as"
+    elif one.difference >= 1:
+        cost = f"costs {amount(one.difference + 1, 1)} times as much as"
+    else:
+        cost = f"costs {_share(abs(one.difference))} {'less' if one.difference < 0 else 'more'} than"
+    if one.unmet == base.unmet:
+        unmet = f"at equal unmet demand ({_unmet_share(one)})"
+    else:
+        is_dearer = not is_alike and one.cost > base.cost
+        link = "but" if (one.unmet > base.unmet) != is_dearer else "and"
+        unmet = f"{link} leaves {_unmet(one)} instead of {_unmet_share(base)}"
+    return f"{one.name} {cost} {base.name} {unmet}{_restarts(one, base, days)}{_beaten(one)}."
+
+
+def _restarts(one: Standing, base: Standing, days: float) -> str:
+    own, others = one.policy.totals.restarts, base.policy.totals.restarts
+    if own == others:
+        return ""
+    if days < 1:
+        return f", with {own:,} restarts instead of {others:,}"
+    return f", with {amount(own / days, 1)} restarts a day instead of {amount(others / days, 1)}"
+
+
+def _beaten(one: Standing) -> str:
+    numbers = [str(at + 1) for at in one.beaten_by]
+    return f"; {listed(numbers)} beat{'s' * (len(numbers) == 1)} it" if numbers else ""
+
+
+def _unmet(one: Standing) -> str:
+    return f"{_unmet_share(one)} of the demand unmet" if one.unmet else "no demand unmet"
+
+
+def _unmet_share(one: Standing) -> str:
+    return _share(one.policy.totals.unmet_demand_share) if one.unmet else "none"
+
+
+def _share(share: float) -> str:
+    return f"{percent(share, 0 if share >= 0.1 else 1 if share >= 0.01 else 2)} %"

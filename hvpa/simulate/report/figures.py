@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hvpa.api.values.prices import money
-from hvpa.simulate.model import PolicyResult, Reaction, SimulationResult, Totals
-from hvpa.simulate.report.compare import Comparison, Standing
-from hvpa.simulate.report.text import NONE, amount, amounts, percent, plain, seconds
+from hvpa.simulate.model import PolicyResult, Reaction, Totals
+from hvpa.simulate.report.compare import Standing
+from hvpa.simulate.report.text import NONE, amount, amounts, percent, seconds
+
+Cells = Callable[[Sequence[Standing]], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +22,22 @@ class Figure:
 
     group: str
     name: str
-    cells: Callable[[Sequence[Standing]], list[str]]
+    cells: Cells
     meaning: str
     on_page_only: bool = False
 
 
-def _of(
-    value: Callable[[Totals], float], write: Callable[[Sequence[float]], list[str]] = amounts
-) -> Callable[[Sequence[Standing]], list[str]]:
-    """Writes a column of one of the totals."""
-    return lambda standings: write([value(one.policy.totals) for one in standings])
+def _amounts(value: Callable[[Totals], float]) -> Cells:
+    """One of the totals, all with the same decimals."""
+    return lambda standings: amounts([value(one.policy.totals) for one in standings])
 
 
-def _whole(values: Sequence[float]) -> list[str]:
-    return [amount(value, 0) for value in values]
+def _percent(value: Callable[[Totals], float], decimals: int = 1) -> Cells:
+    return lambda standings: [percent(value(one.policy.totals), decimals) for one in standings]
 
 
-def _percent(values: Sequence[float]) -> list[str]:
-    return [percent(value) for value in values]
-
-
-def _fine_percent(values: Sequence[float]) -> list[str]:
-    return [percent(value, 2) for value in values]
+def _count(value: Callable[[Totals], int]) -> Cells:
+    return lambda standings: [amount(value(one.policy.totals), 0) for one in standings]
 
 
 def _costs(standings: Sequence[Standing]) -> list[str]:
@@ -54,13 +50,17 @@ def _differences(standings: Sequence[Standing]) -> list[str]:
 
 
 def _cover_median(standings: Sequence[Standing]) -> list[str]:
-    return [seconds(one.policy.totals.cover_median) for one in standings]
+    return [seconds(one.policy.totals.cover_median_seconds) for one in standings]
 
 
 def _cover_max(standings: Sequence[Standing]) -> list[str]:
     """The longest time; `≥` where it had not ended when the next rise began."""
-    totals = [one.policy.totals for one in standings]
-    return [f"{'' if one.covered else '≥'}{seconds(one.cover_max)}" for one in totals]
+    cells = []
+    for policy in (one.policy for one in standings):
+        longest = policy.totals.cover_max_seconds
+        ended = all(one.covered for one in policy.reactions if one.cover_seconds == longest)
+        cells.append(f"{'' if ended else '≥'}{seconds(longest)}")
+    return cells
 
 
 def _beaten_by(standings: Sequence[Standing]) -> list[str]:
@@ -73,13 +73,10 @@ def _beaten_by(standings: Sequence[Standing]) -> list[str]:
 
 COST: Final = "cost"
 UNMET: Final = "unmet demand"
-PODS: Final = "pods"
 COVER: Final = "time to cover"
-BEATEN: Final = "beaten"
 CPU: Final = "CPU core-hours"
 MEMORY: Final = "memory GiB-hours"
 CHANGES: Final = "changes of"
-NODES: Final = "nodes"
 
 VERDICT: Final[tuple[Figure, ...]] = (
     Figure(COST, "total", _costs, "requested core-hours and GiB-hours at their prices"),
@@ -87,29 +84,31 @@ VERDICT: Final[tuple[Figure, ...]] = (
     Figure(
         UNMET,
         "share %",
-        _of(lambda t: t.unmet_demand_share, _fine_percent),
+        _percent(lambda t: t.unmet_demand_share, 2),
         "share of the demand for CPU that no pod served",
     ),
-    Figure(UNMET, "time %", _of(lambda t: t.unmet_share, _fine_percent), "share of time with unmet demand"),
-    Figure(UNMET, "core-s", _of(lambda t: t.unmet_core_seconds), "core-seconds that no pod served", True),
+    Figure(UNMET, "time %", _percent(lambda t: t.unmet_share, 2), "share of time with unmet demand"),
+    Figure(
+        UNMET, "core-s", _amounts(lambda t: t.unmet_core_seconds), "core-seconds that no pod served", True
+    ),
     Figure(COVER, "median", _cover_median, "from demand outgrowing ready pods until they cover it"),
     Figure(COVER, "worst", _cover_max, "the slowest rise; ≥: not over when the next began"),
-    Figure(PODS, "restarts", _of(lambda t: t.restarts, _whole), "restarts, and pods replaced"),
-    Figure(BEATEN, "by", _beaten_by, "policies as cheap, with as little unmet demand, or better"),
+    Figure("pods", "restarts", _count(lambda t: t.restarts), "restarts, and pods replaced"),
+    Figure("beaten", "by", _beaten_by, "policies as cheap, with as little unmet demand, or better"),
 )
 """What policies are judged by."""
 
 RESOURCES: Final[tuple[Figure, ...]] = (
-    Figure(CPU, "requested", _of(lambda t: t.core_hours_requested), "CPU requests over time"),
-    Figure(CPU, "used", _of(lambda t: t.core_hours_used), "CPU used over time"),
-    Figure(CPU, "slack %", _of(lambda t: t.slack_cpu, _percent), "share that was not used", True),
-    Figure(MEMORY, "requested", _of(lambda t: t.gib_hours_requested), "memory requests over time"),
-    Figure(MEMORY, "used", _of(lambda t: t.gib_hours_used), "memory used over time"),
-    Figure(MEMORY, "slack %", _of(lambda t: t.slack_memory, _percent), "share that was not used", True),
-    Figure(CHANGES, "replicas", _of(lambda t: t.replica_changes, _whole), "changes of the count"),
-    Figure(CHANGES, "requests", _of(lambda t: t.request_changes, _whole), "changes of pods' requests"),
-    Figure("", "OOMs", _of(lambda t: t.ooms, _whole), "containers killed for want of memory"),
-    Figure(NODES, "hours", _of(lambda t: t.node_hours), "nodes in use over time"),
+    Figure(CPU, "requested", _amounts(lambda t: t.core_hours_requested), "CPU requests over time"),
+    Figure(CPU, "used", _amounts(lambda t: t.core_hours_used), "CPU used over time"),
+    Figure(CPU, "slack %", _percent(lambda t: t.slack_cpu), "share that was not used", True),
+    Figure(MEMORY, "requested", _amounts(lambda t: t.gib_hours_requested), "memory requests over time"),
+    Figure(MEMORY, "used", _amounts(lambda t: t.gib_hours_used), "memory used over time"),
+    Figure(MEMORY, "slack %", _percent(lambda t: t.slack_memory), "share that was not used", True),
+    Figure(CHANGES, "replicas", _count(lambda t: t.replica_changes), "changes of the count"),
+    Figure(CHANGES, "requests", _count(lambda t: t.request_changes), "changes of pods' requests"),
+    Figure("", "OOMs", _count(lambda t: t.ooms), "containers killed for want of memory"),
+    Figure("nodes", "hours", _amounts(lambda t: t.node_hours), "nodes in use over time"),
 )
 """What their costs and restarts are made of."""
 
@@ -127,38 +126,12 @@ PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] =
 """Name, meaning and value of what a reaction consists of."""
 
 
-def columns(comparison: Comparison, figures: Sequence[Figure]) -> list[list[str]]:
-    """By figure, what each policy has of it."""
-    return [figure.cells(comparison.standings) for figure in figures]
-
-
-def reactions(policy: PolicyResult) -> list[str]:
-    """How a policy reacted to the rises: how many there were, to how many it reacted, then by phase "median / longest"
-    of those in which it was reached."""
-    cells = [str(len(policy.reactions)), str(with_reaction(policy))]
+def reactions(policy: PolicyResult, *, longest: bool) -> list[str]:
+    """How a policy reacted to the rises: how many there were, to how many it reacted, then by phase the median of those
+    in which it was reached, with the longest one (`10s / 25s`) or without."""
+    cells = [str(len(policy.reactions)), str(sum(one.total is not None for one in policy.reactions))]
     for _, _, value in PHASES:
-        known = reached(policy, value)
-        cells.append(f"{seconds(statistics.median(known))} / {seconds(max(known))}" if known else NONE)
+        known = [length for one in policy.reactions if (length := value(one)) is not None]
+        cell = seconds(statistics.median(known)) if known else NONE
+        cells.append(f"{cell} / {seconds(max(known))}" if known and longest else cell)
     return cells
-
-
-def medians(policy: PolicyResult) -> list[str]:
-    """The same by phase, the medians alone."""
-    known = [reached(policy, value) for _, _, value in PHASES]
-    cells = [seconds(statistics.median(one) if one else None) for one in known]
-    return [str(len(policy.reactions)), str(with_reaction(policy)), *cells]
-
-
-def with_reaction(policy: PolicyResult) -> int:
-    """How many rises replicas or requests were raised for."""
-    return sum(one.total is not None for one in policy.reactions)
-
-
-def reached(policy: PolicyResult, value: Callable[[Reaction], float | None]) -> list[float]:
-    """A phase's lengths in seconds, in the rises in which it was reached."""
-    return [length for one in policy.reactions if (length := value(one)) is not None]
-
-
-def names(result: SimulationResult) -> list[str]:
-    """The policies' names, safe to print."""
-    return [plain(policy.name) for policy in result.policies]

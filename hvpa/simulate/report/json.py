@@ -16,13 +16,10 @@ from msgspec import Meta
 
 from hvpa.api.values.quantity import Resource
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.simulate.model import PolicyKind, Reaction, Series
-from hvpa.simulate.report.compare import Comparison, Standing
-from hvpa.simulate.report.conclusion import conclusion
+from hvpa.simulate.model import Amount, Count, PolicyKind, Series, Totals
+from hvpa.simulate.report.compare import Comparison, Standing, conclusion
 from hvpa.simulate.report.plots import CORE, GIB, scaled, thin
 
-Count = Annotated[int, Meta(ge=0)]
-Amount = Annotated[float, Meta(ge=0)]
 Time = Annotated[str, Meta(description="An RFC 3339 timestamp.")]
 Phase = Annotated[
     float | None, Meta(description="Seconds; null where it was not reached before the next rise.")
@@ -44,40 +41,12 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Base of all parts."""
 
 
-P = TypeVar("P", bound=_Part)
+P = TypeVar("P", bound=msgspec.Struct)
 
 
-class Figures(_Part, frozen=True):
+class Figures(Totals, frozen=True, rename="camel", kw_only=True):
     """One policy's figures over the scenario after its warm-up. Slack is 1 - used / requested."""
 
-    core_hours_requested: Amount
-    core_hours_used: Amount
-    gib_hours_requested: Amount
-    gib_hours_used: Amount
-    slack_cpu: float
-    slack_memory: float
-    unmet_core_seconds: Annotated[Amount, Meta(description="Demand for CPU that no pod served.")]
-    unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time in which demand went unmet.")]
-    ooms: Annotated[Count, Meta(description="Containers killed for want of memory.")]
-    restarts: Annotated[
-        Count, Meta(description="Containers started again, and pods that took the place of others.")
-    ]
-    replica_changes: Count
-    request_changes: Count
-    node_hours: Amount
-    reaction_median_seconds: Annotated[
-        float | None,
-        Meta(description="From a rise of the load to the first change; null where none was made."),
-    ]
-    reaction_max_seconds: float | None
-    demand_core_seconds: Annotated[Amount, Meta(description="All demand for CPU.")]
-    unmet_demand_share: Annotated[
-        float, Meta(ge=0, description="Share of the demand for CPU that no pod served.")
-    ]
-    cover_median_seconds: Annotated[
-        float | None, Meta(description="The median of the rises' coverSeconds; null without rises.")
-    ]
-    cover_max_seconds: Annotated[float | None, Meta(description="The longest of them.")]
     cost: Annotated[Amount, Meta(description="Requested core-hours and GiB-hours at their prices.")]
     cost_difference: Annotated[
         float | None,
@@ -93,8 +62,7 @@ class EventReport(_Part, frozen=True):
 
     time: Time
     kind: Annotated[
-        str,
-        Meta(description="Replicas, Requests, Blocked, OOM, Evicted, Unschedulable, Condition or Event."),
+        str, Meta(description="Replicas, Requests, Blocked, OOM, Evicted, Unschedulable, Condition or Event.")
     ]
     reason: str
     message: str
@@ -268,14 +236,18 @@ def _policy(standing: Standing, names: Sequence[str], start: dt.datetime, series
         figures=_part(Figures, policy.totals, **costs),
         beaten_by=[names[at] for at in standing.beaten_by],
         events=[_part(EventReport, one, time=when(start, one.time)) for one in policy.events],
-        reactions=[_reaction(one, start) for one in policy.reactions],
+        reactions=[
+            _part(
+                ReactionReport,
+                one,
+                start=when(start, one.start),
+                end=when(start, one.end),
+                phases=_part(Phases, one),
+            )
+            for one in policy.reactions
+        ],
         series=_series(policy.series) if series else None,
     )
-
-
-def _reaction(reaction: Reaction, start: dt.datetime) -> ReactionReport:
-    begin, end = when(start, reaction.start), when(start, reaction.end)
-    return _part(ReactionReport, reaction, start=begin, end=end, phases=_part(Phases, reaction))
 
 
 def _series(series: Series) -> SeriesReport:

@@ -11,17 +11,15 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from itertools import groupby
 from typing import Any, Final
 
-from hvpa.simulate.model import SimulationEvent, SimulationResult
-from hvpa.simulate.report.compare import Comparison
-from hvpa.simulate.report.conclusion import conclusion
-from hvpa.simulate.report.figures import PHASES, RESOURCES, VERDICT, Figure, columns, names, reactions
+from hvpa.simulate.report.compare import Comparison, Standing, conclusion
+from hvpa.simulate.report.figures import PHASES, RESOURCES, VERDICT, Figure, reactions
 from hvpa.simulate.report.json import when
-from hvpa.simulate.report.plots import Line, choose, colour, dash, panels
+from hvpa.simulate.report.plots import choose, colour, dash, panels
 from hvpa.simulate.report.table import facts, notes, priced
 from hvpa.simulate.report.text import plain, short
 
@@ -42,9 +40,8 @@ LONGEST_NAME: Final = 60
 def to_html(comparisons: Sequence[Comparison]) -> str:
     """The page of all results."""
     script = _own("page.js")
-    policies = max(1, sum(len(one.standings) for one in comparisons))
-    listed = max(FEWEST_LISTED, LISTED // policies)
-    limit = _limit([one.result for one in comparisons])
+    listed = max(FEWEST_LISTED, LISTED // max(1, sum(len(one.standings) for one in comparisons)))
+    limit = _limit(comparisons)
     data = {"scenarios": [_data(one, limit) for one in comparisons]}
     title = ", ".join(plain(one.result.name) for one in comparisons)
     return "".join(
@@ -90,9 +87,9 @@ def _escaped(text: str) -> str:
 
 
 # --- data of the plots ----------------------------------------------------------------------------------------
-def _limit(results: Sequence[SimulationResult]) -> int:
+def _limit(comparisons: Sequence[Comparison]) -> int:
     """The points that each line may have, so that all of them together have no more than `POINTS`."""
-    lines = sum(len(panel.lines) for result in results for panel in panels(result, FEWEST))
+    lines = sum(len(panel.lines) for one in comparisons for panel in panels(one.result, FEWEST))
     return min(MOST, max(FEWEST, POINTS // max(1, lines)))
 
 
@@ -103,32 +100,35 @@ def _data(comparison: Comparison, limit: int) -> dict[str, Any]:
         "start": round(result.start.timestamp() * 1000),
         "duration": result.duration,
         "warmUp": result.warm_up,
-        "step": next((one.series.step for one in result.policies), result.step),
+        "step": result.step,
         "policies": [
             {
-                "name": short(name, LONGEST_NAME),
+                "name": short(one.name, LONGEST_NAME),
                 "colour": colour(at),
                 "dash": dash(at),
                 "cost": one.cost,
                 "beaten": bool(one.beaten_by),
                 "unmet": 100 * one.policy.totals.unmet_demand_share,
             }
-            for at, (name, one) in enumerate(zip(names(result), comparison.standings, strict=True))
+            for at, one in enumerate(comparison.standings)
         ],
         "panels": [
-            {"title": panel.title, "unit": panel.unit, "lines": [_line(line) for line in panel.lines]}
+            {
+                "title": panel.title,
+                "unit": panel.unit,
+                "lines": [
+                    {
+                        "policy": line.policy,
+                        "dash": line.dash,
+                        "steps": line.steps,
+                        "x": line.indices,
+                        "y": line.values,
+                    }
+                    for line in panel.lines
+                ],
+            }
             for panel in panels(result, limit)
         ],
-    }
-
-
-def _line(line: Line) -> dict[str, Any]:
-    return {
-        "policy": line.policy,
-        "dash": line.dash,
-        "steps": line.steps,
-        "x": line.indices,
-        "y": line.values,
     }
 
 
@@ -145,17 +145,15 @@ def _contents(comparisons: Sequence[Comparison]) -> str:
 
 
 def _section(number: int, comparison: Comparison, listed: int) -> str:
-    result = comparison.result
+    result, remarks = comparison.result, notes(comparison)
     described = f"<p class=description>{_escaped(result.description)}</p>\n" if result.description else ""
-    remarks = "".join(f"<li>{_escaped(note)}</li>" for note in notes(result))
-    sentences = "".join(f"<li>{_escaped(one)}</li>" for one in conclusion(comparison))
     return "".join(
         (
             f'<section id="scenario-{number}">\n<header>\n<h1>{_escaped(result.name)}</h1>\n',
             described,
             f"<p class=facts>{_escaped(facts(result))}<br>{_escaped(priced(comparison))}</p>\n</header>\n",
-            _card("Conclusion", f"<ul class=conclusion>{sentences}</ul>"),
-            f"<ul class=note>{remarks}</ul>\n" if remarks else "",
+            _card("Conclusion", _list("conclusion", conclusion(comparison))),
+            f"{_list('note', remarks)}\n" if remarks else "",
             _card(
                 "Comparison",
                 f"{_comparison(comparison, VERDICT)}\n<p class=hint><b>Bold</b>: no policy beats it on cost and unmet "
@@ -172,8 +170,8 @@ def _section(number: int, comparison: Comparison, listed: int) -> str:
                 f'<div class=plot id="time-{number}"></div>',
             ),
             _card("What costs and restarts are made of", _comparison(comparison, RESOURCES)),
-            _reactions(result),
-            _events(number, result, listed),
+            _reactions(comparison),
+            _events(number, comparison, listed),
             "</section>\n",
         )
     )
@@ -183,93 +181,104 @@ def _card(title: str, body: str) -> str:
     return f"<article>\n<h2>{title}</h2>\n{body}\n</article>\n"
 
 
-def _swatch(policy: int, name: str) -> str:
+def _list(kind: str, texts: Iterable[str]) -> str:
+    return f"<ul class={kind}>{''.join(f'<li>{_escaped(text)}</li>' for text in texts)}</ul>"
+
+
+def _table(head: str, rows: str) -> str:
+    return f"<div class=wide><table class=figures>{head}</thead>\n<tbody>\n{rows}</tbody></table></div>"
+
+
+def _swatch(at: int, policy: Standing) -> str:
     """A policy's name with its colour and its number."""
-    style = f"background:{colour(policy)}"
-    return f'<span class=swatch style="{style}"></span>{policy + 1} {_escaped(short(name, LONGEST_NAME))}'
+    return f'<span class=swatch style="background:{colour(at)}"></span>{_numbered(at, policy)}'
 
 
-def _head(policy: int, name: str) -> str:
-    """A policy's name as the head of a row."""
-    return f"<th scope=row>{_swatch(policy, name)}</th>"
+def _numbered(at: int, policy: Standing) -> str:
+    return f"{at + 1} {html.escape(short(policy.name, LONGEST_NAME))}"
 
 
 def _comparison(comparison: Comparison, figures: Sequence[Figure]) -> str:
     """A table of these figures, a row per policy."""
-    begins = [at == 0 or one.group != figures[at - 1].group for at, one in enumerate(figures)]
-    groups = [len(list(members)) for _, members in groupby(figures, key=lambda one: one.group)]
-    heads = [one.group for one, first in zip(figures, begins, strict=True) if first]
-    top = "".join(
-        f"<th colspan={count} scope=colgroup>{group}</th>" for group, count in zip(heads, groups, strict=True)
-    )
-    under = "".join(
-        f'<th scope=col{" class=first" * first} title="{figure.meaning}">{figure.name}</th>'
-        for figure, first in zip(figures, begins, strict=True)
-    )
-    cells = columns(comparison, figures)
-    rows = []
-    for at, one in enumerate(comparison.standings):
-        row = "".join(
-            f"<td{' class=first' * first}>{html.escape(column[at])}</td>"
-            for column, first in zip(cells, begins, strict=True)
-        )
-        marked = " class=unbeaten" * (not one.beaten_by)
-        rows.append(
-            f"<tr{marked}>{_head(at, one.policy.name)}<td class=kind>{one.policy.kind}</td>{row}</tr>\n"
-        )
-    return (
-        "<div class=wide><table class=figures>\n<thead><tr><th colspan=2></th>"
-        f"{top}</tr>\n<tr><th scope=col>policy</th><th scope=col class=kind>kind</th>{under}</tr></thead>\n"
-        f"<tbody>\n{''.join(rows)}</tbody></table></div>"
+    top = under = ""
+    rows = [
+        f"<tr{'' if one.beaten_by else ' class=unbeaten'}><th scope=row>{_swatch(at, one)}</th>"
+        f"<td class=kind>{one.policy.kind}</td>"
+        for at, one in enumerate(comparison.standings)
+    ]
+    for group, found in groupby(figures, key=lambda one: one.group):
+        first, members = " class=first", list(found)
+        for figure in members:
+            under += f'<th scope=col{first} title="{figure.meaning}">{figure.name}</th>'
+            cells = figure.cells(comparison.standings)
+            rows = [
+                f"{row}<td{first}>{html.escape(cell)}</td>" for row, cell in zip(rows, cells, strict=True)
+            ]
+            first = ""
+        top += f"<th colspan={len(members)} scope=colgroup>{group}</th>"
+    return _table(
+        f"\n<thead><tr><th colspan=2></th>{top}</tr>\n"
+        f"<tr><th scope=col>policy</th><th scope=col class=kind>kind</th>{under}</tr>",
+        "".join(f"{row}</tr>\n" for row in rows),
     )
 
 
-def _reactions(result: SimulationResult) -> str:
-    if not any(policy.reactions for policy in result.policies):
+def _reactions(comparison: Comparison) -> str:
+    if not any(one.policy.reactions for one in comparison.standings):
         return ""
     head = "".join(f'<th scope=col title="{meaning}">{name}</th>' for name, meaning, _ in PHASES)
     rows = "".join(
-        f"<tr>{_head(at, policy.name)}{''.join(f'<td>{cell}</td>' for cell in reactions(policy))}</tr>\n"
-        for at, policy in enumerate(result.policies)
+        f"<tr><th scope=row>{_swatch(at, one)}</th>"
+        f"{''.join(f'<td>{cell}</td>' for cell in reactions(one.policy, longest=True))}</tr>\n"
+        for at, one in enumerate(comparison.standings)
     )
-    return _card(
-        "The HPA's reaction to a rise of the load",
-        "<p class=hint>Median / longest of the rises in which a phase was reached.</p>"
-        "<div class=wide><table class=figures><thead><tr><th scope=col>policy</th><th scope=col>rises</th>"
-        f"<th scope=col>reactions</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>",
+    table = _table(
+        "<thead><tr><th scope=col>policy</th><th scope=col>rises</th>"
+        f"<th scope=col>reactions</th>{head}</tr>",
+        rows,
     )
+    hint = "<p class=hint>Median / longest of the rises in which a phase was reached.</p>"
+    return _card("The HPA's reaction to a rise of the load", hint + table)
 
 
 # --- events ---------------------------------------------------------------------------------------------------
-def _events(number: int, result: SimulationResult, most: int) -> str:
+def _events(number: int, comparison: Comparison, most: int) -> str:
     """The list of all policies' events in order of time, `most` of each, with what filters it. page.js marks them."""
+    standings = comparison.standings
     listed = sorted(
         (
             (event.time, at, event)
-            for at, one in enumerate(result.policies)
-            for event in choose(one.events, most)
+            for at, one in enumerate(standings)
+            for event in choose(one.policy.events, most)
         ),
         key=lambda entry: entry[:2],
     )
     if not listed:
         return _card("Events", "<p class=hint>None.</p>")
-    happened = sum(len(one.events) + one.dropped_events for one in result.policies)
+    happened = sum(len(one.policy.events) + one.policy.dropped_events for one in standings)
     rest = happened - len(listed)
     cut = f"<p class=hint>{rest:,} more are not listed.</p>" if rest else ""
-    rows = "".join(_event(result, at, event) for _, at, event in listed)
+    rows = []
+    for _, at, event in listed:
+        texts = (event.kind, event.reason, short(event.message, LONGEST_MESSAGE))
+        time = when(comparison.result.start, event.time).replace("T", " ").removesuffix("Z")
+        rows.append(
+            f'<tr data-policy={at} data-kind="{_escaped(event.kind)}" data-at={round(event.time, 3):g}>'
+            f"<td class=time>{time}</td><td>{_swatch(at, standings[at])}</td>"
+            f"{''.join(f'<td>{_escaped(text)}</td>' for text in texts)}</tr>\n"
+        )
     return _card(
         "Events",
-        f"{_filters(number, result, sorted({event.kind for _, _, event in listed}))}\n"
+        f"{_filters(number, standings, sorted({event.kind for _, _, event in listed}))}\n"
         f'<div class=tall><table class=events id="events-{number}"><thead><tr><th scope=col>time</th>'
         "<th scope=col>policy</th><th scope=col>kind</th><th scope=col>reason</th>"
-        f"<th scope=col>message</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>{cut}",
+        f"<th scope=col>message</th></tr></thead>\n<tbody>\n{''.join(rows)}</tbody></table></div>{cut}",
     )
 
 
-def _filters(number: int, result: SimulationResult, kinds: Sequence[str]) -> str:
+def _filters(number: int, standings: Sequence[Standing], kinds: Sequence[str]) -> str:
     policies = "".join(
-        f"<option value={at}>{at + 1} {_escaped(short(name, LONGEST_NAME))}</option>"
-        for at, name in enumerate(names(result))
+        f"<option value={at}>{_numbered(at, one)}</option>" for at, one in enumerate(standings)
     )
     options = "".join(f'<option value="{_escaped(kind)}">{_escaped(kind)}</option>' for kind in kinds)
     return (
@@ -278,17 +287,4 @@ def _filters(number: int, result: SimulationResult, kinds: Sequence[str]) -> str
         f"<select name=kind aria-label=kind><option value=''>all kinds</option>{options}</select>"
         "<input name=text type=search placeholder='reason or message' aria-label='reason or message'>"
         "<output></output></form>"
-    )
-
-
-def _event(result: SimulationResult, at: int, event: SimulationEvent) -> str:
-    cells = "".join(
-        f"<td>{_escaped(text)}</td>"
-        for text in (event.kind, event.reason, short(event.message, LONGEST_MESSAGE))
-    )
-    time = when(result.start, event.time).replace("T", " ").removesuffix("Z")
-    policy = _swatch(at, result.policies[at].name)
-    return (
-        f'<tr data-policy={at} data-kind="{_escaped(event.kind)}" data-at={round(event.time, 3):g}>'
-        f"<td class=time>{time}</td><td>{policy}</td>{cells}</tr>\n"
     )

@@ -146,9 +146,8 @@ def _panel(result: SimulationResult, panel: Panel, ax: Axes) -> None:
 
 
 def _line(result: SimulationResult, line: Line, ax: Axes) -> None:
-    step = next((one.series.step for one in result.policies), result.step)
     ax.plot(
-        [_date(result, at * step) for at in line.indices],
+        [_date(result, at * result.step) for at in line.indices],
         [math.nan if value is None else value for value in line.values],
         color="#6b7178" if line.policy is None else colour(line.policy),
         linestyle=LINE_STYLES[line.dash],

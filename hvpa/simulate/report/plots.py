@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from hvpa.api.values.quantity import Resource
 from hvpa.simulate.model import Series, SimulationEvent, SimulationResult
-from hvpa.simulate.report.figures import names
+from hvpa.simulate.report.text import plain
 
 LIMIT: Final = 2000
 """Points of a line that are kept at most."""
@@ -25,14 +25,7 @@ CORE: Final = 1000.0
 """Millicores."""
 GIB: Final = float(2**30)
 EVENT_ORDER: Final = (
-    "OOM",
-    "Evicted",
-    "Unschedulable",
-    "Replicas",
-    "Requests",
-    "Condition",
-    "Blocked",
-    "Event",
+    *("OOM", "Evicted", "Unschedulable", "Replicas", "Requests", "Condition", "Blocked", "Event"),
 )
 """Kinds of events, those first that are kept where there are too many to show."""
 
@@ -99,93 +92,84 @@ def _corners(values: Sequence[float], limit: int) -> list[int] | None:
     return [*kept, last] if last > 0 else kept
 
 
-def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
-    """The panels from top to bottom; none where there is no policy."""
-    series = tuple(zip(names(result), (policy.series for policy in result.policies), strict=True))
-    if not series:
-        return ()
-    load = _line(None, "load", series[0][1].load, _Look(1.0, limit))
-    return (
-        Panel("Load", "as recorded", (load,)),
-        _with_dotted(
-            "Requested CPU (replicas × request)",
-            "demand",
-            "cores",
-            _beside_demand(series, [one.requested_cpu for _, one in series], limit),
-        ),
-        _with_dotted(
-            "Capacity of ready pods",
-            "demand",
-            "cores",
-            _beside_demand(series, [one.capacity for _, one in series], limit),
-        ),
-        _with_dotted("Replicas", "ready", "pods", _replicas(series, limit)),
-        Panel("CPU request per pod", "cores", tuple(_requests(series, "cpu", CORE, limit))),
-        Panel("Memory request per pod", "GiB", tuple(_requests(series, "memory", GIB, limit))),
-        Panel(
-            "Unmet demand",
-            "cores",
-            tuple(_line(at, name, one.unmet, _Look(CORE, limit)) for at, (name, one) in enumerate(series)),
-        ),
-    )
-
-
-def _with_dotted(title: str, what: str, unit: str, lines: Iterable[Line]) -> Panel:
-    """A panel whose title says which line is what."""
-    drawn = tuple(lines)
-    if any(line.policy is None for line in drawn):
-        title += f" and {what} (grey)"
-    elif any(line.dash == "dot" for line in drawn):
-        title += f" and {what} (dotted)"
-    return Panel(title, unit, drawn)
-
-
-NamedSeries = tuple[tuple[str, Series], ...]
-"""Name and series of each policy."""
-
-
 class _Look(NamedTuple):
     """How values are drawn: divided by `unit`, `limit` points of them at most."""
 
     unit: float
     limit: int
     dash: Dash | None = None
-    steps: bool = False
+    steps: bool = True
 
 
-def _beside_demand(series: NamedSeries, columns: Sequence[Sequence[float]], limit: int) -> Iterable[Line]:
-    """A column of each policy beside the demand, which is drawn once where it is the same under all policies: it
-    differs by the replicas' base."""
-    demand = [one.demand for _, one in series]
-    if all(one == demand[0] for one in demand):
-        yield _line(None, "demand", demand[0], _Look(CORE, limit))
+def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
+    """The panels from top to bottom; none where there is no policy."""
+    if not result.policies:
+        return ()
+    series = [(plain(policy.name), policy.series) for policy in result.policies]
+    load = _line(None, "load", series[0][1].load, _Look(1.0, limit, steps=False))
+    demand = list(_demand(series, _Look(CORE, limit, steps=False)))
+    cores, pods, unmet = _Look(CORE, limit), _Look(1.0, limit), _Look(CORE, limit, steps=False)
+
+    def lines(column: str, look: _Look) -> list[Line]:
+        return [_line(at, name, getattr(one, column), look) for at, (name, one) in enumerate(series)]
+
+    return (
+        Panel("Load", "as recorded", (load,)),
+        _with_dotted(
+            "Requested CPU (replicas × request)", "demand", "cores", demand + lines("requested_cpu", cores)
+        ),
+        _with_dotted("Capacity of ready pods", "demand", "cores", demand + lines("capacity", cores)),
+        _with_dotted("Replicas", "ready", "pods", list(_replicas(series, pods))),
+        Panel("CPU request per pod", "cores", tuple(_requests(series, "cpu", cores))),
+        Panel("Memory request per pod", "GiB", tuple(_requests(series, "memory", _Look(GIB, limit)))),
+        Panel("Unmet demand", "cores", tuple(lines("unmet", unmet))),
+    )
+
+
+def _with_dotted(title: str, what: str, unit: str, lines: Sequence[Line]) -> Panel:
+    """A panel whose title says which line is what."""
+    if any(line.policy is None for line in lines):
+        title += f" and {what} (grey)"
+    elif any(line.dash == "dot" for line in lines):
+        title += f" and {what} (dotted)"
+    return Panel(title, unit, tuple(lines))
+
+
+NamedSeries = Sequence[tuple[str, Series]]
+"""Name and series of each policy."""
+
+
+def _demand(series: NamedSeries, look: _Look) -> Iterable[Line]:
+    """The demand, once where it is the same under all policies: it differs by the replicas' base."""
+    first = series[0][1].demand
+    if all(one.demand == first for _, one in series):
+        yield _line(None, "demand", first, look)
     else:
         for at, (name, one) in enumerate(series):
-            yield _line(at, f"{name}: demand", one.demand, _Look(CORE, limit, "dot"))
-    for at, ((name, _), values) in enumerate(zip(series, columns, strict=True)):
-        yield _line(at, name, values, _Look(CORE, limit, steps=True))
+            yield _line(at, f"{name}: demand", one.demand, look._replace(dash="dot"))
 
 
-def _replicas(series: NamedSeries, limit: int) -> Iterable[Line]:
+def _replicas(series: NamedSeries, look: _Look) -> Iterable[Line]:
     for at, (name, one) in enumerate(series):
         if one.ready != one.replicas:
-            yield _line(at, f"{name}: ready", one.ready, _Look(1.0, limit, "dot", steps=True))
-        yield _line(at, name, one.replicas, _Look(1.0, limit, steps=True))
+            yield _line(at, f"{name}: ready", one.ready, look._replace(dash="dot"))
+        yield _line(at, name, one.replicas, look)
 
 
-def _requests(series: NamedSeries, resource: Resource, unit: float, limit: int) -> Iterable[Line]:
+def _requests(series: NamedSeries, resource: Resource, look: _Look) -> Iterable[Line]:
     """What a pod of the template requests, its containers together."""
     for at, (name, one) in enumerate(series):
         parts = [values for (_, kind), values in sorted(one.requests.items()) if kind == resource]
         total = parts[0] if len(parts) == 1 else [sum(values) for values in zip(*parts, strict=True)]
-        yield _line(at, name, total, _Look(unit, limit, steps=True))
+        yield _line(at, name, total, look)
 
 
 def _line(policy: int | None, name: str, values: Sequence[float], look: _Look) -> Line:
     indices = tuple(thin(values, look.limit))
     drawn = look.dash or ("solid" if policy is None else dash(policy))
-    scaled_values = tuple(scaled(values[at], look.unit) for at in indices)
-    return Line(policy, name, drawn, look.steps, indices, scaled_values)
+    return Line(
+        policy, name, drawn, look.steps, indices, tuple(scaled(values[at], look.unit) for at in indices)
+    )
 
 
 def scaled(value: float, unit: float) -> float | None:
@@ -198,14 +182,11 @@ def choose(events: Sequence[SimulationEvent], limit: int) -> list[SimulationEven
     fit any more, some from begin to end."""
     by_rank: dict[int, list[SimulationEvent]] = {}
     for event in events:
-        by_rank.setdefault(_rank(event.kind), []).append(event)
+        rank = EVENT_ORDER.index(event.kind) if event.kind in EVENT_ORDER else len(EVENT_ORDER)
+        by_rank.setdefault(rank, []).append(event)
     chosen: list[SimulationEvent] = []
     for rank in sorted(by_rank):
-        alike, room = by_rank[rank], limit - len(chosen)
-        share = min(room, len(alike))
+        alike = by_rank[rank]
+        share = min(limit - len(chosen), len(alike))
         chosen += [alike[index * len(alike) // share] for index in range(share)]
     return sorted(chosen, key=lambda event: event.time)
-
-
-def _rank(kind: str) -> int:
-    return EVENT_ORDER.index(kind) if kind in EVENT_ORDER else len(EVENT_ORDER)

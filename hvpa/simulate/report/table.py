@@ -10,25 +10,16 @@ from typing import Final
 
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.simulate.model import SimulationResult
-from hvpa.simulate.report.compare import Comparison
-from hvpa.simulate.report.conclusion import conclusion
-from hvpa.simulate.report.figures import (
-    HELD,
-    HELD_MEANING,
-    PHASES,
-    RESOURCES,
-    VERDICT,
-    Figure,
-    columns,
-    medians,
-    names,
-)
+from hvpa.simulate.report.compare import Comparison, conclusion
+from hvpa.simulate.report.figures import HELD, HELD_MEANING, PHASES, RESOURCES, VERDICT, Figure, reactions
 from hvpa.simulate.report.text import fitted, plain, seconds, width
 
 GAP: Final = "  "
 WIDTH: Final = 100
 LONGEST_NAME: Final = 24
 """Columns that a policy's name may take."""
+Column = tuple[str, list[str]]
+"""The group that a column stands under, and its cells, the head first."""
 
 
 def to_text(comparisons: Sequence[Comparison]) -> str:
@@ -48,22 +39,18 @@ def facts(result: SimulationResult) -> str:
 
 def priced(comparison: Comparison) -> str:
     """What costs consist of, and the policy that they are compared with, in a line."""
-    prices = comparison.prices
+    prices, at = comparison.prices, comparison.baseline
     line = f"cost: requests at {prices.cpu:g} per core-hour and {prices.memory:g} per GiB-hour"
-    if comparison.baseline is None:
-        return line
-    at = comparison.baseline
-    return f"{line}; compared with {at + 1}, {names(comparison.result)[at]}"
+    return line if at is None else f"{line}; compared with {at + 1}, {comparison.standings[at].name}"
 
 
-def notes(result: SimulationResult) -> list[str]:
+def notes(comparison: Comparison) -> list[str]:
     """What the reader should know of the input, and of what was left out."""
-    dropped = [
-        f"{name}: {policy.dropped_events} events are not kept"
-        for name, policy in zip(names(result), result.policies, strict=True)
-        if policy.dropped_events
+    return [plain(note) for note in comparison.result.notes] + [
+        f"{one.name}: {one.policy.dropped_events} events are not kept"
+        for one in comparison.standings
+        if one.policy.dropped_events
     ]
-    return [*(plain(note) for note in result.notes), *dropped]
 
 
 def _scenario(comparison: Comparison) -> Iterator[str]:
@@ -74,8 +61,8 @@ def _scenario(comparison: Comparison) -> Iterator[str]:
     yield from ("", *_figures(comparison, VERDICT))
     yield from ("", *_figures(comparison, RESOURCES))
     if any(policy.reactions for policy in result.policies):
-        yield from ("", *_reactions(result))
-    if found := notes(result):
+        yield from ("", *_reactions(comparison), *_wrapped(f"{HELD}: {HELD_MEANING}"))
+    if found := notes(comparison):
         yield ""
     for note in found:
         yield from _wrapped(f"Note: {note}")
@@ -88,56 +75,49 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _first_columns(result: SimulationResult) -> list[list[str]]:
-    shown = names(result)
-    return [
-        ["#", *(str(at + 1) for at in range(len(shown)))],
-        ["policy", *(fitted(name, LONGEST_NAME) for name in shown)],
-    ]
-
-
-def _figures(comparison: Comparison, all_figures: Sequence[Figure]) -> list[str]:
+def _figures(comparison: Comparison, figures: Sequence[Figure]) -> list[str]:
     """The table of the figures that there is room for."""
-    figures = [one for one in all_figures if not one.on_page_only]
-    cells = columns(comparison, figures)
-    grid = [[figure.name, *column] for figure, column in zip(figures, cells, strict=True)]
-    groups = [figure.group for figure in figures]
-    return _aligned([*_first_columns(comparison.result), *grid], ["", "", *groups])
+    shown = [one for one in figures if not one.on_page_only]
+    return _aligned(comparison, [(one.group, [one.name, *one.cells(comparison.standings)]) for one in shown])
 
 
-def _reactions(result: SimulationResult) -> list[str]:
-    cells = [["rises", "reactions", *(name for name, _, _ in PHASES)]]
-    cells += [medians(policy) for policy in result.policies]
-    grid = [*_first_columns(result), *(list(column) for column in zip(*cells, strict=True))]
-    table = _aligned(grid, ["", "", *["the HPA's reaction to a rise, median by phase"] * len(cells[0])])
-    return [*table, *_wrapped(f"{HELD}: {HELD_MEANING}")]
+def _reactions(comparison: Comparison) -> list[str]:
+    heads = ["rises", "reactions", *(name for name, _, _ in PHASES)]
+    rows = [heads, *(reactions(one.policy, longest=False) for one in comparison.standings)]
+    group = "the HPA's reaction to a rise, median by phase"
+    return _aligned(comparison, [(group, list(column)) for column in zip(*rows, strict=True)])
 
 
-def _aligned(grid: list[list[str]], groups: list[str]) -> list[str]:
-    """Columns side by side, the policies' names to the left and figures to the right, under the groups' names."""
-    widths = [max(map(width, column)) for column in grid]
+def _aligned(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
+    """Columns side by side, under their groups' names: the policies' numbers and names to the left, then figures."""
+    policies = list(enumerate((one.name for one in comparison.standings), start=1))
+    grid: list[Column] = [
+        ("", ["#", *(str(number) for number, _ in policies)]),
+        ("", ["policy", *(fitted(name, LONGEST_NAME) for _, name in policies)]),
+        *columns,
+    ]
+    widths = [max(map(width, cells)) for _, cells in grid]
     top, at = "", 0
-    for group, members in groupby(groups):
+    for group, members in groupby(group for group, _ in grid):
         count = len(list(members))
         room = sum(widths[at : at + count]) + len(GAP) * (count - 1)
-        if (missing := width(group) - room) > 0:
-            widths[at] += missing
-            room += missing
+        missing = max(0, width(group) - room)
+        widths[at] += missing
         at += count
-        top += _ruled(group, room) + GAP
+        top += _ruled(group, room + missing) + GAP
     rows = [
         GAP.join(_padded(cell, widths[index], index == 1) for index, cell in enumerate(row))
-        for row in zip(*grid, strict=True)
+        for row in zip(*(cells for _, cells in grid), strict=True)
     ]
     return [line.rstrip() for line in (top, *rows)]
 
 
 def _ruled(group: str, room: int) -> str:
     """A group's name in the middle of a line as long as its columns."""
-    if not group:
-        return " " * room
     rest = room - width(group) - 2
-    return f"{'-' * (rest // 2)} {group} {'-' * (rest - rest // 2)}" if rest >= 2 else group.ljust(room)
+    if not group or rest < 2:
+        return group.ljust(room)
+    return f"{'-' * (rest // 2)} {group} {'-' * (rest - rest // 2)}"
 
 
 def _padded(cell: str, room: int, left: bool) -> str:

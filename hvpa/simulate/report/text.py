@@ -12,7 +12,7 @@ from typing import Final
 
 NONE: Final = "–"
 """Stands where there is no figure."""
-_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
+_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _DECIMALS: Final = ((4, 0.1), (3, 1.0), (2, 10.0), (1, 1000.0))
 """How many decimals amounts have whose largest is below a number."""
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -48,25 +48,21 @@ def seconds(length: float | None) -> str:
     """A length of time in seconds as its two largest units: 7.5s, 1m30s, 2h5m, 3d. NONE for None."""
     if length is None:
         return NONE
-    if length < 60:
-        tenths = math.floor(length * 10 + 0.5) / 10
-        if tenths < 60:
-            return f"{tenths:g}s"
+    tenths = math.floor(length * 10 + 0.5) / 10
+    if tenths < 60:
+        return f"{tenths:g}s"
     whole = math.floor(length + 0.5)
-    for index, (size, unit) in enumerate(_UNITS):
-        if whole >= size:
-            below, below_unit = _UNITS[index + 1] if index + 1 < len(_UNITS) else (1, "s")
-            rest = whole % size // below
-            return f"{whole // size}{unit}" + (f"{rest}{below_unit}" if rest else "")
-    raise AssertionError("a minute or more has a unit")  # pragma: no cover
+    at = next(at for at, (size, _) in enumerate(_UNITS) if whole >= size)
+    (size, unit), (below, below_unit) = _UNITS[at : at + 2]
+    rest = whole % size // below
+    return f"{whole // size}{unit}" + (f"{rest}{below_unit}" if rest else "")
 
 
-def amounts(values: Sequence[float | None]) -> list[str]:
+def amounts(values: Sequence[float]) -> list[str]:
     """Amounts of one column with as many decimals as the largest deserves; one that is not 0 never looks like it."""
-    known = [abs(value) for value in values if value is not None]
-    largest = max(known, default=0.0)
+    largest = max(map(abs, values), default=0.0)
     decimals = next((count for count, end in _DECIMALS if largest < end), 0)
-    return [NONE if value is None else amount(value, decimals) for value in values]
+    return [amount(value, decimals) for value in values]
 
 
 def amount(value: float, decimals: int) -> str:
@@ -90,7 +86,5 @@ def listed(words: Sequence[str]) -> str:
 
 def width(text: str) -> int:
     """How many columns of a terminal the text takes."""
-    if text.isascii():
-        return len(text)
     wide = sum(unicodedata.east_asian_width(one) in "WF" for one in text)
     return len(text) + wide - sum(unicodedata.combining(one) != 0 for one in text)

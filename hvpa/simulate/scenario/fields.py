@@ -56,22 +56,6 @@ def _quantity(value: object) -> str | int | float:
     return value
 
 
-def _millicores(value: object) -> int:
-    return parse_cpu(_quantity(value))
-
-
-def _bytes(value: object) -> int:
-    return parse_memory(_quantity(value))
-
-
-def _fine_millicores(value: object) -> float:
-    return float(parse_quantity(_quantity(value)) * 1000)
-
-
-def _fine_bytes(value: object) -> float:
-    return float(parse_quantity(_quantity(value)))
-
-
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")
@@ -93,16 +77,19 @@ def _beyond(value: object) -> int | str:
         if _ANY_PERCENTAGE.fullmatch(value) is None:
             raise ValueError("must be an amount of CPU, or a percentage of the request such as 20%")
         return value
-    return _millicores(value)
+    return parse_cpu(_quantity(value))
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 PositiveSeconds = Annotated[float, BeforeValidator(_positive_seconds)]
-Millicores = Annotated[int, BeforeValidator(_millicores)]
+_Quantity: Final = BeforeValidator(_quantity)  # comes before those that stand to the left of it
+Millicores = Annotated[int, BeforeValidator(parse_cpu), _Quantity]
 Beyond = Annotated[int | str, BeforeValidator(_beyond)]
-Bytes = Annotated[int, BeforeValidator(_bytes)]
-FineMillicores = Annotated[float, BeforeValidator(_fine_millicores)]
-FineBytes = Annotated[float, BeforeValidator(_fine_bytes)]
+Bytes = Annotated[int, BeforeValidator(parse_memory), _Quantity]
+FineBytes = Annotated[float, BeforeValidator(lambda value: float(parse_quantity(value))), _Quantity]
+FineMillicores = Annotated[
+    float, BeforeValidator(lambda value: float(parse_quantity(value) * 1000)), _Quantity
+]
 Factor = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e12, allow_inf_nan=False)]
 Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
 SomePods = Annotated[int | str, BeforeValidator(_some_pods)]

@@ -1,22 +1,30 @@
-"""From a scenario's policies to what the simulation runs: manifests read and checked against the workload."""
+"""From a scenario's policies to what the simulation runs: manifests and specs, read and checked against the workload.
+What a simulation does not have is refused, and what will never take effect is noted, alike for recommenders that act by
+themselves and for those that an Hvpa deploys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final
 
 from hvpa.api.hvpa.resource import KIND, parse_spec, validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
 from hvpa.api.schema.base import without_nulls
+from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
+from hvpa.simulate.cluster.metrics_server import LOAD_METRIC
 from hvpa.simulate.model import Policy, PolicyKind, WorkloadModel
-from hvpa.simulate.policy.updater_in_place import IN_PLACE_OR_RECREATE
-from hvpa.simulate.scenario.files import Unreadable, read_text
-from hvpa.simulate.scenario.policy_schema import FixedContainer, FixedSize, HpaAlone, PolicyModel, VpaAlone
-from hvpa.simulate.scenario.recommenders import check_hpa, vpa_notes
-from hvpa.simulate.scenario.yaml import Source, read_documents
+from hvpa.simulate.policy.updater import IN_PLACE_OR_RECREATE
+from hvpa.simulate.scenario.fields import MAX_REPLICAS
+from hvpa.simulate.scenario.schema import FixedSize, PolicyModel, VpaAlone
+from hvpa.simulate.scenario.yaml import Source, read_documents, read_text
+
+_RESOURCES: Final = ("cpu", "memory")
+_ALL_CONTAINERS: Final = "*"
 
 
 def read_policies(
@@ -24,137 +32,149 @@ def read_policies(
 ) -> tuple[tuple[Policy, ...], list[str]]:
     """The policies of the scenario in `source`, and what their reader should know; manifests that they name lie in
     `folder`. Raises ScenarioError."""
-    reader = _Reader(source, folder, workload)
-    policies = tuple(reader.policy(f"policies[{index}]", model) for index, model in enumerate(models))
+    reader = _Reader(folder, workload)
+    policies = tuple(
+        reader.policy(source.at(f"policies[{index}]"), model) for index, model in enumerate(models)
+    )
     return policies, reader.notes
 
 
 class _Reader:
-    def __init__(self, source: Source, folder: Path, workload: WorkloadModel) -> None:
-        self._source = source
+    def __init__(self, folder: Path, workload: WorkloadModel) -> None:
         self._folder = folder
         self._workload = workload
+        self._containers = {one.name: one for one in workload.containers}
         self.notes: list[str] = []
 
-    def policy(self, path: str, model: PolicyModel) -> Policy:
-        """The policy at `path`."""
+    def policy(self, place: Source, model: PolicyModel) -> Policy:
+        """The policy that stands there."""
         if model.hvpa is not None:
-            return Policy(model.name, "Hvpa", hvpa=self._hvpa(f"{path}.hvpa", model.hvpa))
+            return Policy(model.name, "Hvpa", hvpa=self._hvpa(place.at("hvpa"), model.hvpa))
         if model.fixed is not None:
-            return self._fixed(path, model.name, model.fixed)
-        kind: PolicyKind = "HPA+VPA" if model.hpa and model.vpa else "HPA" if model.hpa else "VPA"
-        return Policy(
-            model.name,
-            kind,
-            hpa=None if model.hpa is None else self._hpa(f"{path}.hpa", model.hpa),
-            vpa=None if model.vpa is None else self._vpa(f"{path}.vpa", model.vpa),
-        )
+            return self._fixed(place.at("fixed"), model.name, model.fixed)
+        hpa, vpa = model.hpa, model.vpa
+        kind: PolicyKind = "HPA+VPA" if hpa and vpa else "HPA" if hpa else "VPA"
+        if hpa is not None:
+            self._check_hpa(place.at("hpa"), hpa)
+        if vpa is not None:
+            self._check_vpa_alone(place.at("vpa"), vpa)
+        specs = hpa.to_v2() if hpa else None, vpa.to_wire() if vpa else None
+        return Policy(model.name, kind, None, *specs)
+
+    def _fixed(self, place: Source, name: str, fixed: FixedSize) -> Policy:
+        resources = {}
+        for container, given in fixed.containers.items():
+            own = place.at(f"containers.{container}")
+            model = self._containers.get(container)
+            if model is None:
+                there = ", ".join(self._containers)
+                raise own.refuse("", f"the workload has no such container, only {there}")
+            requests = model.requests if given.requests is None else given.requests.by_resource()
+            limits = model.limits if given.limits is None else given.limits.by_resource()
+            for resource, limit in limits.items():
+                if requests.get(resource, 0) > limit:
+                    raise own.refuse(f"limits.{resource}", "must not be less than the request")
+            resources[container] = ResourceRequirements(requests, limits)
+        return Policy(name, "Fixed", replicas=fixed.replicas, resources=resources)
 
     # --- Hvpa -----------------------------------------------------------------------------------------------------
-    def _hvpa(self, path: str, named: str | dict[str, Any]) -> Mapping[str, object]:
+    def _hvpa(self, place: Source, named: str | dict[str, Any]) -> Mapping[str, object]:
+        """The manifest that stands there, or in the file of this name."""
         if isinstance(named, dict):
-            return _Manifest(self._source, path, named, self._workload).checked(self.notes)
-        try:
-            file = self._folder / named
-            documents = read_documents(str(file), read_text(file))
-        except Unreadable as error:
-            raise self._source.refuse(path, str(error)) from None
+            return self._manifest(place, named)
+        file = self._folder / named
+        documents = read_documents(str(file), read_text(file, partial(place.refuse, "")))
         hvpas = [
             one for one in documents if isinstance(one.content, dict) and one.content.get("kind") == KIND
         ]
         if len(hvpas) != 1:
-            raise self._source.refuse(path, f"{file} must hold one Hvpa, and holds {len(hvpas) or 'none'}")
-        return _Manifest(hvpas[0], "", hvpas[0].content, self._workload).checked(self.notes)
+            raise place.refuse("", f"{file} must hold one Hvpa, and holds {len(hvpas) or 'none'}")
+        return self._manifest(hvpas[0], hvpas[0].content)
 
-    # --- the others -----------------------------------------------------------------------------------------------
-    def _hpa(self, path: str, spec: HpaAlone) -> Mapping[str, object]:
-        self.notes += check_hpa(self._source, path, spec, self._workload)
-        return spec.to_v2()
-
-    def _vpa(self, path: str, spec: VpaAlone) -> Mapping[str, object]:
-        self.notes += vpa_notes(self._source, path, spec, self._workload)
-        mode = spec.update_policy.update_mode
-        if mode == IN_PLACE_OR_RECREATE and self._workload.resize != "InPlace":
-            raise self._source.refuse(
-                f"{path}.updatePolicy.updateMode", f"{mode} needs workload.resize: InPlace"
-            )
-        return spec.to_wire()
-
-    def _fixed(self, path: str, name: str, fixed: FixedSize) -> Policy:
-        known = {one.name: one for one in self._workload.containers}
-        resources = {}
-        for container, given in fixed.containers.items():
-            at = f"{path}.fixed.containers.{container}"
-            if container not in known:
-                raise self._source.refuse(at, f"the workload has no such container, only {', '.join(known)}")
-            model = known[container]
-            resources[container] = self._resources(
-                at, given, ResourceRequirements(model.requests, model.limits)
-            )
-        return Policy(name, "Fixed", replicas=fixed.replicas, resources=resources)
-
-    def _resources(
-        self, at: str, given: FixedContainer, before: ResourceRequirements
-    ) -> ResourceRequirements:
-        requests = before.requests if given.requests is None else given.requests.by_resource()
-        limits = before.limits if given.limits is None else given.limits.by_resource()
-        for resource, limit in limits.items():
-            if requests.get(resource, 0) > limit:
-                raise self._source.refuse(f"{at}.limits.{resource}", "must not be less than the request")
-        return ResourceRequirements(requests, limits)
-
-
-class _Manifest:
-    """An Hvpa's manifest: where it stands, and the workload that it is to scale."""
-
-    def __init__(self, source: Source, root: str, content: dict[str, Any], workload: WorkloadModel) -> None:
-        self._source = source
-        self._root = root
-        self._content = content
-        self._workload = workload
-
-    def checked(self, notes: list[str]) -> Mapping[str, object]:
-        """The manifest, in the workload's namespace; warnings are added to `notes`."""
-        problems = validate_manifest(self._content)
-        spec, _ = parse_spec(self._content.get("spec"))
+    def _manifest(self, place: Source, content: dict[str, Any]) -> Mapping[str, object]:
+        """The manifest, in the workload's namespace."""
+        problems = validate_manifest(content)
+        spec, _ = parse_spec(content.get("spec"))
         if problems or spec is None:
-            self._fail(problems[0].path, problems[0].message)
+            raise place.refuse(problems[0].path, problems[0].message)
         for problem in spec_problems(spec):
-            self._fail(problem.path, problem.message)
-        self._check_target(spec)
-        notes += self._recommenders(spec)
-        notes += [f"{self._source.file}: {warning}" for warning in spec.warnings]
-        metadata = {"name": self._workload.name} | without_nulls(self._content["metadata"])
-        return self._content | {"metadata": metadata | {"namespace": self._workload.namespace}}
-
-    def _check_target(self, spec: HvpaSpec) -> None:
-        target, workload = spec.target_ref, self._workload
+            raise place.refuse(problem.path, problem.message)
+        target, workload, metadata = spec.target_ref, self._workload, without_nulls(content["metadata"])
         if (target.kind, target.name) != (workload.kind, workload.name):
-            self._fail(
-                "spec.targetRef",
-                f"must be the workload, {workload.kind} {workload.name}: is {target.kind} {target.name}",
-            )
-        if (self._content["metadata"].get("namespace") or workload.namespace) != workload.namespace:
-            self._fail("metadata.namespace", f"must be the workload's, {workload.namespace}")
+            wanted = f"must be the workload, {workload.kind} {workload.name}"
+            raise place.refuse("spec.targetRef", f"{wanted}: is {target.kind} {target.name}")
+        if (metadata.get("namespace") or workload.namespace) != workload.namespace:
+            raise place.refuse("metadata.namespace", f"must be the workload's, {workload.namespace}")
+        self._check_recommenders(place, spec)
+        self.notes += [f"{place.file}: {warning}" for warning in spec.warnings]
+        return content | {"metadata": {"name": workload.name} | metadata | {"namespace": workload.namespace}}
 
-    def _recommenders(self, spec: HvpaSpec) -> list[str]:
-        """Refuse recommenders that a simulation does not have; what should be known of the others."""
+    def _check_recommenders(self, place: Source, spec: HvpaSpec) -> None:
+        """Refuse recommenders that a simulation does not have."""
         for axis, name in (("hpa", spec.hpa.name), ("vpa", spec.vpa.name)):
             if name is not None:
-                self._fail(
-                    f"spec.{axis}.name",
-                    "a simulation has no objects but those that are deployed: deploy: true",
+                reason = "a simulation has no objects but those that are deployed: deploy: true"
+                raise place.refuse(f"spec.{axis}.name", reason)
+        if spec.hpa.template.spec is not None:
+            self._check_hpa(place.at("spec.hpa.template.spec"), spec.hpa.template.spec)
+        if spec.vpa.template.spec is not None:
+            self._check_vpa(place.at("spec.vpa.template.spec"), spec.vpa.template.spec)
+
+    # --- recommenders -----------------------------------------------------------------------------------------------
+    def _check_hpa(self, place: Source, spec: HpaTemplateSpec) -> None:
+        """Refuse bounds and metrics that a simulation does not have: with such metrics an HPA would never scale in."""
+        if spec.max_replicas > MAX_REPLICAS:
+            reason = f"must be at most {MAX_REPLICAS}: each replica is simulated"
+            raise place.refuse("maxReplicas", reason)
+        for index, metric in enumerate(spec.metrics):
+            ((field, named),) = (part for part in metric.to_v2().items() if part[0] != "type")
+            own = place.at(f"metrics[{index}].{field}")
+            self._check_metric(own, named)
+            if "metric" not in named and named["target"]["type"] == "Utilization":
+                self.notes += self._requestless(own, named["name"], named.get("container"))
+        if not spec.metrics:  # then it is CPU at 80 percent
+            self.notes += self._requestless(place, "cpu", None)
+
+    def _check_metric(self, place: Source, named: Mapping[str, Any]) -> None:
+        if "metric" in named:
+            name = named["metric"]["name"]
+            if name != LOAD_METRIC:
+                raise place.refuse(
+                    "", f"a simulation has no metric {name}: beside CPU and memory only {LOAD_METRIC}"
                 )
-        hpa, vpa = spec.hpa.template.spec, spec.vpa.template.spec
-        notes: list[str] = []
-        if hpa is not None:
-            notes += check_hpa(self._source, self._path("spec.hpa.template.spec"), hpa, self._workload)
-        if vpa is not None:
-            notes += vpa_notes(self._source, self._path("spec.vpa.template.spec"), vpa, self._workload)
-        return notes
+            return
+        if named["name"] not in _RESOURCES:
+            raise place.refuse("", f"a simulation has no resource {named['name']}, only cpu and memory")
+        container = named.get("container")
+        if container is not None and container not in self._containers:
+            raise place.refuse("", self._unknown(container))
 
-    def _path(self, path: str) -> str:
-        return f"{self._root}.{path}" if self._root else path
+    def _requestless(self, place: Source, resource: Resource, container: str | None) -> Iterator[str]:
+        """A note for each container without request and limit, where a utilization is reckoned over this container, or
+        over all (None)."""
+        for one in self._workload.containers:
+            counts = container in (None, one.name)
+            if counts and resource not in one.requests and resource not in one.limits:
+                yield place.note(
+                    "",
+                    f"container {one.name} has no request for {resource}: "
+                    "as long as it has none, the HPA has no utilization",
+                )
 
-    def _fail(self, path: str, reason: str) -> NoReturn:
-        raise self._source.refuse(self._path(path), reason)
+    def _check_vpa_alone(self, place: Source, spec: VpaAlone) -> None:
+        self._check_vpa(place, spec)
+        if spec.update_policy.update_mode == IN_PLACE_OR_RECREATE and self._workload.resize != "InPlace":
+            reason = f"{IN_PLACE_OR_RECREATE} needs workload.resize: InPlace"
+            raise place.refuse("updatePolicy.updateMode", reason)
+
+    def _check_vpa(self, place: Source, spec: VpaTemplateSpec) -> None:
+        """Note the policies for containers that the workload does not have: these do nothing."""
+        policies = spec.resource_policy.container_policies if spec.resource_policy is not None else ()
+        for index, policy in enumerate(policies):
+            name = policy.container_name
+            if name not in (None, _ALL_CONTAINERS, *self._containers):
+                at = f"resourcePolicy.containerPolicies[{index}].containerName"
+                self.notes.append(place.note(at, self._unknown(name)))
+
+    def _unknown(self, container: str | None) -> str:
+        return f"the workload has no container {container}, only {', '.join(self._containers)}"

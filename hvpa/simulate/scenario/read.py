@@ -1,6 +1,6 @@
 """Reading a scenario: from its YAML file, and the files that this one names, to what the engine runs.
 
-What belongs here: the way from the file to a `Scenario`. The file's form is in `schema`, loads in `loads…`,
+What belongs here: the way from the file to a `Scenario`. The file's form is in `schema`, loads in `hvpa.simulate.load`,
 policies in `policies`. Whatever is wrong is a `ScenarioError`: one line with file, line and field.
 """
 
@@ -10,6 +10,7 @@ import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,15 +24,7 @@ from hvpa.simulate.load.csv import read_csv
 from hvpa.simulate.load.formula import Formula, FormulaError
 from hvpa.simulate.load.prometheus import read_range
 from hvpa.simulate.load.series import Record, StepLoad, computed, gaps, readable_length, scaled, steps_of
-from hvpa.simulate.model import (
-    ContainerModel,
-    Controllers,
-    MetricsModel,
-    NodeModel,
-    Scenario,
-    WorkloadModel,
-)
-from hvpa.simulate.scenario.files import Unreadable, read_text
+from hvpa.simulate.model import ContainerModel, Controllers, MetricsModel, NodeModel, Scenario, WorkloadModel
 from hvpa.simulate.scenario.policies import read_policies
 from hvpa.simulate.scenario.schema import (
     ControllersModel,
@@ -41,7 +34,7 @@ from hvpa.simulate.scenario.schema import (
     ScenarioWorkload,
     VpaController,
 )
-from hvpa.simulate.scenario.yaml import Source, read_documents
+from hvpa.simulate.scenario.yaml import Source, read_documents, read_text
 
 MAX_STEPS: Final = 5_000_000
 """Most steps of a scenario: two years at 15 s. A step takes some 200 bytes of what is recorded."""
@@ -97,10 +90,7 @@ def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
 
 
 def _read(path: Path) -> Source:
-    try:
-        documents = read_documents(str(path), read_text(path))
-    except Unreadable as error:
-        raise ScenarioError(str(error)) from None
+    documents = read_documents(str(path), read_text(path))
     if len(documents) != 1:
         raise ScenarioError(f"{path}:1: must hold one scenario, and holds {len(documents) or 'nothing'}")
     (source,) = documents
@@ -139,19 +129,23 @@ def _times(source: Source, folder: Path, model: ScenarioModel) -> _Times:
 
 
 def _check_times(source: Source, model: ScenarioModel, times: _Times) -> None:
-    duration, record = times.duration, times.record
-    if duration / model.step > MAX_STEPS:
-        raise source.refuse("step", f"{readable_length(duration)} would be more than {MAX_STEPS} steps")
-    if model.step > duration:
-        raise source.refuse("step", f"must not be longer than the duration ({readable_length(duration)})")
-    if model.warm_up >= duration:
-        raise source.refuse("warmUp", f"must be shorter than the duration ({readable_length(duration)})")
-    if math.ceil(model.warm_up / model.step) >= math.ceil(duration / model.step):
-        raise source.refuse("warmUp", "leaves no whole step to count: make it shorter, or step smaller")
-    if record is not None and duration / record.usual_step > _MAX_VALUES:
-        raise source.refuse(
-            "load.repeat", f"{readable_length(duration)} would be more than {_MAX_VALUES} recorded values"
-        )
+    duration, record, step, warm_up = times.duration, times.record, model.step, model.warm_up
+    length = readable_length(duration)
+    values = 0.0 if record is None else duration / record.usual_step
+    checks = (
+        (duration / step > MAX_STEPS, "step", f"{length} would be more than {MAX_STEPS} steps"),
+        (step > duration, "step", f"must not be longer than the duration ({length})"),
+        (warm_up >= duration, "warmUp", f"must be shorter than the duration ({length})"),
+        (
+            math.ceil(warm_up / step) >= math.ceil(duration / step),
+            "warmUp",
+            "leaves no whole step to count: make it shorter, or step smaller",
+        ),
+        (values > _MAX_VALUES, "load.repeat", f"{length} would be more than {_MAX_VALUES} recorded values"),
+    )
+    for is_wrong, field, reason in checks:
+        if is_wrong:
+            raise source.refuse(field, reason)
     try:
         times.start + dt.timedelta(seconds=duration)
     except OverflowError:
@@ -164,10 +158,7 @@ def _record(source: Source, folder: Path, load: LoadModel) -> Record | None:
     if named is None:
         return None
     file = folder / named.file
-    try:
-        text = read_text(file)
-    except Unreadable as error:
-        raise source.refuse(f"load.{'csv' if load.csv else 'prometheus'}.file", str(error)) from None
+    text = read_text(file, partial(source.refuse, f"load.{'csv' if load.csv else 'prometheus'}.file"))
     if load.csv is not None:
         return read_csv(str(file), text, load.csv.timestamp, load.csv.value)
     assert load.prometheus is not None

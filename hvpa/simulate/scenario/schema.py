@@ -6,12 +6,14 @@ they are read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
 from hvpa.api.schema.base import SpecModel, fault
-from hvpa.api.schema.fields import LIST_LENGTH, Flag, PositiveCount, Timestamp
+from hvpa.api.schema.fields import LIST_LENGTH, Flag, NoNulls, PositiveCount, Timestamp
 from hvpa.simulate.model import ResizeMode
 from hvpa.simulate.scenario.fields import (
     Amounts,
@@ -32,7 +34,13 @@ from hvpa.simulate.scenario.fields import (
     SomePods,
     check_limits,
 )
-from hvpa.simulate.scenario.policy_schema import PolicyModel
+
+
+def _check_names(names: Sequence[str], kind: str, field: str) -> None:
+    """Raise the `fault` of the first name that another one has before it."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise fault(f"is the name of another {kind} too", field, index, "name")
 
 
 # --- the load -------------------------------------------------------------------------------------------------------
@@ -137,11 +145,7 @@ class ScenarioWorkload(SpecModel):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        seen: set[str] = set()
-        for index, container in enumerate(self.containers):
-            if container.name in seen:
-                raise fault("is the name of another container too", "containers", index, "name")
-            seen.add(container.name)
+        _check_names([one.name for one in self.containers], "container", "containers")
         return self
 
     @model_validator(mode="after")
@@ -221,6 +225,81 @@ class ControllersModel(SpecModel):
     vpa: VpaController = VpaController()
 
 
+# --- the policies: the ways to scale that are compared ------------------------------------------------------------
+class HpaAlone(HpaTemplateSpec):
+    """Spec of an HPA (autoscaling/v2) that scales the workload itself."""
+
+    @model_validator(mode="after")
+    def _has_a_maximum(self) -> Self:
+        if self.max_replicas == 0:
+            raise fault("is required, and greater than 0", "maxReplicas")
+        return self
+
+
+def _mode(value: object) -> object:
+    if value not in ("Recreate", "InPlaceOrRecreate", "Off"):
+        raise ValueError("must be Recreate, InPlaceOrRecreate or Off: what others do is not simulated")
+    return value
+
+
+class VpaUpdates(SpecModel):
+    """What the VPA's updater does."""
+
+    update_mode: Annotated[Literal["Recreate", "InPlaceOrRecreate", "Off"], BeforeValidator(_mode)] = (
+        "Recreate"
+    )
+
+
+class VpaAlone(VpaTemplateSpec):
+    """Spec of a VPA (autoscaling.k8s.io/v1) that acts on the workload itself."""
+
+    update_policy: VpaUpdates = VpaUpdates()
+
+    def to_wire(self) -> dict[str, object]:
+        """As autoscaling.k8s.io/v1 writes it."""
+        wire: dict[str, object] = {"updatePolicy": {"updateMode": self.update_policy.update_mode}}
+        if self.resource_policy is not None:
+            wire["resourcePolicy"] = self.resource_policy.to_wire()
+        return wire
+
+
+class FixedContainer(SpecModel):
+    """Requests and limits in place of those that the workload begins with."""
+
+    requests: Amounts | None = None
+    limits: Amounts | None = None
+
+
+class FixedSize(SpecModel):
+    """A size that stays; the workload's own where nothing is set."""
+
+    replicas: Replicas | None = None
+    containers: Annotated[dict[Label, FixedContainer], NoNulls] = Field(default_factory=dict)
+
+
+def _manifest(value: object) -> object:
+    if not isinstance(value, dict) and (not isinstance(value, str) or not value):
+        raise ValueError("must be the name of a file, or a manifest")
+    return value
+
+
+class PolicyModel(SpecModel):
+    """One way to scale."""
+
+    name: Annotated[PlainText, Field(min_length=1, max_length=100)]
+    hvpa: Annotated[Any, BeforeValidator(_manifest)] = None
+    hpa: HpaAlone | None = None
+    vpa: VpaAlone | None = None
+    fixed: FixedSize | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kinds = (self.hvpa is not None, self.hpa is not None or self.vpa is not None, self.fixed is not None)
+        if sum(kinds) != 1:
+            raise fault("needs exactly one of hvpa, hpa or vpa (or both of these), and fixed")
+        return self
+
+
 # --- all of it ------------------------------------------------------------------------------------------------------
 class ScenarioModel(SpecModel):
     """A scenario's file."""
@@ -240,9 +319,5 @@ class ScenarioModel(SpecModel):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        seen: set[str] = set()
-        for index, policy in enumerate(self.policies):
-            if policy.name in seen:
-                raise fault("is the name of another policy too", "policies", index, "name")
-            seen.add(policy.name)
+        _check_names([one.name for one in self.policies], "policy", "policies")
         return self

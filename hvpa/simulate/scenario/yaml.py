@@ -1,4 +1,5 @@
-"""YAML with the lines that its fields stand in: documents as plain values, and the nodes they were read from.
+"""The files of a scenario, and YAML with the lines that its fields stand in: documents as plain values, and the nodes
+they were read from.
 
 What belongs here: text to dicts, lists, strings, numbers and booleans. Scalars are read as kubectl reads them:
 timestamps and `12:30` stay text, `1e3` is a number. A key may stand only once in a mapping; anchors and aliases are
@@ -9,8 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import yaml
@@ -19,6 +21,8 @@ from hvpa.api.schema.base import FieldError, path_of
 from hvpa.api.values.positions import YamlError, compose, line_of
 from hvpa.simulate.errors import ScenarioError, refusal
 
+MAX_SIZE: Final = 200_000_000
+"""Largest file that is read, in bytes: a value every second for years."""
 MAX_DEPTH: Final = 50
 """Nesting that is read. Manifests stay below 20; libyaml overflows the stack at thousands."""
 MAX_VALUES: Final = 100_000
@@ -30,7 +34,7 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """Tells nulls, booleans and numbers from text as YAML readers of Kubernetes do."""
+    """Distinguishes nulls, booleans and numbers from text as YAML readers of Kubernetes do."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
@@ -49,21 +53,52 @@ for _kind, _pattern, _first in (
     _Loader.add_implicit_resolver(_TAG + _kind, re.compile(_pattern), list(_first))
 
 
+def read_text(path: Path, refuse: Callable[[str], ScenarioError] = ScenarioError) -> str:
+    """The file's text. Raises what `refuse` makes of the reason where there is no such file, and ScenarioError where it
+    is no text."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_SIZE + 1)
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise refuse(f"{path} can't be read: {reason}") from None
+    if len(raw) > MAX_SIZE:
+        raise refuse(f"{path} can't be read: it is larger than {MAX_SIZE // 1_000_000} MB")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ScenarioError(f"{path}:{line}: not UTF-8 text: {error.reason}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document: its file's name as messages call it, its content, and the node that it was read from."""
+    """A document: its file's name as messages call it, its content, and the node that it was read from; `root` is the
+    path to the part that paths are relative to."""
 
     file: str
     content: Any
     node: yaml.Node
+    root: str = ""
+
+    def at(self, path: str) -> Source:
+        """The part of it at `path`."""
+        return replace(self, root=self._whole(path))
 
     def line(self, path: str) -> int:
         """The line of the field, or of the nearest thing around it where it is missing."""
-        return line_of(self.node, path)
+        return line_of(self.node, self._whole(path))
 
     def refuse(self, path: str, reason: str) -> ScenarioError:
         """The error for the field at `path`."""
-        return refusal(self.file, self.line(path), FieldError(path, reason))
+        return refusal(self.file, self.line(path), FieldError(self._whole(path), reason))
+
+    def note(self, path: str, text: str) -> str:
+        """What should be known of the field at `path`."""
+        return f"{self.file}:{self.line(path)}: {self._whole(path)}: {text}"
+
+    def _whole(self, path: str) -> str:
+        return ".".join(part for part in (self.root, path) if part)
 
 
 def read_documents(file: str, text: str) -> list[Source]:
@@ -72,61 +107,52 @@ def read_documents(file: str, text: str) -> list[Source]:
         documents = compose(text, _Loader, MAX_DEPTH)
     except YamlError as error:
         raise ScenarioError(f"{file}:{error.line or 1}: {error.reason}") from None
-    return [_Reader(file, document).read() for document in documents]
+    return [Source(file, _Reader(file).value(document, ()), document) for document in documents]
 
 
 class _Reader:
     """Makes plain values of one document's nodes."""
 
-    def __init__(self, file: str, node: yaml.Node) -> None:
+    def __init__(self, file: str) -> None:
         self._file = file
-        self._node = node
         self._values = 0
 
-    def read(self) -> Source:
-        return Source(self._file, self._value(self._node, ()), self._node)
-
-    def _value(self, node: yaml.Node, path: _Path) -> Any:
+    def value(self, node: yaml.Node, path: _Path) -> Any:
+        """What the node at this path stands for."""
         self._values += 1
         if self._values > MAX_VALUES or len(path) > MAX_DEPTH:
             raise self._fault(node, (), "too large once its aliases are followed")
         if isinstance(node, yaml.MappingNode):
-            return {key: self._value(child, (*path, key)) for key, child in self._entries(node, path)}
+            return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
-            return [self._value(child, (*path, index)) for index, child in enumerate(node.value)]
-        return self._scalar(node, path)
-
-    def _entries(self, node: yaml.MappingNode, path: _Path) -> Iterator[tuple[str, yaml.Node]]:
-        seen: set[str] = set()
-        for key, child in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise self._fault(key, path, "a key must be text")
-            if key.value in seen:
-                raise self._fault(key, (*path, key.value), "stands there twice")
-            seen.add(key.value)
-            yield key.value, child
-
-    def _scalar(self, node: yaml.Node, path: _Path) -> Any:
-        text: str = node.value
+            return [self.value(child, (*path, index)) for index, child in enumerate(node.value)]
         match node.tag.removeprefix(_TAG):
             case "str":
-                return text
+                return node.value
             case "null":
                 return None
             case "bool":
-                return text.lower() in ("yes", "true", "on")
+                return node.value.lower() in ("yes", "true", "on")
             case "int" | "float" as kind:
-                return self._number(node, path, kind)
+                return self._number(node, path, int if kind == "int" else float)
         raise self._fault(node, path, f"a YAML value of type {node.tag} is nothing that is known here")
 
-    def _number(self, node: yaml.Node, path: _Path, kind: str) -> int | float:
+    def _mapping(self, node: yaml.MappingNode, path: _Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, child in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._fault(key, path, "a key must be text")
+            if key.value in found:
+                raise self._fault(key, (*path, key.value), "stands there twice")
+            found[key.value] = self.value(child, (*path, key.value))
+        return found
+
+    def _number(self, node: yaml.Node, path: _Path, read: type[int] | type[float]) -> int | float:
         try:
-            if kind == "int":
-                return int(node.value)
-            value = float(node.value)
+            value = read(node.value)
         except ValueError:  # thousands of digits; an explicit tag before what is no number
             value = math.nan
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise self._fault(node, path, f"{node.value[:30]} is not a number that is known here")
         return value
 

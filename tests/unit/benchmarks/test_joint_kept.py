@@ -12,7 +12,7 @@ from hvpa.simulate.model import Totals
 
 def run(load: str, policy: str, core_hours: float, unmet: float, **other: Any) -> Run:
     """A run of pods that are bound by CPU and replaced, whose memory costs nothing."""
-    numbers = {name: 0 for name in Totals.__dataclass_fields__}
+    numbers = {name: 0 for name in Totals.__struct_fields__}
     totals = Totals(**{**numbers, "core_hours_requested": core_hours, "unmet_core_seconds": unmet, **other})
     outcome = Outcome(totals, 0, 0, 2, 3, 1, 1, 1, "code")
     return Run(load, "cpu", policy, "Recreate", 800, 0.15, outcome)

@@ -44,7 +44,7 @@ def test_a_quantile_is_the_nearest_rank(share: float, found: int) -> None:
     assert quantile([*range(100, 0, -1)], share) == found
 
 
-def test_latencies_are_told_in_milliseconds() -> None:
+def test_latencies_are_reported_in_milliseconds() -> None:
     assert latencies([0.001, 0.002, 0.2]) == {
         "median_ms": 2.0,
         "p90_ms": 200.0,
@@ -79,7 +79,7 @@ def test_all_goals_can_be_met() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_missed_goal_is_told_with_its_size(
+def test_a_missed_goal_is_reported_with_its_size(
     results: list[dict[str, Any]], label: str, missed: list[int]
 ) -> None:
     found = scale_report.verdicts(results)
@@ -100,12 +100,12 @@ def test_what_was_not_measured_has_no_verdict_and_no_line() -> None:
 
 def test_a_missed_goal_comes_with_what_stands_in_its_way() -> None:
     assert scale_report.hindrances([figures(2000)]) == ""
-    told = scale_report.hindrances([figures(2000, cpu=2.5, rss=151.0)])
-    assert told.count("what limits it") == 2
-    assert "bare client" in told
+    reported = scale_report.hindrances([figures(2000, cpu=2.5, rss=151.0)])
+    assert reported.count("what limits it") == 2
+    assert "bare client" in reported
 
 
-def test_the_requests_of_the_last_step_are_told() -> None:
+def test_the_requests_of_the_last_step_are_reported() -> None:
     assert "step: 100 patch deployments, 3 update leases" in scale_report.requests_table([figures(100)])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hvpa.simulate.model import ContainerModel, Policy, Scenario, WorkloadModel
@@ -106,12 +106,11 @@ def hvpa(weight: int = 50, template: Mapping[str, object] = HPA, **spec: Any) ->
     }
 
 
-@dataclass(frozen=True)
 class Policies:
     """One policy of each kind."""
 
-    hvpa: Policy = field(default_factory=lambda: Policy("Hvpa", "Hvpa", hvpa=hvpa()))
-    hpa: Policy = field(default_factory=lambda: Policy("HPA", "HPA", hpa=HPA))
-    vpa: Policy = field(default_factory=lambda: Policy("VPA", "VPA", vpa=VPA))
-    both: Policy = field(default_factory=lambda: Policy("both", "HPA+VPA", hpa=HPA, vpa=VPA))
-    fixed: Policy = field(default_factory=lambda: Policy("fixed", "Fixed"))
+    hvpa = Policy("Hvpa", "Hvpa", hvpa=hvpa())
+    hpa = Policy("HPA", "HPA", hpa=HPA)
+    vpa = Policy("VPA", "VPA", vpa=VPA)
+    both = Policy("both", "HPA+VPA", hpa=HPA, vpa=VPA)
+    fixed = Policy("fixed", "Fixed")

@@ -43,7 +43,7 @@ def test_a_fixed_size_stays_and_is_recorded_at_every_step() -> None:
     assert totals.slack_cpu == pytest.approx(1 - 0.96 / 1.5)
     assert (totals.unmet_core_seconds, totals.unmet_share, totals.ooms, totals.restarts) == (0, 0, 0, 0)
     assert (totals.replica_changes, totals.request_changes) == (0, 0)
-    assert (totals.reaction_median, totals.reaction_max) == (None, None)
+    assert (totals.reaction_median_seconds, totals.reaction_max_seconds) == (None, None)
     assert result.events == ()
 
 
@@ -104,7 +104,7 @@ def test_a_vpa_that_may_resizes_pods_in_place() -> None:
 
 
 def test_it_evicts_a_pod_whose_node_has_no_room_for_five_minutes() -> None:
-    """Of two pods on a node one grows, at the expense of nobody; the other waits, and then goes elsewhere."""
+    """Of two pods on a node one grows, at the expense of no other; the second waits, and then goes elsewhere."""
     policy = Policy("in place", "VPA", vpa={"updatePolicy": {"updateMode": "InPlaceOrRecreate"}})
     workload = build.workload(resize="InPlace", replicas=2)
     nodes = NodeModel(cpu=1300)
@@ -165,8 +165,9 @@ def test_an_hvpa_at_constant_load_comes_to_rest() -> None:
 
 
 def test_an_hvpa_in_recommend_mode_changes_nothing() -> None:
+    """At steps shorter than the HPA's period, too."""
     policy = Policy("watch", "Hvpa", hvpa=build.hvpa(mode="Recommend"))
-    result = run(policy, load=build.constant(300.0))
+    result = run(policy, load=build.constant(300.0), step=5.0, duration=1200.0)
     assert set(result.series.replicas) == {3}
     assert set(result.series.requests["app", "cpu"]) == {500.0}
 

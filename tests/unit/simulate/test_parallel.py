@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,6 @@ import structlog
 
 from hvpa.api.values.prices import Prices
 from hvpa.simulate import parallel
-from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.parallel import plan, simulate_all
 from hvpa.simulate.policy.base import SimulationError
 from hvpa.simulate.report.compare import compare
@@ -37,7 +38,7 @@ policies:
 
 
 def quiet(done: float, total: float) -> None:
-    """Tells nobody."""
+    """Reports nothing."""
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +105,7 @@ def test_one_task_needs_no_other_process(
 
 def test_only_the_policies_that_are_named_are_simulated(scenario: Callable[..., Path]) -> None:
     run = plan([scenario()], 0, ["small"])
-    assert [task.policy for task in run.tasks] == [1]
+    assert [task.policy.name for task in run.tasks] == ["small"]
 
 
 def test_a_policy_that_is_nowhere_is_an_error(scenario: Callable[..., Path]) -> None:
@@ -122,10 +123,7 @@ def test_a_scenario_without_the_policies_is_an_error(scenario: Callable[..., Pat
     ("error", "reported"),
     [
         (SimulationError("policy large: it can't be"), "{path}: policy large: it can't be"),
-        (
-            ValueError("a\nb"),
-            "{path}: policy large: internal error: ValueError: a\nb (--debug shows where)",
-        ),
+        (ValueError("a\nb"), "{path}: policy large: internal error: ValueError: a\nb (--debug shows where)"),
     ],
 )
 def test_an_error_of_a_policy_names_file_and_policy(
@@ -154,10 +152,11 @@ def test_an_error_in_a_worker_ends_them_all(
             super().__init__(jobs, context, *args)
 
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", Pool)
-    path = scenario("20d")
-    run = plan([path], 0)
-    path.write_text("name: [")
-    with pytest.raises(SimulationError, match=r"small\.yaml"):
+    run = plan([scenario("20d")], 0)
+    (whole,) = run.scenarios
+    wrong = replace(whole.policies[1], name="wrong", hvpa={"spec": {"mode": "Now"}})
+    run = run._replace(scenarios=(replace(whole, policies=(whole.policies[0], wrong)),))
+    with pytest.raises(SimulationError, match=r"small\.yaml: policy wrong: spec"):
         simulate_all(run, 64, quiet)
     assert multiprocessing.active_children() == []
     assert pools == [(2, "spawn")]
@@ -184,35 +183,25 @@ def test_a_worker_that_is_killed_is_reported_in_one_line(scenario: Callable[...,
 
 
 # --- what a worker does, in this process -----------------------------------------------------------------------
-def test_a_worker_leaves_ctrl_c_to_the_first_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_leaves_ctrl_c_to_the_first_process_and_ends_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ended: list[int] = []
     ignored: list[Any] = []
     monkeypatch.setattr(parallel, "_seconds", None)
     monkeypatch.setattr(os, "_exit", ended.append)
     monkeypatch.setattr(signal, "signal", lambda number, action: ignored.append((number, action)))
+    before = set(threading.enumerate())
     watched, kept = multiprocessing.Pipe(duplex=False)
-    threads: list[Any] = []
-
-    def thread(**kwargs: Any) -> Started:
-        threads.append(kwargs)
-        return Started()
-
-    monkeypatch.setattr("hvpa.simulate.parallel.threading.Thread", thread)
     parallel._begin([0.0], watched)
-    assert ignored == [(signal.SIGINT, signal.SIG_IGN)]
-    assert threads[0]["daemon"]
+    (waits,) = set(threading.enumerate()) - before
+    assert (ignored, waits.daemon, ended) == ([(signal.SIGINT, signal.SIG_IGN)], True, [])
     kept.close()
-    threads[0]["target"](*threads[0]["args"])
+    waits.join(60)
+    assert ended == [1]
     watched.close()
-    threads[0]["target"](*threads[0]["args"])
-    assert ended == [1, 1]
-
-
-class Started:
-    """A thread that does nothing."""
-
-    def start(self) -> None:
-        pass
+    parallel._end_with(watched)
+    assert ended == [1, 1], "also where the pipe is broken"
 
 
 def test_a_worker_reports_how_far_it_is(
@@ -220,13 +209,5 @@ def test_a_worker_reports_how_far_it_is(
 ) -> None:
     seconds = [0.0, 0.0]
     monkeypatch.setattr(parallel, "_seconds", seconds)
-    parallel._loaded.cache_clear()
-    path = scenario()
-    done = parallel._work(1, parallel.Task(0, path, 0, 1))
+    done = parallel._work(1, plan([scenario()], 0).tasks[1])
     assert (done.name, seconds) == ("small", [0.0, 600.0])
-    path.write_text("name: [")
-    with pytest.raises(SimulationError, match=r"small\.yaml"):
-        parallel._work(0, parallel.Task(0, path, 1, 0))
-    with pytest.raises(ScenarioError):
-        plan([path], 0)
-    parallel._loaded.cache_clear()

@@ -29,10 +29,7 @@ def container(
 
 
 def workload(
-    replicas: int = 1,
-    *containers: ContainerModel,
-    nodes: NodeModel = ENDLESS,
-    **fields: Any,
+    replicas: int = 1, *containers: ContainerModel, nodes: NodeModel = ENDLESS, **fields: Any
 ) -> Workload:
     given = {"kind": "Deployment", "name": "app", "namespace": "default", "start_up": 30.0, **fields}
     model = WorkloadModel(replicas=replicas, containers=containers or (container(),), **given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hvpa.core.model import ResourceRequirements
-from hvpa.simulate.cluster.meters import share_out
+from hvpa.simulate.cluster.usage import share_out
 from hvpa.simulate.model import NodeModel
 from tests.unit.simulate.cluster.build import bounds, container, measured, run, workload
 

@@ -176,7 +176,7 @@ def test_a_leak_fills_a_node() -> None:
         state.advance(float(at), 20.0, 0.0)
     # 900 + 2 t = 1000 at 50 s: leaky has 40 more than its request, large 40 less
     assert [(event.time, event.message) for event in state.events] == [
-        (50.0, "Container leaky of app-2 had 50 bytes of memory"),
+        (50.0, "Container leaky of app-2 had 50 bytes of memory")
     ]
 
 

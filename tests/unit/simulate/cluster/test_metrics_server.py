@@ -110,7 +110,7 @@ def test_containers_are_added_up_or_taken_alone() -> None:
     assert [one.value for one in fixture.server.resource("cpu", "").values()] == [1040, 1040]
     assert [one.value for one in fixture.server.resource("cpu", "app").values()] == [520, 520]
     with pytest.raises(MetricsError):
-        fixture.server.resource("cpu", "nobody")
+        fixture.server.resource("cpu", "unknown")
 
 
 def test_the_load_is_the_one_custom_metric() -> None:

@@ -1,4 +1,4 @@
-"""The workload from outside: what it begins with, and what it tells of itself."""
+"""The workload from outside: what it begins with, and what it reports of itself."""
 
 from __future__ import annotations
 

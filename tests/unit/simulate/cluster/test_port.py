@@ -59,7 +59,7 @@ class Fixture:
 
 
 def patch(**spec: object) -> WorkloadPatch:
-    body = {"metadata": {"annotations": {"said": "so"}}, "spec": spec}
+    body = {"metadata": {"annotations": {"message": "so"}}, "spec": spec}
     return WorkloadPatch("Deployment", "web", "1", body)
 
 
@@ -88,7 +88,7 @@ def test_a_patch_of_the_workload_is_seen_at_once() -> None:
     own = after.spec.template.spec.containers[0].resources
     assert own.requests == {"cpu": "1", "memory": "512Mi"}, "what the patch leaves out stays"
     assert own.limits == {"memory": "2Gi"}
-    assert after.metadata.annotations == {"said": "so"}
+    assert after.metadata.annotations == {"message": "so"}
     assert after.metadata.generation > before.metadata.generation
     assert after.metadata.resource_version != before.metadata.resource_version
     assert fixture.state.template["app"] == ResourceRequirements(
@@ -153,8 +153,8 @@ def test_pods_are_resized_and_show_how_far_they_are() -> None:
     assert [pod.spec.containers[0].resources.requests["cpu"] for pod in pods] == ["600m", "800m", "5"]
     has = [pod.status.container_statuses[0].resources for pod in pods]
     assert [one and one.requests["cpu"] for one in has] == [None, "500m", "500m"]
-    told = [[(one.type, one.reason) for one in pod.status.conditions[1:]] for pod in pods]
-    assert told == [[], [("PodResizePending", "Deferred")], [("PodResizePending", "Infeasible")]]
+    reported = [[(one.type, one.reason) for one in pod.status.conditions[1:]] for pod in pods]
+    assert reported == [[], [("PodResizePending", "Deferred")], [("PodResizePending", "Infeasible")]]
     assert all(is_governed(pod, fixture.looked().workload) for pod in pods)
 
 
@@ -172,7 +172,7 @@ def test_a_memory_limit_that_waits_is_in_progress() -> None:
     ]
 
 
-def test_what_running_containers_use_of_memory_is_told() -> None:
+def test_what_running_containers_use_of_memory_is_reported() -> None:
     fixture = Fixture(build.workload(replicas=2))
     fixture.state.advance(0.0, 15.0, 0.0)
     found = run_to_end(fixture.cluster.memory_in_use(Meta(), ""))
@@ -182,11 +182,11 @@ def test_what_running_containers_use_of_memory_is_told() -> None:
     assert set(run_to_end(fixture.cluster.memory_in_use(Meta(), ""))) == {(alive.name, "app")}
 
 
-def test_a_status_and_a_mailbox_that_are_written_are_read_back() -> None:
+def test_a_status_and_desired_replicas_that_are_written_are_read_back() -> None:
     fixture = Fixture()
     first = fixture.looked().hvpa
     fixture.do(fixture.cluster.patch_status(first.metadata, {}, HvpaStatus(replicas=3)))
-    assert not fixture.woken(), "its own status wakes nobody"
+    assert not fixture.woken(), "its own status wakes no operator"
     second = fixture.looked().hvpa
     assert second.status.replicas == 3
     assert second.metadata.resource_version != first.metadata.resource_version
@@ -241,7 +241,7 @@ def recommended(cpu: str, upper: str) -> VpaStatusRead:
     )
 
 
-def test_bounds_of_a_recommendation_that_move_wake_nobody() -> None:
+def test_bounds_of_a_recommendation_that_move_do_not_wake_the_operator() -> None:
     fixture = Fixture()
     fixture.apply("VerticalPodAutoscaler")
     fixture.cluster.set_vpa_status(recommended("100m", "1"))

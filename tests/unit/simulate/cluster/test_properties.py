@@ -176,17 +176,6 @@ def test_the_length_of_a_step_does_not_matter(model: WorkloadModel, nodes: NodeM
     assert coarse.node_seconds == pytest.approx(fine.node_seconds, rel=1e-6)
 
 
-@QUIET
-@given(workloads(), node_models, actions)
-def test_the_same_again_gives_the_same_to_the_bit(
-    model: WorkloadModel, nodes: NodeModel, script: Script
-) -> None:
-    first, once = simulated(model, nodes, script, 15.0)
-    second, again = simulated(model, nodes, script, 15.0)
-    assert once == again
-    assert first.events == second.events
-
-
 counts = st.integers(0, 6) | st.sampled_from(["0%", "10%", "25%", "50%", "100%"])
 
 

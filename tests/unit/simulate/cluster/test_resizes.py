@@ -1,10 +1,18 @@
-"""Resizing pods in place: what a node allows, what waits for room, what fails."""
+"""Resizing pods in place: what a node allows, what waits for room or for memory, what fails, and what the API server
+refuses."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hvpa.simulate.model import NodeModel
+from hvpa.api.values.quantity import Resource
+from hvpa.core.model import ResourceRequirements
+from hvpa.simulate.cluster.nodes import Nodes
+from hvpa.simulate.cluster.resizes import Resizes, is_refused, qos_class
+from hvpa.simulate.cluster.state import SimPod
+from hvpa.simulate.model import NodeModel, SimulationEvent
 from tests.unit.simulate.cluster.build import (
     bounds,
     container,
@@ -143,7 +151,7 @@ def test_another_size_has_waited_as_long_as_the_one_before() -> None:
     assert (waiting.state, waiting.since) == ("Deferred", 0.0)
 
 
-def test_a_wish_that_is_taken_back_waits_no_longer() -> None:
+def test_a_resize_that_is_taken_back_waits_no_longer() -> None:
     state = in_place(2, SMALL, nodes=NodeModel(cpu=1000))
     resize_all(state, template(cpu=600), 0.0)
     resize_all(state, template(cpu=400), 60.0)
@@ -166,3 +174,171 @@ def test_a_pod_that_can_not_be_resized_stays_as_it_is() -> None:
     state.resize(state.pods[1], template(cpu=1001), 0.0)
     run(state, 0.0, 900.0, step=10.0)
     assert (names(state), states(state)) == (["app-1", "app-2"], ["Deferred", "Infeasible"])
+
+
+FULL = container(
+    requests=bounds(400, 100),
+    limits=bounds(None, 1000),
+    memory_base=100.0,
+    memory_per_unit=10.0,
+    cpu_base=1.0,
+)
+
+
+def limited(memory: int, cpu: int = 400, name: str = "app") -> dict[str, ResourceRequirements]:
+    return {name: ResourceRequirements(bounds(cpu, 100), bounds(None, memory))}
+
+
+def test_a_memory_limit_waits_until_less_is_used() -> None:
+    """50 units make 600 bytes: the whole resize waits, its CPU too, to the instant at which the load is less."""
+    state = in_place(1, FULL, nodes=NodeModel(cpu=1000, count=1))
+    state.advance(0.0, 15.0, 50.0)
+    resize_all(state, limited(600, cpu=500), 15.0)
+    assert (states(state), cpus(state)) == (["Error"], [400])
+    state.advance(15.0, 15.0, 50.0)
+    state.advance(30.0, 600.0, 50.0)
+    assert (names(state), states(state)) == (["app-1"], ["Error"])
+    changes = state.changes
+    tick = state.advance(630.0, 15.0, 49.0)
+    assert (states(state), cpus(state), tick.ooms, tick.requested_cpu) == ([None], [500], 0, 500)
+    assert state.changes > changes
+    assert reasons(state) == [(15.0, "ResizeError")]
+    assert state.advance(645.0, 15.0, 51.0).ooms == 1
+
+
+def test_a_limit_above_what_is_used_is_lowered_and_one_that_grows_never_waits() -> None:
+    state = in_place(1, FULL)
+    state.advance(0.0, 15.0, 50.0)
+    resize_all(state, limited(601), 15.0)
+    assert state.pods[0].shapes[0].memory_limit == 601
+    resize_all(state, limited(2000), 15.0)
+    assert state.pods[0].shapes[0].memory_limit == 2000
+
+
+def test_a_container_that_does_not_run_uses_nothing() -> None:
+    leaky = container(limits=bounds(None, 100), memory_leak=10.0)
+    state = in_place(1, leaky)
+    run(state, 0.0, 21.0)
+    assert state.pods[0].containers[0].restart_at == 30.0
+    resize_all(state, {"app": ResourceRequirements(bounds(None, 50), bounds(None, 50))}, 21.0)
+    assert states(state) == [None]
+
+
+def test_room_for_a_resize_that_waits_for_memory_is_kept() -> None:
+    state = in_place(1, FULL, nodes=NodeModel(cpu=1000, memory=1000))
+    state.advance(0.0, 15.0, 50.0)
+    state.resize(state.pods[0], limited(300, cpu=700), 15.0)
+    state.scale(2, 15.0)
+    assert [pod.node for pod in state.pods] == [1, 2]
+    state.resize(state.pods[0], limited(300, cpu=600), 15.0)
+    state.scale(3, 15.0)
+    assert [pod.node for pod in state.pods] == [1, 2, 1]
+    assert states(state) == ["Error", None, None]
+
+
+def test_of_several_pods_each_waits_for_itself() -> None:
+    """The second pod is made later and has leaked less: it is resized, the first one waits for its restart."""
+    leaky = container(requests=bounds(400), limits=bounds(None, 1000), memory_leak=10.0)
+    state = in_place(1, leaky, start_up=0.0)
+    run(state, 0.0, 50.0, step=10.0)
+    state.scale(2, 50.0)
+    run(state, 50.0, 60.0, step=10.0)
+    resize_all(state, {"app": ResourceRequirements(bounds(400, 300), bounds(None, 300))}, 60.0)
+    assert states(state) == ["Error", None]
+    tick = state.advance(60.0, 50.0, 0.0)
+    assert (tick.ooms, states(state)) == (2, [None, None])
+    assert [pod.containers[0].oom_at for pod in state.pods] == [100.0, 80.0]
+
+
+# --- what the API server refuses --------------------------------------------------------------------------------------
+def one(requests: dict[Resource, int], limits: dict[Resource, int]) -> ResourceRequirements:
+    return ResourceRequirements(requests, limits)
+
+
+BOTH = bounds(100, 200)
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([one({}, {})], "BestEffort"),
+        ([one(bounds(0, 0), {})], "BestEffort"),
+        ([one({}, BOTH)], "Guaranteed"),
+        ([one(BOTH, BOTH), one(bounds(100), BOTH)], "Guaranteed"),
+        ([one(BOTH, BOTH), one({}, {})], "Burstable"),
+        ([one(BOTH, bounds(100))], "Burstable"),
+        ([one(bounds(100, 199), BOTH)], "Burstable"),
+        ([one(bounds(100), {})], "Burstable"),
+        ([one({}, bounds(0, 100))], "Burstable"),
+    ],
+)
+def test_qos_class(containers: list[ResourceRequirements], expected: str) -> None:
+    assert qos_class({f"c{index}": one for index, one in enumerate(containers)}) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "expected"),
+    [
+        (one(bounds(100), {}), one(bounds(200, 100), bounds(300)), False),
+        (one(BOTH, {}), one(bounds(100), {}), True),
+        (one(BOTH, bounds(300)), one(BOTH, {}), True),
+        (one(BOTH, BOTH), one(BOTH, bounds(100, 300)), True),
+        (one(BOTH, BOTH), one(bounds(50, 60), bounds(50, 60)), False),
+    ],
+)
+def test_what_is_refused(own: ResourceRequirements, wanted: ResourceRequirements, expected: bool) -> None:
+    assert is_refused({"app": own}, {"app": wanted}) is expected
+
+
+# --- accounting -------------------------------------------------------------------------------------------------------
+CPU, MEMORY = 1000, 800
+sizes = st.tuples(st.integers(0, 1100), st.integers(0, 900))
+steps = st.lists(
+    st.tuples(st.sampled_from(["ask", "ask", "remove", "add"]), st.integers(0, 9), sizes), max_size=25
+)
+
+
+def made(serial: int, size: tuple[int, int]) -> SimPod:
+    return SimPod(f"p{serial}", serial, {}, template(size[0], size[1]), 0.0)
+
+
+def check(nodes: Nodes, pods: list[SimPod]) -> None:
+    """Every node's books agree with its pods, and none holds more than it has."""
+    for node in nodes.nodes:
+        own = [pod for pod in pods if pod.node == node.number]
+        assert len(own) == node.pods
+        waiting = [pod.resize for pod in own if pod.resize is not None]
+        cpu, memory = sum(pod.cpu_request for pod in own), sum(pod.memory_request for pod in own)
+        assert node.free_cpu == CPU - cpu - sum(one.held_cpu for one in waiting)
+        assert node.free_memory == MEMORY - memory - sum(one.held_memory for one in waiting)
+        assert cpu <= CPU
+        assert memory <= MEMORY
+        for pod in own:
+            wanted = pod.resize
+            if wanted is not None:
+                too_large = wanted.cpu_request > CPU or wanted.memory_request > MEMORY
+                assert wanted.state == ("Infeasible" if too_large else "Deferred")
+                more_cpu, more_memory = (
+                    wanted.cpu_request - pod.cpu_request,
+                    wanted.memory_request - pod.memory_request,
+                )
+                assert more_cpu > CPU - cpu or more_memory > MEMORY - memory or too_large
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(steps)
+def test_nodes_and_pods_agree_whatever_is_asked_for(script: list[tuple[str, int, tuple[int, int]]]) -> None:
+    events: list[SimulationEvent] = []
+    nodes = Nodes(NodeModel(cpu=CPU, memory=MEMORY))
+    resizes, pods = Resizes(nodes, events), list[SimPod]()
+    for at, (what, which, size) in enumerate(script):
+        now = float(at)
+        if what == "add":
+            pods.append(made(at, (1 + min(size[0], CPU - 1), 1 + min(size[1], MEMORY - 1))))
+        elif what == "remove" and which < len(pods):
+            nodes.release(pods.pop(which), now)
+        elif what == "ask" and which < len(pods):
+            resizes.request(pods[which], template(1 + size[0], 1 + size[1]), now)
+        resizes.settle(pods, now)
+        nodes.schedule([pod for pod in pods if pod.node is None], now)
+        check(nodes, pods)

@@ -49,7 +49,7 @@ def test_lines_are_those_of_the_file_with_empty_ones_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         (
             "",
@@ -99,12 +99,12 @@ def test_lines_are_those_of_the_file_with_empty_ones_counted() -> None:
         ('timestamp,value\n0,"' + "x" * 200_000, "not CSV: field larger than field limit"),
     ],
 )
-def test_what_is_wrong_is_reported_with_line_and_column(text: str, said: str) -> None:
+def test_what_is_wrong_is_reported_with_line_and_column(text: str, reason: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read_csv("load.csv", text, "timestamp", "value")
     message = str(caught.value)
     assert message.startswith("load.csv:")
-    assert said in message
+    assert reason in message
     assert "\n" not in message
 
 

@@ -46,7 +46,7 @@ def test_a_formula_is_worth_what_it_says(text: str, t: float, value: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "column 1: invalid syntax"),
         ("1 +", "column 4: invalid syntax"),
@@ -79,14 +79,14 @@ def test_a_formula_is_worth_what_it_says(text: str, t: float, value: float) -> N
         ("'\ud800'", "not text"),
     ],
 )
-def test_what_is_no_formula_is_refused_with_its_place(text: str, said: str) -> None:
+def test_what_is_no_formula_is_refused_with_its_place(text: str, message: str) -> None:
     with pytest.raises(FormulaError) as caught:
         Formula(text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1 / (t - 5)", "has no value at t = 5: division by zero"),
         ("t % 0", "has no value at t = 5: division by zero"),
@@ -98,10 +98,10 @@ def test_what_is_no_formula_is_refused_with_its_place(text: str, said: str) -> N
         ("1e999 - 1e999", "is nan at t = 5"),
     ],
 )
-def test_a_formula_without_a_value_names_the_time(text: str, said: str) -> None:
+def test_a_formula_without_a_value_names_the_time(text: str, message: str) -> None:
     with pytest.raises(FormulaError) as caught:
         Formula(text)(5.0)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 _SNIPPETS = st.sampled_from(

@@ -65,7 +65,7 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (3, "is no response of Prometheus"),
         ([], "is no response of Prometheus"),
@@ -108,26 +108,26 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
         (response(A, B), "data.result: holds 2 series: choose one with series, or sum: true"),
     ],
 )
-def test_what_is_wrong_is_reported_with_its_field(content: object, said: str) -> None:
+def test_what_is_wrong_is_reported_with_its_field(content: object, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(content)
     assert str(caught.value).startswith("range.json:1: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize(
-    ("series", "said"),
+    ("series", "message"),
     [
         (2, "data.result: holds 2 series: there is no number 2"),
         ({"zone": "c"}, 'data.result: no series have the labels {"zone": "c"}'),
         ({"job": "web"}, 'data.result: 2 series have the labels {"job": "web"}'),
     ],
 )
-def test_a_choice_that_is_none_is_refused(series: object, said: str) -> None:
+def test_a_choice_that_is_none_is_refused(series: object, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(response(A, B), series=series)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_labels_are_looked_for_in_what_is_a_series_only() -> None:
@@ -135,7 +135,7 @@ def test_labels_are_looked_for_in_what_is_a_series_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "range.json:1: not JSON: Expecting value (column 1)"),
         ('{"status":\n\n nope}', "range.json:3: not JSON: Expecting value (column 2)"),
@@ -143,10 +143,10 @@ def test_labels_are_looked_for_in_what_is_a_series_only() -> None:
         ("9" * 5000, "range.json:1: not JSON that can be read"),
     ],
 )
-def test_what_is_no_json_is_refused_with_its_line(text: str, said: str) -> None:
+def test_what_is_no_json_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read_range("range.json", text, None, False)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_the_line_is_that_of_the_value_that_is_wrong() -> None:

@@ -34,26 +34,31 @@ def record(*pairs: tuple[float, float], line: Callable[[int], int] = lambda inde
 
 
 # --- steps ----------------------------------------------------------------------------------------------------------
-def test_a_value_is_held_until_the_next_one_and_never_interpolated() -> None:
-    series = record((0, 10), (30, 20), (60, 0))
-    assert list(steps_of(series, 15, 8, repeat=False)) == [10, 10, 20, 20, 0, 0, 0, 0]
-
-
-def test_a_value_between_two_steps_counts_from_the_next_step_on() -> None:
-    series = record((0, 10), (40, 20), (80, 30))
-    assert list(steps_of(series, 15, 7, repeat=False)) == [10, 10, 10, 20, 20, 20, 30]
-
-
-def test_a_record_that_is_finer_than_the_steps_gives_their_means() -> None:
-    series = record((0, 1), (5, 2), (10, 6), (15, 7), (20, 100), (25, 7))
-    assert list(steps_of(series, 10, 3, repeat=False)) == [1.5, 6.5, 53.5]
-    uneven = record((0, 0), (4, 10), (8, 10), (12, 30))
-    assert list(steps_of(uneven, 10, 2, repeat=False)) == [6.0, 26.0]
-
-
-def test_a_step_of_a_fine_record_in_a_gap_holds_the_last_value() -> None:
-    series = record((0, 1), (1, 2), (2, 3), (30, 5))
-    assert list(steps_of(series, 10, 4, repeat=False)) == [pytest.approx(2.7), 3, 3, 5]
+@pytest.mark.parametrize(
+    ("pairs", "step", "steps"),
+    [
+        pytest.param(
+            [(0, 10), (30, 20), (60, 0)], 15, [10, 10, 20, 20, 0, 0, 0, 0], id="held until the next one"
+        ),
+        pytest.param(
+            [(0, 10), (40, 20), (80, 30)],
+            15,
+            [10, 10, 10, 20, 20, 20, 30],
+            id="between two steps: from the next step on",
+        ),
+        pytest.param(
+            [(0, 1), (5, 2), (10, 6), (15, 7), (20, 100), (25, 7)], 10, [1.5, 6.5, 53.5], id="finer: the mean"
+        ),
+        pytest.param([(0, 0), (4, 10), (8, 10), (12, 30)], 10, [6.0, 26.0], id="finer and uneven: the mean"),
+        pytest.param(
+            [(0, 1), (1, 2), (2, 3), (30, 5)], 10, [2.7, 3, 3, 5], id="a gap of a fine record: held"
+        ),
+    ],
+)
+def test_values_become_steps_and_are_never_interpolated(
+    pairs: list[tuple[float, float]], step: float, steps: list[float]
+) -> None:
+    assert list(steps_of(record(*pairs), step, len(steps), repeat=False)) == pytest.approx(steps)
 
 
 def test_a_record_repeats_after_the_usual_step_of_its_last_value() -> None:
@@ -112,7 +117,7 @@ def test_every_step_finds_its_value_however_times_are_rounded() -> None:
 
 # --- what is no load ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "message"),
     [
         ([], "load.csv:1: value: there are no values: a load has two or more"),
         ([(0, 1)], "load.csv:2: value: there is only one value: a load has two or more"),
@@ -123,10 +128,10 @@ def test_every_step_finds_its_value_however_times_are_rounded() -> None:
         ),
     ],
 )
-def test_a_record_needs_two_values_in_order(pairs: list[tuple[float, float]], said: str) -> None:
+def test_a_record_needs_two_values_in_order(pairs: list[tuple[float, float]], message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         record(*pairs)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""Which pods the updater evicts. Numbers of `priority_processor_test.go`, `update_priority_calculator_test.go` and
-`pods_eviction_restriction_test.go`."""
+"""Which pods the updater evicts, and which it resizes in place. Numbers of `priority_processor_test.go`,
+`update_priority_calculator_test.go`, `pods_eviction_restriction_test.go`, `pods_inplace_restriction_test.go` and
+`updater_test.go`."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ import pytest
 from hvpa.api.objects.read_models import ContainerRecommendation, Recommendation, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import ResourceRequirements
-from hvpa.simulate.cluster.state import SimContainer, SimPod
+from hvpa.simulate.cluster.state import Resize, ResizeState, SimContainer, SimPod
 from hvpa.simulate.policy.admission import Amounts, Recommended
-from hvpa.simulate.policy.updater import Priority, UpdaterSettings, priority_of, to_evict
+from hvpa.simulate.policy.updater import InPlaceUpdater, Priority, UpdaterSettings, priority_of, to_evict
 
 HOUR = 3600.0
 NOW = 100 * HOUR
@@ -34,9 +35,11 @@ def requesting(**quantities: str) -> dict[str, ResourceRequirements]:
     return {"app": ResourceRequirements(amounts(**quantities), {})}
 
 
-def pod(name: str, cpu: str, **changes: Any) -> SimPod:
+def pod(name: str, cpu: str = "1", resize: ResizeState | None = None, **changes: Any) -> SimPod:
     """A pod that is old, and runs."""
     found = SimPod(name, 1, {}, requesting(cpu=cpu), 0.0)
+    if resize is not None:
+        found.resize = Resize(found, {}, 0.0, resize)
     for field, value in ({"started": OLD, "node": 0} | changes).items():
         setattr(found, field, value)
     return found
@@ -178,11 +181,7 @@ class TestWhoNeedsIt:
 
     @pytest.mark.parametrize(
         "container",
-        [
-            container("app"),
-            container("app", oom_at=NOW - 60),
-            container("log", NOW - 60, NOW - 90),
-        ],
+        [container("app"), container("app", oom_at=NOW - 60), container("log", NOW - 60, NOW - 90)],
     )
     def test_other_containers_do_not(self, container: SimContainer) -> None:
         pods = four(pod("pod", "9.9", started=YOUNG, containers=[container]))
@@ -191,7 +190,7 @@ class TestWhoNeedsIt:
         raw = msgspec.Raw(msgspec.json.encode(policies))
         assert evicted(pods, msgspec.structs.replace(wanted, raw_spec=raw)) == []
 
-    def test_without_a_recommendation_nobody(self) -> None:
+    def test_without_a_recommendation_none(self) -> None:
         none = msgspec.structs.replace(vpa(), status=VpaStatusRead())
         assert evicted(four(pod("pod", "1")), none) == []
 
@@ -233,3 +232,107 @@ class TestHowMany:
     def test_pods_that_are_not_there_do_not_count(self, gone: dict[str, Any]) -> None:
         pods = [pod("pod", "1"), pod("gone", "1", **gone)]
         assert evicted(pods, vpa(), 2) == []
+
+
+def pods(number: int) -> list[SimPod]:
+    return [pod(f"pod-{n}") for n in range(number)]
+
+
+WANTED = vpa(mode="InPlaceOrRecreate")
+
+
+# --- in place ---------------------------------------------------------------------------------------------------------
+class Updater:
+    def __init__(self, **settings: Any) -> None:
+        self._one = InPlaceUpdater(UpdaterSettings(**settings)) if settings else InPlaceUpdater()
+
+    def loop(
+        self, seen: list[SimPod], replicas: int = 4, now: float = NOW, refused: frozenset[str] = frozenset()
+    ) -> tuple[list[str], list[str]]:
+        updates = self._one.loop(seen, WANTED, replicas, now, lambda one: one.name in refused)
+        return [one.name for one in updates.resize], [one.name for one in updates.evict]
+
+
+@pytest.mark.parametrize(
+    ("running", "replicas", "tolerance", "expected"),
+    [
+        (5, 5, 0.8, 4),
+        (5, 5, 0.5, 2),
+        (5, 5, 0.1, 1),
+        (4, 5, 0.1, 0),
+        (2, 2, 0.5, 1),
+        (1, 1, 0.5, 0),
+        (3, 0, 0.5, 0),
+    ],
+)
+def test_as_many_are_resized_as_might_be_evicted(
+    running: int, replicas: int, tolerance: float, expected: int
+) -> None:
+    found = Updater(eviction_tolerance=tolerance).loop(pods(running), replicas)
+    assert found == ([f"pod-{n}" for n in range(expected)], [])
+
+
+def test_in_the_order_of_their_priority() -> None:
+    seen = [pod("shrinks", "1000"), pod("grows", "8"), pod("grows-more", "2"), pod("fits", "10")]
+    assert Updater(eviction_tolerance=1.0).loop(seen) == (["grows-more", "grows", "shrinks"], [])
+
+
+def test_without_a_recommendation_nothing_happens() -> None:
+    none = msgspec.structs.replace(WANTED, status=VpaStatusRead())
+    seen = [pod("stuck", resize="Infeasible"), *pods(3)]
+    assert InPlaceUpdater().loop(seen, none, 4, NOW, lambda _: False) == ([], [])
+
+
+@pytest.mark.parametrize("state", ["Infeasible", "Error"])
+def test_what_can_not_be_resized_is_evicted_at_once(state: ResizeState) -> None:
+    seen = [pod("stuck", resize=state), *(pod(f"fits-{n}", "10") for n in range(3))]
+    assert Updater().loop(seen) == ([], ["stuck"])
+
+
+def test_a_deferred_one_when_it_has_been_seen_so_for_more_than_five_minutes() -> None:
+    seen = [pod("stuck", resize="Deferred"), *(pod(f"fits-{n}", "10") for n in range(3))]
+    updater = Updater()
+    assert [updater.loop(seen, now=NOW + at)[1] for at in (0.0, 60.0, 300.0, 360.0)] == [
+        [],
+        [],
+        [],
+        ["stuck"],
+    ]
+
+
+def test_one_that_was_deferred_long_ago_is_not_waited_for_again() -> None:
+    """The updater never forgets when it first saw a pod of this name so."""
+    rest = [pod(f"fits-{n}", "10") for n in range(3)]
+    updater = Updater()
+    assert updater.loop([pod("stuck", resize="Deferred"), *rest]) == ([], [])
+    assert updater.loop([pod("stuck", "10"), *rest], now=NOW + 60.0) == ([], [])
+    assert updater.loop([pod("stuck", resize="Deferred"), *rest], now=NOW + 3600.0) == ([], ["stuck"])
+
+
+def test_while_too_many_are_missing_nothing_is_evicted_but_the_time_counts() -> None:
+    seen = [pod("stuck", resize="Deferred"), pod("fits", "10")]
+    updater = Updater()
+    assert updater.loop(seen) == ([], [])
+    assert updater.loop(seen, now=NOW + 360.0) == ([], [])
+    assert updater.loop([*seen, pod("back", "10")], now=NOW + 361.0) == ([], ["stuck"])
+
+
+def test_one_that_has_what_it_needs_is_not_evicted_however_long_it_waits() -> None:
+    seen = [pod("stuck", "10", resize="Infeasible"), *(pod(f"fits-{n}", "10") for n in range(3))]
+    assert Updater().loop(seen) == ([], [])
+
+
+def test_evictions_come_out_of_what_resizes_leave() -> None:
+    """Four of which two may be missing: two are resized, and the one that is stuck stays for now; with one to resize it
+    goes."""
+    stuck = pod("stuck", "9", resize="Infeasible", started=NOW - 13 * 3600.0)
+    assert Updater().loop([stuck, *pods(3)]) == (["pod-0", "pod-1"], [])
+    assert Updater().loop([stuck, pod("pod-0"), pod("a", "10"), pod("b", "10")]) == (["pod-0"], ["stuck"])
+
+
+def test_where_the_api_server_refuses_a_resize_the_pod_is_evicted_after_the_others_were_resized() -> None:
+    assert Updater().loop(pods(4), refused=frozenset({"pod-0"})) == (["pod-1", "pod-2"], [])
+    assert Updater(eviction_tolerance=0.75).loop(pods(4), refused=frozenset({"pod-0", "pod-3"})) == (
+        ["pod-1", "pod-2"],
+        ["pod-0"],
+    )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import random
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
@@ -39,11 +42,12 @@ TOTALS = Totals(
     replica_changes=12,
     request_changes=2,
     node_hours=168.0,
-    reaction_median=42.0,
-    reaction_max=95.5,
+    reaction_median_seconds=42.0,
+    reaction_max_seconds=95.5,
     demand_core_seconds=86_250.0,
-    cover_median=30.0,
-    cover_max=90.0,
+    unmet_demand_share=0.0002,
+    cover_median_seconds=30.0,
+    cover_max_seconds=90.0,
 )
 REACTION = Reaction(
     start=3600.0,
@@ -92,11 +96,13 @@ def series(
 
 def policy(name: str = "hvpa", kind: PolicyKind = "Hvpa", **changes: Any) -> PolicyResult:
     """A policy's result; `changes` are those of its fields, and of its figures."""
-    figures = {key: changes.pop(key) for key in list(changes) if key in Totals.__slots__}
+    figures = {key: changes.pop(key) for key in list(changes) if key in Totals.__struct_fields__}
+    totals = msgspec.structs.replace(TOTALS, **figures)
+    share = totals.unmet_core_seconds / totals.demand_core_seconds
     whole = PolicyResult(
         name=name,
         kind=kind,
-        totals=replace(TOTALS, **figures),
+        totals=msgspec.structs.replace(totals, unmet_demand_share=share),
         series=series(),
         events=(
             SimulationEvent(30.0, "Replicas", "HPA", "2 -> 4"),
@@ -129,3 +135,51 @@ PRICES = Prices(cpu=0.03, memory=0.004)
 def compared(*policies: PolicyResult, **changes: Any) -> Comparison:
     """The same, compared at prices that are easy to reckon with."""
     return compare(result(*policies, **changes), PRICES)
+
+
+KINDS = ("OOM", "Evicted", "Unschedulable", "Replicas", "Requests", "Condition", "Blocked", "Event")
+
+
+def busy(steps: int, policies: int = 6) -> Comparison:
+    """So many steps of 15 s that nothing can be left out of, under policies that cost nearly the same and have long
+    names and thousands of events."""
+    draw = random.Random(1)
+    results = tuple(_policy(at, steps, draw) for at in range(policies))
+    return compare(result(*results, duration=15.0 * steps, warm_up=300.0), Prices())
+
+
+def _policy(at: int, steps: int, draw: random.Random) -> PolicyResult:
+    events = tuple(
+        SimulationEvent(15.0 * steps * i / 3000, KINDS[i % len(KINDS)], "AReason", "a message " * 40)
+        for i in range(3000)
+    )
+    return policy(
+        f"Policy number {at} with a name <that> is long",
+        core_hours_requested=100.0 + at / 10,
+        unmet_core_seconds=10.0 + at / 100,
+        demand_core_seconds=360_000.0,
+        events=events,
+        series=_noisy(steps, draw),
+    )
+
+
+def _noisy(steps: int, draw: random.Random) -> Series:
+    def values() -> array[float]:
+        return array("d", [draw.uniform(1_000.0, 123_456.0) for _ in range(steps)])
+
+    counts = array("q", [draw.randint(2, 99) for _ in range(steps)])
+    ready = array("q", [max(0, one - 1) for one in counts])
+    return replace(
+        series([2, 2]),
+        load=values(),
+        demand=values(),
+        capacity=values(),
+        unmet=values(),
+        used_cpu=values(),
+        used_memory=values(),
+        requested_cpu=values(),
+        requested_memory=values(),
+        replicas=counts,
+        ready=ready,
+        requests={("app", "cpu"): values(), ("app", "memory"): values()},
+    )

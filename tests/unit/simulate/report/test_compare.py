@@ -10,8 +10,7 @@ import pytest
 
 from hvpa.api.values.prices import Prices
 from hvpa.simulate.model import PolicyKind, PolicyResult
-from hvpa.simulate.report.compare import Comparison, compare
-from hvpa.simulate.report.conclusion import caveats, conclusion
+from hvpa.simulate.report.compare import Comparison, caveats, compare, conclusion
 from tests.unit.simulate.report.results import policy, result
 from tests.unit.simulate.scenario.build import scenario
 

@@ -113,12 +113,12 @@ def test_series_are_reported_where_they_are_asked_for() -> None:
     one = series()
     requests = {**one.requests, ("proxy", "cpu"): array("d", [100.0] * 4)}
     endless = array("d", [1500.0, float("inf"), 1500.0, 1500.0])
-    told_series = reported(
-        policy(series=replace(one, requests=requests, capacity=endless)), with_series=True
-    )["policies"][0]["series"]
-    assert told_series["replicas"] == {"seconds": [0.0, 15.0, 30.0, 45.0], "values": [2.0, 2.0, 4.0, 4.0]}
-    assert told_series["capacity"]["values"] == [1.5, None, 1.5, 1.5]
-    assert told_series["requests"] == {
+    found = reported(policy(series=replace(one, requests=requests, capacity=endless)), with_series=True)[
+        "policies"
+    ][0]["series"]
+    assert found["replicas"] == {"seconds": [0.0, 15.0, 30.0, 45.0], "values": [2.0, 2.0, 4.0, 4.0]}
+    assert found["capacity"]["values"] == [1.5, None, 1.5, 1.5]
+    assert found["requests"] == {
         "app": {
             "cpu": {"seconds": [0.0, 45.0], "values": [0.5, 0.5]},
             "memory": {"seconds": [0.0, 45.0], "values": [1.0, 1.0]},
@@ -143,7 +143,9 @@ def test_what_beats_a_policy_and_what_it_is_compared_with_are_named() -> None:
 
 
 def test_what_was_not_reached_is_null() -> None:
-    figures = reported(policy(reaction_median=None, reaction_max=None))["policies"][0]["figures"]
+    figures = reported(policy(reaction_median_seconds=None, reaction_max_seconds=None))["policies"][0][
+        "figures"
+    ]
     assert figures["reactionMedianSeconds"] is figures["reactionMaxSeconds"] is None
 
 

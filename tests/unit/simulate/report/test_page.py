@@ -20,8 +20,7 @@ from hvpa.simulate.model import SimulationEvent
 from hvpa.simulate.report import page
 from hvpa.simulate.report.compare import compare
 from hvpa.simulate.report.page import LISTED, MOST, to_html
-from tests.unit.simulate.report.busy import busy
-from tests.unit.simulate.report.results import PRICES, compared, policy, result, series
+from tests.unit.simulate.report.results import PRICES, busy, compared, policy, result, series
 
 LOADING = {
     "src",

@@ -143,11 +143,11 @@ EVENTS = st.lists(
         st.just(""),
         st.text(max_size=3),
     ),
-    max_size=60,
+    max_size=25,
 )
 
 
-@given(EVENTS, st.integers(0, 40))
+@given(EVENTS, st.integers(0, 20))
 def test_where_there_are_too_many_events_what_hurts_is_kept(
     events: list[SimulationEvent], limit: int
 ) -> None:

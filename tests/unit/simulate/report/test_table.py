@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa.api.values.prices import Prices
-from hvpa.simulate.engine import simulate
-from hvpa.simulate.model import PolicyResult, SimulationResult
+from hvpa.simulate.model import PolicyResult
+from hvpa.simulate.parallel import plan, simulate_all
 from hvpa.simulate.report.compare import compare
-from hvpa.simulate.report.conclusion import caveats
-from hvpa.simulate.report.figures import RESOURCES, VERDICT, columns, reactions
+from hvpa.simulate.report.figures import RESOURCES, VERDICT, reactions
 from hvpa.simulate.report.table import WIDTH, to_text
 from hvpa.simulate.report.text import NONE, width
-from hvpa.simulate.scenario.read import load_scenario
 from tests.unit.simulate.report.results import REACTION, compared, policy
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
@@ -80,17 +78,22 @@ def test_each_scenario_has_its_tables() -> None:
 def cells(column: str, *policies: PolicyResult) -> list[str]:
     """The cells of a figure."""
     figures = [one for one in (*VERDICT, *RESOURCES) if f"{one.group} {one.name}".strip() == column]
-    (found,) = columns(compared(*policies), figures)
-    return found
+    (figure,) = figures
+    return figure.cells(compared(*policies).standings)
 
 
 def test_without_rises_there_is_no_time_to_cover() -> None:
-    bare = policy(cover_median=None, cover_max=None)
+    bare = policy(cover_median_seconds=None, cover_max_seconds=None, reactions=())
     assert (cells("time to cover median", bare), cells("time to cover worst", bare)) == ([NONE], [NONE])
 
 
 def test_a_time_that_had_not_ended_is_at_least_that_long() -> None:
-    assert cells("time to cover worst", policy(), policy("b", covered=False)) == ["1m30s", "≥1m30s"]
+    worst = replace(REACTION, cover_seconds=90.0)
+    ended, endless = (
+        policy(str(covered), reactions=(REACTION, replace(worst, covered=covered)))
+        for covered in (True, False)
+    )
+    assert cells("time to cover worst", ended, endless) == ["1m30s", "≥1m30s"]
 
 
 def test_differences_have_a_sign_and_the_baseline_has_none() -> None:
@@ -110,7 +113,7 @@ def test_the_first_three_that_beat_a_policy_are_named() -> None:
 def test_phases_that_were_not_reached_do_not_count() -> None:
     unanswered = replace(REACTION, metric_age=None, hpa_period=None, gates=None, start_up=None, total=None)
     slow = replace(REACTION, metric_age=25.0, total=90.0)
-    assert reactions(policy(reactions=(REACTION, unanswered, slow))) == [
+    assert reactions(policy(reactions=(REACTION, unanswered, slow)), longest=True) == [
         "3",
         "2",
         "10s / 10s",
@@ -119,7 +122,7 @@ def test_phases_that_were_not_reached_do_not_count() -> None:
         "0s / 0s",
         "30s / 30s",
     ]
-    assert reactions(policy(reactions=(unanswered,)))[2:5] == ["10s / 10s", NONE, NONE]
+    assert reactions(policy(reactions=(unanswered,)), longest=True)[2:5] == ["10s / 10s", NONE, NONE]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=()), max_size=60), min_size=1, max_size=3))
@@ -141,20 +144,10 @@ def test_rows_are_aligned_whatever_the_names(names: list[str]) -> None:
     ids=lambda path: path.parent.name,
 )
 def test_every_example_is_written_in_a_hundred_columns(path: Path) -> None:
-    whole = load_scenario(path, seed=0)
-    scenario = replace(whole, duration=min(whole.duration, whole.step * 120), warm_up=0.0)
-    found = tuple(simulate(scenario, one) for one in scenario.policies)
-    simulated = SimulationResult(
-        name=scenario.name,
-        description=scenario.description,
-        start=scenario.start,
-        duration=scenario.duration,
-        step=scenario.step,
-        warm_up=0.0,
-        seed=0,
-        notes=(*scenario.notes, *caveats(scenario)),
-        policies=found,
-    )
+    planned = plan([path], 0)
+    (whole,) = planned.scenarios
+    short = replace(whole, duration=min(whole.duration, whole.step * 120), warm_up=0.0)
+    (simulated,) = simulate_all(planned._replace(scenarios=(short,)), 1, lambda done, total: None)
     lines = to_text([compare(simulated, Prices())]).splitlines()
     assert max(map(width, lines)) <= WIDTH
     assert "Conclusion" in lines

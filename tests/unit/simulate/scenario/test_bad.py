@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.model import Scenario
-from hvpa.simulate.scenario import files
 from hvpa.simulate.scenario import read as reading
+from hvpa.simulate.scenario import yaml as files
 from hvpa.simulate.scenario.read import load_scenario
 
 GOOD = """\
@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def refused(folder: Path, text: str | bytes) -> str:
-    """What is said of the scenario, without the folder's name."""
+    """What is reason of the scenario, without the folder's name."""
     path = folder / "scenario.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ScenarioError) as caught:
@@ -87,20 +87,20 @@ TABLE = yaml.safe_load((Path(__file__).parent / "bad_scenarios.yaml").read_text(
 
 
 def _id(case: dict[str, str]) -> str:
-    return case["said"][:60]
+    return case["reason"][:60]
 
 
 @pytest.mark.parametrize("case", TABLE["scenarios"], ids=_id)
 def test_a_wrong_field_is_reported_with_its_line(folder: Path, case: dict[str, str]) -> None:
     assert case["replace"] in GOOD
-    assert refused(folder, GOOD.replace(case["replace"], case["by"], 1)) == case["said"]
+    assert refused(folder, GOOD.replace(case["replace"], case["by"], 1)) == case["reason"]
 
 
 @pytest.mark.parametrize("case", TABLE["manifests"], ids=_id)
 def test_a_wrong_manifest_is_reported_with_its_own_line(folder: Path, case: dict[str, str]) -> None:
     assert HVPA.count(case["replace"]) == 1
     (folder / "hvpa.yaml").write_text(HVPA.replace(case["replace"], case["by"]))
-    assert refused(folder, GOOD) == case["said"]
+    assert refused(folder, GOOD) == case["reason"]
 
 
 NO_YAML = [
@@ -133,11 +133,11 @@ NO_YAML = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), NO_YAML, ids=lambda text: str(text[:30]))
+@pytest.mark.parametrize(("text", "reason"), NO_YAML, ids=lambda text: str(text[:30]))
 def test_what_is_no_scenario_at_all_is_reported_with_its_line(
-    folder: Path, text: str | bytes, said: str
+    folder: Path, text: str | bytes, reason: str
 ) -> None:
-    assert refused(folder, text).startswith(f"scenario.yaml:{said}")
+    assert refused(folder, text).startswith(f"scenario.yaml:{reason}")
 
 
 def test_a_wrong_manifest_within_the_scenario_is_reported_with_the_scenarios_line(folder: Path) -> None:
