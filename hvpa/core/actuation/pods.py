@@ -115,7 +115,7 @@ def held_by(context: GateContext, *, up: bool, down: bool) -> str:
     scaling = context.spec.vpa
     for wanted, policy in ((up, scaling.scale_up), (down, scaling.scale_down)):
         if wanted and (hold := first_hold(Change(policy, None), context, _OF_MODE)) is not None:
-            return f"held by {hold.told()}"
+            return f"held by {hold.text()}"
     return ""
 
 

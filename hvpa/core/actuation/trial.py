@@ -19,7 +19,7 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import NOTHING, sizes_of
 from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, present_of, ran_out_of_memory
 from hvpa.core.gates.gates import GateContext
-from hvpa.core.gates.rolled_back import count_after
+from hvpa.core.gates.backoff import rollbacks_after
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.values.clock import after
 from hvpa.core.workload.containers import present_resources, wire
@@ -201,5 +201,5 @@ def taken_back(
         if (have := previous.get(name, NOTHING).requests.get(resource)) is not None and have != value
     )
     clock = context.clock
-    count = count_after(seen.status.rolled_back, clock)
+    count = rollbacks_after(seen.status.rolled_back, clock)
     return RolledBack(count=count, time=clock.stamp(), message=why, changes=changes)
