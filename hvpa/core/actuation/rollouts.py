@@ -8,7 +8,7 @@ the change itself; `hvpa.core.workload.own_rollout` says how a workload is kept 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,16 +16,15 @@ import msgspec
 from hvpa.api.hvpa.rollout import ROLLOUT, RolloutRecord
 from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.status import HeldRollout, RecommendedContainer, RolledBack, to_wire
-from hvpa.api.objects.read_models import Pod, Workload
-from hvpa.api.values.quantity import Resource
-from hvpa.core.actuation.desired import sizes_of
+from hvpa.api.objects.read_models import Pod, Resources, Workload
+from hvpa.core.actuation.desired import had, moved, patch_of, read, recorded, sizes_of
 from hvpa.core.actuation.pod import own_pods
 from hvpa.core.actuation.pods import held_by
 from hvpa.core.actuation.trial import failure, taken_back
 from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
-from hvpa.core.model import ObservedState, ResourceRequirements, WorkloadPatch
+from hvpa.core.model import ObservedState, WorkloadPatch
 from hvpa.core.values.clock import after
-from hvpa.core.workload.containers import amounts, present_resources, wire
+from hvpa.core.workload.containers import present_resources
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, can_be_held, controls, partition_of, replaces_pods
 from hvpa.core.workload.rollout import runs_template
 
@@ -99,7 +98,7 @@ def _taken_back(context: GateContext, seen: ObservedState, record: RolloutRecord
     known = seen.status.rolled_back
     if (
         known is None or known.time < record.since
-    ):  # else the operator was killed before it had written the template
+    ):  # else the operator was killed before it wrote the template
         failed = present_resources(seen.target.spec.template.spec.containers)
         known = taken_back(context, seen, failed, sizes_of(record.previous), why)
     return RolloutStep(previous=record.previous, rolled_back=known)
@@ -117,7 +116,7 @@ def _hold(
     if tried and (record.held or target.status.updated_replicas >= _tried_on(context, target)):
         message = f"{replaced}; the new size is tried on them first"
         return HeldRollout(reason=CANARY, message=message, until=until)
-    closed = any(_is_closed(context, one) for one in _policies(context, record))
+    closed = _waits_for_windows(context, record) and not context.window.open
     if not closed and not (record.held and held_by(context, up=record.up, down=record.down)):
         return None
     message = f"{replaced}; the others follow in the next maintenance window"
@@ -128,16 +127,14 @@ def _replaced(target: Workload) -> str:
     return f"{target.status.updated_replicas} of {target.spec.replicas} pods are replaced"
 
 
-def _policies(context: GateContext, record: RolloutRecord) -> Iterator[ScaleType]:
-    """The policies of the directions in which the rollout changes requests and limits."""
-    if record.up:
-        yield context.spec.vpa.scale_up
-    if record.down:
-        yield context.spec.vpa.scale_down
+def _is_in_windows(policy: ScaleType) -> bool:
+    return policy.update_policy.update_mode == "MaintenanceWindow"
 
 
-def _is_closed(context: GateContext, policy: ScaleType) -> bool:
-    return policy.update_policy.update_mode == "MaintenanceWindow" and not context.window.open
+def _waits_for_windows(context: GateContext, record: RolloutRecord) -> bool:
+    """Whether a direction in which the rollout changes requests and limits needs a maintenance window."""
+    vpa = context.spec.vpa
+    return (record.up and _is_in_windows(vpa.scale_up)) or (record.down and _is_in_windows(vpa.scale_down))
 
 
 # --- the write -------------------------------------------------------------------------------------------------------
@@ -149,7 +146,8 @@ def with_record(
     target = seen.target
     if target is None or target.kind in NEVER_REPLACING:
         return patch
-    metadata, spec = _parts(target, patch)
+    body: Mapping[str, Any] = {"metadata": {}, "spec": {}} if patch is None else patch.body
+    metadata, spec = body["metadata"], dict(body["spec"])
     record = step.record or seen.rollout
     if "template" in spec:
         record = _begun(context, target, seen.rollout, spec, step)
@@ -159,21 +157,10 @@ def with_record(
         return patch
     number = _tried_on(context, target) if record.previous else target.status.updated_replicas
     spec |= controls(target, seen.rollout, record, number)
-    generation = target.metadata.generation + bool(spec)
-    record = record.model_copy(update={"generation": generation})
+    record = record.model_copy(update={"generation": target.metadata.generation + bool(spec)})
     text = msgspec.json.encode(to_wire(record), order="sorted").decode()
-    metadata["annotations"] = {**metadata.get("annotations", {}), ROLLOUT: text}
-    version, name = target.metadata.resource_version, target.metadata.name
-    body = {"metadata": metadata, "spec": spec}
-    return WorkloadPatch(target.kind, name, version, body, api_version=target.api_version)
-
-
-def _parts(target: Workload, patch: WorkloadPatch | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A patch's metadata and spec, to be added to."""
-    if patch is None:
-        return {"resourceVersion": target.metadata.resource_version}, {}
-    body: Mapping[str, Any] = patch.body
-    return dict(body["metadata"]), dict(body["spec"])
+    annotations = {**metadata.get("annotations", {}), ROLLOUT: text}
+    return patch_of(target, spec, {**metadata, "annotations": annotations})
 
 
 def _is_open(target: Workload, record: RolloutRecord) -> bool:
@@ -191,44 +178,21 @@ def _begun(
     """The record of a change of the template; None where nothing would ever become of it."""
     held_before = before if before is not None and before.held else None
     have = present_resources(target.spec.template.spec.containers)
-    changes = {one["name"]: _amounts(one["resources"]) for one in spec["template"]["spec"]["containers"]}
-    pairs = [
-        (present.get(resource, 0), value)
-        for name, wanted in changes.items()
-        for present, section in ((have[name].requests, wanted.requests), (have[name].limits, wanted.limits))
-        for resource, value in section.items()
-    ]
+    containers = spec["template"]["spec"]["containers"]
+    changes = {one["name"]: read(Resources(**one["resources"])) for one in containers}
     strategy, is_back = context.spec.update_strategy, step.rolled_back is not None
+    raised, lowered = moved(have, {} if is_back else changes)
+    is_tried = strategy.canary is not None and not is_back
+    is_first = target.kind == "StatefulSet" and _tried_on(context, target) < target.spec.replicas
     record = RolloutRecord(
         generation=0,
         since=context.clock.stamp().replace(microsecond=0),
-        up=not is_back and any(value > old for old, value in pairs),
-        down=not is_back and any(value < old for old, value in pairs),
+        up=bool(raised),
+        down=bool(lowered),
+        held=is_tried and is_first,
         partition=partition_of(target) if held_before is None else held_before.partition,
+        previous=recorded(had(have, changes)) if is_tried else (),
         rolled_back=step.rolled_back,
     )
-    is_tried = strategy.canary is not None and not is_back
-    if is_tried:
-        previous = tuple(_before(name, have[name], wanted) for name, wanted in changes.items())
-        is_first = target.kind == "StatefulSet" and _tried_on(context, target) < target.spec.replicas
-        record = record.model_copy(update={"previous": previous, "held": is_first})
-    in_windows = any(
-        one.update_policy.update_mode == "MaintenanceWindow" for one in _policies(context, record)
-    )
-    return record if is_tried or is_back or held_before is not None or in_windows else None
-
-
-def _amounts(resources: Mapping[str, Any]) -> ResourceRequirements:
-    """What a patch sets of a container."""
-    return ResourceRequirements(amounts(resources.get("requests", {})), amounts(resources.get("limits", {})))
-
-
-def _before(name: str, have: ResourceRequirements, wanted: ResourceRequirements) -> RecommendedContainer:
-    """What a container has of what a patch sets."""
-
-    def kept(present: Mapping[Resource, int], section: Mapping[Resource, int]) -> dict[str, str]:
-        return wire({resource: value for resource, value in present.items() if resource in section})
-
-    return RecommendedContainer(
-        name=name, requests=kept(have.requests, wanted.requests), limits=kept(have.limits, wanted.limits)
-    )
+    matters = is_tried or is_back or held_before is not None or _waits_for_windows(context, record)
+    return record if matters else None

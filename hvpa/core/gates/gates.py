@@ -1,4 +1,4 @@
-"""What holds a wanted change back: small functions in order, of which the first that blocks is reported (DESIGN 6.2)."""
+"""What holds a wanted change back: small functions in order; the first one that blocks is reported (DESIGN 6.2)."""
 
 from __future__ import annotations
 

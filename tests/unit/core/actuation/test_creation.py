@@ -1,4 +1,4 @@
-"""Sizes of new pods: `hvpa.core.actuation.creation`."""
+"""Sizes of new pods: `hvpa.core.actuation.pods`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import structs
 
 from builders.build import at, decided, hvpa, merged, objects, pod, stamp, vpa, workload
 from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer
-from hvpa.core.actuation.creation import CREATED_WITHIN, owner_keys
+from hvpa.core.actuation.pods import CREATED_WITHIN, owner_keys
 from hvpa.core.model import Decision, Objects, OtherHvpa, RefusedResize
 from tests.unit.core.actuation.test_pods import LARGER, REQUESTS, resize_condition, running
 
