@@ -114,7 +114,7 @@ def test_the_manager_that_set_the_field_last_is_named() -> None:
         return {"manager": manager, **({"time": when} if when else {}), "fieldsV1": {"f:spec": fields}}
 
     def of_container(field: str) -> dict[str, object]:
-        containers = {'k:{"name":"app"}': {field: {"f:requests": {"f:cpu": {}}}}}
+        containers: dict[str, object] = {'k:{"name":"app"}': {field: {"f:requests": {"f:cpu": {}}}}}
         return {"f:template": {"f:spec": {"f:containers": containers}}}
 
     replicas: dict[str, object] = {"f:replicas": {}}

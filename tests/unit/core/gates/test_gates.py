@@ -153,7 +153,7 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
         "MinChange",
     ]
     assert list(GATES) == order
-    held = dict.fromkeys(INSTANTS, at(hours=1))
+    held: dict[str, Any] = dict.fromkeys(INSTANTS, at(hours=1))
     off = Change(policy("Off", "1h"), NOW, disruptive=True, weightless=True, **held)
     late = replace(off, policy=policy("MaintenanceWindow", "1h"))
     paused, running = context({"mode": "Paused"}, is_settled=False), context(is_settled=False)
