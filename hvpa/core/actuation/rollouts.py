@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from hvpa.api.hvpa.rollout import ROLLOUT, RolloutRecord
-from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.status import HeldRollout, RecommendedContainer, RolledBack, to_wire
 from hvpa.api.objects.read_models import Pod, Resources, Workload
 from hvpa.core.actuation.desired import had, moved, patch_of, read, recorded, sizes_of
@@ -50,13 +49,14 @@ def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
         return RolloutStep(None, HeldRollout(reason=mode, message=message) if record.held else None)
     tried, until = record.previous, None
     if tried:
-        pods = [pod for pod in own_pods(seen) if runs_template(pod, target.spec.template.spec.containers)]
+        template, canary = target.spec.template.spec.containers, context.spec.update_strategy.canary
+        pods = [pod for pod in own_pods(seen) if runs_template(pod, template)]
         until = _tried_until(context, target, pods)
-        is_over = context.spec.update_strategy.canary is None or (
-            until is not None and context.clock.is_past(until)
-        )
-        if why := _failed(context, target, record, pods, is_over=is_over):
-            return _taken_back(context, seen, record, why)
+        is_over = canary is None or (until is not None and context.clock.is_past(until))
+        sizes = (sizes_of(tried), present_resources(template))
+        for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+            if canary and (why := failure(canary, pod, sizes, record.since, is_over=is_over)):
+                return _taken_back(context, seen, record, f"pod {pod.metadata.name}: {why}")
         tried = () if is_over else tried
     hold = _hold(context, target, record, tried, until)
     held = hold is not None and (record.held or (can_be_held(target) and replaces_pods(target)))
@@ -79,26 +79,11 @@ def _tried_on(context: GateContext, target: Workload) -> int:
     return min(context.spec.update_strategy.canary_pods(target.spec.replicas), target.spec.replicas)
 
 
-def _failed(
-    context: GateContext, target: Workload, record: RolloutRecord, pods: list[Pod], *, is_over: bool
-) -> str:
-    """The first pod with the new size that fails, and how; empty where none does."""
-    canary = context.spec.update_strategy.canary
-    if canary is None:
-        return ""
-    before, then = sizes_of(record.previous), present_resources(target.spec.template.spec.containers)
-    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
-        if why := failure(canary, pod, (before, then), record.since, is_over=is_over):
-            return f"pod {pod.metadata.name}: {why}"
-    return ""
-
-
 def _taken_back(context: GateContext, seen: ObservedState, record: RolloutRecord, why: str) -> RolloutStep:
+    """The sizes before; where that is known, the operator was killed before it wrote the template."""
     assert seen.target is not None
     known = seen.status.rolled_back
-    if (
-        known is None or known.time < record.since
-    ):  # else the operator was killed before it wrote the template
+    if known is None or known.time < record.since:
         failed = present_resources(seen.target.spec.template.spec.containers)
         known = taken_back(context, seen, failed, sizes_of(record.previous), why)
     return RolloutStep(previous=record.previous, rolled_back=known)
@@ -127,14 +112,11 @@ def _replaced(target: Workload) -> str:
     return f"{target.status.updated_replicas} of {target.spec.replicas} pods are replaced"
 
 
-def _is_in_windows(policy: ScaleType) -> bool:
-    return policy.update_policy.update_mode == "MaintenanceWindow"
-
-
 def _waits_for_windows(context: GateContext, record: RolloutRecord) -> bool:
     """Whether a direction in which the rollout changes requests and limits needs a maintenance window."""
-    vpa = context.spec.vpa
-    return (record.up and _is_in_windows(vpa.scale_up)) or (record.down and _is_in_windows(vpa.scale_down))
+    up, down = context.spec.vpa.scale_up.update_policy, context.spec.vpa.scale_down.update_policy
+    modes = {up.update_mode if record.up else "", down.update_mode if record.down else ""}
+    return "MaintenanceWindow" in modes
 
 
 # --- the write -------------------------------------------------------------------------------------------------------
@@ -151,8 +133,9 @@ def with_record(
     record = step.record or seen.rollout
     if "template" in spec:
         record = _begun(context, target, seen.rollout, spec, step)
-    elif step.record is None and (patch is None or record is None or not _is_open(target, record)):
-        return patch
+    elif step.record is None and record is not None:
+        is_open = record.held or bool(record.previous) or replaces_pods(target)
+        record = record if is_open and patch is not None else None
     if record is None:
         return patch
     number = _tried_on(context, target) if record.previous else target.status.updated_replicas
@@ -161,11 +144,6 @@ def with_record(
     text = msgspec.json.encode(to_wire(record), order="sorted").decode()
     annotations = {**metadata.get("annotations", {}), ROLLOUT: text}
     return patch_of(target, spec, {**metadata, "annotations": annotations})
-
-
-def _is_open(target: Workload, record: RolloutRecord) -> bool:
-    """Whether something is still to become of the rollout."""
-    return record.held or bool(record.previous) or replaces_pods(target)
 
 
 def _begun(

@@ -81,16 +81,8 @@ def as_recommended_last(
     goal, measured_at = restored(seen, last), MEASURED
     if not goal:
         goal, measured_at = last, unknown.until or NO_CLOCK
-    way = Way(
-        goal,
-        goal,
-        0,
-        0,
-        begun(seen.horizontal, current),
-        how=f"recommended last, and {unknown.why}",
-        measured_at=measured_at,
-        is_unknown=True,
-    )
+    how, is_begun = f"recommended last, and {unknown.why}", begun(seen.horizontal, current)
+    way = Way(goal, goal, 0, 0, is_begun, how=how, measured_at=measured_at, is_unknown=True)
     return structs.replace(go(seen, context, desired, way, bounds, starving), recommended=last)
 
 

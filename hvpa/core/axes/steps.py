@@ -43,16 +43,10 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
     def blocked(self, hold: Hold) -> Blocked:
         """The step where it is held back."""
-        item = self.item
+        item, direction = self.item, self.direction
+        wanted, resource = self.request, item.resource
         return Blocked(
-            "vertical",
-            self.direction,
-            hold.reason,
-            item.current,
-            self.request,
-            container=item.container,
-            resource=item.resource,
-            until=hold.until,
+            "vertical", direction, hold.reason, item.current, wanted, item.container, resource, hold.until
         )
 
     def text(self, hold: Hold | None) -> str:
