@@ -122,8 +122,7 @@ class Look(NamedTuple):
     def _near_use(self, pod: Pod, sizes: Sizes) -> str:
         """Why a memory limit stays as it is; empty where none does that is to fall. It is looked at again when usage
         counts no longer."""
-        kept = sorted(self._changes(pod, sizes, in_use=False))
-        if self.use is None or not kept:
+        if self.use is None or not (kept := sorted(self._changes(pod, sizes, in_use=False))):
             return ""
         self.context.clock.is_past(after(self.use.time, USE_COUNTS))
         used = readable_resource("memory", self.use.of.get((pod.metadata.name, kept[0]), 0))

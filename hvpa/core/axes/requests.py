@@ -77,6 +77,7 @@ class RequestsAxis:
         self.canary_until = self._canary_until()
         is_tried = strategy.in_place or strategy.canary is not None
         self.rolled_back = seen.status.rolled_back if is_tried else None
+        self.raises = {item.key: raised for item in items if (raised := self._raise(item)) is not None}
 
     def _history_until(self) -> dt.datetime | None:
         """Until when the VPA's history is too young to lower requests (`minHistory`); None when it is old enough."""
@@ -179,7 +180,7 @@ class RequestsAxis:
     def raise_now(self, item: ContainerResource) -> Step | None:
         """The raise of a starving container's memory, which comes before all else; None where there is none, or where
         the last one was less than ten minutes ago."""
-        raised = self._raise(item)
+        raised = self.raises.get(item.key)
         return None if raised is None or raised.change.raised_until is not None else raised
 
     def _starves(self, item: ContainerResource) -> bool:
@@ -214,13 +215,11 @@ class RequestsAxis:
         """The changes with the raises that wait for their ten minutes, each in place of another change of the same
         memory, but for one that raises it sooner."""
         found = {step.item.key: (step, hold) for step, hold in decided}
-        for item in self.items:
-            raised = self._raise(item)
-            if raised is None or raised.change.raised_until is None:
-                continue
-            hold = self.hold(raised)
-            if not _raises_before(hold, found.get(item.key)):
-                found[item.key] = (raised, hold)
+        for key, raised in self.raises.items():
+            if raised.change.raised_until is not None:
+                hold = self.hold(raised)
+                if not _raises_before(hold, found.get(key)):
+                    found[key] = (raised, hold)
         return list(found.values())
 
     # --- the result --------------------------------------------------------------------------------------------------

@@ -120,7 +120,10 @@ def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str
     alone: the workload's annotation names only what was written. What is refused two hours after the last time is
     refused for the first time again; of a message (webhooks can answer with whole pages) 1024 characters are kept."""
     own = seen.horizontal if axis == "horizontal" else seen.vertical
-    changes = _replicas(decision) if axis == "horizontal" else _requests(seen, decision)
+    changes = _requests(seen, decision)
+    if axis == "horizontal":
+        assert decision.replicas is not None
+        changes = (RefusedChange(current=decision.replicas.current, wanted=decision.replicas.target),)
     record, count = own.refused, 1
     if record is not None and seen.now - record.time < 2 * HOUR:
         count = record.count + 1
@@ -129,11 +132,6 @@ def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str
             changes += tuple(one for one in record.changes if _key(one) not in keys)
     found = Refusal(count=count, time=seen.now, message=text.one_line(message, 1024), changes=changes)
     return structs.replace(seen, **{axis: own.model_copy(update={"refused": found})})
-
-
-def _replicas(decision: Decision) -> tuple[RefusedChange, ...]:
-    assert decision.replicas is not None
-    return (RefusedChange(current=decision.replicas.current, wanted=decision.replicas.target),)
 
 
 def _requests(seen: Observation, decision: Decision) -> tuple[RefusedChange, ...]:
