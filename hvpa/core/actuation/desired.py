@@ -96,7 +96,7 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
     Replicas that were decided and not written yet count as written: they are as long as the workload has the generation
     that it was decided on. Later they are the workload's own, which somebody else may have set.
     Example: decided at generation 4 were 6 replicas instead of 3. At generation 4 there are 6, which are still to be
-    written; at generation 5 there are as many as the workload says.
+    written; at generation 5 there are as many as the workload has.
     """
     if desired is None:
         return workload
@@ -136,7 +136,7 @@ class Decided(NamedTuple):
 
 
 def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, decided: Decided) -> DesiredSize:
-    """What the status says from now on: the replicas, and of the containers what was changed by this decision or an
+    """What the status has from now on: the replicas, and of the containers what was changed by this decision or an
     earlier one. `target` is the workload as it is. What is the pod template's, its user may change: of what a container
     is to have, that alone was decided which differs from it or was decided before."""
     replicas, containers, changed, ready_pods = decided
@@ -158,7 +158,7 @@ def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, dec
         larger.setdefault(name, {})[resource] = size
     ready = recorded({name: ResourceRequirements(one, {}) for name, one in larger.items()})
     is_same_count = before is not None and before.replicas == replicas
-    # Of a kind without replicas the nodes say how many pods there are: that is no decision.
+    # Of a kind without replicas the nodes decide how many pods there are: that is no decision.
     if before is not None and before.containers == named and (is_same_count or not has_replicas(target.kind)):
         if is_same_count and before.ready_pods == ready:
             return before

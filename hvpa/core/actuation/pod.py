@@ -2,7 +2,7 @@
 
 Facts about the `resize` subresource that this follows are in KEP-1287 and, measured, in docs/in-place.md. Requests and
 limits are changed and never removed; a pod keeps its QoS class for life; a container restarts where its `resizePolicy`
-says so; the kubelet reports a resize that waits as `PodResizePending` (Deferred: no room on the node at present;
+asks for it; the kubelet reports a resize that waits as `PodResizePending` (Deferred: no room on the node at present;
 Infeasible: never) and one under way as `PodResizeInProgress`.
 """
 
@@ -208,12 +208,12 @@ def qos_class(pod: Pod, containers: Sequence[Container]) -> Qos:
 
 def _gap(pod: Pod, container: Container) -> ResourceRequirements:
     """What a container has been asked to have and does not have yet. Of one that does not run yet nobody reports what
-    it has: it starts with what the spec says."""
+    it has: it starts with what the spec names."""
     return differing(present_of(pod, container), read(container.resources))
 
 
 def present_of(pod: Pod, container: Container) -> ResourceRequirements:
-    """What a container has: what the kubelet says, else what the pod's spec says."""
+    """What a container has, by the kubelet; else by the pod's spec."""
     statuses = {one.name: one.resources for one in pod.status.container_statuses}
     return read(statuses.get(container.name) or container.resources)
 
@@ -224,7 +224,7 @@ def _restarts(container: Container, change: ResourceRequirements) -> bool:
 
 
 def _fresh(pod: Pod, kind: str) -> PodCondition | None:
-    """The condition, where it is True and speaks of the spec that the pod has now."""
+    """The condition, where it is True and of the spec that the pod has now."""
     found = condition(pod.status.conditions, kind)
     if found is None or found.status != "True":
         return None
@@ -233,7 +233,7 @@ def _fresh(pod: Pod, kind: str) -> PodCondition | None:
 
 
 def reported_since(pod: Pod, state: str) -> dt.datetime | None:
-    """Since when a pod is in its state, by the kubelet; None where the kubelet does not say."""
+    """Since when a pod is in its state, by the kubelet; None where it does not report that."""
     kinds = {"in_progress": RESIZE_IN_PROGRESS, "deferred": RESIZE_PENDING, "infeasible": RESIZE_PENDING}
     found = _fresh(pod, kinds[state]) if state in kinds else None
     return None if found is None else found.last_transition_time

@@ -28,7 +28,7 @@ quota or LimitRange refuses it."""
 
 # --- running pods ----------------------------------------------------------------------------------------------------
 class Resizing(msgspec.Struct, frozen=True, gc=False):
-    """Where the pods of a workload stand. `stuck` says why pods can't have the desired size, or have not got it in
+    """Where the pods of a workload stand. `stuck`: why pods can't have the desired size, or have not got it in
     time (empty: there are none): what the next rung is for. `too_large`: the API server or a kubelet will not have this
     size."""
 
@@ -39,7 +39,7 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
 
 
 def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredSize) -> Resizing:
-    """Compare the workload's pods with the desired size and say what to resize now: raises first, of all raises those
+    """Compare the workload's pods with the desired size: what to resize now: raises first, of all raises those
     of pods that ran out of memory, and of resizes that restart a container no more at once than may be unavailable."""
     seen = pod_states(context, observed, desired)
     unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
@@ -152,8 +152,8 @@ def _first_reason(seen: Sequence[PodState]) -> str:
 
 # --- new pods --------------------------------------------------------------------------------------------------------
 def owner_keys(target: Workload, pods: Sequence[Pod]) -> Collection[str]:
-    """The keys of a workload's entries, as the policy makes them of a pod's owner: the workload's own. Which objects
-    make the pods of a custom kind only its pods tell. Examples: `Deployment.apps/web`, `ReplicationController/web`;
+    """The keys of a workload's entries, as the policy makes them of a pod's owner: the workload's own; of a custom kind
+    those of the objects that control its pods. Examples: `Deployment.apps/web`, `ReplicationController/web`;
     `ReplicaSet.apps/web-5d4f` of an Argo Rollout."""
     if target.kind in KINDS:
         return (_key(target.kind, target.api_version, target.metadata.name),)

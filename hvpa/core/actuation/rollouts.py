@@ -2,7 +2,7 @@
 where those fail (DESIGN 11.5).
 
 What is known of a rollout stands in an annotation of the workload (`RolloutRecord`), which is written in one patch with
-the change itself; `hvpa.core.workload.own_rollout` says how a workload is kept from replacing pods.
+the change itself; `hvpa.core.workload.own_rollout` knows how a workload is kept from replacing pods.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def running(
     more: Mapping[str, Any] | None = None,
     status: Mapping[str, Any] | None = None,
 ) -> Pod:
-    """A pod of the usual Deployment that `has` these resources (what its spec says, where that is left out); `more` is
+    """A pod of the usual Deployment that `has` these resources (by default what its spec names); `more` is
     merged into its container, and `status` into the container's status."""
     spec = merged(container(requests=requests, limits=limits), more or {})
     found = spec["resources"] if has is None else has
@@ -83,7 +83,7 @@ def infeasible(name: str = "web-1", requests: Mapping[str, str] = LARGER, **chan
 def size_status(
     replicas: int, containers: Mapping[str, Any], since: dt.datetime | None = None, **more: Any
 ) -> dict[str, Any]:
-    """The status where a size was decided, a minute ago unless it is told."""
+    """The status where a size was decided, a minute ago by default."""
     named = [{"name": name, **one} for name, one in containers.items()]
     when = stamp(since or at(minutes=-1))
     desired = {"replicas": replicas, "containers": named, "since": when, "generation": 1, **more}

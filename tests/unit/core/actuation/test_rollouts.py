@@ -107,7 +107,7 @@ class Rollout:
         self.seen = replace(self.seen, workload=msgspec.convert(document, Workload))
 
     def replaced(self, updated: int, pods: Sequence[Pod] | None = None) -> None:
-        """So many pods are replaced by now, as the workload's controller says."""
+        """So many pods are replaced by now, by the workload's controller."""
         document = msgspec.to_builtins(self.target)
         generation = document["metadata"]["generation"]
         document["status"] |= {"observedGeneration": generation, "updatedReplicas": updated}

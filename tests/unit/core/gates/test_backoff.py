@@ -39,6 +39,7 @@ from tests.unit.core.trajectory import jointly
 
 CPU: Final = ResourceKey("app", "cpu")
 MEMORY: Final = ResourceKey("app", "memory")
+POLICY: Final = "ValidatingAdmissionPolicy 'small' denied request"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,7 @@ def vertical_axis(decision: Decision) -> VerticalAxis:
 def test_without_the_refused_requests_the_replicas_are_written_alone() -> None:
     one = scaling_both()
     assert changes(build.decided(one)) == {"replicas", "template"}
-    decision = refused(one, "vertical", "ValidatingAdmissionPolicy 'small' denied request")
+    decision = refused(one, "vertical", POLICY)
     assert changes(decision) == {"replicas"}
     assert decision.applied == (("horizontal", "up"),)
     assert annotation(decision)["horizontal"]["appliedFrom"]["replicas"] == 5
@@ -251,19 +252,18 @@ def test_without_the_refused_replicas_the_requests_are_written_alone() -> None:
 
 
 def test_the_conditions_say_what_was_refused_and_by_whom_and_when_it_is_tried_again() -> None:
-    decision = refused(scaling_both(), "vertical", "ValidatingAdmissionPolicy 'small' denied request")
-    said = "the API server refused to change requests: ValidatingAdmissionPolicy 'small' denied request"
+    decision = refused(scaling_both(), "vertical", POLICY)
+    reported = f"the API server refused to change requests: {POLICY}"
     ready, blocked = condition(decision, "Ready"), condition(decision, "ScalingBlocked")
     assert (ready.status, ready.reason) == ("False", "Refused")
-    assert ready.message == f"{said}; retrying at 2026-11-21T10:01:00Z"
+    assert ready.message == f"{reported}; retrying at 2026-11-21T10:01:00Z"
     assert (blocked.status, blocked.reason) == ("True", "Refused")
-    assert blocked.message == f"app cpu 1 -> 1500m held by Refused until 2026-11-21T10:01:00Z; {said}"
+    assert blocked.message == f"app cpu 1 -> 1500m held by Refused until 2026-11-21T10:01:00Z; {reported}"
     [held] = decision.status.last_blocked_scaling
     assert (held.reason, held.axis, held.resource, held.wanted) == ("Refused", "vertical", "cpu", "1500m")
     error = decision.status.last_error
     assert error is not None
-    assert (error.last_operation, error.last_update_time) == ("PatchWorkload", NOW)
-    assert error.description == "ValidatingAdmissionPolicy 'small' denied request"
+    assert (error.last_operation, error.last_update_time, error.description) == ("PatchWorkload", NOW, POLICY)
     assert ("Warning", "Refused") in {(one.type, one.reason) for one in decision.events}
     assert decision.recheck_after == dt.timedelta(minutes=1)
 
