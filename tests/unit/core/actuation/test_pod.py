@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -118,58 +118,32 @@ def test_a_pod_keeps_its_qos_class(one: Pod, size: Mapping[str, Any] | None, why
     assert actuation(found).message == f"pod web-1: {why}"
 
 
-@pytest.mark.parametrize(
-    ("one", "size", "asked"),
-    [
-        pytest.param(
-            running(limits=REQUESTS),
-            {"requests": LARGER, "limits": LARGER},
-            {"requests": LARGER, "limits": LARGER},
-            id="a Guaranteed pod stays Guaranteed",
-        ),
-        pytest.param(
-            running(limits={"cpu": "1500m", "memory": "4Gi"}),
-            None,
-            {"requests": LARGER, "limits": {"cpu": "2"}},
-            id="a limit of a LimitRange is raised only for the request",
-        ),
-        pytest.param(
-            running(requests={"cpu": "1"}, limits={"memory": "1Gi"}),
-            {"requests": {"cpu": "2"}},
-            {"requests": {"cpu": "2"}},
-            id="a limit without a request of the same resource is kept",
-        ),
-        pytest.param(
-            running(), {"requests": {"cpu": "2"}}, {"requests": {"cpu": "2"}}, id="memory is not named"
-        ),
-        pytest.param(
-            running(change={"spec": {"containers": [container(), container("log", {"cpu": "100m"})]}}),
-            None,
-            {"requests": LARGER},
-            id="of two containers the one that is named",
-        ),
-        pytest.param(
-            running(  # VPA 1.7's recommender takes no samples of init containers; kubernetes/autoscaler#7229
-                requests={},
-                has={},
-                change={
-                    "spec": {
-                        "initContainers": [
-                            {
-                                "name": "proxy",
-                                "restartPolicy": "Always",
-                                "resources": {"requests": {"cpu": "1"}},
-                            }
-                        ]
-                    }
-                },
-            ),
-            None,
-            {"requests": LARGER},
-            id="with the requests of a native sidecar a pod is not BestEffort",
-        ),
-    ],
-)
+BOTH: Final = {"requests": LARGER, "limits": LARGER}
+CPU: Final = {"requests": {"cpu": "2"}}
+LOG: Final = {"spec": {"containers": [container(), container("log", {"cpu": "100m"})]}}
+SIDECAR: Final = {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+"""VPA 1.7's recommender takes no samples of init containers (kubernetes/autoscaler#7229)."""
+BESIDE: Final = {"spec": {"initContainers": [SIDECAR]}}
+ASKED: Final[dict[str, tuple[Pod, Any, Any]]] = {
+    "a Guaranteed pod stays Guaranteed": (running(limits=REQUESTS), BOTH, BOTH),
+    "a limit of a LimitRange is raised only for the request": (
+        running(limits={"cpu": "1500m", "memory": "4Gi"}),
+        None,
+        {"requests": LARGER, "limits": {"cpu": "2"}},
+    ),
+    "a limit without a request is kept": (running("web-1", {"cpu": "1"}, limits={"memory": "1Gi"}), CPU, CPU),
+    "memory is not named": (running(), CPU, CPU),
+    "of two containers the one that is named": (running(change=LOG), None, {"requests": LARGER}),
+    "a pod with a native sidecar": (running(change=BESIDE), None, {"requests": LARGER}),
+    "its requests make the pod more than BestEffort": (
+        running(requests={}, has={}, change=BESIDE),
+        None,
+        {"requests": LARGER},
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "size", "asked"), ASKED.values(), ids=ASKED)
 def test_what_a_pod_is_asked_to_have(one: Pod, size: Mapping[str, Any] | None, asked: Any) -> None:
     found = decision([one], size)
     assert resized(found) == {"web-1": asked}

@@ -44,6 +44,7 @@ def scaled(minutes: float, wait: dt.timedelta | None = None) -> Change:
     return Change(policy(stabilization="3m"), at(minutes=-minutes), wait=wait)
 
 
+STABILIZATION: Final = "StabilizationWindow"
 FREE: Final = Change(policy(), None)
 DISRUPTIVE: Final = replace(FREE, disruptive=True)
 IN_WINDOW: Final = Change(policy("MaintenanceWindow"), None)
@@ -64,58 +65,39 @@ INSTANTS: Final = {
 """What holds a change up to an instant, and the gate that it is."""
 
 
-@pytest.mark.parametrize(
-    ("change", "now", "expected"),
-    [
-        pytest.param(FREE, context(), None, id="nothing holds"),
-        pytest.param(FREE, context({"mode": "Paused"}), Hold("Paused"), id="Paused: no clock opens it"),
-        pytest.param(FREE, context({"mode": "Recommend"}), None, id="Recommend is no gate"),
-        pytest.param(replace(FREE, weightless=True), context(), Hold("Weight"), id="no weight"),
-        pytest.param(replace(FREE, policy=policy("Off")), context(), Hold("UpdatePolicy"), id="mode Off"),
-        pytest.param(
-            scaled(1),
-            context(),
-            Hold("StabilizationWindow", at(minutes=2)),
-            id="the axis was scaled a minute ago, three are asked for",
-        ),
-        pytest.param(scaled(3), context(), None, id="three minutes are over"),
-        pytest.param(Change(policy(stabilization="3m"), None), context(), None, id="never scaled before"),
-        pytest.param(scaled(-2), context(), None, id="a clock that was wrong holds nothing"),
-        pytest.param(
-            scaled(-0.5),
-            context(),
-            Hold("StabilizationWindow", at(minutes=3.5)),
-            id="a clock that is a little ahead does",
-        ),
-        pytest.param(
-            scaled(4, wait=dt.timedelta(minutes=6)),
-            context(),
-            Hold("StabilizationWindow", at(minutes=2)),
-            id="its own wait counts in place of the policy's",
-        ),
-        pytest.param(scaled(1, wait=dt.timedelta()), context(), None, id="a wait of nothing, too"),
-        pytest.param(
-            IN_WINDOW,
-            context(CLOSED),
-            Hold("MaintenanceWindow", at(hours=12)),
-            id="no window is open, the next one at 22:00",
-        ),
-        pytest.param(IN_WINDOW, context(OPEN), None, id="a window is open"),
-        pytest.param(IN_WINDOW, context(), Hold("MaintenanceWindow"), id="there is no window at all"),
-        pytest.param(FREE, context(CLOSED), None, id="mode Auto does not wait for a window"),
-        pytest.param(DISRUPTIVE, context(is_settled=False), Hold("Rollout"), id="a rollout is under way"),
-        pytest.param(
-            DISRUPTIVE,
-            context(is_settled=False, settles_at=at(minutes=3)),
-            Hold("Rollout", at(minutes=3)),
-            id="a rollout is under way, up to its progress deadline",
-        ),
-        pytest.param(
-            DISRUPTIVE, context(settles_at=at(minutes=-3)), None, id="its progress deadline has passed"
-        ),
-        pytest.param(FREE, context(is_settled=False), None, id="it does not matter to replicas"),
-    ],
-)
+CASES: Final[dict[str, tuple[Change, GateContext, Hold | None]]] = {
+    "nothing holds": (FREE, context(), None),
+    "Paused: no clock opens it": (FREE, context({"mode": "Paused"}), Hold("Paused")),
+    "Recommend is no gate": (FREE, context({"mode": "Recommend"}), None),
+    "no weight": (replace(FREE, weightless=True), context(), Hold("Weight")),
+    "mode Off": (replace(FREE, policy=policy("Off")), context(), Hold("UpdatePolicy")),
+    "scaled a minute ago, three are asked for": (scaled(1), context(), Hold(STABILIZATION, at(minutes=2))),
+    "three minutes are over": (scaled(3), context(), None),
+    "never scaled before": (replace(scaled(1), last_scale_time=None), context(), None),
+    "a clock that was wrong holds nothing": (scaled(-2), context(), None),
+    "a clock that is a little ahead does": (scaled(-0.5), context(), Hold(STABILIZATION, at(minutes=3.5))),
+    "its own wait counts": (
+        scaled(4, dt.timedelta(minutes=6)),
+        context(),
+        Hold(STABILIZATION, at(minutes=2)),
+    ),
+    "a wait of nothing, too": (scaled(1, dt.timedelta()), context(), None),
+    "the next window opens at 22:00": (IN_WINDOW, context(CLOSED), Hold("MaintenanceWindow", at(hours=12))),
+    "a window is open": (IN_WINDOW, context(OPEN), None),
+    "there is no window at all": (IN_WINDOW, context(), Hold("MaintenanceWindow")),
+    "mode Auto does not wait for a window": (FREE, context(CLOSED), None),
+    "a rollout is under way": (DISRUPTIVE, context(is_settled=False), Hold("Rollout")),
+    "up to its progress deadline": (
+        DISRUPTIVE,
+        context(is_settled=False, settles_at=at(minutes=3)),
+        Hold("Rollout", at(minutes=3)),
+    ),
+    "its progress deadline has passed": (DISRUPTIVE, context(settles_at=at(minutes=-3)), None),
+    "it does not matter to replicas": (FREE, context(is_settled=False), None),
+}
+
+
+@pytest.mark.parametrize(("change", "now", "expected"), CASES.values(), ids=CASES)
 def test_each_gate(change: Change, now: GateContext, expected: Hold | None) -> None:
     assert first_hold(change, now) == expected
 
@@ -134,35 +116,21 @@ def test_an_instant_holds_a_change_until_then(field: str, reason: str) -> None:
 
 
 def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> None:
-    order = [
-        "Paused",
-        "Contested",
-        "Weight",
-        "UpdatePolicy",
-        "Refused",
-        "Canary",
-        "RolledBack",
-        "MinHistory",
-        "OutOfMemory",
-        "RecentRaise",
-        "StabilizationWindow",
-        "MaintenanceWindow",
-        "Rollout",
-        "SustainedDemand",
-        "Measurement",
-        "MinChange",
-    ]
-    assert list(GATES) == order
+    order = (
+        "Paused Contested Weight UpdatePolicy Refused Canary RolledBack MinHistory OutOfMemory RecentRaise "
+        "StabilizationWindow MaintenanceWindow Rollout SustainedDemand Measurement MinChange"
+    )
+    assert " ".join(GATES) == order
     held: dict[str, Any] = dict.fromkeys(INSTANTS, at(hours=1))
     off = Change(policy("Off", "1h"), NOW, disruptive=True, weightless=True, **held)
     late = replace(off, policy=policy("MaintenanceWindow", "1h"))
     paused, running = context({"mode": "Paused"}, is_settled=False), context(is_settled=False)
-    passed: set[str] = set()
+    passed: list[str] = []
     for change, now in [(off, paused), *[(off, running)] * 10, *[(late, running)] * 5]:
         hold = first_hold(change, now, frozenset(passed))
         assert hold is not None
-        assert hold.reason == order[len(passed)]
-        passed.add(hold.reason)
+        passed.append(hold.reason)
+    assert " ".join(passed) == order
     assert first_hold(late, running, frozenset(passed)) is None
 
 
