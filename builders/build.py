@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,11 +17,16 @@ from hvpa.api.objects.read_models import Hpa, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Decision, Objects, Settings, decide, observe
 from hvpa.core.model import ReplicaView
 
+T = TypeVar("T")
+A = TypeVar("A", Hpa, Vpa)
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
 LONG_AGO = "2026-11-01T00:00:00Z"
 UID = "11111111-2222-3333-4444-555555555555"
 GIB = 1024**3
 MIB = 1024**2
+
+COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+"""Of a workload's status, all the same when its rollout is complete."""
 
 
 def at(**offset: float) -> dt.datetime:
@@ -47,13 +52,13 @@ def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
-OWNER: dict[str, Any] = {
-    "apiVersion": "autoscaling.k8s.io/v1alpha1",
-    "kind": "Hvpa",
-    "name": "web",
-    "uid": UID,
-    "controller": True,
-}
+def decoded(model: type[T], document: Mapping[str, Any], change: Mapping[str, Any] | None = None) -> T:
+    """The document, with `change` merged in, as it comes from the API server."""
+    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=model)
+
+
+REFERENCE: dict[str, Any] = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"}
+OWNER: dict[str, Any] = {**REFERENCE, "uid": UID, "controller": True}
 """The usual Hvpa as owner of its HPA and VPA."""
 
 HPA_TEMPLATE: dict[str, Any] = {
@@ -96,14 +101,13 @@ def hvpa(
         "spec": merged(base, spec or {}),
         "status": dict(status or {}),
     }
-    return read_hvpa(msgspec.json.decode(msgspec.json.encode(document), type=RawHvpa))
+    return read_hvpa(decoded(RawHvpa, document))
 
 
 def with_status(one: HvpaObject, status: HvpaStatus) -> HvpaObject:
     """The Hvpa with a status as the API server would hand it back."""
     raw = {"metadata": {"name": "x"}, "spec": {}, "status": to_wire(status)}
-    decoded = read_hvpa(msgspec.json.decode(msgspec.json.encode(raw), type=RawHvpa)).status
-    return replace(one, status=decoded)
+    return replace(one, status=read_hvpa(decoded(RawHvpa, raw)).status)
 
 
 def container(
@@ -142,22 +146,13 @@ def workload(
                 "spec": {"containers": list(containers if containers is not None else [container()])}
             },
         },
-        "status": {
-            "observedGeneration": 1,
-            "replicas": replicas,
-            "updatedReplicas": replicas,
-            "readyReplicas": replicas,
-            "availableReplicas": replicas,
-        },
+        "status": {"observedGeneration": 1, **dict.fromkeys(COUNTS, replicas)},
     }
-    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=Workload)
+    return decoded(Workload, document, change)
 
 
 def hpa(
-    desired: int = 3,
-    utilization: int | None = 50,
-    change: Mapping[str, Any] | None = None,
-    replicas: int = 3,
+    desired: int = 3, utilization: int | None = 50, change: Mapping[str, Any] | None = None, replicas: int = 3
 ) -> Hpa:
     """The HPA that the usual Hvpa owns, asking for `desired` at a measured CPU utilization (its target is 50)."""
     metrics = []
@@ -174,10 +169,7 @@ def hpa(
             "labels": {"of": "web"},
             "ownerReferences": [OWNER],
         },
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"},
-            **HPA_TEMPLATE["spec"],
-        },
+        "spec": {"scaleTargetRef": REFERENCE, **HPA_TEMPLATE["spec"]},
         "status": {
             "currentReplicas": replicas,
             "desiredReplicas": desired,
@@ -185,7 +177,7 @@ def hpa(
             "conditions": [{"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}],
         },
     }
-    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=Hpa)
+    return decoded(Hpa, document, change)
 
 
 def vpa(
@@ -206,16 +198,13 @@ def vpa(
             "labels": {"of": "web"},
             "ownerReferences": [OWNER],
         },
-        "spec": {
-            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-            "updatePolicy": {"updateMode": "Off"},
-        },
+        "spec": {"targetRef": SPEC["targetRef"], "updatePolicy": {"updateMode": "Off"}},
         "status": {
             "recommendation": {"containerRecommendations": recommended},
             "conditions": [{"type": "RecommendationProvided", "status": "True", "lastTransitionTime": since}],
         },
     }
-    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=Vpa)
+    return decoded(Vpa, document, change)
 
 
 def pod(
@@ -234,7 +223,7 @@ def pod(
             "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": LONG_AGO}],
         },
     }
-    return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=Pod)
+    return decoded(Pod, document, change)
 
 
 def oom_killed(
@@ -321,9 +310,7 @@ def apply(seen: Objects, decision: Decision) -> Objects:
     if "replicas" in patch:
         count = patch["replicas"]
         document["spec"]["replicas"] = count
-        document["status"] |= dict.fromkeys(
-            ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count
-        )
+        document["status"] |= dict.fromkeys(COUNTS, count)
     by_name = {one["name"]: one for one in document["spec"]["template"]["spec"]["containers"]}
     for entry in patch.get("template", {}).get("spec", {}).get("containers", []):
         resources = by_name[entry["name"]].setdefault("resources", {})
@@ -336,16 +323,14 @@ def apply(seen: Objects, decision: Decision) -> Objects:
 def settled(seen: Objects, now: dt.datetime = NOW) -> Objects:
     """The objects after a first decision, with the owned HPA and VPA as the operator applies them."""
     decision = decided(seen, now)
-    hpas, vpas = list(seen.hpas), list(seen.vpas)
-    for change in decision.owned:
-        manifest: Any = change.manifest
-        if change.kind == "HorizontalPodAutoscaler":
-            hpas = [_applied(one, manifest, Hpa) if one.metadata.name == change.name else one for one in hpas]
-        else:
-            vpas = [_applied(one, manifest, Vpa) if one.metadata.name == change.name else one for one in vpas]
-    return replace(apply(seen, decision), hpas=tuple(hpas), vpas=tuple(vpas))
+    manifests: dict[tuple[str, str], Any] = {(one.kind, one.name): one.manifest for one in decision.owned}
 
+    def applied(one: A, kind: str) -> A:
+        known = msgspec.json.decode(msgspec.json.encode(one))
+        return decoded(type(one), known, manifests.get((kind, one.metadata.name)))
 
-def _applied(one: Any, manifest: Mapping[str, Any], model: Any) -> Any:
-    document = merged(msgspec.json.decode(msgspec.json.encode(one)), manifest)
-    return msgspec.json.decode(msgspec.json.encode(document), type=model)
+    return replace(
+        apply(seen, decision),
+        hpas=tuple(applied(one, "HorizontalPodAutoscaler") for one in seen.hpas),
+        vpas=tuple(applied(one, "VerticalPodAutoscaler") for one in seen.vpas),
+    )

@@ -1,8 +1,7 @@
 """The CustomResourceDefinition of Hvpa, rendered from the models. `python -m hvpa.api.crd` prints it as YAML.
 
-What belongs here: nothing about single fields. Types, bounds, defaults, CEL rules and descriptions stand in
-the models; this turns pydantic's JSON schema into a structural one (no references, no null types, no titles)
-and puts the resource's names, subresources and columns around it.
+What belongs here: nothing about single fields, which the models describe. This turns pydantic's JSON schema into a
+structural one (no references, null types, titles) and puts the resource's names, subresources and columns around it.
 """
 
 from __future__ import annotations
@@ -117,22 +116,9 @@ def _root_schema() -> Schema:
             "kind": {"type": "string", "description": f"Kind: {KIND}."},
             "metadata": {"type": "object"},
             "spec": model_schema(HvpaSpec),
-            "status": _without_required(model_schema(HvpaStatus)),
+            "status": model_schema(HvpaStatus),
         },
     }
-
-
-def _without_required(schema: Schema) -> Schema:
-    """The schema with every field optional: a status that an older version or gardener's controller left must not make
-    the API server refuse a change of the spec."""
-    result = {key: value for key, value in schema.items() if key != "required"}
-    if "properties" in result:
-        result["properties"] = {
-            name: _without_required(field) for name, field in result["properties"].items()
-        }
-    if "items" in result:
-        result["items"] = _without_required(result["items"])
-    return result
 
 
 # --- from JSON schema to a structural one -------------------------------------------------------------------

@@ -13,7 +13,7 @@ import structlog
 from hvpa.cli.settings import add_run_arguments, run_settings
 from hvpa.kube.client.errors import ConfigError
 from hvpa.kube.server.endpoints import AddressError
-from hvpa.operator.log.setup import configure_logs
+from hvpa.operator.log import configure_logs
 from hvpa.operator.operator import Parts, StartError, operate
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

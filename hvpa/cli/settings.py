@@ -12,7 +12,7 @@ from hvpa.cli.arguments import add_cluster, add_recommenders, count_from, decisi
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.credentials import own_namespace
 from hvpa.kube.client.limits import MAX_IN_FLIGHT
-from hvpa.kube.leases.election import Candidate, LeaseTimes
+from hvpa.kube.leases.lease import Candidate, LeaseTimes
 from hvpa.kube.server.endpoints import AddressError, parse_address
 from hvpa.operator.settings import RunSettings
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import HorizontalAxis, RolledBack
+from hvpa.api.hvpa.status import RolledBack
 from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pods import creation_changes, resize_pods, template_held
 from hvpa.core.actuation.rollouts import next_step, with_record
@@ -26,8 +26,6 @@ from hvpa.core.model import (
     Direction,
     Observation,
     ObservedState,
-    OwnedChange,
-    PodResize,
     ReplicaView,
     ResourceRequirements,
     WorkloadPatch,
@@ -38,9 +36,8 @@ from hvpa.core.recommenders.desired_replicas import (
     put_inside,
     trusted_replicas,
 )
-from hvpa.core.report.events import events_of
+from hvpa.core.report.events import events_of, step_events
 from hvpa.core.report.status import next_status
-from hvpa.core.report.step_events import step_events
 from hvpa.core.report.summary import DecisionParts
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
@@ -87,14 +84,18 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
         if seen.spec.update_strategy.in_place:
             decided = _actuated(context, seen, decided)
         patch = _patch(context, seen, decided)
-    status = next_status(seen, clock, decided)
+    status, view = next_status(seen, clock, decided), None
+    if seen.workload is not None:
+        counts = (decided.desired.replicas, decided.target, decided.recommended_replicas)
+        view = ReplicaView(seen.workload.spec.replicas, *counts)
+    applies = seen.spec is not None and seen.spec.mode == "Apply"
     return Decision(
         status=status,
         workload_patch=patch,
         scale_replicas=decided.desired.scale_replicas,
-        owned=_owned_changes(seen),
+        owned=(*seen.hpa.changes, *seen.vpa.changes),
         events=events_of(seen, decided, status),
-        replicas=_replicas(seen, decided),
+        replicas=view,
         weight_ppm=None if decided.weight is None else decided.weight.vertical_ppm,
         containers=decided.containers,
         recommended=decided.recommended,
@@ -102,7 +103,7 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
         steps=decided.steps,
         applied=decided.applied,
         joint=decided.joint,
-        resizes=_resizes(seen, decided),
+        resizes=decided.resizing.resizes if applies and decided.resizing is not None else (),
         creation_sizes=creation_changes(clock, seen, decided.desired_size, decided.resizing),
     )
 
@@ -133,9 +134,8 @@ def _over(one: ResourceRequirements, previous: ResourceRequirements | None) -> R
 
 def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
     """What was made of both axes, with what becomes of running pods (`InPlace`, `InPlaceOrRollout`)."""
-    assert seen.workload is not None and seen.target is not None
-    replicas = seen.workload.spec.replicas if decided.target is None else decided.target
-    parts = Decided(replicas, decided.containers, decided.changed, decided.ready_pods)
+    assert seen.target is not None
+    parts = Decided(decided.target, decided.containers, decided.changed, decided.ready_pods)
     size = next_desired(context.clock, seen.status.desired, seen.target, parts)
     if decided.rolled_back is not None:
         return structs.replace(decided, desired_size=size, resizing=resize_pods(context, seen, size))
@@ -165,11 +165,6 @@ def _without_sizes(seen: ObservedState, decided: DecisionParts, failed: RolledBa
     )
 
 
-def _resizes(seen: ObservedState, decided: DecisionParts) -> tuple[PodResize, ...]:
-    applies = seen.spec is not None and seen.spec.mode == "Apply"
-    return decided.resizing.resizes if applies and decided.resizing is not None else ()
-
-
 def _judge(
     context: GateContext, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
@@ -178,9 +173,7 @@ def _judge(
     spec, current = seen.spec, seen.workload.spec.replicas
     resources = present_resources(seen.workload.spec.template.spec.containers)
     if _is_left_at_zero(seen, bounds):
-        return DecisionParts(
-            desired=desired, containers=resources, recommended=resources, scaled_to_zero=True
-        )
+        return DecisionParts(desired, containers=resources, recommended=resources, scaled_to_zero=True)
     if (axis := without_past_goal(seen.horizontal, current, desired)) is not seen.horizontal:
         seen = structs.replace(seen, horizontal=axis)
     if spec.joint:
@@ -246,61 +239,44 @@ def _joined(
     assert seen.spec is not None and seen.workload is not None
     applies = seen.spec.mode == "Apply"
     current = seen.workload.spec.replicas
-    applied: list[tuple[Axis, Direction]] = []
-    if applies and horizontal is not None and horizontal.target != current:
-        applied.append(("horizontal", horizontal.direction))
-    if applies and vertical is not None:
-        applied += [("vertical", direction) for direction in vertical.directions]
     outcomes = [one for one in (horizontal, vertical) if one is not None]
-    blocked = tuple([entry for one in outcomes for entry in one.blocked])
-    return DecisionParts(
+    axis = seen.horizontal if horizontal is None or not applies else horizontal.axis
+    if axis.correction != desired.correction:
+        axis = axis.model_copy(update={"correction": desired.correction})
+    steps = [] if weight is None else [f"weight: {weight.percent} percent vertical, {weight.why}"]
+    found = DecisionParts(
         desired=desired,
         weight=weight,
-        target=horizontal.target if horizontal is not None and applies else current,
-        recommended_replicas=horizontal.recommended if horizontal is not None else current,
-        containers=vertical.containers if vertical is not None and applies else resources,
-        recommended=vertical.recommended if vertical is not None else resources,
-        changed=vertical.changed if vertical is not None and applies else frozenset(),
-        horizontal=_horizontal_axis(seen, desired, horizontal if applies else None),
-        vertical=vertical.axis if vertical is not None else without_pending(seen.vertical),
-        blocked=blocked,
-        steps=(
-            *_weight_told(weight),
-            *[text for one in outcomes for text in one.steps],
-        ),
-        applied=tuple(applied),
-        young_until=vertical.young_until if vertical is not None else None,
-        without_request=vertical.without_request if vertical is not None else (),
+        target=current,
+        recommended_replicas=current if horizontal is None else horizontal.recommended,
+        containers=resources,
+        recommended=resources if vertical is None else vertical.recommended,
+        horizontal=axis,
+        vertical=without_pending(seen.vertical) if vertical is None else vertical.axis,
+        blocked=tuple([entry for one in outcomes for entry in one.blocked]),
+        steps=(*steps, *[text for one in outcomes for text in one.steps]),
+        young_until=None if vertical is None else vertical.young_until,
+        without_request=() if vertical is None else vertical.without_request,
     )
-
-
-def _weight_told(weight: Weight | None) -> tuple[str, ...]:
-    return () if weight is None else (f"weight: {weight.percent} percent vertical, {weight.why}",)
-
-
-def _horizontal_axis(
-    seen: ObservedState, desired: DesiredReplicas, outcome: ReplicasResult | None
-) -> HorizontalAxis:
-    axis = outcome.axis if outcome is not None else seen.horizontal
-    if axis.correction == desired.correction:
-        return axis
-    return axis.model_copy(update={"correction": desired.correction})
+    applied: list[tuple[Axis, Direction]] = []
+    if applies and horizontal is not None:
+        found = structs.replace(found, target=horizontal.target)
+        applied += [("horizontal", horizontal.direction)] if horizontal.target != current else []
+    if applies and vertical is not None:
+        found = structs.replace(found, containers=vertical.containers, changed=vertical.changed)
+        applied += [("vertical", direction) for direction in vertical.directions]
+    return structs.replace(found, applied=tuple(applied))
 
 
 def _bounds(seen: Observation) -> Bounds:
     """minReplicas and maxReplicas: of the template where the HPA is ours, of the object where the spec names one."""
     assert seen.spec is not None
-    hpa = seen.spec.hpa
-    if hpa.name is not None:
-        if seen.hpa.object is None:
-            return Bounds()
+    hpa, template = seen.spec.hpa, seen.spec.hpa.template.spec
+    if hpa.name is not None and seen.hpa.object is not None:
         found = seen.hpa.object.spec
-        # A path has no place for no pods at all.
-        return Bounds(
-            max(1, found.min_replicas) if seen.spec.joint else found.min_replicas, found.max_replicas
-        )
-    template = hpa.template.spec
-    if not hpa.deploy or template is None:
+        least = max(1, found.min_replicas) if seen.spec.joint else found.min_replicas
+        return Bounds(least, found.max_replicas)  # a path has no place for no pods at all
+    if hpa.name is not None or not hpa.deploy or template is None:
         return Bounds()
     return Bounds(template.min_replicas or 1, template.max_replicas)
 
@@ -310,22 +286,16 @@ def _desired(seen: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
     `spec.replicas` must hold."""
     if seen.problem is not None or seen.spec is None or seen.workload is None:
         return DesiredReplicas(None), Bounds()
-    bounds = _bounds(seen)
-    scale_replicas, corrected = seen.spec.replicas, seen.horizontal.correction
+    bounds, hpa = _bounds(seen), seen.hpa.object
+    without = DesiredReplicas(None, correction=seen.horizontal.correction, problem=seen.hpa.problem)
     if not seen.hpa.in_charge:
-        return DesiredReplicas(None, correction=corrected, problem=seen.hpa.problem), bounds
-    if seen.hpa.object is not None and seen.hpa.read_as_is is not None:
-        return measured_replicas(seen.hpa.object, seen, bounds, clock), bounds
-    if seen.hpa.object is None or _is_left_at_zero(seen, bounds):
-        inside = put_inside(scale_replicas, seen.workload.spec.replicas, bounds)
-        return DesiredReplicas(
-            None, scale_replicas=inside, correction=corrected, problem=seen.hpa.problem
-        ), bounds
-    return trusted_replicas(seen.hpa.object, seen, bounds, clock), bounds
-
-
-def _owned_changes(seen: ObservedState) -> tuple[OwnedChange, ...]:
-    return (*seen.hpa.changes, *seen.vpa.changes)
+        return without, bounds
+    if hpa is not None and seen.hpa.read_as_is is not None:
+        return measured_replicas(hpa, seen, bounds, clock), bounds
+    if hpa is None or _is_left_at_zero(seen, bounds):
+        inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
+        return structs.replace(without, scale_replicas=inside), bounds
+    return trusted_replicas(hpa, seen, bounds, clock), bounds
 
 
 def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
@@ -352,7 +322,7 @@ def _rollout_patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch
         return None
     if not decided.applied and decided.rolled_back is None:
         return None
-    workload = seen.workload
+    workload, version = seen.workload, seen.workload.metadata.resource_version
     present = present_resources(workload.spec.template.spec.containers)
     spec: dict[str, object] = {}
     if decided.target != workload.spec.replicas:
@@ -363,20 +333,6 @@ def _rollout_patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch
     ]
     if containers:
         spec["template"] = {"spec": {"containers": containers}}
-    body = {
-        "metadata": {
-            "resourceVersion": workload.metadata.resource_version,
-            "annotations": {LAST_APPLIED: annotation_text(decided.horizontal, decided.vertical)},
-        },
-        "spec": spec,
-    }
-    return WorkloadPatch(workload.kind, workload.metadata.name, workload.metadata.resource_version, body)
-
-
-def _replicas(seen: ObservedState, decided: DecisionParts) -> ReplicaView | None:
-    if seen.workload is None:
-        return None
-    current = seen.workload.spec.replicas
-    target = current if decided.target is None else decided.target
-    recommended = current if decided.recommended_replicas is None else decided.recommended_replicas
-    return ReplicaView(current, decided.desired.replicas, target, recommended)
+    annotations = {LAST_APPLIED: annotation_text(decided.horizontal, decided.vertical)}
+    body = {"metadata": {"resourceVersion": version, "annotations": annotations}, "spec": spec}
+    return WorkloadPatch(workload.kind, workload.metadata.name, version, body)

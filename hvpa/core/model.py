@@ -9,18 +9,17 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
 from hvpa.api.hvpa.resource import API_VERSION as API_VERSION
 from hvpa.api.hvpa.resource import GROUP as GROUP
 from hvpa.api.hvpa.resource import HvpaObject
-from hvpa.api.hvpa.rollout import RolloutRecord
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
 from hvpa.api.hvpa.status import Direction as Direction
-from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, VerticalAxis
+from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, RolloutRecord, VerticalAxis
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import CreationSize, Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
@@ -41,13 +40,10 @@ _BEGINNING = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is the same for every Hvpa of an operator.
-
-    `hpa_tolerance`: kube-controller-manager's `--horizontal-pod-autoscaler-tolerance` (its default is 0.1), in parts
-    per million.
-    """
+    """What is the same for every Hvpa of an operator."""
 
     hpa_tolerance_ppm: int = 100_000
+    """kube-controller-manager's `--horizontal-pod-autoscaler-tolerance` (0.1 by default), in parts per million."""
     vpa_period: dt.timedelta = dt.timedelta(minutes=1)
     """How often the VPA's recommender writes: its `--recommender-interval` (1 minute by default), or how long one of
     its rounds takes."""
@@ -96,7 +92,7 @@ class Objects:
 
     `others` are other live Hvpas with the same target, by rank (the first MOST_RIVALS + 1 at most), `hpas` and `vpas`
     every one that is owned by this Hvpa, targets it, its workload or one of the `others`, is named by it, or holds a
-    name that it would give; `pods` those that the workload's selector matches. `vpa_served` tells whether the cluster
+    name that it would give; `pods` those that the workload's selector matches. `vpa_served`: whether the cluster
     knows VerticalPodAutoscalers at all. `refused_resizes` are of these pods. `creation_sizes` are the sizes of new pods
     that were written for this Hvpa, by owner; None where the cluster has no policy that goes by them. `memory_use` is
     of these pods; None where it was not asked for.
@@ -138,12 +134,13 @@ class OwnedChange:
     """`release` only: the owner references that stay."""
 
 
-class Recommender(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """A recommender as far as this Hvpa may use it: the object when there is one, and why it can't be used if so."""
+class Standing(msgspec.Struct, frozen=True, gc=False):
+    """How a recommender stands to this Hvpa, without what it recommends."""
 
     configured: bool
-    object: T | None = None
+    """Whether the spec asks for one."""
     problem: Finding | None = None
+    """Why it can't be used."""
     changes: tuple[OwnedChange, ...] = ()
     in_charge: bool = False
     """Whether this Hvpa's recommender may govern the axis (owned, being created, or named and fit, or read as it is);
@@ -153,9 +150,15 @@ class Recommender(msgspec.Struct, Generic[T], frozen=True, gc=False):
     measurements count, and not the count that it asks for."""
 
 
+class Recommender(Standing, Generic[T], frozen=True, gc=False):
+    """A recommender as far as this Hvpa may use it, with its object where there is one."""
+
+    object: T | None = None
+
+
 class PodSize(msgspec.Struct, frozen=True, gc=False):
-    """What the pods that there are request of one container's one resource, in millicores or bytes: the least, and the
-    mean of the ready ones, rounded up."""
+    """What pods request of one container's one resource, in millicores or bytes: the least, and the mean of the ready
+    ones, rounded up."""
 
     least: int
     mean: int
@@ -192,49 +195,18 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     newest_unready: dt.datetime | None = None
     """When the last one of those that are not ready was created; None where all are."""
     terminating: int = 0
-    """How many are being deleted."""
     stuck: tuple[StuckPods, ...] = ()
     """Those that can't be scheduled or started, by reason."""
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
     and when that was last seen."""
+
+    # For joint decisions only: what containers and native sidecars request, what pods request as a whole, the names of
+    # containers and native sidecars, and since when the ready pods are ready, in order.
     sizes: Mapping[ResourceKey, PodSize] = msgspec.field(default_factory=dict)
-    """What their containers and native sidecars request (for joint decisions only)."""
     totals: Mapping[Resource, PodTotal] = msgspec.field(default_factory=dict)
-    """What they request as a whole (for joint decisions only)."""
     containers: frozenset[str] = frozenset()
-    """Names of their containers and native sidecars (for joint decisions only)."""
     ready_since: tuple[dt.datetime, ...] = ()
-    """Since when the ready ones are ready, in order (for joint decisions only)."""
-
-
-class Standing(Protocol):
-    """How a recommender stands, without what it says; see `Recommender`."""
-
-    @property
-    def configured(self) -> bool:
-        """Whether the spec asks for one."""
-        ...
-
-    @property
-    def problem(self) -> Finding | None:
-        """Why it can't be used."""
-        ...
-
-    @property
-    def changes(self) -> tuple[OwnedChange, ...]:
-        """What is to be changed about owned objects."""
-        ...
-
-    @property
-    def in_charge(self) -> bool:
-        """Whether it may govern the axis."""
-        ...
-
-    @property
-    def read_as_is(self) -> Finding | None:
-        """Whose it is, where it is another's and read as it is."""
-        ...
 
 
 class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -261,12 +233,11 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The rollout of the target that the operator began, if it did."""
     resizable: tuple[Pod, ...] = ()
     """The pods themselves, where they are resized in place or a size is tried on some first."""
+
+    # As in `Objects`.
     refused_resizes: tuple[RefusedResize, ...] = ()
-    """Resizes of these pods that the API server refused."""
     creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None
-    """The sizes of new pods that were written for this Hvpa, by owner; None where there is no policy."""
     memory_use: MemoryUse | None = None
-    """What the pods use of memory; None where it was not asked for."""
 
 
 class Observation(ObservedState, frozen=True, kw_only=True):
@@ -354,8 +325,8 @@ class JointResource(msgspec.Struct, frozen=True, gc=False):
     """One container's one resource in a joint decision (DESIGN 5.4), in millicores or bytes.
 
     `base` is its size where the path begins, `usual` and `present` are the demand of all pods together without their
-    base usage (None: nobody tells), `usual_from` and `present_from` who told it, in words, `usual_replicas` and
-    `present_replicas` the counts that it asks for. `current` is the request now, `size` the one that is wanted.
+    base usage (None: unknown), `usual_from` and `present_from` their sources, in words, `usual_replicas` and
+    `present_replicas` the counts that they ask for. `current` is the request now, `size` the one that is wanted.
     """
 
     key: ResourceKey
@@ -371,12 +342,9 @@ class JointResource(msgspec.Struct, frozen=True, gc=False):
 
 
 class JointView(msgspec.Struct, frozen=True, gc=False):
-    """A joint decision's way: the path, the point on it that serves the usual demand, and what is wanted.
-
-    `mean_replicas` is the mean of the counts that the usual demand speaks of. `usual` is None where no container
-    resource has a usual demand. `wanted` is where the path leads when nothing is blocked, `because` what bound it, in
-    words.
-    """
+    """A joint decision: the path, the point on it that serves the `usual` demand (None: no container resource has one),
+    and where the path leads when nothing is blocked, with what bound it, in words. `mean_replicas` is the mean of the
+    counts that the usual demand speaks of."""
 
     path: Path
     mean_replicas: float

@@ -8,16 +8,14 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from hvpa.api.hvpa.rollout import RolloutRecord
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.hvpa.status import HvpaStatus, RolloutRecord
 from hvpa.api.objects.kinds import KINDS, api_version_of, has_replicas, in_words, is_custom
 from hvpa.api.objects.read_models import (
     ContainerRecommendation,
     Hpa,
     Meta,
     Recommendation,
-    ResourceList,
     Vpa,
     VpaStatusRead,
     Workload,
@@ -37,9 +35,7 @@ from hvpa.core.model import (
     Recommender,
     Settings,
 )
-from hvpa.core.recommenders.ownership import HpaRules, O, OwnerRules, VpaRules
-from hvpa.core.recommenders.ownership import resolve as resolve_owned
-from hvpa.core.recommenders.read_only import read
+from hvpa.core.recommenders.ownership import OwnerRules, resolve
 from hvpa.core.recommenders.stale import silent_since
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
@@ -56,9 +52,8 @@ MOST_PROBLEMS = 20
 """Faults of a spec that are reported at once."""
 MOST_SELECTOR = 32_768
 """Characters of a workload's selector, which the status repeats for the HPA."""
-Silent = tuple[tuple[str, dt.datetime | None], ...]
+Silent = tuple[tuple[str, dt.datetime], ...]
 """VPAs by name that their recommender has not written for too long, and when it last did."""
-_NO_AMOUNTS: ResourceList = {}
 _NO_HPA: Recommender[Hpa] = Recommender(False)
 _VPA_NOT_SERVED = Finding(
     "VpaNotServed", "the cluster does not serve VerticalPodAutoscaler (autoscaling.k8s.io/v1)"
@@ -70,41 +65,28 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     now = now.astimezone(dt.UTC)
     clock = Clock(now)
     uncapped = objects.hvpa.spec is not None and objects.hvpa.spec.joint
-    silent = [(one.metadata.name, silent_since(one, clock, settings.vpa_period)) for one in objects.vpas]
-    vpas = tuple([_counted(one, uncapped) for one in objects.vpas])
-    state = _state(clock, objects, vpas, tuple([one for one in silent if one[1] is not None]))
-    hpa = _NO_HPA
-    if state.workload is not None and not has_replicas(state.workload.kind):
-        hpa = _without_replicas(state)
-    elif state.spec is not None and state.workload is not None:
-        hpa = _hpa(state.metadata, state.spec, objects.hpas, objects.others)
+    written = [(one.metadata.name, silent_since(one, clock, settings.vpa_period)) for one in objects.vpas]
+    silent = tuple([(name, since) for name, since in written if since is not None])
+    state = _state(clock, objects, tuple([_counted(one, uncapped) for one in objects.vpas]), silent)
+    hpa, spec, workload = _NO_HPA, state.spec, state.workload
+    if spec is not None and workload is not None and has_replicas(workload.kind):
+        hpa = _hpa(state.metadata, spec, objects.hpas, objects.others)
+    elif spec is not None and workload is not None and (spec.hpa.deploy or spec.hpa.name):
+        why = f"a {workload.kind} has no replica count, so only its requests are scaled"
+        hpa = Recommender(True, Finding("NoReplicaCount", why))
     parts = structs.asdict(structs.replace(state, hpa=hpa))
     return Observation(now=now, changes_at=clock.changes_at, settings=settings, **parts)
-
-
-def _without_replicas(state: ObservedState) -> Recommender[Hpa]:
-    """The HPA of a workload whose count is not for its spec to say."""
-    assert state.spec is not None and state.workload is not None
-    if not (state.spec.hpa.deploy or state.spec.hpa.name):
-        return _NO_HPA
-    why = f"a {state.workload.kind} has no replica count, so only its requests are scaled"
-    return Recommender(True, None, Finding("NoReplicaCount", why))
-
-
-def _resolved(rules: OwnerRules[O]) -> Recommender[O]:
-    return resolve_owned(rules) if rules.spec.mode == "Apply" else read(rules)
 
 
 def _hpa(
     hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Hpa]:
-    """The HPA to read, as it is now. No HPA's status has a say in which one that is, so it is found once for the same
+    """The HPA to read, as it is now. No HPA's status decides which one that is, so it is found once for the same
     objects: a reconcile in which nothing is to do takes a quarter of the time (4.0 yardsticks of
     `python -m benchmarks decision` without that, 0.9 with it)."""
     found = _found_hpa(hvpa, spec, hpas, others)
-    now = next(
-        (one for one in hpas if found.object is not None and one.metadata is found.object.metadata), None
-    )
+    meta = None if found.object is None else found.object.metadata
+    now = next((one for one in hpas if one.metadata is meta), None)
     return found if now is None else structs.replace(found, object=now)
 
 
@@ -117,7 +99,7 @@ def _hpa_basis(hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[
 def _found_hpa(
     hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Hpa]:
-    return _resolved(HpaRules(hvpa, spec, hpas, others))
+    return resolve(OwnerRules("HorizontalPodAutoscaler", hvpa, spec, hpas, others))
 
 
 @remembered
@@ -128,62 +110,47 @@ def _counted(vpa: Vpa, uncapped: bool) -> Vpa:
     if found is None or found.container_recommendations is None:
         return vpa
     targets = [
-        ContainerRecommendation(
-            one.container_name,
-            (uncapped and one.uncapped_target) or one.target,
-            _NO_AMOUNTS,
-            _NO_AMOUNTS,
-            _NO_AMOUNTS,
-        )
-        for one in found.container_recommendations
+        (one, (uncapped and one.uncapped_target) or one.target) for one in found.container_recommendations
     ]
-    status = VpaStatusRead(Recommendation(targets), vpa.status.conditions)
-    return structs.replace(vpa, status=status)
+    unbounded = [ContainerRecommendation(one.container_name, target, {}, {}, {}) for one, target in targets]
+    return structs.replace(vpa, status=VpaStatusRead(Recommendation(unbounded), vpa.status.conditions))
 
 
 def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
     """All of them but the HPAs. Lists are made anew for each decision, their members are not."""
-    hvpa = objects.hvpa
+    hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems)
+    of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
     return Basis(
         (hvpa.metadata.namespace, hvpa.metadata.name),
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload),
-        (
-            objects.pods,
-            vpas,
-            silent,
-            objects.vpa_served,
-            objects.others,
-            hvpa.problems,
-            objects.refused_resizes,
-            objects.creation_sizes,
-            objects.memory_use,
-        ),
+        (vpas, silent, objects.vpa_served, *others, *of_pods),
     )
 
 
 @remembered_while(_basis, of_status=True)
 def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> ObservedState:
     """What is observed, without the HPA."""
-    hvpa = objects.hvpa
-    spec, status = hvpa.spec, hvpa.status
+    hvpa, spec = objects.hvpa, objects.hvpa.spec
     problem = _problem(objects)
     workload = objects.workload if problem is None else None
     target = _existing(objects.workload)
+    rollout = own_rollout(target)
+    status = _with_rolled_back(hvpa.status, rollout)
     in_place = spec is not None and spec.update_strategy.in_place
     tries = spec is not None and spec.update_strategy.canary is not None
-    rollout = own_rollout(target)
-    status = _with_rolled_back(status, rollout)
     if workload is not None and in_place:
         workload = as_desired(workload, status.desired)
-    annotation = workload.metadata.annotations.get(LAST_APPLIED) if workload is not None else None
+    annotation = None if workload is None else workload.metadata.annotations.get(LAST_APPLIED)
     horizontal, vertical = recorded_axes(status, annotation, clock)
+    is_legacy = annotation is None and status.axes is None
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        found = _resolved(VpaRules(hvpa.metadata, spec, vpas, objects.others))
-        vpa = structs.replace(found, problem=_vpa_problem(found, objects, dict(silent)))
-        if found.configured and not objects.vpa_served:
-            vpa = Recommender(True, None, _VPA_NOT_SERVED)
+        rules = OwnerRules("VerticalPodAutoscaler", hvpa.metadata, spec, vpas, objects.others)
+        vpa = resolve(rules)
+        vpa = structs.replace(vpa, problem=_vpa_problem(vpa, objects, dict(silent)))
+        if vpa.configured and not objects.vpa_served:
+            vpa = Recommender(True, _VPA_NOT_SERVED)
         since = vertical.last_scale_up_time
         if since is not None and clock.is_ahead(since):
             since = None  # by a clock that was wrong: no container is to starve until then
@@ -197,9 +164,7 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
         target=target if target is None or _too_large(target) is None else None,
         horizontal=horizontal,
         vertical=vertical,
-        legacy_override=annotation is None
-        and status.axes is None
-        and bool(status.override_scale_up_stabilization),
+        legacy_override=is_legacy and bool(status.override_scale_up_stabilization),
         hpa=_NO_HPA,
         vpa=vpa,
         pods=pods,
@@ -226,24 +191,9 @@ def _problem(objects: Objects) -> Finding | None:
         return Finding("InvalidSpec", "; ".join(map(str, problems)) or "the spec can't be read")
     if found := spec_problems(spec):
         return Finding("InvalidSpec", "; ".join(map(str, found)))
-    target = spec.target_ref
-    version, name = target.api_version or api_version_of(target.kind), f"{target.kind} {target.name}"
-    if is_custom(version, target.kind):
-        if spec.update_strategy.type != "InPlace":
-            why = f"the pod template of a {target.kind} can't be changed; set spec.updateStrategy.type to InPlace"
-            return Finding("UnsupportedTarget", f"spec.targetRef: {why}")
-    elif target.kind not in KINDS or version != KINDS[target.kind].api_version:
-        why = f"spec.targetRef: {version} {target.kind} is not supported, only {in_words()}"
+    if why := _unsupported(spec):
         return Finding("UnsupportedTarget", why)
-    strategy = spec.update_strategy
-    if strategy.canary is not None and not strategy.in_place and target.kind in NEVER_REPLACING:
-        why = f"a {target.kind} never replaces pods, so that no size can be tried on some first"
-        return Finding("UnsupportedTarget", f"spec.updateStrategy.canary: {why}; use type InPlace")
-    if spec.joint and not has_replicas(target.kind):
-        why = (
-            f"spec.blend: Trajectory decides replicas, and a {target.kind} has no replica count; use Additive"
-        )
-        return Finding("UnsupportedTarget", why)
+    name = f"{spec.target_ref.kind} {spec.target_ref.name}"
     if objects.unlisted:
         return Finding("TargetUnreadable", f"{name} can't be read: {objects.unlisted}")
     rivals = [one.name for one in objects.others if one.applies] if spec.mode == "Apply" else []
@@ -251,13 +201,30 @@ def _problem(objects: Objects) -> Finding | None:
         # Of many neither names nor their number: else each one more would be news to all others.
         many = len(rivals) > MOST_RIVALS
         who = f"more than {MOST_RIVALS} other Hvpas" if many else f"Hvpa {', '.join(sorted(rivals))}"
-        return Finding(
-            "TargetShared",
-            f"{name} is also the target of {who} in mode Apply; none of them scales it until the others are deleted, "
-            "or their spec.mode is Recommend",
-        )
+        what = f"{name} is also the target of {who} in mode Apply"
+        until = "until the others are deleted, or their spec.mode is Recommend"
+        return Finding("TargetShared", f"{what}; none of them scales it {until}")
     workload = _existing(objects.workload)
     return Finding("TargetNotFound", f"{name} does not exist") if workload is None else _too_large(workload)
+
+
+def _unsupported(spec: HvpaSpec) -> str:
+    """Why no target of this kind can be scaled in this way; empty where it can."""
+    target, strategy = spec.target_ref, spec.update_strategy
+    version = target.api_version or api_version_of(target.kind)
+    if is_custom(version, target.kind):
+        if strategy.type != "InPlace":
+            why = f"the pod template of a {target.kind} can't be changed"
+            return f"spec.targetRef: {why}; set spec.updateStrategy.type to InPlace"
+    elif target.kind not in KINDS or version != KINDS[target.kind].api_version:
+        return f"spec.targetRef: {version} {target.kind} is not supported, only {in_words()}"
+    if strategy.canary is not None and not strategy.in_place and target.kind in NEVER_REPLACING:
+        why = f"a {target.kind} never replaces pods, so that no size can be tried on some first"
+        return f"spec.updateStrategy.canary: {why}; use type InPlace"
+    if spec.joint and not has_replicas(target.kind):
+        why = f"decides replicas, and a {target.kind} has no replica count"
+        return f"spec.blend: Trajectory {why}; use Additive"
+    return ""
 
 
 def _existing(workload: Workload | None) -> Workload | None:
@@ -267,13 +234,12 @@ def _existing(workload: Workload | None) -> Workload | None:
 
 def _too_large(workload: Workload) -> Finding | None:
     """Why there is too much of a workload for a status."""
-    name = f"{workload.kind} {workload.metadata.name}"
+    name, why = f"{workload.kind} {workload.metadata.name}", ""
     if len(workload.spec.template.spec.containers) > MOST_CONTAINERS:
         why = f"{name} has more than {MOST_CONTAINERS} containers in its pod template"
-        return Finding("UnsupportedTarget", why)
-    if len(selector_text(workload.spec.selector)) > MOST_SELECTOR:
-        return Finding("UnsupportedTarget", f"{name}: its selector has more than {MOST_SELECTOR} characters")
-    return None
+    elif len(selector_text(workload.spec.selector)) > MOST_SELECTOR:
+        why = f"{name}: its selector has more than {MOST_SELECTOR} characters"
+    return Finding("UnsupportedTarget", why) if why else None
 
 
 def _lacks_requests(workload: Workload) -> bool:
@@ -286,24 +252,23 @@ def _lacks_requests(workload: Workload) -> bool:
 
 
 def _vpa_problem(
-    found: Recommender[Vpa], objects: Objects, silent: Mapping[str, dt.datetime | None]
+    found: Recommender[Vpa], objects: Objects, silent: Mapping[str, dt.datetime]
 ) -> Finding | None:
     """Why a VPA's recommendation does not count (yet)."""
     vpa = found.object
     if vpa is None or found.problem is not None:
         return found.problem
-    name, conditions = vpa.metadata.name, vpa.status.conditions
+    name, conditions = f"VerticalPodAutoscaler {vpa.metadata.name}", vpa.status.conditions
     for kind in ("ConfigUnsupported", "ConfigDeprecated", "LowConfidence"):
         entry = condition(conditions, kind)
         if entry is not None and entry.status == "True":
             return Finding(kind, entry.message or entry.reason)
     provided = condition(conditions, "RecommendationProvided")
     if provided is None or provided.status != "True" or not recommendations(vpa):
-        message = provided.message if provided is not None else ""
-        none_yet = f"VerticalPodAutoscaler {name} has no recommendation yet"
-        return Finding("NoRecommendation", message or none_yet)
-    since = silent.get(name)
-    if since is not None and objects.workload is not None and objects.workload.spec.replicas > 0:
-        why = f"the status of VerticalPodAutoscaler {name} was last updated at {readable_timestamp(since)}"
-        return Finding("RecommendationStale", why)
-    return None
+        message = "" if provided is None else provided.message
+        return Finding("NoRecommendation", message or f"{name} has no recommendation yet")
+    since = silent.get(vpa.metadata.name)
+    if since is None or objects.workload is None or objects.workload.spec.replicas == 0:
+        return None
+    why = f"the status of {name} was last updated at {readable_timestamp(since)}"
+    return Finding("RecommendationStale", why)

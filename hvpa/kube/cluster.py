@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -13,24 +14,23 @@ import structlog
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta
+from hvpa.api.values.quantity import QuantityError, parse_memory
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.client.errors import ApiError, Unreachable, write_error
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, decoded, missing, write_error
 from hvpa.kube.client.limits import Limiter
-from hvpa.kube.client.pod_metrics import memory_in_use
-from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Body, Transport
+from hvpa.kube.client.transport import (
+    APPLY_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    Body,
+    Transport,
+    deletion,
+)
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.objects.resources import (
-    HPAS,
-    HVPA_SIZES,
-    HVPAS,
-    PODS,
-    VPAS,
-    WORKLOADS,
-    Resource,
-    T,
-)
+from hvpa.kube.objects import workloads
+from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource, T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import (
     Conflict,
@@ -42,6 +42,7 @@ from hvpa.reconcile.ports import (
     WriteError,
 )
 
+V = TypeVar("V")
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _BY_KIND: Mapping[str, Resource[Any]] = {**WORKLOADS, HPAS.kind: HPAS, VPAS.kind: VPAS}
@@ -51,21 +52,31 @@ _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "dele
 NO_RESIZE = "the API server has no subresource pods/resize, which Kubernetes has from 1.33 on"
 
 
+METRICS_TIMEOUT = 5.0
+"""Seconds. Resizes wait for what pods use, so it is short; without a response they are made as if nothing were
+measured."""
+
+
 class _Kind(msgspec.Struct):
     kind: str = ""
 
 
-class _ScaleSpec(msgspec.Struct):
-    replicas: int = 0
+class _Usage(msgspec.Struct):
+    name: str = ""
+    usage: dict[str, str] = {}
 
 
-class _Scale(msgspec.Struct):
+class _PodMetrics(msgspec.Struct):
     metadata: Meta
-    spec: _ScaleSpec
+    containers: list[_Usage] = []
+
+
+class _PodMetricsList(msgspec.Struct):
+    items: list[_PodMetrics] = []
 
 
 _decode_kind = msgspec.json.Decoder(_Kind).decode
-_decode_scale = msgspec.json.Decoder(_Scale).decode
+_decode_pod_metrics = msgspec.json.Decoder(_PodMetricsList).decode
 
 
 class KubeCluster:
@@ -88,11 +99,9 @@ class KubeCluster:
         self._creation_sizes = CreationSizes(self._send, partial(self._take, HVPA_SIZES, quiet=True))
 
     def objects(self, key: Key) -> Objects | None:
-        """See the port."""
         return self._local.objects(key)
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
-        """See the port."""
         kind = kind_key(patch.api_version, patch.kind)
         resource = self._local.custom[kind] if kind in self._local.custom else _BY_KIND[kind]
         if patch.is_scale:
@@ -114,22 +123,16 @@ class KubeCluster:
             self._take(resource, response, quiet=True)
             return
         known = self._local.store(resource).get(Key(hvpa.namespace, patch.name))
-        try:
-            scale = _decode_scale(response)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            log.warning("response to a write can't be read", kind="Scale", error=str(error))
-            return
-        if known is None or known.metadata.resource_version != patch.resource_version:
-            return  # the watch is ahead of the response
-        replace = msgspec.structs.replace
-        before = known.metadata
-        version, generation = scale.metadata.resource_version, before.generation + 1
-        metadata = replace(before, resource_version=version, generation=generation)
+        scale = _read(partial(workloads.scaled, "", ""), response, "Scale")
+        if scale is None or known is None or known.metadata.resource_version != patch.resource_version:
+            return  # it can't be read, or the watch is ahead of the response
+        replace, version = msgspec.structs.replace, scale.metadata.resource_version
+        generation = known.metadata.generation + 1
+        metadata = replace(known.metadata, resource_version=version, generation=generation)
         spec = replace(known.spec, replicas=scale.spec.replicas)
         self._local.store(resource).put_own(replace(known, metadata=metadata, spec=spec), quiet=True)
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
-        """See the port."""
         left = iter(resizes)
         failures: list[tuple[PodResize, WriteError]] = []
 
@@ -149,8 +152,7 @@ class KubeCluster:
         try:
             response = await self._patch(hvpa, path, resize.body, STRATEGIC_MERGE_PATCH)
         except Conflict as error:
-            cause = error.__cause__
-            if not isinstance(cause, ApiError) or cause.status != 404:
+            if (cause := missing(error)) is None:
                 raise
             if cause.is_of_an_object:
                 return
@@ -158,18 +160,31 @@ class KubeCluster:
         self._take(PODS, response)
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
-        """See the port."""
-        return await memory_in_use(self._transport, hvpa.namespace, selector)
+        """See the port. The metrics API (`metrics.k8s.io`, which metrics-server serves) reports it."""
+        path, query = (
+            f"/apis/metrics.k8s.io/v1beta1/namespaces/{hvpa.namespace}/pods",
+            {"labelSelector": selector},
+        )
+        found: dict[tuple[str, str], int] = {}
+        try:
+            response = await self._transport.request("GET", path, query, None, METRICS_TIMEOUT, "list")
+            pods = decoded(_decode_pod_metrics, response, "the list of pods' metrics").items
+        except (ApiError, Unreachable) as error:
+            log.debug("memory in use is not known", namespace=hvpa.namespace, error=str(error))
+            return found
+        for pod in pods:
+            for one in pod.containers:
+                with suppress(KeyError, QuantityError):
+                    found[pod.metadata.name, one.name] = parse_memory(one.usage["memory"])
+        return found
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
-        """See the port."""
         if changes is None:
             changes = dict.fromkeys(self._local.owners_of_sizes(Key(hvpa.namespace, hvpa.name)))
         if changes:
             await self._creation_sizes.write(hvpa, changes)
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
-        """See the port."""
         key = Key(hvpa.namespace, hvpa.name)
         body = {"metadata": {"resourceVersion": hvpa.resource_version}, "status": dict(patch)}
         written: StoredHvpa | None = None
@@ -183,7 +198,6 @@ class KubeCluster:
             self._local.end_status_write(key, written)
 
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
-        """See the port."""
         known = self._local.hvpas.get(Key(hvpa.namespace, hvpa.name))
         newest = known.metadata.resource_version if known is not None else hvpa.resource_version
         body = {"metadata": {"resourceVersion": newest}, "spec": {"replicas": replicas}}
@@ -191,7 +205,6 @@ class KubeCluster:
         self._take(HVPAS, await self._patch(hvpa, path, body, MERGE_PATCH))
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
-        """See the port."""
         resource = _BY_KIND[change.kind]
         path = resource.path(hvpa.namespace, change.name)
         if change.action == "apply":
@@ -214,29 +227,21 @@ class KubeCluster:
     def _take(self, resource: Resource[T], response: bytes, quiet: bool = False) -> T | None:
         """Put the response to a write into the local copy: the object that it holds, None where it can't be read.
         `quiet`: it is what we wanted, which is no news."""
-        try:
-            obj = resource.decode(response)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            log.warning("response to a write can't be read", kind=resource.kind, error=str(error))
-            return None
-        self._local.store(resource).put_own(obj, quiet)
+        obj = _read(resource.decode, response, resource.kind)
+        if obj is not None:
+            self._local.store(resource).put_own(obj, quiet)
         return obj
 
     async def _delete(self, hvpa: Meta, resource: Resource[Any], path: str, change: OwnedChange) -> None:
-        preconditions = {"uid": change.uid, "resourceVersion": change.resource_version}
-        body = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {name: value for name, value in preconditions.items() if value},
-        }
         try:
-            response = await self._send(hvpa, "DELETE", path, {}, Body(msgspec.json.encode(body)))
+            body = deletion(change.uid, change.resource_version)
+            response = await self._send(hvpa, "DELETE", path, {}, body)
         except WriteError as error:
-            cause = error.__cause__
-            if not (isinstance(cause, ApiError) and cause.status == 404):
+            if missing(error) is None:
                 raise
         else:
-            if _kind_of(response) == resource.kind:  # it has finalizers, and is there until they are gone
+            found = _read(_decode_kind, response, resource.kind)
+            if found is not None and found.kind == resource.kind:  # it is there until its finalizers are gone
                 self._take(resource, response)
                 return
         key = Key(hvpa.namespace, change.name)
@@ -287,9 +292,10 @@ class KubeCluster:
             raise write_error(error, patched=verb != "apply") from error
 
 
-def _kind_of(response: bytes) -> str:
-    """The kind of a response's object (`Status` for what is gone); empty when it can't be read."""
+def _read(decode: Callable[[bytes], V], response: bytes, kind: str) -> V | None:
+    """What `decode` makes of the response to a write; None, and a line in the log, where it can't be read."""
     try:
-        return _decode_kind(response).kind
-    except msgspec.MsgspecError:
-        return ""
+        return decode(response)
+    except UNREADABLE as error:
+        log.warning("response to a write can't be read", kind=kind, error=str(error))
+        return None

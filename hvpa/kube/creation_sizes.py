@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hvpa.api.objects.read_models import CreationSize, Meta
-from hvpa.kube.client.errors import ApiError
+from hvpa.kube.client.errors import missing
 from hvpa.kube.client.transport import JSON, MERGE_PATCH, Body
 from hvpa.kube.objects.resources import HVPA_SIZES
 from hvpa.reconcile.ports import Conflict, SizeChanges, WriteError
@@ -69,7 +69,7 @@ class CreationSizes:
             self._take(await self._send(hvpa, "PATCH", path, {}, patch))
             return
         except Conflict as error:
-            if not (isinstance(error.__cause__, ApiError) and error.__cause__.status == 404):
+            if missing(error) is None:
                 raise
         entries = {key: one for key, one in changes.items() if one is not None}
         if not entries:

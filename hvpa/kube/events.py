@@ -47,12 +47,6 @@ class _Written:
     last: dt.datetime
 
 
-@dataclass(slots=True)
-class _Allowance:
-    left: float
-    at: dt.datetime
-
-
 class EventRecorder:
     """Takes Events without waiting; `run` writes them one after another."""
 
@@ -62,7 +56,8 @@ class EventRecorder:
         self._limiter = limiter or Limiter()
         self._queue: asyncio.Queue[tuple[Meta, Event, dt.datetime]] = asyncio.Queue(BACKLOG)
         self._written: OrderedDict[tuple[str, str, str, str], _Written] = OrderedDict()
-        self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
+        self._due: OrderedDict[str, dt.datetime] = OrderedDict()
+        """By uid of the object: when all its Events would have been written, had there been one per REFILL."""
 
     def record(self, hvpa: Meta, event: Event) -> None:
         """Note an Event on `hvpa`, or on the object that the Event names. Dropped where that object has too many."""
@@ -142,7 +137,7 @@ class EventRecorder:
                 raise
         self._written[identity] = _Written(name, 1, now)
         self._written.move_to_end(identity)
-        while len(self._written) > REMEMBERED:
+        if len(self._written) > REMEMBERED:
             self._written.popitem(last=False)
 
     async def _count(self, hvpa: Meta, known: _Written, now: dt.datetime) -> bool:
@@ -161,15 +156,15 @@ class EventRecorder:
 
     def _allowed(self, uid: str) -> bool:
         now = self._clock.now()
-        allowance = self._allowances.setdefault(uid, _Allowance(BURST, now))
-        self._allowances.move_to_end(uid)
-        while len(self._allowances) > REMEMBERED:
-            self._allowances.popitem(last=False)
-        gained = max(dt.timedelta(0), now - allowance.at) / REFILL
-        allowance.left, allowance.at = min(float(BURST), allowance.left + gained), now
-        if allowance.left < 1.0:
+        due = self._due.get(uid, now)
+        if not now <= due <= now + BURST * REFILL:  # that is over, or the clock was set back
+            due = now
+        if due - now > (BURST - 1) * REFILL:
             return False
-        allowance.left -= 1.0
+        self._due[uid] = due + REFILL
+        self._due.move_to_end(uid)
+        if len(self._due) > REMEMBERED:
+            self._due.popitem(last=False)
         return True
 
 

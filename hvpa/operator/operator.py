@@ -39,6 +39,10 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 START_TRIES = 8
 """Tries to reach the API server at start, within about half a minute."""
+NO_CRD = (
+    "the cluster does not know the resource hvpas.autoscaling.k8s.io: "
+    "`make install` or `hvpa crd | kubectl apply -f -` installs it"
+)
 DRAIN = 20.0
 """Seconds that writes under way may take at the end (a Pod gets 30 before it is killed)."""
 
@@ -73,16 +77,11 @@ class Operator:
         # Connections of their own: what befalls other requests, or how many there are, is nothing to leases.
         self._leases = parts.transport(credentials, self.metrics.request)
         candidate = settings.candidate
-        self._role = role_of(
-            self._leases, clock, candidate if settings.leader_elect else None, settings.shards
-        )
-        self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
-        self._local = LocalCluster(
-            settings.scopes,
-            self._share.changed,
-            self._share.changed_by_us,
-            settings.decisions.vpa_period,
-        )
+        elected = candidate if settings.leader_elect else None
+        self._role = role_of(self._leases, clock, elected, settings.shards)
+        share = self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
+        period = settings.decisions.vpa_period
+        self._local = LocalCluster(settings.scopes, share.changed, share.changed_by_us, period)
         self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics, clock)
         limiter = Limiter(settings.max_in_flight, self.metrics)
         self._recorder = EventRecorder(self._transport, clock, limiter)
@@ -98,17 +97,13 @@ class Operator:
 
     async def run(self) -> int:
         """Work until SIGTERM or SIGINT (0) or until the lease is lost (1). Raises StartError and AddressError."""
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
+            asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         servers: list[Listener | None] = []
         try:
             servers.append(await serve_metrics(self._settings, Page(self.metrics.pieces), self._transport))
-            servers.append(
-                await serve(
-                    self._settings.health_address, health_routes(self._health_problem, self._ready_problem)
-                )
-            )
+            routes = health_routes(self._health_problem, self._ready_problem)
+            servers.append(await serve(self._settings.health_address, routes))
             return await self._live()
         finally:
             for task in self._tasks:
@@ -121,13 +116,11 @@ class Operator:
             await self._leases.close()
 
     async def _live(self) -> int:
-        await self._unless_stopped(self._reach())
-        if self._stop.is_set():
+        if not await self._unless_stopped(self._reach()):
             return 0
         self._start(self._watches.run())
         self._start(self._recorder.run())
-        await self._unless_stopped(self._watches.wait(self._watches.synced))
-        if self._stop.is_set():
+        if not await self._unless_stopped(self._watches.wait(self._watches.synced)):
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
         self._start(garbage.look_after())
@@ -159,47 +152,36 @@ class Operator:
         return 0
 
     async def _reach(self) -> None:
-        """Make sure that the API server answers and knows Hvpas."""
-        scope = self._settings.scopes[0] or None
+        """Make sure that the API server answers and knows Hvpas. Raises StartError."""
+        scope, server = self._settings.scopes[0] or None, self._transport.server
         for attempt in range(1, START_TRIES + 1):
             try:
                 await self._transport.request("GET", HVPAS.path(scope), {"limit": "1"}, verb="list")
-            except ApiError as error:
-                if error.status == 404:
-                    hint = "`make install` or `hvpa crd | kubectl apply -f -` installs it"
-                    raise StartError(
-                        1, f"the cluster does not know the resource hvpas.autoscaling.k8s.io: {hint}"
-                    ) from error
-                if error.status in (401, 403):
-                    code = 3 if error.status == 401 else 1
-                    raise StartError(code, f"{self._transport.server}: {error}") from error
-                problem: Exception = error
-            except Unreachable as error:
-                problem = error
-            else:
                 return
-            if attempt == START_TRIES:
-                raise StartError(3, f"{self._transport.server} can't be reached: {problem}") from problem
-            log.warning(
-                "API server can't be reached",
-                server=self._transport.server,
-                error=str(problem),
-                tries=attempt,
-            )
+            except (ApiError, Unreachable) as error:
+                status = error.status if isinstance(error, ApiError) else None
+                if status == 404:
+                    raise StartError(1, NO_CRD) from error
+                if status in (401, 403):
+                    raise StartError(3 if status == 401 else 1, f"{server}: {error}") from error
+                if attempt == START_TRIES:
+                    raise StartError(3, f"{server} can't be reached: {error}") from error
+                log.warning("API server can't be reached", server=server, error=str(error), tries=attempt)
             await asyncio.sleep(min(5.0, RETRY.base * 2**attempt))
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait for `work`, for the signal to stop, or for a task that fails, whichever comes first."""
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Whether to go on, after `work`, the signal to stop, or a task that fails, whichever comes first."""
         task = asyncio.ensure_future(work)
         stopped = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait([task, stopped, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if task.done():
             await task
-            return
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        self._raise_failure()
+        else:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self._raise_failure()
+        return not self._stop.is_set()
 
     def _raise_failure(self) -> None:
         """Raise what a task that should run for ever ended with."""
@@ -213,22 +195,17 @@ class Operator:
         return task
 
     async def _reconcile(self, key: Key) -> Result:
-        if not self._share.serves(
-            key
-        ):  # it was taken from the queue before it was given up, or waited for its permit
+        if not self._share.serves(key):  # it was given up while it waited for its permit
             return Result("done")
         return await self._reconciler.reconcile(key)
 
     def _on_signal(self) -> None:
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)  # a second one ends the process at once
+            asyncio.get_running_loop().remove_signal_handler(number)  # a second one ends the process at once
         self._stop.set()
 
     def _health_problem(self) -> str | None:
-        if not self._watches.healthy():
-            return "a watch is stuck"
-        return None
+        return None if self._watches.healthy() else "a watch is stuck"
 
     def _ready_problem(self) -> str | None:
         if self._stop.is_set():

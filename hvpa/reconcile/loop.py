@@ -39,11 +39,8 @@ class WorkLoop:
     ) -> None:
         """`permit()` waits until one more key may be worked on (`hvpa.kube.client.limits`)."""
         self.discard, self.working = queue.discard, queue.working
-        self._queue = queue
-        self._reconcile = reconcile
-        self._telemetry = telemetry
-        self._workers = workers
-        self._permit = permit
+        self._queue, self._reconcile, self._telemetry = queue, reconcile, telemetry
+        self._workers, self._permit = workers, permit
         self._in_line: set[asyncio.Task[None]] = set()
         """Workers that wait for a permit."""
         self._yielded = 0.0
@@ -129,7 +126,7 @@ class WorkLoop:
             case "conflict":
                 self._queue.retry(key, CONFLICT, now)
             case "overloaded":
-                wait = result.wait.total_seconds() if result.wait is not None else 1.0
+                wait = 1.0 if result.wait is None else result.wait.total_seconds()
                 self._queue.hold(key, now + wait * random.uniform(1.0, OVERLOAD_SPREAD), now)
             case "failed" | "crashed":
                 self._queue.retry(key, FAILURE, now)
@@ -154,13 +151,11 @@ class WorkLoop:
 
     def _arm(self) -> None:
         """Have a worker woken when the next delayed key becomes due."""
-        due = self._queue.next_due()
-        if due is None or (
-            self._timer is not None and not self._timer.cancelled() and self._timer_due <= due
-        ):
+        due, timer = self._queue.next_due(), self._timer
+        if due is None or (timer is not None and not timer.cancelled() and self._timer_due <= due):
             return
-        if self._timer is not None:
-            self._timer.cancel()
+        if timer is not None:
+            timer.cancel()
         self._timer_due = due
         self._timer = asyncio.get_running_loop().call_at(due, self._on_timer)
 

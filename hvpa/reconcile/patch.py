@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
-
-from pydantic import BaseModel
 
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
@@ -25,30 +22,7 @@ def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[st
                 patch[key] = inner
         elif before != value or key not in old:
             patch[key] = value
-    for key in old:
-        if key not in new:
-            patch[key] = None
-    return patch
-
-
-Fields = Mapping[str, Any]
-"""Fields of a model by their names in Python, as pydantic's `include` takes them: True, or the fields within."""
-
-
-def _differing(old: BaseModel, new: BaseModel) -> dict[str, Any]:
-    """The fields that differ between two models of one class. Most are the very same objects, and models compare
-    slowly."""
-    found: dict[str, Any] = {}
-    for name in type(new).model_fields:
-        one, other = getattr(old, name), getattr(new, name)
-        if one is other:
-            continue
-        if isinstance(one, BaseModel) and isinstance(other, BaseModel):
-            if inner := _differing(one, other):
-                found[name] = inner
-        elif one != other:
-            found[name] = True
-    return found
+    return patch | {key: None for key in old if key not in new}
 
 
 class StatusPatch(Mapping[str, object]):
@@ -58,9 +32,9 @@ class StatusPatch(Mapping[str, object]):
 
     def __init__(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
         self._hvpa, self._status = hvpa, status
-        self._differ: Fields = {} if status is hvpa.status else _differing(hvpa.status, status)
-        names = HvpaStatus.model_fields
-        self.fields = sorted({names[name].alias or name for name in self._differ} | self._leftover().keys())
+        fields = HvpaStatus.model_fields if status is not hvpa.status else {}
+        self._differ = {name: True for name in fields if getattr(hvpa.status, name) != getattr(status, name)}
+        self.fields = sorted({fields[name].alias or name for name in self._differ} | self._leftover().keys())
 
     def _leftover(self) -> dict[str, object]:
         """What could not be read (a status of gardener's controller): removed where nothing takes its place."""

@@ -63,7 +63,6 @@ class Clock(Protocol):
 
     def now(self) -> dt.datetime:
         """The current time, timezone-aware, UTC."""
-        ...
 
 
 class Cluster(Protocol):
@@ -72,40 +71,31 @@ class Cluster(Protocol):
 
     def objects(self, key: Key) -> Objects | None:
         """All that belongs to the Hvpa of this key; None when there is no such Hvpa."""
-        ...
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """Patch of the workload of `hvpa`, or of its scale, conditional on the workload's resource version."""
-        ...
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """Resize pods of the workload of `hvpa`, several at a time; returns what failed, and how. A pod that is gone is
         no failure."""
-        ...
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """What containers of the pods that a label selector matches used of memory when they were last measured, in
         bytes by pod and container. What is not known is left out; never raises."""
-        ...
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         """Write the sizes that new pods get, by owner, and remove those that are None. Without `changes`: remove all
         that were written for `hvpa`, which is gone."""
-        ...
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """JSON merge patch of the Hvpa's `status`, conditional on the resource version of `hvpa`. `status` is what the
         patch makes of it, for a cluster that need not read it back."""
-        ...
 
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         """Set the Hvpa's `spec.replicas`. Conditional on its newest resource version in the cache."""
-        ...
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         """Create, update, delete or release an HPA or VPA."""
-        ...
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
         """Record an Event on the Hvpa; never raises (an Event is not worth a failed reconcile)."""
-        ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import OrderedDict
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ CONFLICT = Backoff(base=0.005, cap=5.0)
 SLOW_SHARE = 4
 """Every so many-th key is one that is not urgent, while there are both."""
 SPACING = 0.1
-"""Seconds between reconciles of one Hvpa under constant change: nobody sees the difference, as HPAs look every 15 s."""
+"""Seconds between reconciles of one Hvpa under constant change: the difference is not seen, as HPAs look every 15 s."""
 BURST = 5
 """So many reconciles of one Hvpa may follow each other at once: a step and its aftermath."""
 FAILING_SPACING = 1.0
@@ -60,10 +60,6 @@ class Pace:
     def __init__(self) -> None:
         self._theoretical: dict[Key, float] = {}
         self._clean_at = 1024
-
-    def __len__(self) -> int:
-        """How many keys are remembered: those that were worked on lately, and some that were before."""
-        return len(self._theoretical)
 
     def first(self, key: Key, now: float) -> float:
         """When `key` may be worked on; not before `now`."""
@@ -85,10 +81,6 @@ class Timers:
     def __init__(self) -> None:
         self.due: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
-
-    def __len__(self) -> int:
-        """How many entries the heap has, overtaken ones included."""
-        return len(self._heap)
 
     def add(self, key: Key, due: float) -> None:
         """Have `key` due at `due`; an earlier time that it already has stays."""
@@ -186,15 +178,11 @@ class WorkQueue:
     def discard(self, condition: Callable[[Key], bool]) -> None:
         """Forget all about the keys that fulfil `condition`. One that is being worked on is worked on to its end, and
         forgotten then."""
-        for keys in (
-            self._urgent,
-            self._others,
-            self._dirty,
-            self._failures,
-            self._held,
-            self._timers.due,
-        ):
-            _drop(keys, condition)
+        waiting = (self._urgent, self._others, self._dirty, self._held, self._timers.due)
+        tables: tuple[dict[Key, Any], ...] = (*waiting, self._failures)
+        for keys in tables:
+            for key in [key for key in keys if condition(key)]:
+                del keys[key]
         self._discarded.update(key for key in self._working if condition(key))
 
     def take(self, now: float) -> Key | None:
@@ -276,8 +264,3 @@ class WorkQueue:
             else:
                 self._held.pop(key, None)
                 self._put(key, due, urgent=True)
-
-
-def _drop(keys: MutableMapping[Key, Any], condition: Callable[[Key], bool]) -> None:
-    for key in [key for key in keys if condition(key)]:
-        del keys[key]

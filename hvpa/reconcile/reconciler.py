@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import msgspec
@@ -24,6 +26,7 @@ from hvpa.core.gates.backoff import with_refusal
 from hvpa.core.model import Axis, Decision, Event, MemoryUse, Objects, Observation, RefusedResize, Settings
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
+from hvpa.core.report.summary import newly_blocked
 from hvpa.core.values.memo import forget, forget_decision
 from hvpa.core.workload.selector import selector_text
 from hvpa.reconcile.patch import StatusPatch
@@ -46,8 +49,6 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 MAX_DESCRIPTION = 1024
 """Characters of an error that `status.lastError.description` keeps (webhooks can answer with whole pages)."""
-
-
 REPORTED_AFTER = 3
 """Failures in a row after which a write that gets no response is reported: by then a second has passed, which is longer
 than a connection or one of several API servers takes to be replaced."""
@@ -77,16 +78,22 @@ class _Failed(Exception):
         self.decision = decision
 
 
+@contextmanager
+def _writing(operation: Operation, decision: Decision | None = None) -> Iterator[None]:
+    """Around a write: what the cluster raises names the operation from here on."""
+    try:
+        yield
+    except WriteError as error:
+        raise _Failed(operation, error, decision) from error
+
+
 class Reconciler:
     """Brings one Hvpa at a time to what `decide` says. All that it holds between calls is how often in a row writes for
     an Hvpa failed, so as not to report what heals by the next try, which resizes of pods were refused, and for a minute
     what pods use of memory."""
 
     def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, telemetry: Telemetry) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._settings = settings
-        self._telemetry = telemetry
+        self._cluster, self._clock, self._settings, self._telemetry = cluster, clock, settings, telemetry
         self._failures: dict[Key, int] = {}
         self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
         self._memory_use: dict[Key, MemoryUse] = {}
@@ -119,11 +126,8 @@ class Reconciler:
             objects = await self._with_memory_in_use(key, objects)
             decision = decide(observe(objects, self._clock.now(), self._settings))
         self._telemetry.decided(key, decision, objects.workload)
-        if (
-            decision.status is objects.hvpa.status
-            and is_quiet(decision)
-            and not objects.hvpa.unreadable_status
-        ):
+        is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
+        if is_kept and is_quiet(decision):
             return Result("done", decision.recheck_after)  # at rest: nothing to write or report
         with bound_contextvars(namespace=key.namespace, name=key.name):
             if decision.status.desired is None:
@@ -187,10 +191,8 @@ class Reconciler:
             except _Failed as failed:
                 unsized = failed  # new pods are resized once they run; nothing else waits for that
         if decision.workload_patch is not None:
-            try:
+            with _writing("PatchWorkload"):
                 await self._cluster.patch_workload(hvpa.metadata, decision.workload_patch)
-            except WriteError as error:
-                raise _Failed("PatchWorkload", error) from error
         is_refused = await self._resize_pods(key, hvpa, decision)
         if unsized is not None:
             raise unsized
@@ -210,10 +212,8 @@ class Reconciler:
         return bool(refused)
 
     async def _write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
-        try:
+        with _writing("WriteCreationSizes"):
             await self._cluster.write_creation_sizes(hvpa, changes)
-        except WriteError as error:
-            raise _Failed("WriteCreationSizes", error) from error
 
     def _note_refused(self, key: Key, refused: ResizeFailures) -> None:
         known = {one.uid: one for one in self._refused.get(key, ())}
@@ -228,31 +228,30 @@ class Reconciler:
     def _with_known(self, key: Key, objects: Objects) -> Objects:
         """The objects with the resizes of its pods that were refused, and with what they use of memory."""
         use = self._memory_use.get(key)
-        if use is not None:
-            if self._clock.now() - use.time < USE_COUNTS:
-                objects = replace(objects, memory_use=use)
-            else:
-                del self._memory_use[key]
-        known = self._refused.get(key)
-        if known is None:
+        if use is not None and self._clock.now() - use.time >= USE_COUNTS:
+            del self._memory_use[key]
+            use = None
+        refused = self._refused.get(key, ())
+        if use is None and not refused:
             return objects
         uids = {pod.metadata.uid for pod in objects.pods}
-        left = tuple([one for one in known if one.uid in uids])
-        if len(left) < len(known):
+        left = tuple([one for one in refused if one.uid in uids])
+        if len(left) < len(refused):
             self._refused[key] = left
-        return replace(objects, refused_resizes=left)
+        return replace(objects, memory_use=use, refused_resizes=left)
 
     async def _patch_workload(self, key: Key, objects: Objects, decision: Decision) -> Refused | None:
         """Patch the workload; what the cluster refused, if it did."""
         assert decision.workload_patch is not None
         try:
-            await self._cluster.patch_workload(objects.hvpa.metadata, decision.workload_patch)
-        except Refused as error:
-            log.info("write refused", operation="PatchWorkload", error=str(error))
+            with _writing("PatchWorkload", decision):
+                await self._cluster.patch_workload(objects.hvpa.metadata, decision.workload_patch)
+        except _Failed as failed:
+            if not isinstance(failed.error, Refused):
+                raise
+            log.info("write refused", operation="PatchWorkload", error=str(failed))
             self._telemetry.write_failed(key, "PatchWorkload", "failed")
-            return error
-        except WriteError as error:
-            raise _Failed("PatchWorkload", error, decision) from error
+            return failed.error
         self._report_applied(key, objects.workload, decision)
         return None
 
@@ -261,44 +260,35 @@ class Reconciler:
         try:
             await self._write_rest(key, hvpa, decision)
         except _Failed as failed:
+            # The next decision starts from what is written by now, and has no event of it.
             if decision.workload_patch is not None or failed.operation != "PatchStatus":
-                await self._record_events(
-                    hvpa, decision
-                )  # the next decision starts from what is written by now
+                await self._record_events(hvpa, decision)
             raise
         await self._record_events(hvpa, decision)
 
     async def _write_rest(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
         # An error of an earlier attempt is taken back only when everything has got through.
-        more_to_come = decision.scale_replicas is not None or bool(decision.owned)
-        next_status = decision.status
-        first = next_status
-        if more_to_come and hvpa.status.last_error is not None:
-            first = still_failing(next_status, hvpa.status)
+        first = decision.status
+        if hvpa.status.last_error is not None and (decision.scale_replicas is not None or decision.owned):
+            first = still_failing(decision.status, hvpa.status)
         await self._write_status(hvpa, first)
         if decision.scale_replicas is not None:
-            try:
+            with _writing("WriteScaleReplicas"):
                 await self._cluster.write_scale_replicas(hvpa.metadata, decision.scale_replicas)
-            except WriteError as error:
-                raise _Failed("WriteScaleReplicas", error) from error
         for change in decision.owned:
-            try:
+            with _writing("ChangeOwned"):
                 await self._cluster.change_owned(hvpa.metadata, change)
-            except WriteError as error:
-                raise _Failed("ChangeOwned", error) from error
             log.info("owned object changed", action=change.action, kind=change.kind, object=change.name)
-        if first is not next_status and (latest := self._cluster.objects(key)) is not None:
-            await self._write_status(latest.hvpa, next_status)
+        if first is not decision.status and (latest := self._cluster.objects(key)) is not None:
+            await self._write_status(latest.hvpa, decision.status)
 
     async def _write_status(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
         patch = StatusPatch(hvpa, status)
         if not patch.fields:
             return
         log.debug("status", fields=patch.fields)
-        try:
+        with _writing("PatchStatus"):
             await self._cluster.patch_status(hvpa.metadata, patch, status)
-        except WriteError as error:
-            raise _Failed("PatchStatus", error) from error
         log_transitions(hvpa.status, status)
         forget_decision((hvpa.metadata.namespace, hvpa.metadata.name))
 
@@ -379,15 +369,9 @@ class Reconciler:
             log.exception("error not reported in the status")
 
     def _report_blocked(self, key: Key, old: HvpaStatus, decision: Decision) -> None:
-        if not decision.blocked:
-            return
-        known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in old.last_blocked_scaling}
-        for b in decision.blocked:
-            if (b.axis, b.direction, b.container, b.resource, b.reason) not in known:
-                self._telemetry.blocked(key, b)
-                log.debug(
-                    "scaling blocked", axis=b.axis, direction=b.direction, reason=b.reason, until=b.until
-                )
+        for b in newly_blocked(old, decision.blocked):
+            self._telemetry.blocked(key, b)
+            log.debug("scaling blocked", axis=b.axis, direction=b.direction, reason=b.reason, until=b.until)
 
     def _report_applied(self, key: Key, workload: Workload | None, decision: Decision) -> None:
         for axis, direction in decision.applied:
@@ -399,13 +383,8 @@ class Reconciler:
 
 def is_quiet(decision: Decision) -> bool:
     """Whether a decision asks for no write but, maybe, one of the status."""
-    return (
-        decision.workload_patch is None
-        and decision.scale_replicas is None
-        and not decision.resizes
-        and not decision.creation_sizes
-        and not (decision.owned or decision.events)
-    )
+    to_write = (decision.resizes, decision.creation_sizes, decision.owned, decision.events)
+    return decision.workload_patch is None and decision.scale_replicas is None and not any(to_write)
 
 
 def log_transitions(before: HvpaStatus, after: HvpaStatus) -> None:

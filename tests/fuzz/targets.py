@@ -26,7 +26,7 @@ from hvpa.core.gates.windows import window_state
 from hvpa.core.spec.check import is_time_zone, schedule_problem
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
-from hvpa.kube.cache.reflector import UNREADABLE
+from hvpa.kube.client.errors import UNREADABLE
 from hvpa.kube.objects.resources import WATCHED
 from hvpa.kube.objects.salvage import without_wrong_times
 from tests.unit.hostile import values
@@ -129,7 +129,7 @@ def record(data: bytes) -> None:
 
 
 def report(data: bytes) -> None:
-    """Any text is told in one line."""
+    """Any text is reported in one line."""
     assert one_line(_text(data)).isprintable()
 
 
@@ -176,13 +176,13 @@ TARGETS: Mapping[str, Target] = {
 def seeds(name: str) -> Iterable[bytes]:
     """What to begin with."""
     for blend in BLENDS:
-        told = documents(blend)
-        axes = json.loads(told[1]["metadata"]["annotations"][RECORD])
-        whole = {"status": told[0]["status"], "record": axes}
+        made = documents(blend)
+        axes = json.loads(made[1]["metadata"]["annotations"][RECORD])
+        whole = {"status": made[0]["status"], "record": axes}
         if name == "hvpa":
-            yield encoded(told[0]["spec"]) + b"\n" + encoded(told[0]["status"])
+            yield encoded(made[0]["spec"]) + b"\n" + encoded(made[0]["status"])
         elif name == "objects":
-            yield from map(encoded, told)
+            yield from map(encoded, made)
         elif name in whole:
             yield encoded(whole[name])
     if name in ("quantity", "duration", "timestamp", "report"):

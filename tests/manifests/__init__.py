@@ -63,7 +63,31 @@ def changed(manifest: Manifest, values: dict[str, Any], removed: Sequence[str] =
     return result
 
 
+_ONE = {
+    "metric": "spec.hpa.template.spec.metrics",
+    "policy": "spec.vpa.template.spec.resourcePolicy.containerPolicies",
+    "window": "spec.maintenanceWindows",
+}
+"""Short for a list of one: of `metric: {type: Custom}, path: type`, the path is
+`spec.hpa.template.spec.metrics[0].type`."""
+_PATH = "spec.trajectory.intervals"
+"""`path_of` lists these, without the weights of the base."""
+
+
+def _whole(entry: Manifest) -> Manifest:
+    """The entry with what is short for a `set` written out."""
+    path = entry.get("path", "")
+    if "path_of" in entry:
+        values = {"spec.weightBasedScalingIntervals": [], _PATH: entry["path_of"]}
+        return {**entry, "set": values, "path": f"{_PATH}{path}"}
+    for short, field in _ONE.items():
+        if short in entry:
+            return {**entry, "set": {field: [entry[short]]}, "path": f"{field}[0].{path}"}
+    return entry
+
+
 def _case(entry: Manifest) -> Case:
+    entry = _whole(entry)
     manifest = entry.get("manifest") or changed(_base(), entry.get("set", {}), entry.get("remove", []))
     return Case(entry["name"], manifest, entry.get("path", ""), entry.get("message", ""))
 

@@ -1,9 +1,10 @@
-"""What the documents list (flags, metrics, gates, fields, targets of make) is what there is."""
+"""What the documents list (rooms, decisions, flags, metrics, gates, fields, targets of make) is what there is."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections import Counter
 from pathlib import Path
 from typing import get_args
 
@@ -20,6 +21,7 @@ from hvpa.kube.server.metrics import Metrics
 from hvpa.reconcile.telemetry import Operation
 
 ROOT = Path(__file__).resolve().parents[2]
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GATES = (
@@ -32,6 +34,34 @@ GATES = (
     gates.ROLLOUT,
     gates.MIN_CHANGE,
 )
+MOST_MODULES = 12
+NAMED = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.py))`", ARCHITECTURE)))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_the_page_about_rooms_names_is_there(name: str) -> None:
+    assert (ROOT / "hvpa" / name).exists() or (ROOT / name).exists()
+
+
+def test_the_picture_shows_every_room() -> None:
+    picture = ARCHITECTURE.partition("```\nhvpa/")[2].partition("```")[0]
+    rooms = {path.parent.name for path in (ROOT / "hvpa").glob("*/__init__.py")}
+    rooms |= {path.parent.name for path in (ROOT / "hvpa" / "core").glob("*/__init__.py")}
+    assert {room for room in rooms if not re.search(rf"\b{room}\b", picture)} == set()
+
+
+@pytest.mark.parametrize("part", ["hvpa", "localcluster", "benchmarks"])
+def test_no_folder_has_more_than_a_dozen_modules(part: str) -> None:
+    modules = Counter(path.parent for path in (ROOT / part).rglob("*.py") if path.name != "__init__.py")
+    assert {
+        str(folder.relative_to(ROOT)): count for folder, count in modules.items() if count > MOST_MODULES
+    } == {}
+
+
+def test_the_index_of_decisions_has_every_note_once() -> None:
+    notes = ROOT / "docs/decisions"
+    linked = re.findall(r"^\| \[\d{4}\]\((\S+)\)", (notes / "README.md").read_text(), re.MULTILINE)
+    assert sorted(linked) == sorted(path.name for path in notes.glob("[0-9]*.md"))
 
 
 def test_every_flag_of_run_is_in_the_table_and_no_other() -> None:
@@ -72,9 +102,9 @@ def test_every_gate_is_explained(page: str) -> None:
 
 
 def test_the_operations_that_last_error_names_are_listed() -> None:
-    told = OPERATIONS.partition("`lastOperation` (")[2].partition(")")[0]
+    expected = OPERATIONS.partition("`lastOperation` (")[2].partition(")")[0]
     # When the status itself can't be written, it can't tell.
-    assert set(re.findall(r"`(\w+)`", told)) == set(get_args(Operation)) - {"PatchStatus"}
+    assert set(re.findall(r"`(\w+)`", expected)) == set(get_args(Operation)) - {"PatchStatus"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -88,5 +118,7 @@ def test_every_target_of_make_that_is_named_is_there(page: Path) -> None:
 
 def test_every_field_of_the_spec_is_on_the_page_about_gardeners_and_no_other() -> None:
     text = (ROOT / "docs/migrating-from-gardener.md").read_text().partition("## Field by field")[2]
-    told = {name.partition(".")[0] for name in re.findall(r"`spec\.([\w.]+)`", text.partition("\n## ")[0])}
-    assert told == {to_camel(field) for field in HvpaSpec.model_fields}
+    expected = {
+        name.partition(".")[0] for name in re.findall(r"`spec\.([\w.]+)`", text.partition("\n## ")[0])
+    }
+    assert expected == {to_camel(field) for field in HvpaSpec.model_fields}

@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
-from typing import Final, Self
+from typing import Final
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
-from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.base import Rule, SpecModel
 from hvpa.api.schema.fields import Count, Weight
 
 _WHOLE_PPM: Final = 1_000_000
 _PPM_PER_PERCENT: Final = 10_000
 
-_BOUNDS = "must not be less than startReplicaCount"
-_MIXED = "mixes fractions with percentages: either no weight is above 1, or none is between 0 and 1"
-_ORDER = "must be in order of startReplicaCount"
-
-INTERVAL_RULES: Final = [
-    cel(
-        "!(self.exists(i, i.vpaWeight > 0.0 && i.vpaWeight < 1.0) && self.exists(i, i.vpaWeight > 1.0))",
-        _MIXED,
-    ),
-    cel(
-        "self.filter(i, has(i.startReplicaCount) && i.startReplicaCount > 0)"
-        ".map(i, i.startReplicaCount).isSorted()",
-        _ORDER,
-    ),
-]
-"""What the API server checks of the list as a whole; `check_intervals` is the same in Python."""
-
 
 class ScalingInterval(SpecModel):
     """How much of a change is vertical while the number of replicas is in this interval."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             "!has(self.startReplicaCount) || !has(self.lastReplicaCount) || self.lastReplicaCount == 0"
             " || self.startReplicaCount <= self.lastReplicaCount",
-            _BOUNDS,
+            lambda one: (one.start_replica_count or 0) <= (one.last_replica_count or math.inf),
+            "must not be less than startReplicaCount",
             ".lastReplicaCount",
-        )
+        ),
     )
 
     vpa_weight: Weight = 0
@@ -57,22 +42,31 @@ class ScalingInterval(SpecModel):
     def _zero_is_missing(cls, count: int | None) -> int | None:
         return count or None
 
-    @model_validator(mode="after")
-    def _bounds_in_order(self) -> Self:
-        start, last = self.start_replica_count, self.last_replica_count
-        if start is not None and last is not None and start > last:
-            raise fault(_BOUNDS, "lastReplicaCount")
-        return self
 
-
-def check_intervals(intervals: Sequence[ScalingInterval]) -> None:
-    """Raise the `fault` of a list that mixes fractions with percentages, or is out of order."""
+def _of_one_unit(intervals: Sequence[ScalingInterval]) -> bool:
     weights = [interval.vpa_weight for interval in intervals]
-    if any(0 < weight < 1 for weight in weights) and any(weight > 1 for weight in weights):
-        raise fault(_MIXED)
+    return max(weights, default=0) <= 1 or not any(0 < weight < 1 for weight in weights)
+
+
+def _in_order(intervals: Sequence[ScalingInterval]) -> bool:
     starts = [i.start_replica_count for i in intervals if i.start_replica_count is not None]
-    if starts != sorted(starts):
-        raise fault(_ORDER)
+    return starts == sorted(starts)
+
+
+INTERVAL_RULES: Final = (
+    Rule(
+        "!(self.exists(i, i.vpaWeight > 0.0 && i.vpaWeight < 1.0) && self.exists(i, i.vpaWeight > 1.0))",
+        _of_one_unit,
+        "mixes fractions with percentages: either no weight is above 1, or none is between 0 and 1",
+    ),
+    Rule(
+        "self.filter(i, has(i.startReplicaCount) && i.startReplicaCount > 0)"
+        ".map(i, i.startReplicaCount).isSorted()",
+        _in_order,
+        "must be in order of startReplicaCount",
+    ),
+)
+"""Rules of the list as a whole."""
 
 
 def weights_in_ppm(intervals: Sequence[ScalingInterval]) -> tuple[int, ...]:

@@ -6,13 +6,12 @@ autoscaling/v2 (`target: {type, …}`) are accepted, entry by entry; `MetricSpec
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import model_validator
 from pydantic.alias_generators import to_snake
 
 from hvpa.api.hvpa.selector import LabelSelector
-from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.base import Rule, SpecModel
 from hvpa.api.schema.fields import Name, NonNegativeQuantity, PositiveCount, PositiveQuantity, Text
 
 Wire = dict[str, Any]
@@ -24,7 +23,28 @@ VALUES_OF_TYPE: dict[str, str] = {
     "AverageValue": "averageValue",
 }
 """The field of a v2 target that each target type stands for."""
-_TARGET_MESSAGE = "must be set for target type {}, and only then"
+
+
+def _set_by_type(what: str, field_of: dict[str, str], condition: str = "") -> tuple[Rule, ...]:
+    """Rules by which each field is set where `type` is the one that it stands for (and a CEL `condition` holds, where
+    the type may be missing), and only then."""
+
+    def rule(kind: str, field: str) -> Rule:
+        return Rule(
+            f"has(self.{field}) == ({condition}self.type == '{kind}')",
+            lambda one: (getattr(one, to_snake(field)) is not None) == (one.type == kind),
+            f"must be set for {what} type {kind}, and only then",
+            f".{field}",
+        )
+
+    return tuple(rule(kind, field) for kind, field in field_of.items())
+
+
+def _is_one_form(new: tuple[object, ...], old: tuple[object, ...], selector: object = None) -> bool:
+    """Whether a source is complete in one of its forms, and has nothing of the other; the selector is of the old."""
+    if old.count(None) == len(old) and selector is None:
+        return None not in new
+    return None not in old and new.count(None) == len(new)
 
 
 class MetricIdentifier(SpecModel):
@@ -46,30 +66,14 @@ class _TargetValues(SpecModel):
     average_utilization: PositiveCount | None = None
     """Target per pod, as a percentage of the request (type Utilization)."""
 
-    def _check_values(self, target_type: str | None) -> None:
-        for owner, field in VALUES_OF_TYPE.items():
-            if (getattr(self, to_snake(field)) is not None) != (owner == target_type):
-                raise fault(_TARGET_MESSAGE.format(owner), field)
-
-
-_TARGET_RULES = [
-    cel(f"has(self.{field}) == ({{}}self.type == '{owner}')", _TARGET_MESSAGE.format(owner), f".{field}")
-    for owner, field in VALUES_OF_TYPE.items()
-]
-
 
 class MetricTarget(_TargetValues):
     """The target of a metric (autoscaling/v2)."""
 
-    model_config = rules(*(entry | {"rule": str(entry["rule"]).format("")} for entry in _TARGET_RULES))
+    RULES = _set_by_type("target", VALUES_OF_TYPE)
 
     type: TargetType
     """What the target speaks of: Utilization, Value or AverageValue."""
-
-    @model_validator(mode="after")
-    def _value_fits_type(self) -> Self:
-        self._check_values(self.type)
-        return self
 
 
 class DescribedObject(SpecModel):
@@ -86,11 +90,12 @@ class DescribedObject(SpecModel):
 class ObjectTarget(_TargetValues):
     """`target` of an Object metric: in autoscaling/v2 the target itself, in v2beta1 the described object."""
 
-    model_config = rules(
-        *(entry | {"rule": str(entry["rule"]).format("has(self.type) && ")} for entry in _TARGET_RULES),
-        cel(
+    RULES = (
+        *_set_by_type("target", VALUES_OF_TYPE, condition="has(self.type) && "),
+        Rule(
             "has(self.type) ? !has(self.kind) && !has(self.name) && !has(self.apiVersion)"
             " : has(self.kind) && has(self.name)",
+            lambda one: _is_one_form((one.type,), (one.kind, one.name), one.api_version),
             "must be a target with a type (v2), or an object with kind and name (v2beta1)",
         ),
     )
@@ -104,40 +109,32 @@ class ObjectTarget(_TargetValues):
     name: Name | None = None
     """Name of the described object (v2beta1)."""
 
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        self._check_values(self.type)
-        reference = (self.kind, self.name, self.api_version)
-        if any(reference) if self.type else self.kind is None or self.name is None:
-            raise fault("must be a target with a type (v2), or an object with kind and name (v2beta1)")
-        return self
-
 
 # --- the five sources ---
-_RESOURCE_FORMS = "set exactly one of target (v2), targetAverageUtilization and targetAverageValue (v2beta1)"
-_PODS_FORMS = "set metric and target (v2), or metricName and targetAverageValue (v2beta1)"
-_OBJECT_FORMS = (
-    "set metric, describedObject and target.type (v2), or metricName, target.name and targetValue (v2beta1)"
-)
-_EXTERNAL_FORMS = (
-    "set metric and target (v2), or metricName and one of targetValue and targetAverageValue (v2beta1)"
-)
+def _target_type(comparison: str, types: tuple[str, ...]) -> Rule:
+    """A rule by which a v2 target is of one of these types."""
+    return Rule(
+        f"!has(self.target) || self.target.type {comparison}",
+        lambda source: source.target is None or source.target.type in types,
+        f"must be {' or '.join(types)}",
+        ".target.type",
+    )
 
 
 class ResourceMetric(SpecModel):
     """CPU or memory of the pods, all containers together."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             "[has(self.target), has(self.targetAverageUtilization), has(self.targetAverageValue)]"
             ".exists_one(set, set)",
-            _RESOURCE_FORMS,
+            lambda source: (
+                [source.target, source.target_average_utilization, source.target_average_value].count(None)
+                == 2
+            ),
+            "set exactly one of target (v2), targetAverageUtilization and targetAverageValue (v2beta1)",
         ),
-        cel(
-            "!has(self.target) || self.target.type != 'Value'",
-            "must be Utilization or AverageValue",
-            ".target.type",
-        ),
+        _target_type("!= 'Value'", ("Utilization", "AverageValue")),
     )
 
     name: Name
@@ -148,15 +145,6 @@ class ResourceMetric(SpecModel):
     """Target per pod as a percentage of its request (v2beta1)."""
     target_average_value: PositiveQuantity | None = None
     """Target per pod (v2beta1)."""
-
-    @model_validator(mode="after")
-    def _one_target(self) -> Self:
-        targets = (self.target, self.target_average_utilization, self.target_average_value)
-        if sum(target is not None for target in targets) != 1:
-            raise fault(_RESOURCE_FORMS)
-        if self.target is not None and self.target.type == "Value":
-            raise fault("must be Utilization or AverageValue", "target", "type")
-        return self
 
 
 class ContainerResourceMetric(ResourceMetric):
@@ -169,16 +157,19 @@ class ContainerResourceMetric(ResourceMetric):
 class PodsMetric(SpecModel):
     """A custom metric of the pods, averaged over them."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             "has(self.metric) ? has(self.target) && !has(self.metricName) && !has(self.targetAverageValue)"
             " && !has(self.selector)"
             " : has(self.metricName) && has(self.targetAverageValue) && !has(self.target)",
-            _PODS_FORMS,
+            lambda source: _is_one_form(
+                (source.metric, source.target),
+                (source.metric_name, source.target_average_value),
+                source.selector,
+            ),
+            "set metric and target (v2), or metricName and targetAverageValue (v2beta1)",
         ),
-        cel(
-            "!has(self.target) || self.target.type == 'AverageValue'", "must be AverageValue", ".target.type"
-        ),
+        _target_type("== 'AverageValue'", ("AverageValue",)),
     )
 
     metric: MetricIdentifier | None = None
@@ -192,32 +183,29 @@ class PodsMetric(SpecModel):
     target_average_value: PositiveQuantity | None = None
     """Target per pod (v2beta1)."""
 
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        new = (self.metric, self.target)
-        old = (self.metric_name, self.target_average_value, self.selector)
-        if not (_whole(new, old) or (_whole(old[:2], new))):
-            raise fault(_PODS_FORMS)
-        if self.target is not None and self.target.type != "AverageValue":
-            raise fault("must be AverageValue", "target", "type")
-        return self
-
 
 class ObjectMetric(SpecModel):
     """A custom metric that describes one object, such as an Ingress."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             "has(self.metric)"
             " ? has(self.describedObject) && has(self.target.type)"
             " && !has(self.metricName) && !has(self.targetValue) && !has(self.averageValue)"
             " && !has(self.selector)"
             " : has(self.metricName) && !has(self.target.type) && !has(self.describedObject)"
             " && (has(self.averageValue) || has(self.targetValue))",
-            _OBJECT_FORMS,
+            lambda source: _is_one_form(
+                (source.metric, source.described_object, source.target.type),
+                (source.metric_name, source.average_value or source.target_value),
+                source.selector,
+            ),
+            "set metric, describedObject and target.type (v2),"
+            " or metricName, target.name and targetValue (v2beta1)",
         ),
-        cel(
+        Rule(
             "has(self.averageValue) || !has(self.targetValue) || !(self.targetValue in [dyn('0'), dyn(0)])",
+            lambda source: source.average_value is not None or source.target_value != "0",
             "must be greater than 0",
             ".targetValue",
         ),
@@ -238,33 +226,27 @@ class ObjectMetric(SpecModel):
     average_value: PositiveQuantity | None = None
     """Target per pod (v2beta1)."""
 
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        new = (self.metric, self.described_object, self.target.type)
-        old = (self.metric_name, self.average_value or self.target_value, self.selector)
-        if not (_whole(new, old) or _whole(old[:2], new)):
-            raise fault(_OBJECT_FORMS)
-        if self.average_value is None and self.target_value == "0":
-            raise fault("must be greater than 0", "targetValue")
-        return self
-
 
 class ExternalMetric(SpecModel):
     """A metric that has nothing to do with the cluster's objects, such as the length of a queue."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             "has(self.metric) ? has(self.target) && !has(self.metricName) && !has(self.metricSelector)"
             " && !has(self.targetValue) && !has(self.targetAverageValue)"
             " : has(self.metricName) && !has(self.target)"
             " && has(self.targetValue) != has(self.targetAverageValue)",
-            _EXTERNAL_FORMS,
+            lambda source: (
+                None in (source.target_value, source.target_average_value)
+                and _is_one_form(
+                    (source.metric, source.target),
+                    (source.metric_name, source.target_value or source.target_average_value),
+                    source.metric_selector,
+                )
+            ),
+            "set metric and target (v2), or metricName and one of targetValue and targetAverageValue (v2beta1)",
         ),
-        cel(
-            "!has(self.target) || self.target.type != 'Utilization'",
-            "must be Value or AverageValue",
-            ".target.type",
-        ),
+        _target_type("!= 'Utilization'", ("Value", "AverageValue")),
     )
 
     metric: MetricIdentifier | None = None
@@ -280,17 +262,6 @@ class ExternalMetric(SpecModel):
     target_average_value: PositiveQuantity | None = None
     """Target per pod (v2beta1)."""
 
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        new = (self.metric, self.target)
-        values = (self.target_value, self.target_average_value)
-        old = (self.metric_name, self.target_value or self.target_average_value, self.metric_selector)
-        if not (_whole(new, old) or (_whole(old[:2], new) and None in values)):
-            raise fault(_EXTERNAL_FORMS)
-        if self.target is not None and self.target.type == "Utilization":
-            raise fault("must be Value or AverageValue", "target", "type")
-        return self
-
 
 _SOURCES = {
     "Resource": "resource",
@@ -299,18 +270,12 @@ _SOURCES = {
     "Object": "object",
     "External": "external",
 }
-_SOURCE_MESSAGE = "must be set for metric type {}, and only then"
 
 
 class MetricSpec(SpecModel):
     """One metric. `type` names the source, and exactly that source is set."""
 
-    model_config = rules(
-        *(
-            cel(f"has(self.{source}) == (self.type == '{kind}')", _SOURCE_MESSAGE.format(kind), f".{source}")
-            for kind, source in _SOURCES.items()
-        )
-    )
+    RULES = _set_by_type("metric", _SOURCES)
 
     type: Literal["Resource", "ContainerResource", "Pods", "Object", "External"]
     """Which of the sources this is."""
@@ -325,22 +290,10 @@ class MetricSpec(SpecModel):
     external: ExternalMetric | None = None
     """A metric from outside of the cluster (type External)."""
 
-    @model_validator(mode="after")
-    def _source_fits_type(self) -> Self:
-        for kind, field in _SOURCES.items():
-            if (getattr(self, to_snake(field)) is not None) != (kind == self.type):
-                raise fault(_SOURCE_MESSAGE.format(kind), field)
-        return self
-
     def to_v2(self) -> Wire:
         """The metric as autoscaling/v2 writes it."""
         field = _SOURCES[self.type]
         return {"type": self.type, field: _to_v2(self.to_wire()[field])}
-
-
-def _whole(form: tuple[SpecModel | str | None, ...], other: tuple[SpecModel | str | None, ...]) -> bool:
-    """Whether one form is complete and the other absent."""
-    return None not in form and not any(part is not None for part in other)
 
 
 _OLD_TARGETS = {

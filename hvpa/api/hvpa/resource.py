@@ -1,5 +1,4 @@
-"""An Hvpa as a whole: how one is read, from the cluster's bytes or from a manifest, and what is wrong with
-it."""
+"""An Hvpa as a whole: how one is read, from the cluster's bytes or from a manifest, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -27,12 +26,8 @@ _LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 @dataclass(frozen=True, slots=True)
 class HvpaObject:
-    """An Hvpa as a decision sees it.
-
-    `spec` is None where it does not validate, and `problems` says why. `unreadable_status` names the
-    top-level fields that the stored status has and that could not be read: they are not in `status`, so a
-    write must remove them.
-    """
+    """An Hvpa as a decision sees it. `spec` is None where it does not validate, for the reasons in `problems`. The
+    stored status has top-level fields, `unreadable_status`, that are not in `status`: a write must remove them."""
 
     metadata: Meta
     spec: HvpaSpec | None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from fractions import Fraction
-from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -91,13 +91,8 @@ class MaxStep(SpecModel):
 
     def limit(self, current: int) -> int:
         """The largest count that one step from `current` may set."""
-        scaled = current * self._exact_factor
-        return max(self.minimum, -(-scaled.numerator // scaled.denominator))
-
-    @cached_property
-    def _exact_factor(self) -> Fraction:
-        """The factor as it was written: 1.1 times 10 is 11, while in floats it is a little more."""
-        return Fraction(str(self.factor))
+        # The factor as it was written: 1.1 times 10 is 11, while in floats it is a little more.
+        return max(self.minimum, math.ceil(current * Fraction(str(self.factor))))
 
 
 class HpaScaleUp(ScaleType):

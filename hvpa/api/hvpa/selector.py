@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.base import Rule, SpecModel
 from hvpa.api.schema.fields import LIST_LENGTH, Annotations, Labels, LabelValue, Name, Text, Timestamp
 
 
 class LabelSelectorRequirement(SpecModel):
     """One condition on labels."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+            lambda one: (one.operator in ("In", "NotIn")) == bool(one.values),
             "In and NotIn need values, Exists and DoesNotExist take none",
             ".values",
-        )
+        ),
     )
 
     key: Name
@@ -28,12 +29,6 @@ class LabelSelectorRequirement(SpecModel):
     """How the label's value relates to `values`."""
     values: Annotated[tuple[LabelValue, ...], Field(max_length=LIST_LENGTH)] = ()
     """The values that In and NotIn compare with; none for Exists and DoesNotExist."""
-
-    @model_validator(mode="after")
-    def _values_fit_operator(self) -> Self:
-        if (self.operator in ("In", "NotIn")) != bool(self.values):
-            raise fault("In and NotIn need values, Exists and DoesNotExist take none", "values")
-        return self
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels meets this condition (an absent label meets NotIn, as in Kubernetes)."""

@@ -7,36 +7,28 @@ them.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
-from hvpa.api.hvpa.intervals import (
-    INTERVAL_RULES,
-    OVERLAPS,
-    ScalingInterval,
-    check_intervals,
-    overlapping,
-    weights_in_ppm,
-)
+from hvpa.api.hvpa.intervals import INTERVAL_RULES, OVERLAPS, ScalingInterval, overlapping, weights_in_ppm
 from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
 from hvpa.api.hvpa.trajectory import Trajectory
 from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow
-from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.fields import LIST_LENGTH, Count, Flag, Name, Text
 
 Mode = Literal["Apply", "Recommend", "Paused"]
 Blend = Literal["Additive", "Trajectory"]
 
-_NAME_OR_DEPLOY = "name an existing object, or deploy one: not both"
-_NAME_RULE = cel("!has(self.name) || !has(self.deploy) || !self.deploy", _NAME_OR_DEPLOY, ".name")
-_MAX_REPLICAS = "is required where deploy is true, and greater than 0"
-_ADDITIVE = "must not be Additive where trajectory is set"
-_TWO_PATHS = (
-    "must not be set beside weightBasedScalingIntervals: the path is either written out or drawn by weights"
+_NAME_OR_DEPLOY = Rule(
+    "!has(self.name) || !has(self.deploy) || !self.deploy",
+    lambda axis: axis.name is None or not axis.deploy,
+    "name an existing object, or deploy one: not both",
+    ".name",
 )
 
 
@@ -55,12 +47,13 @@ class TargetRef(SpecModel):
 class HpaSpec(SpecModel):
     """Horizontal scaling: how many replicas."""
 
-    model_config = rules(
-        _NAME_RULE,
-        cel(
+    RULES = (
+        _NAME_OR_DEPLOY,
+        Rule(
             "!has(self.deploy) || !self.deploy || (has(self.template) && has(self.template.spec)"
             " && has(self.template.spec.maxReplicas) && self.template.spec.maxReplicas > 0)",
-            _MAX_REPLICAS,
+            lambda axis: not axis.deploy or axis.template.spec is not None,
+            "is required where deploy is true, and greater than 0",
             ".template.spec.maxReplicas",
         ),
     )
@@ -79,19 +72,11 @@ class HpaSpec(SpecModel):
     scale_down: ScaleType = ScaleType()
     """When replicas are taken away."""
 
-    @model_validator(mode="after")
-    def _deploys_or_names(self) -> Self:
-        if self.deploy and self.name is not None:
-            raise fault(_NAME_OR_DEPLOY, "name")
-        if self.deploy and self.template.spec is None:
-            raise fault(_MAX_REPLICAS, "template", "spec", "maxReplicas")
-        return self
-
 
 class VpaSpec(SpecModel):
     """Vertical scaling: how large the requests of each container."""
 
-    model_config = rules(_NAME_RULE)
+    RULES = (_NAME_OR_DEPLOY,)
 
     name: Name | None = None
     """Name of an existing VerticalPodAutoscaler to read instead of deploying one; its update mode must be Off, or
@@ -110,22 +95,25 @@ class VpaSpec(SpecModel):
     """How far a limit is kept above its request: by value or by percentage of the request, whichever is more.
     In proportion where nothing is set."""
 
-    @model_validator(mode="after")
-    def _deploys_or_names(self) -> Self:
-        if self.deploy and self.name is not None:
-            raise fault(_NAME_OR_DEPLOY, "name")
-        return self
-
 
 class HvpaSpec(SpecModel):
     """How a workload is scaled horizontally and vertically."""
 
-    model_config = rules(
-        cel("!has(self.trajectory) || !has(self.blend) || self.blend != 'Additive'", _ADDITIVE, ".blend"),
-        cel(
+    RULES = (
+        Rule(
+            "!has(self.trajectory) || !has(self.blend) || self.blend != 'Additive'",
+            lambda spec: spec.trajectory is None or spec.blend != "Additive",
+            "must not be Additive where trajectory is set",
+            ".blend",
+        ),
+        Rule(
             "!has(self.trajectory) || !has(self.trajectory.intervals) || self.trajectory.intervals.size() == 0"
             " || !has(self.weightBasedScalingIntervals) || self.weightBasedScalingIntervals.size() == 0",
-            _TWO_PATHS,
+            lambda spec: (
+                not (spec.trajectory and spec.trajectory.intervals and spec.weight_based_scaling_intervals)
+            ),
+            "must not be set beside weightBasedScalingIntervals:"
+            " the path is either written out or drawn by weights",
             ".trajectory.intervals",
         ),
     )
@@ -140,8 +128,7 @@ class HvpaSpec(SpecModel):
     vpa: VpaSpec = VpaSpec()
     """Vertical scaling."""
     weight_based_scaling_intervals: Annotated[
-        tuple[ScalingInterval, ...],
-        Field(max_length=LIST_LENGTH, json_schema_extra={"x-kubernetes-validations": INTERVAL_RULES}),
+        tuple[ScalingInterval, ...], Field(max_length=LIST_LENGTH), *keeps(*INTERVAL_RULES)
     ] = ()
     """How much of a change is vertical, by the present number of replicas. The first interval that holds it
     counts; neighbours may share a boundary. Weights are percentages, or fractions where none is above 1."""
@@ -161,20 +148,6 @@ class HvpaSpec(SpecModel):
     """The path that both axes are scaled along together."""
     update_strategy: UpdateStrategy = UpdateStrategy()
     """How a changed size reaches the pods."""
-
-    @field_validator("weight_based_scaling_intervals", mode="after")
-    @classmethod
-    def _intervals_in_order(cls, intervals: tuple[ScalingInterval, ...]) -> tuple[ScalingInterval, ...]:
-        check_intervals(intervals)
-        return intervals
-
-    @model_validator(mode="after")
-    def _one_path(self) -> Self:
-        if self.trajectory is not None and self.blend == "Additive":
-            raise fault(_ADDITIVE, "blend")
-        if self.trajectory is not None and self.trajectory.intervals and self.weight_based_scaling_intervals:
-            raise fault(_TWO_PATHS, "trajectory", "intervals")
-        return self
 
     @cached_property
     def joint(self) -> bool:

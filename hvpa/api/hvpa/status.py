@@ -1,4 +1,5 @@
-"""The status of an Hvpa: what the operator tells, and what it must remember (DESIGN 3 and 8).
+"""The status of an Hvpa: what the operator reports, and what it must remember, some of it in annotations of the
+workload (DESIGN 3 and 8).
 
 Reading is lenient: a status that another version or gardener's controller wrote must never stop the operator.
 """
@@ -6,6 +7,7 @@ Reading is lenient: a status that another version or gardener's controller wrote
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -268,13 +270,16 @@ class Refusal(StatusModel):
     """What was refused."""
 
 
-class FailedChange(StatusModel):
-    """A change of a request that the pods did not stand."""
-
+class _OfRequest(StatusModel):
     container: str
     """The container's name."""
     resource: str
     """The resource: cpu or memory."""
+
+
+class FailedChange(_OfRequest):
+    """A change of a request that the pods did not stand."""
+
     previous: Whole
     """The request before, which the pods have again: millicores or bytes."""
     failed: Whole
@@ -319,13 +324,9 @@ class HorizontalAxis(StatusModel):
     """What the API server refused."""
 
 
-class AppliedTarget(StatusModel):
+class AppliedTarget(_OfRequest):
     """The target that the last step of a request was blended from."""
 
-    container: str
-    """The container's name."""
-    resource: str
-    """The resource: cpu or memory."""
     target: str
     """The request that the VerticalPodAutoscaler recommended."""
     weight: Real
@@ -337,13 +338,9 @@ class AppliedTarget(StatusModel):
     doubles the timeout."""
 
 
-class Pending(StatusModel):
+class Pending(_OfRequest):
     """A change that has been wanted without interruption."""
 
-    container: str
-    """The container's name."""
-    resource: str
-    """The resource: cpu or memory."""
     direction: str
     """Up or down."""
     since: Timestamp
@@ -373,14 +370,10 @@ class UsualReplicas(StatusModel):
     """The count since then."""
 
 
-class UsualDemand(StatusModel):
+class UsualDemand(_OfRequest):
     """The mean over time of what the HorizontalPodAutoscaler measured of one container's one resource, all pods
     together. What was a day ago weighs half."""
 
-    container: str
-    """The container's name."""
-    resource: str
-    """The resource: cpu or memory."""
     mean: Real
     """The mean demand at `time`, in millicores or bytes of requests."""
     weight: Real
@@ -423,6 +416,32 @@ class Axes(StatusModel):
     """Horizontal scaling."""
     vertical: VerticalAxis | None = None
     """Vertical scaling."""
+
+
+# --- a rollout that the operator began: an annotation of the workload, written in one patch with what it is about ---
+ROLLOUT: Final = "hvpa.autoscaling.k8s.io/rollout"
+"""The annotation's key."""
+
+
+class RolloutRecord(StatusModel):
+    """A rollout that the operator began by a change of the pod template."""
+
+    generation: Whole
+    """Generation of the workload after the operator's last write: with another one, somebody else changed it since."""
+    since: Timestamp
+    """When the template was changed."""
+    up: bool = False
+    """Whether a request or limit was raised."""
+    down: bool = False
+    """Whether one was lowered."""
+    held: bool = False
+    """Whether the operator keeps the workload from replacing pods."""
+    partition: Whole = 0
+    """The partition that a StatefulSet had before the operator held it."""
+    previous: tuple[RecommendedContainer, ...] = ()
+    """While the new size is tried on the first pods: what the template had before."""
+    rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What this rollout takes back."""
 
 
 # --- the whole ---
@@ -469,9 +488,7 @@ class HvpaStatus(StatusModel):
     """What the operator remembers; not meant for other readers."""
 
 
-def parse_status(raw: bytes) -> HvpaStatus:
-    """The status, without the top-level fields that can't be read. Never raises."""
-    return read_status(raw)[0]
+_UNREADABLE: Final = (ValueError, msgspec.MsgspecError, RecursionError)
 
 
 def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
@@ -479,28 +496,23 @@ def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     raises."""
     try:
         return read_json(HvpaStatus, raw), ()
-    except (ValueError, msgspec.MsgspecError, RecursionError):
-        return _readable(raw)
-
-
-def _readable(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
-    """What of a status can be read, field by field."""
-    try:
-        document = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return HvpaStatus(), ()
-    if not isinstance(document, dict):
-        return HvpaStatus(), ()
+    except _UNREADABLE:
+        pass
     fields: dict[str, object] = {}
-    bad: list[str] = []
-    for name, value in document.items():
-        try:
-            read_json(HvpaStatus, msgspec.json.encode({name: value}))
-        except (ValueError, msgspec.MsgspecError, RecursionError):
-            bad.append(name)
-        else:
-            fields[name] = value
+    with suppress(*_UNREADABLE):
+        fields = msgspec.json.decode(raw, type=dict[str, Any])
+    bad = [name for name, value in fields.items() if not _is_readable({name: value})]
+    for name in bad:
+        del fields[name]
     return read_json(HvpaStatus, msgspec.json.encode(fields)), tuple(sorted(bad))
+
+
+def _is_readable(fields: Mapping[str, object]) -> bool:
+    try:
+        read_json(HvpaStatus, msgspec.json.encode(fields))
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def to_wire(model: BaseModel, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:

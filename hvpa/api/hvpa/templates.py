@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from hvpa.api.hvpa.metrics import MetricSpec, Wire
 from hvpa.api.hvpa.selector import TemplateMeta
-from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.base import Rule, SpecModel
 from hvpa.api.schema.fields import (
     LIST_LENGTH,
     Count,
@@ -67,13 +67,14 @@ class Behavior(SpecModel):
 class HpaTemplateSpec(SpecModel):
     """Spec of the HorizontalPodAutoscaler; its target is set by the operator."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             "!has(self.minReplicas) || !has(self.maxReplicas) || self.maxReplicas == 0"
             " || self.minReplicas <= self.maxReplicas",
+            lambda spec: not spec.max_replicas or (spec.min_replicas or 0) <= spec.max_replicas,
             "must not be greater than maxReplicas",
             ".minReplicas",
-        )
+        ),
     )
 
     min_replicas: PositiveCount | None = None
@@ -84,12 +85,6 @@ class HpaTemplateSpec(SpecModel):
     """What to scale by; the metric that asks for the most replicas wins. CPU at 80 percent where none is given."""
     behavior: Behavior | None = None
     """How to scale. Where it is missing the HorizontalPodAutoscaler does not hold back at all: this Hvpa does."""
-
-    @model_validator(mode="after")
-    def _bounds_in_order(self) -> Self:
-        if self.min_replicas is not None and 0 < self.max_replicas < self.min_replicas:
-            raise fault("must not be greater than maxReplicas", "minReplicas")
-        return self
 
     def to_v2(self) -> Wire:
         """The parts of an autoscaling/v2 spec that the template holds; what it leaves open is left out."""
@@ -121,13 +116,17 @@ _Amounts = Annotated[dict[Name, PlainQuantity], Field(max_length=MAX_RESOURCES),
 class ContainerPolicy(SpecModel):
     """Bounds of the recommendation for one container."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             "!has(self.minAllowed) || !has(self.maxAllowed) || self.minAllowed.all(r, !(r in self.maxAllowed)"
             f" || {cel_at_most('self.minAllowed[r]', 'self.maxAllowed[r]')})",
+            lambda policy: all(
+                parse_quantity(policy.min_allowed[resource]) <= parse_quantity(policy.max_allowed[resource])
+                for resource in policy.min_allowed.keys() & policy.max_allowed.keys()
+            ),
             "must not be greater than maxAllowed",
             ".minAllowed",
-        )
+        ),
     )
 
     container_name: Text | None = None
@@ -142,13 +141,6 @@ class ContainerPolicy(SpecModel):
     """Resources that are scaled; both CPU and memory where it is missing."""
     controlled_values: Literal["RequestsAndLimits", "RequestsOnly"] | None = None
     """Whether limits follow the requests. RequestsAndLimits where it is missing."""
-
-    @model_validator(mode="after")
-    def _bounds_in_order(self) -> Self:
-        for resource in self.min_allowed.keys() & self.max_allowed.keys():
-            if parse_quantity(self.min_allowed[resource]) > parse_quantity(self.max_allowed[resource]):
-                raise fault("must not be greater than maxAllowed", "minAllowed")
-        return self
 
 
 class ResourcePolicy(SpecModel):

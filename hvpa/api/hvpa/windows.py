@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Self
+from typing import Annotated, Final
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints
 
-from hvpa.api.schema.base import SpecModel, cel, fault, rules
+from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.cron import SCHEDULE_RULES, ZONE, ZONE_MESSAGE, ZONE_RULES, schedule_fault
 from hvpa.api.schema.fields import PositiveDuration
 
@@ -15,8 +15,6 @@ DAY_SECONDS: Final = 86_400
 _TIME_LENGTH: Final = 11
 _TIME_PATTERN: Final = r"^([01][0-9]|2[0-3])([0-5][0-9])([0-5][0-9])([+-])([01][0-9]|2[0-3])([0-5][0-9])$"
 _TIME: Final = re.compile(_TIME_PATTERN.replace("$", r"\Z"), re.ASCII)
-_TIME_MESSAGE: Final = "must be a time of day and a zone, HHMMSS+HHMM or HHMMSS-HHMM, such as 220000+0100"
-_SAME_MESSAGE: Final = "must be another time than begin"
 
 
 def _cel_seconds(field: str) -> str:
@@ -29,39 +27,36 @@ def _cel_seconds(field: str) -> str:
     return f"({hours} * 3600 + {minutes} * 60 + {seconds} - {zone})"
 
 
-_TIME_SCHEMA: Final = {"x-kubernetes-validations": [cel(f"self.matches(r'{_TIME_PATTERN}')", _TIME_MESSAGE)]}
-_Time = Annotated[str, StringConstraints(strict=True, max_length=_TIME_LENGTH)]
+_Time = Annotated[
+    str,
+    StringConstraints(strict=True, max_length=_TIME_LENGTH),
+    *keeps(
+        Rule(
+            f"self.matches(r'{_TIME_PATTERN}')",
+            lambda text: _TIME.match(text) is not None,
+            "must be a time of day and a zone, HHMMSS+HHMM or HHMMSS-HHMM, such as 220000+0100",
+        )
+    ),
+]
 
 
 class MaintenanceTimeWindow(SpecModel):
     """A daily window from begin up to, not including, end. It may cross midnight."""
 
-    model_config = rules(
-        cel(
+    RULES = (
+        Rule(
             f"!self.begin.matches(r'{_TIME_PATTERN}') || !self.end.matches(r'{_TIME_PATTERN}')"
             f" || ({_cel_seconds('begin')} - {_cel_seconds('end')}) % {DAY_SECONDS} != 0",
-            _SAME_MESSAGE,
+            lambda window: window.begin_seconds != window.end_seconds,
+            "must be another time than begin",
             ".end",
-        )
+        ),
     )
 
-    begin: _Time = Field(json_schema_extra=_TIME_SCHEMA)  # type: ignore[arg-type]
+    begin: _Time
     """Begin: HHMMSS and zone, such as 220000+0100."""
-    end: _Time = Field(json_schema_extra=_TIME_SCHEMA)  # type: ignore[arg-type]
+    end: _Time
     """End: HHMMSS and zone, such as 230000+0100."""
-
-    @field_validator("begin", "end", mode="after")
-    @classmethod
-    def _well_formed(cls, text: str) -> str:
-        if _TIME.match(text) is None:
-            raise ValueError(_TIME_MESSAGE)
-        return text
-
-    @model_validator(mode="after")
-    def _not_empty(self) -> Self:
-        if self.begin_seconds == self.end_seconds:
-            raise fault(_SAME_MESSAGE, "end")
-        return self
 
     @property
     def begin_seconds(self) -> int:
@@ -74,12 +69,26 @@ class MaintenanceTimeWindow(SpecModel):
         return _second_of_day(self.end)
 
 
+def _schedule(text: str) -> str:
+    fault = schedule_fault(text)
+    if fault is not None:
+        raise ValueError(fault)
+    return text
+
+
+def _zone(name: str) -> str:
+    if ZONE.fullmatch(name) is None:
+        raise ValueError(f"{ZONE_MESSAGE}; it is {name!r}")
+    return name
+
+
 class MaintenanceWindow(SpecModel):
     """A window that opens by a cron expression and stays open for a while."""
 
     schedule: Annotated[
         str,
         StringConstraints(strict=True, min_length=1, max_length=200),
+        AfterValidator(_schedule),
         Field(json_schema_extra={"x-kubernetes-validations": SCHEDULE_RULES}),
     ]
     """Cron expression of five fields: when the window opens."""
@@ -88,24 +97,10 @@ class MaintenanceWindow(SpecModel):
     time_zone: Annotated[
         str,
         StringConstraints(strict=True, min_length=1, max_length=100),
+        AfterValidator(_zone),
         Field(json_schema_extra={"x-kubernetes-validations": ZONE_RULES}),
     ] = "UTC"
     """IANA name of the time zone in which the schedule is read."""
-
-    @field_validator("schedule", mode="after")
-    @classmethod
-    def _schedule_in_form(cls, text: str) -> str:
-        fault_found = schedule_fault(text)
-        if fault_found is not None:
-            raise ValueError(fault_found)
-        return text
-
-    @field_validator("time_zone", mode="after")
-    @classmethod
-    def _zone_in_form(cls, name: str) -> str:
-        if ZONE.fullmatch(name) is None:
-            raise ValueError(f"{ZONE_MESSAGE}; it is {name!r}")
-        return name
 
 
 def _second_of_day(time: str) -> int:

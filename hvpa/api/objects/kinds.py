@@ -1,12 +1,10 @@
-"""The kinds of workloads that can be scaled, and what each has.
-
-Of the kinds in KINDS all is known. Of any other kind, a custom one, only what its `scale` subresource says is: replicas
-and the selector of its pods.
-"""
+"""The kinds of workloads that can be scaled. Of any kind that is not among KINDS, a custom one, only what its `scale`
+subresource has is known: replicas and the selector of its pods."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
 WorkloadKind = Literal["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"]
@@ -48,8 +46,7 @@ def is_custom(api_version: str | None, kind: str) -> bool:
 
 
 def kind_key(api_version: str | None, kind: str) -> str:
-    """A kind's name among all kinds of a cluster. Examples: `Deployment`; `Rollout.argoproj.io` of
-    `argoproj.io/v1alpha1`."""
+    """A kind's name among all kinds of a cluster: `Deployment`; `Rollout.argoproj.io` of `argoproj.io/v1alpha1`."""
     return f"{kind}.{(api_version or '').partition('/')[0]}" if is_custom(api_version, kind) else kind
 
 
@@ -67,11 +64,8 @@ def api_version_of(kind: str) -> str:
 
 def in_words() -> str:
     """All kinds by their versions. Example: `Deployment and DaemonSet of apps/v1, ReplicationController of v1`."""
-    by_version: dict[str, list[str]] = {}
-    for one in KINDS.values():
-        by_version.setdefault(one.api_version, []).append(one.name)
     parts = []
-    for version, names in by_version.items():
-        *first, last = names
+    for version, kinds in groupby(KINDS.values(), key=lambda one: one.api_version):
+        *first, last = (one.name for one in kinds)
         parts.append(f"{', '.join(first)} and {last} of {version}" if first else f"{last} of {version}")
     return ", ".join(parts)

@@ -1,9 +1,8 @@
 """Narrow read-models of the cluster's objects: what a decision reads of workloads, pods, HorizontalPodAutoscalers
 (autoscaling/v2) and VerticalPodAutoscalers (autoscaling.k8s.io/v1).
 
-Read-models are msgspec structs, not pydantic models: they arrive by the thousand from watches, are already validated by
-the API server, and whatever is not declared is skipped while decoding (docs/decisions/0001-read-models.md). Quantities
-stay as the server sent them and are parsed, cached, where they are used.
+They are msgspec structs, since they arrive by the thousand, already validated (docs/decisions/0001-read-models.md).
+Quantities stay as the server sent them and are parsed, cached, where they are used.
 """
 
 from __future__ import annotations
@@ -83,6 +82,17 @@ def condition(conditions: Sequence[C] | None, kind: str) -> C | None:
     return None
 
 
+def set_anew(
+    present: Condition | None, kind: str, setting: tuple[str, str, str], now: dt.datetime
+) -> Condition:
+    """The condition with this status, reason and message; its transition is now, in whole seconds as times are stored,
+    unless the present one has the same status."""
+    since: dt.datetime | None = now.replace(microsecond=0)
+    if present is not None and present.status == setting[0]:
+        since = present.last_transition_time
+    return Condition(kind, *setting, last_transition_time=since)
+
+
 class RawHvpa(ReadModel, frozen=True):
     """An Hvpa before its spec and status are validated (`hvpa.api.hvpa.resource.read_hvpa` does that)."""
 
@@ -101,8 +111,7 @@ class ObjectReference(ReadModel, frozen=True):
 
 
 class MetricName(ReadModel, frozen=True):
-    """Name of a custom or external metric, and the label selector that narrows it (`metav1.LabelSelector`, as it is on
-    the wire)."""
+    """Name of a custom or external metric, and the `metav1.LabelSelector` that narrows it, as on the wire."""
 
     name: str = ""
     selector: dict[str, Any] | None = None
@@ -153,7 +162,7 @@ class HpaScalingPolicy(ReadModel, frozen=True):
 
 
 class HpaScalingRules(ReadModel, frozen=True):
-    """A direction of `spec.behavior`. None is what nobody set and the API server would fill in."""
+    """A direction of `spec.behavior`. None: not set, the API server would fill it in."""
 
     stabilization_window_seconds: Int | None = None
     select_policy: str | None = None
@@ -189,8 +198,7 @@ class HpaStatusRead(ReadModel, frozen=True):
 
 
 _hpa_spec = lru_cache(maxsize=16)(msgspec.json.Decoder(HpaSpecRead).decode)
-"""A simulation reads the same spec at each step, and knows by the object that it is the same; `hvpa.kube` keeps specs
-itself."""
+"""A simulation reads the same spec at each step, and knows it by the object; `hvpa.kube` keeps specs itself."""
 
 
 class Hpa(ReadModel, frozen=True):
@@ -306,7 +314,7 @@ class VpaMeta(Meta, frozen=True):
     managed_fields: list[StatusWrite] = []
 
     def written_at(self) -> dt.datetime | None:
-        """When the status was last changed; None where nobody says."""
+        """When the status was last changed; None where no entry says."""
         found = [
             one.time for one in self.managed_fields if one.subresource == "status" and one.time is not None
         ]
@@ -350,8 +358,7 @@ class Resources(ReadModel, frozen=True):
 
 
 class ResizePolicy(ReadModel, frozen=True):
-    """What a container does when one of its resources is resized: go on (NotRequired) or restart
-    (RestartContainer)."""
+    """What a container does when a resource is resized: go on (NotRequired) or restart (RestartContainer)."""
 
     resource_name: str = ""
     restart_policy: str = ""
@@ -478,8 +485,7 @@ class WorkloadMeta(Meta, frozen=True):
 
 
 class Workload(ReadModel, frozen=True):
-    """A workload of `hvpa.api.objects.kinds`. `kind` and `api_version` are filled in by the reader, since list items
-    don't carry them."""
+    """A workload. The reader fills in `kind` and `api_version`, since list items don't carry them."""
 
     metadata: WorkloadMeta
     kind: str = ""
@@ -539,8 +545,7 @@ class ContainerStatus(ReadModel, frozen=True):
     last_state: ContainerState = ContainerState()
     restart_count: Count = 0
     resources: Resources | None = None
-    """What the container has; it differs from the spec while a resize is under way. None from kubelets that do not
-    say."""
+    """What the container has, other than the spec while a resize is under way; None: the kubelet is too old."""
 
 
 class PodCondition(Condition, frozen=True):

@@ -1,27 +1,26 @@
 """What the models of an Hvpa are built from: the base model, and how an error names its field.
 
-What belongs here: nothing of Hvpa itself. A rule that spans fields is stated twice, side by side in the
-model's class: once as CEL for the API server (`cel`) and once as a validator that raises `fault` with the
-same path.
+What belongs here: nothing of Hvpa itself. A rule that spans fields is a `Rule`: CEL for the API server beside the same
+in Python. Models have theirs in `RULES`, fields in `keeps`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 MOST_ERRORS: Final = 100
-"""Faults of one document that are reported: nobody reads more."""
+"""Faults of one document that are reported: more are not read."""
 _MAPS: Final = frozenset({"labels", "annotations", "matchLabels", "minAllowed", "maxAllowed"})
 """Fields whose keys the user chooses: a path shows these as `labels[app]`."""
 
@@ -43,14 +42,45 @@ def cel(rule: str, message: str, field_path: str = "") -> JsonDict:
     return entry | {"fieldPath": field_path} if field_path else entry
 
 
-def rules(*entries: JsonDict) -> ConfigDict:
-    """A model's configuration that carries CEL rules into its schema."""
-    return ConfigDict(json_schema_extra={"x-kubernetes-validations": [*entries]})
-
-
 def fault(message: str, *at: str | int) -> PydanticCustomError:
     """The error to raise in a model's validator for the field at `at`, relative to that model."""
     return PydanticCustomError("fault", "{reason}", {"reason": message, "at": at})
+
+
+class Rule(NamedTuple):
+    """What a valid value meets: as CEL, and as a function of the value that was read. `path` is that of the field at
+    fault, relative to the value: `.template.spec.maxReplicas`."""
+
+    cel: str
+    holds: Callable[[Any], bool]
+    message: str
+    path: str = ""
+
+
+def _check(value: Any, rules: Sequence[Rule]) -> None:
+    """Raise the `fault` of the first rule that the value does not meet."""
+    for rule in rules:
+        if not rule.holds(value):
+            raise fault(rule.message, *rule.path.split(".")[1:])
+
+
+def _in_cel(rules: Sequence[Rule]) -> JsonDict:
+    """What these rules add to a schema."""
+    return (
+        {"x-kubernetes-validations": [cel(rule.cel, rule.message, rule.path) for rule in rules]}
+        if rules
+        else {}
+    )
+
+
+def keeps(*rules: Rule) -> tuple[AfterValidator, Any]:
+    """For `Annotated`: the rules of a field's value, such as of a list as a whole."""
+
+    def checked(value: Any) -> Any:
+        _check(value, rules)
+        return value
+
+    return AfterValidator(checked), Field(json_schema_extra=_in_cel(rules))
 
 
 # --- base models --------------------------------------------------------------------------------------------
@@ -63,9 +93,12 @@ class _Model(BaseModel):
 
 
 class SpecModel(_Model):
-    """Base of all that a user writes: unknown fields are refused, null is absent."""
+    """Base of all that a user writes: unknown fields are refused, null is absent, `RULES` are kept."""
 
-    model_config = ConfigDict(extra="forbid")
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra=lambda schema, model: schema.update(_in_cel(model.RULES))
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -73,24 +106,30 @@ class SpecModel(_Model):
         """A null counts as absent, as the API server prunes it. An unknown field stays, to be refused."""
         return without_nulls(data, _aliases(cls)) if isinstance(data, dict) else data
 
+    @model_validator(mode="after")
+    def _keeps_rules(self) -> Self:
+        _check(self, self.RULES)
+        return self
+
     def to_wire(self) -> dict[str, Any]:
-        """The model as Kubernetes writes it, without the fields that have their default: a selector of no expressions
-        is `{"matchLabels": {"app": "web"}}`."""
+        """The model as Kubernetes writes it, without fields that have their default: `{"matchLabels": {"app":
+        "web"}}`."""
         return self.model_dump(by_alias=True, exclude_defaults=True, mode="json")
 
 
 class StatusModel(_Model):
-    """Base of the parts of a status: unknown fields are skipped. `read_json` reads them; null is absent to it."""
+    """Base of the parts of a status: unknown fields are skipped. `read_json` reads them; null is absent to it. The CRD
+    requires no field: a status that an older version or gardener's controller left must not make the API server refuse
+    a change of the spec."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", json_schema_extra=lambda schema: schema.pop("required", None))
 
 
 S = TypeVar("S", bound=StatusModel)
 
 
 def read_json(model: type[S], raw: bytes) -> S:
-    """`raw` as a part of a status; null is absent, as the API server prunes it. Raises ValidationError, and
-    msgspec.DecodeError where it is no JSON."""
+    """A part of a status; null is absent. Raises ValidationError, and msgspec.DecodeError where it is no JSON."""
     if b"null" in raw:
         raw = msgspec.json.encode(_pruned(msgspec.json.decode(raw)))
     return model.model_validate_json(raw, by_alias=True, by_name=False)

@@ -94,10 +94,8 @@ ZONE: Final = _compiled(ZONE_PATTERN)
 
 
 def schedule_fault(text: str) -> str | None:
-    """What is wrong with the form of a cron expression; None where nothing is, or where only croniter can say.
-
-    Of `0 25 * * 1-5` it names the hour and its value, 25.
-    """
+    """What is wrong with the form of a cron expression (of `0 25 * * 1-5` the hour, 25); None where nothing is, or
+    where only croniter knows."""
     if _PLAIN_TEXT.fullmatch(text) is None or _ALIAS_ONLY.fullmatch(text) is not None:
         return None
     if _FIVE.fullmatch(text) is None:

@@ -156,19 +156,15 @@ Labels = Annotated[dict[Text, LabelValue], Field(max_length=LIST_LENGTH), NoNull
 Annotations = Annotated[
     dict[Text, Annotated[str, Field(strict=True)]], Field(max_length=LIST_LENGTH), NoNulls
 ]
-PlainQuantity = Annotated[str | int | float, BeforeValidator(_quantity), WithJsonSchema(QUANTITY_SCHEMA)]
+# The last validator is the first that runs: what is a quantity is read as an amount.
+_QUANTITY = (BeforeValidator(_quantity), WithJsonSchema(QUANTITY_SCHEMA))
+PlainQuantity = Annotated[str | int | float, *_QUANTITY]
+NonNegativeQuantity = Annotated[str, BeforeValidator(str), *_QUANTITY]
 PositiveQuantity = Annotated[
     str, BeforeValidator(_positive_quantity), WithJsonSchema(_POSITIVE_QUANTITY_SCHEMA)
 ]
-NonNegativeQuantity = Annotated[
-    str, BeforeValidator(lambda value: str(_quantity(value))), WithJsonSchema(QUANTITY_SCHEMA)
-]
-Millicores = Annotated[
-    int, BeforeValidator(lambda value: parse_cpu(_quantity(value))), WithJsonSchema(QUANTITY_SCHEMA)
-]
-Bytes = Annotated[
-    int, BeforeValidator(lambda value: parse_memory(_quantity(value))), WithJsonSchema(QUANTITY_SCHEMA)
-]
+Millicores = Annotated[int, BeforeValidator(parse_cpu), *_QUANTITY]
+Bytes = Annotated[int, BeforeValidator(parse_memory), *_QUANTITY]
 ReplicaAmount = Annotated[int, BeforeValidator(_replicas), WithJsonSchema(_REPLICAS_SCHEMA)]
 Duration = Annotated[
     dt.timedelta,

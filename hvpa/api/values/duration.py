@@ -1,8 +1,5 @@
-"""Go durations (`3m`, `1h30m`, `1.5h`), the form in which Kubernetes manifests state them.
-
-What belongs here: parsing and printing. Durations are never negative here; what is finer than a microsecond
-is rounded up, so that no positive duration becomes zero.
-"""
+"""Go durations (`3m`, `1h30m`, `1.5h`), the form in which Kubernetes manifests state them: parsed, never negative and
+rounded up to microseconds, so that no positive duration becomes zero; and printed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Where things stand in a YAML text: its documents as nodes, and the line of a field by its path.
-
-What belongs here: text to nodes. What nodes are as values is the business of who reads them. JSON is YAML, too.
-"""
+"""Where things stand in a YAML (or JSON) text: its documents as nodes, and the line of a field by its path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""What requested CPU and memory cost, and how an amount of money is written: without a currency, which the user knows.
-
-`hvpa simulate` and `hvpa report` compare costs by these prices; `hvpa/cli/arguments.py` has the flags that set them.
-"""
+"""What requested CPU and memory cost, and how an amount of money is written: without a currency, which the user
+knows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Kubernetes quantities, exactly: text to whole millicores and bytes, and back.
-
-What belongs here: parsing and printing of quantities. Nothing here is a float; a value that is finer than the
-unit is rounded up, as Kubernetes does. The grammar is that of `k8s.io/apimachinery/pkg/api/resource`.
-"""
+"""Kubernetes quantities, exactly: text to whole millicores and bytes, rounded up as Kubernetes does, and back. Nothing
+here is a float. The grammar is that of `k8s.io/apimachinery/pkg/api/resource`."""
 
 from __future__ import annotations
 
@@ -49,10 +46,8 @@ class QuantityError(ValueError):
 
 @lru_cache(maxsize=CACHED, typed=True)
 def parse_quantity(text: str | int | float) -> Fraction:
-    """The exact value of a quantity, in its base unit (cores, bytes, things).
-
-    Numbers are read by their shortest decimal form, as they stand in YAML. Raises `QuantityError`.
-    """
+    """The exact value of a quantity, in its base unit (cores, bytes, things). Numbers are read by their shortest
+    decimal form, as they stand in YAML. Raises `QuantityError`."""
     if isinstance(text, bool):
         raise QuantityError(f"{text} is not a quantity")
     if isinstance(text, int):
@@ -92,11 +87,7 @@ def format_cpu(millicores: int) -> str:
 
 @lru_cache(maxsize=CACHED)
 def format_memory(size: int) -> str:
-    """Bytes with the suffix, binary or decimal, that needs the smallest number and stays exact: `1Gi`,
-    `2147484k`.
-
-    Where both need the same, the binary one is taken.
-    """
+    """Bytes with the suffix that needs the smallest number and stays exact, rather binary: `1Gi`, `2147484k`."""
     best, best_suffix = size, ""
     for suffix, factor in (BINARY_SUFFIXES | _WHOLE_DECIMALS).items():
         mantissa, remainder = divmod(size, int(factor))

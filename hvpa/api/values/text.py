@@ -1,9 +1,6 @@
-"""Text that somebody else wrote, made fit for a report: one line, nothing that a terminal obeys, of bounded length.
-
-What belongs here: what every report of a foreign text goes through, be it a condition, an Event, a line of a log or of
-an explanation. Names and messages of Kubernetes objects may hold line breaks, escape sequences, marks that turn the
-direction of writing, and megabytes.
-"""
+"""Text that somebody else wrote, made fit for a report (a condition, an Event, a log, an explanation): one line of
+bounded length. Names and messages of Kubernetes objects may hold line breaks, escape sequences, marks that turn the
+direction of writing, and megabytes."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 MESSAGE_LENGTH: Final = 4096
-"""Characters of a condition's or an Event's message (`metav1.Condition` allows 32768, but nobody reads so much)."""
+"""Characters of a condition's or an Event's message (`metav1.Condition` allows 32768, more than is read)."""
 REASON_LENGTH: Final = 128
 """Characters of a reason: one word."""
 MOST_NAMES: Final = 10
@@ -23,8 +20,7 @@ _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII)
 
 
 def printable(text: str) -> str:
-    """The text with all that is no letter, digit, sign or space written as its number, as Python writes it: `\\n`,
-    `\\x1b`, `\\u202e`."""
+    """The text with all that is not visible written as its number, as Python does: `\\n`, `\\x1b`, `\\u202e`."""
     if text.isprintable():
         return text
     return "".join(
@@ -33,11 +29,10 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """JSON with all that is not to be seen in ASCII, as JSON writes it: it means the same. Line breaks between values
-    stay."""
+    """JSON of the same meaning with all that is not visible in ASCII. Line breaks between values stay."""
     if text.isprintable():
         return text
-    # JSON leaves one character of ASCII as it is that nobody sees.
+    # JSON leaves one character of ASCII as it is that is not visible.
     whole = text.replace("\x7f", "\\u007f")
     return "".join([one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in whole])
 
@@ -56,8 +51,7 @@ def reason(text: str, otherwise: str) -> str:
 
 
 def joined(parts: Iterable[str]) -> str:
-    """Sentences as one, with semicolons between them in place of the full stops that some have: `a.` and `b` are
-    `a; b`."""
+    """Sentences as one, with semicolons in place of the full stops between them: `a.` and `b` are `a; b`."""
     whole = list(parts)
     return "; ".join([*(one.rstrip(". ") for one in whole[:-1]), *whole[-1:]])
 

@@ -33,11 +33,8 @@ def parse_timestamp(text: str) -> dt.datetime:
 
 
 def format_timestamp(instant: dt.datetime) -> str:
-    """The instant in UTC, `…Z`, with microseconds only when there are some.
-
-    The instant must be aware; a naive one would be read as local time, so it raises `ValueError`. One that is beyond
-    the calendar in UTC is written as the calendar's end.
-    """
+    """The instant in UTC, `…Z`, with microseconds only when there are some; the calendar's end where it is beyond.
+    Raises `ValueError` for a naive one, which would be read as local time."""
     if instant.tzinfo is None:
         raise ValueError(f"{instant} has no time zone")
     try:

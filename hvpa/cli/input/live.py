@@ -24,15 +24,14 @@ from hvpa.cli.input.gather import DEFAULT_NAMESPACE
 from hvpa.core.model import Objects
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.cache.scales import read
+from hvpa.kube.cache.scales import NotScalable, read
 from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.credentials import Credentials, own_namespace
-from hvpa.kube.client.discovery import NotScalable
 from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.library import kube_config
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.references import Target
 from hvpa.kube.objects.resources import (
     HPAS,
     HVPA_SIZES,

@@ -11,7 +11,7 @@ from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import amount, present_resources
-from hvpa.recommend.hpa.requests import sidecars
+from hvpa.recommend.hpa.pods import sidecars
 
 HOURS_PER_MONTH: Final = 730
 """A year of 8760 hours has twelve months."""

@@ -15,7 +15,7 @@ from hvpa.api.objects.read_models import Hpa, Vpa, Workload
 from hvpa.cli.report.drafts import BLENDS, draft, with_blend
 from hvpa.core.model import Objects
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.objects.references import HVPA_KIND, Target, reference_of
+from hvpa.kube.cache.targeting import HVPA_KIND, Target, reference_of
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import Key
 

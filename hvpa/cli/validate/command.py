@@ -17,8 +17,7 @@ from hvpa.cli.validate.inputs import LEFT_OUT, Inputs, from_kustomizations, from
 from hvpa.cli.validate.object_set import Read, review_set
 from hvpa.core.spec.amounts import review_amounts
 from hvpa.core.spec.check import spec_problems
-from hvpa.core.spec.ranges import review_ranges
-from hvpa.core.spec.resizes import review_resizes
+from hvpa.core.spec.ranges import review_ranges, review_resizes
 from hvpa.core.spec.review import review
 
 NAME = "validate"

@@ -18,8 +18,8 @@ from hvpa.api.objects.read_models import policies_by_name
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.cli.input.files import Document, Plain
 from hvpa.core.model import GROUP
-from hvpa.core.spec.ranges import POLICIES, is_off
-from hvpa.core.spec.review import Remark, has_vpa
+from hvpa.core.spec.ranges import POLICIES
+from hvpa.core.spec.review import Remark, are_off, has_vpa
 from hvpa.core.workload.containers import RESOURCES, amount
 
 _HPA: Final = "HorizontalPodAutoscaler"
@@ -114,7 +114,7 @@ def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
     for container in _plain_containers(workload):
         own = find(str(container.get("name")))
         index = next((number for number, one in enumerate(policies) if one is own), None)
-        if index is None or own.mode == "Off" or all(map(is_off, (spec.vpa.scale_up, spec.vpa.scale_down))):
+        if index is None or own.mode == "Off" or are_off(spec.vpa):
             continue
         controlled = RESOURCES if own.controlled_resources is None else own.controlled_resources
         for resource in RESOURCES:

@@ -13,8 +13,14 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.hvpa.rollout import ROLLOUT, RolloutRecord
-from hvpa.api.hvpa.status import HeldRollout, RecommendedContainer, RolledBack, to_wire
+from hvpa.api.hvpa.status import (
+    ROLLOUT,
+    HeldRollout,
+    RecommendedContainer,
+    RolledBack,
+    RolloutRecord,
+    to_wire,
+)
 from hvpa.api.objects.read_models import Pod, Resources, Workload
 from hvpa.core.actuation.desired import had, moved, patch_of, read, recorded, sizes_of
 from hvpa.core.actuation.pod import own_pods

@@ -32,7 +32,6 @@ MAX_CORRECTIONS = 2
 """How often in a row `spec.replicas` is set right for one and the same HPA status (DESIGN 4)."""
 TOO_MANY_REPLICAS = "TooManyReplicas"
 """Reason of the HPA's `ScalingLimited` where it wants more than maxReplicas (podautoscaler/horizontal.go)."""
-
 HPA_SILENT = dt.timedelta(minutes=5)
 """How long an HPA without metrics is waited for: new pods count for it after five minutes at the latest
 (`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
@@ -54,11 +53,11 @@ class Unknown(Struct, frozen=True):
 class DesiredReplicas(Struct, frozen=True):
     """What the HPA is believed to want.
 
-    `replicas` is the trusted desired replicas (None: the HPA has no say), `beyond_max` whether it would go out further
-    than maxReplicas. `scale_replicas` is the count to be written to `spec.replicas`, `correction` the record of that
-    write where it corrects the HPA. For a joint decision: `measured` is what each metric calls for, in fractions of
-    pods, `demands` the same as far as the HPA stands by it, `held` what the desired replicas speaks of where it is more
-    than that, since the HPA is slower to scale in, and `unmeasured` tells that a metric has no value.
+    `replicas` is the trusted desired replicas (None: the HPA's are not used), `beyond_max` whether it would go out
+    further than maxReplicas. `scale_replicas` is the count to be written to `spec.replicas`, `correction` the record of
+    that write where it corrects the HPA. For a joint decision: `measured` is what each metric calls for, in fractions
+    of pods, `demands` the same as far as the HPA stands by it, `held` that of desired replicas above it, since the HPA
+    is slower to scale in; `unmeasured`: a metric has no value.
     """
 
     replicas: int | None
@@ -76,16 +75,17 @@ class DesiredReplicas(Struct, frozen=True):
 
 def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
     """The desired replicas of an HPA that only recommends, given `spec.replicas` and its last correction."""
-    assert seen.spec is not None
+    assert seen.spec is not None and seen.workload is not None
     problem = _unusable(hpa, clock)
     estimate = None if problem else estimate_replicas(seen, hpa)
-    desired = _whole_replicas(hpa, seen, bounds, problem, estimate, clock)
-    if desired.replicas is None or desired.unknown is not None or not seen.spec.joint:
+    if estimate is None:
+        inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
+        return structs.replace(_unknown_replicas(hpa, seen, bounds, problem, clock), scale_replicas=inside)
+    desired = _whole_replicas(hpa, seen, bounds, estimate, clock)
+    if desired.replicas is None or not seen.spec.joint:
         return desired
-    measured, unmeasured = metric_demands(seen, hpa)
-    found = structs.replace(desired, measured=measured, demands=measured, unmeasured=unmeasured)
-    assert estimate is not None
-    as_desired = _as_desired(measured, desired.replicas * MICRO)
+    found = _with_demands(desired, hpa, seen)
+    as_desired = _as_desired(found.measured, desired.replicas * MICRO)
     # More than the metrics call for is a reason to keep replicas, and none for larger pods: it is counted in pods as
     # they are, and would grow with them.
     if desired.replicas > bounds.clamp(estimate):
@@ -98,17 +98,19 @@ def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock)
     the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
     `behavior` may hold back, nor `spec.replicas` of the Hvpa, to which no HPA writes."""
     assert seen.spec is not None and seen.workload is not None
-    corrected, problem = seen.horizontal.correction, _unusable(hpa, clock)
+    problem = _unusable(hpa, clock)
     if hpa.spec.scale_target_ref.kind != seen.workload.kind:
         # Its `currentReplicas` are the count that it asks another Hvpa for, and no pods.
         hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
     estimate = None if problem else estimate_replicas(seen, hpa)
     if estimate is None:
-        return _unknown_replicas(hpa, seen, bounds, problem, clock, None)
+        return _unknown_replicas(hpa, seen, bounds, problem, clock)
     beyond = bounds.upper is not None and estimate > bounds.upper
-    desired = DesiredReplicas(bounds.clamp(estimate), beyond, correction=corrected)
-    if not seen.spec.joint:
-        return desired
+    desired = DesiredReplicas(bounds.clamp(estimate), beyond, correction=seen.horizontal.correction)
+    return _with_demands(desired, hpa, seen) if seen.spec.joint else desired
+
+
+def _with_demands(desired: DesiredReplicas, hpa: Hpa, seen: Observation) -> DesiredReplicas:
     measured, unmeasured = metric_demands(seen, hpa)
     return structs.replace(desired, measured=measured, demands=measured, unmeasured=unmeasured)
 
@@ -122,52 +124,36 @@ def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDem
 
 
 def _whole_replicas(
-    hpa: Hpa,
-    seen: Observation,
-    bounds: Bounds,
-    problem: Finding | None,
-    reckoned: int | None,
-    clock: Clock,
+    hpa: Hpa, seen: Observation, bounds: Bounds, estimate: int, clock: Clock
 ) -> DesiredReplicas:
-    """The desired replicas without what its metrics call for. `reckoned` is the operator's own estimate."""
+    """The desired replicas without what its metrics call for, given the operator's own estimate."""
     assert seen.spec is not None and seen.workload is not None
     present, scale_replicas = seen.workload.spec.replicas, seen.spec.replicas
     corrected = seen.horizontal.correction
-    if reckoned is None:
-        inside = put_inside(scale_replicas, present, bounds)
-        return _unknown_replicas(hpa, seen, bounds, problem, clock, inside)
     # 0 is the count of an HPA that has not decided yet, but where minReplicas is 0.
-    said = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
+    asked = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
     if present == 0:
-        return DesiredReplicas(
-            bounds.clamp(said), scale_replicas=put_inside(scale_replicas, said, bounds), correction=corrected
-        )
+        inside = put_inside(scale_replicas, asked, bounds)
+        return DesiredReplicas(bounds.clamp(asked), False, inside, corrected)
     if was_lowered(seen, clock) is not None:
         # The measurement is of the pods that were there before; their HPA's count stands as far as it was believed.
-        reckoned = max(reckoned, min(said, last_recommended(seen)))
-    estimate = bounds.clamp(reckoned)
+        estimate = max(estimate, min(asked, last_recommended(seen)))
+    estimate = bounds.clamp(estimate)
     low, high = min(present, estimate), max(present, estimate)
-    if seen.spec.joint and said > high and is_never_stale(seen, hpa):
-        high = said  # Of other pods than there are, for which `present` is no measure; it is in no hurry to scale in.
-    trusted = bounds.clamp(min(max(said, low), high))
+    if seen.spec.joint and asked > high and is_never_stale(seen, hpa):
+        high = asked  # Of other pods than there are, for which `present` is no measure; it is in no hurry to scale in.
+    trusted = bounds.clamp(min(max(asked, low), high))
     limited = condition(hpa.status.conditions, "ScalingLimited")
-    beyond = (
-        bounds.upper is not None
-        and limited is not None
-        and limited.status == "True"
-        and limited.reason == TOO_MANY_REPLICAS
-        and said >= bounds.upper
-    )
+    is_limited = limited is not None and (limited.status, limited.reason) == ("True", TOO_MANY_REPLICAS)
+    beyond = is_limited and bounds.upper is not None and asked >= bounds.upper
     inside = put_inside(scale_replicas, trusted, bounds)
-    if inside is None and said == trusted:
+    if inside is None and asked == trusted:
         return DesiredReplicas(trusted, beyond)
     believed = DesiredReplicas(trusted, beyond, inside, corrected)
-    if inside is not None:
+    # Where `spec.replicas` holds another count than the HPA's status, the HPA has yet to see or to report it.
+    if inside is not None or scale_replicas != asked or (seen.spec.joint and _is_measuring(seen, clock)):
         return believed
-    # Where `spec.replicas` holds another count than the HPA's status, the HPA has yet to see or to tell of it.
-    if scale_replicas != said or (seen.spec.joint and _is_measuring(seen, clock)):
-        return believed
-    return _corrected(believed, said, estimate)
+    return _corrected(believed, asked, estimate)
 
 
 def _is_measuring(seen: Observation, clock: Clock) -> bool:
@@ -179,26 +165,20 @@ def _is_measuring(seen: Observation, clock: Clock) -> bool:
 
 
 def _unknown_replicas(
-    hpa: Hpa,
-    seen: Observation,
-    bounds: Bounds,
-    problem: Finding | None,
-    clock: Clock,
-    scale_replicas: int | None,
+    hpa: Hpa, seen: Observation, bounds: Bounds, problem: Finding | None, clock: Clock
 ) -> DesiredReplicas:
-    """The desired replicas of an HPA that has measured none of the pods that there are. Without metrics it has no say;
+    """The desired replicas of an HPA that has measured none of the pods that there are. Without metrics none are known;
     where pods are only too young for them, it is taken to want what was recommended last."""
     corrected = seen.horizontal.correction
     if problem is None and hpa.status.current_metrics and (until := measured_from(seen)) is not None:
         clock.is_past(until)
         waiting = Unknown(f"the {len(seen.pods.ready_since)} ready pods are not measured yet", until)
-        last = bounds.clamp(last_recommended(seen))
-        return DesiredReplicas(last, False, scale_replicas, corrected, unknown=waiting)
+        return DesiredReplicas(bounds.clamp(last_recommended(seen)), correction=corrected, unknown=waiting)
     active, waited = condition(hpa.status.conditions, "ScalingActive"), None
     if active is not None and active.status != "True":
         waited = clock.held_until(active.last_transition_time, HPA_SILENT)
     unknown = None if waited is None else Unknown("the HPA has no metrics", waited)
-    return DesiredReplicas(None, False, scale_replicas, corrected, problem or _NO_METRICS, unknown=unknown)
+    return DesiredReplicas(None, correction=corrected, problem=problem or _NO_METRICS, unknown=unknown)
 
 
 def last_recommended(seen: ObservedState) -> int:
@@ -212,13 +192,12 @@ def was_lowered(seen: ObservedState, clock: Clock) -> dt.datetime | None:
     """Until when a metric may be a mean over pods that somebody else took away since: where there are fewer replicas
     than recommended last, and another client set them so lately. None where that is not so.
 
-    An example: 10 pods use half of their target each, somebody sets 2. Until the HPA has measured these, 2 pods of a
-    half each seem to be enough."""
+    Example: 10 pods use half of their target each, somebody sets 2. Until the HPA has measured these, 2 pods of a half
+    each seem to be enough."""
     assert seen.workload is not None
-    workload, last = seen.workload, last_recommended(seen)
-    if workload.spec.replicas >= last:
+    if seen.workload.spec.replicas >= last_recommended(seen):
         return None
-    return clock.held_until(replicas_set_at(workload), SETTLING)
+    return clock.held_until(replicas_set_at(seen.workload), SETTLING)
 
 
 def put_inside(scale_replicas: int | None, count: int, bounds: Bounds) -> int | None:
@@ -226,26 +205,22 @@ def put_inside(scale_replicas: int | None, count: int, bounds: Bounds) -> int | 
     return bounds.clamp(count) if scale_replicas is None or not bounds.contains(scale_replicas) else None
 
 
-def _corrected(desired: DesiredReplicas, said: int, estimate: int) -> DesiredReplicas:
+def _corrected(desired: DesiredReplicas, asked: int, estimate: int) -> DesiredReplicas:
     """The HPA stands by desired replicas that are not believed: set `spec.replicas` right, at most twice in a row for
     the same status.
 
-    A status is the same when it says the same. Its resource version changes whenever the HPA repeats its desired
-    replicas, so by that two who reckon differently (with another tolerance, say) would write against each other for
+    A status is the same when it asks for the same. Its resource version changes whenever the HPA repeats its desired
+    replicas, so by that two that estimate differently (with another tolerance, say) would write against each other for
     ever.
     """
-    told, before = f"{said}/{estimate}", desired.correction
-    count = before.count + 1 if before is not None and before.hpa_status == told else 1
+    status, before = f"{asked}/{estimate}", desired.correction
+    count = before.count + 1 if before is not None and before.hpa_status == status else 1
     if count > MAX_CORRECTIONS:
-        why = f"the HPA keeps asking for {said} replicas though its metrics call for {estimate}"
-        return structs.replace(
-            desired, problem=Finding("StaleDesiredReplicas", f"{why}; {desired.replicas} is used")
-        )
-    return structs.replace(
-        desired,
-        scale_replicas=desired.replicas,
-        correction=ScaleReplicasCorrection(hpa_status=told, count=count),
-    )
+        why = f"the HPA keeps asking for {asked} replicas though its metrics call for {estimate}"
+        stale = Finding("StaleDesiredReplicas", f"{why}; {desired.replicas} is used")
+        return structs.replace(desired, problem=stale)
+    correction = ScaleReplicasCorrection(hpa_status=status, count=count)
+    return structs.replace(desired, scale_replicas=desired.replicas, correction=correction)
 
 
 def _unusable(hpa: Hpa, clock: Clock) -> Finding | None:

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from hvpa.api.objects.read_models import Hpa, HpaSpecRead, Metric, MetricSource, MetricValue
-from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity, parse_resource
+from hvpa.api.objects.read_models import Hpa, HpaBehavior, HpaScalingRules, Metric, MetricSource, MetricValue
+from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity
 from hvpa.core.model import Observation, Settings
-from hvpa.core.values.arithmetic import LARGEST, ceil_div
+from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import CLOCK_SKEW
 from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import amount_of
 
 _DEFAULT_METRICS = (
     Metric(
@@ -24,11 +25,7 @@ _DEFAULT_METRICS = (
     ),
 )
 """What the API server fills in where an HPA names no metric (`SetDefaults_HorizontalPodAutoscaler`)."""
-
-
 _NO_SOURCE = MetricSource()
-
-
 MEASURED_AFTER = dt.timedelta(seconds=30)
 """From a pod's readiness until the HPA counts what it uses: a metric window (`groupPods` in podautoscaler's
 replica_calculator.go)."""
@@ -36,18 +33,18 @@ SETTLING = dt.timedelta(seconds=60)
 """After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
 and an HPA period (15 s)."""
 MICRO = 1_000_000
-"""Fractions of pods are told in millionths."""
+"""Fractions of pods are counted in millionths."""
 MOST_PODS = 2**31 * MICRO
 """No metric calls for more: counts of pods have 32 bits."""
 
 
 class MetricDemand(Struct, frozen=True):
-    """What one metric calls for (DESIGN 4, "fractional wish").
+    """What one metric calls for (DESIGN 4, "fractional count").
 
     `pods` is how many pods it would take, in millionths, of the size that the metric's target is meant for: `absolute`
     targets (AverageValue) for pods as they were when the target was set, others for the pods that were measured.
     `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
-    pods request together (millicores, bytes), where the measurement tells. The target is `per_pod` of a resource, or
+    pods request together (millicores, bytes), where they were measured. The target is `per_pod` of a resource, or
     `utilization`, in percent of the requests. `counted` pods were measured. Within `tolerance` (parts per million) of
     what there is, a metric calls for no more than that.
     """
@@ -116,9 +113,9 @@ def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
 
     The status lists the metrics in the order of the spec (`computeReplicasForMetrics` in podautoscaler/horizontal.go),
     which distinguishes those that differ by their label selector alone."""
-    measured = hpa.status.current_metrics or []
+    measured, behavior = hpa.status.current_metrics or [], hpa.spec.behavior or HpaBehavior()
     by_name = {_identity(one): one for one in reversed(measured)}
-    tolerances = _tolerance(hpa.spec, seen.settings, up=True), _tolerance(hpa.spec, seen.settings, up=False)
+    tolerances = _tolerance(behavior.scale_up, seen.settings), _tolerance(behavior.scale_down, seen.settings)
     are_new = measured_from(seen) is not None
     found: list[_Reading | None] = []
     for index, metric in enumerate(hpa.spec.metrics or _DEFAULT_METRICS):
@@ -127,12 +124,11 @@ def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
         entry = measured[index] if in_place else by_name.get(identity)
         value = None if entry is None else entry.source()
         ratio = None if value is None else _ratio(source.target, value.current)
-        reading = (
-            None
-            if value is None or ratio is None
-            else _Reading(metric, source, tolerances, value.current, *ratio)
-        )
-        found.append(None if reading is None or (are_new and not reading.is_of_status) else reading)
+        if value is None or ratio is None:
+            found.append(None)
+            continue
+        reading = _Reading(metric, source, tolerances, value.current, *ratio)
+        found.append(None if are_new and not reading.is_of_status else reading)
     return found
 
 
@@ -178,9 +174,8 @@ def is_never_stale(seen: Observation, hpa: Hpa) -> bool:
 def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...], bool]:
     """What each measured metric calls for, and whether one has no value."""
     readings = _readings(seen, hpa)
-    return tuple(
-        _demand(one, _measured_pods(one, seen)) for one in readings if one is not None
-    ), None in readings
+    demands = tuple(_demand(one, _measured_pods(one, seen)) for one in readings if one is not None)
+    return demands, None in readings
 
 
 def _measured_pods(one: _Reading, seen: Observation) -> int:
@@ -204,9 +199,9 @@ def _demand(one: _Reading, counted: int) -> MetricDemand:
         resource = "cpu" if source.name == "cpu" else "memory"
     requested = per_pod = None
     if resource is not None and one.is_absolute:
-        per_pod = _amount(resource, target.average_value)
+        per_pod = amount_of(resource, target.average_value)
     elif resource is not None and target.average_utilization:
-        used = _amount(resource, one.current.average_value)
+        used = amount_of(resource, one.current.average_value)
         requested = None if used is None else ceil_div(used * counted * 100, target.average_utilization)
     return MetricDemand(
         label=one.label,
@@ -220,14 +215,6 @@ def _demand(one: _Reading, counted: int) -> MetricDemand:
         counted=counted,
         utilization=target.average_utilization or 0,
     )
-
-
-def _amount(resource: Resource, quantity: str | int | float | None) -> int | None:
-    """A quantity in millicores or bytes; None where there is none, or it can't be read."""
-    try:
-        return None if quantity is None else min(parse_resource(resource, quantity), LARGEST)
-    except QuantityError:
-        return None
 
 
 def _proposal(one: _Reading, seen: Observation, hpa: Hpa) -> int:
@@ -260,10 +247,7 @@ def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
     return None
 
 
-def _tolerance(spec: HpaSpecRead, settings: Settings, *, up: bool) -> Fraction:
-    rules = None
-    if spec.behavior is not None:
-        rules = spec.behavior.scale_up if up else spec.behavior.scale_down
+def _tolerance(rules: HpaScalingRules | None, settings: Settings) -> Fraction:
     if rules is not None and rules.tolerance is not None:
         with suppress(QuantityError):
             return max(Fraction(0), parse_quantity(rules.tolerance))

@@ -16,22 +16,13 @@ from hvpa.api.objects.read_models import Hpa, Meta, Vpa
 from hvpa.api.values.quantity import QuantityError, parse_quantity
 from hvpa.core.model import API_VERSION, TEMPLATE_HASH, OwnedKind
 
-HPA_API_VERSION = "autoscaling/v2"
-VPA_API_VERSION = "autoscaling.k8s.io/v1"
-
-NEUTRAL_BEHAVIOR: Mapping[str, Mapping[str, object]] = {
-    "scaleDown": {
-        "stabilizationWindowSeconds": 0,
-        "selectPolicy": "Max",
-        "policies": [{"type": "Percent", "value": 100, "periodSeconds": 1}],
-    },
-    "scaleUp": {
-        "stabilizationWindowSeconds": 0,
-        "selectPolicy": "Max",
-        "policies": [{"type": "Pods", "value": 10_000, "periodSeconds": 1}],
-    },
+NEUTRAL_IN = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 1}],
 }
-"""Switches the HPA's own memory off, so that stabilization happens once, in the Hvpa (DESIGN 4)."""
+NEUTRAL_OUT = {**NEUTRAL_IN, "policies": [{"type": "Pods", "value": 10_000, "periodSeconds": 1}]}
+"""Both switch the HPA's own memory off, so that stabilization happens once, in the Hvpa (DESIGN 4)."""
 HPA_WINDOW = 300
 """Seconds for which an HPA remembers what it wanted before it scales in (`--horizontal-pod-autoscaler-downscale-
 stabilization`)."""
@@ -47,69 +38,51 @@ def document(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> dict[st
     that a changed template is noticed even where the difference is something that is no longer asked for."""
     is_hpa = kind == "HorizontalPodAutoscaler"
     template = spec.hpa.template.metadata if is_hpa else spec.vpa.template.metadata
-    controller = {
-        "apiVersion": API_VERSION,
-        "kind": "Hvpa",
-        "name": owner.name,
-        "uid": owner.uid,
-        "controller": True,
-    }
+    this = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner.name}
     annotations = dict(template.annotations)
     found: dict[str, Any] = {
-        "apiVersion": HPA_API_VERSION if is_hpa else VPA_API_VERSION,
+        "apiVersion": "autoscaling/v2" if is_hpa else "autoscaling.k8s.io/v1",
         "kind": kind,
         "metadata": {
             "name": name,
             "namespace": owner.namespace,
             "labels": dict(template.labels),
             "annotations": annotations,
-            "ownerReferences": [controller],
+            "ownerReferences": [{**this, "uid": owner.uid, "controller": True}],
         },
-        "spec": hpa_spec(owner.name, spec) if is_hpa else vpa_spec(spec),
+        "spec": _hpa_spec(this, spec) if is_hpa else _vpa_spec(spec),
     }
     text = json.dumps(found, sort_keys=True)
     annotations[TEMPLATE_HASH] = hashlib.sha256(text.encode()).hexdigest()[:16]
     return found
 
 
-def template_hash(document: Mapping[str, Any]) -> str:
-    """The hash in a document's annotations."""
-    return str(document["metadata"]["annotations"][TEMPLATE_HASH])
-
-
-def hpa_spec(owner: str, spec: HvpaSpec) -> dict[str, object]:
-    """The spec of the owned HPA: the template's, pointed at the Hvpa itself, the `owner`."""
+def _hpa_spec(target: Mapping[str, str], spec: HvpaSpec) -> dict[str, object]:
+    """The template's spec, pointed at the Hvpa itself."""
     template = spec.hpa.template.spec
     body = dict(template.to_v2()) if template is not None else {}
-    body["scaleTargetRef"] = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner}
-    body.setdefault("behavior", behavior(spec))
+    body["scaleTargetRef"] = target
+    body.setdefault("behavior", _behavior(spec))
     return body
 
 
-def behavior(spec: HvpaSpec) -> Mapping[str, object]:
+def _behavior(spec: HvpaSpec) -> Mapping[str, object]:
     """The owned HPA's behaviour where the template sets none: no memory. But in a joint decision an HPA counts as many
     pods as it takes at the present, not one step of them, so that one quiet quarter of a minute would take replicas
     away: there it remembers the largest desired replicas for as long as the Hvpa waits before it scales in."""
-    if not spec.joint:
-        return NEUTRAL_BEHAVIOR
     wait = math.ceil(spec.hpa.scale_down.stabilization_duration.total_seconds())
-    window = min(wait, LONGEST_WINDOW) if wait else HPA_WINDOW
-    inward = {**NEUTRAL_BEHAVIOR["scaleDown"], "stabilizationWindowSeconds": window}
-    return {**NEUTRAL_BEHAVIOR, "scaleDown": inward}
+    window = (min(wait, LONGEST_WINDOW) or HPA_WINDOW) if spec.joint else 0
+    return {"scaleDown": {**NEUTRAL_IN, "stabilizationWindowSeconds": window}, "scaleUp": NEUTRAL_OUT}
 
 
-def vpa_spec(spec: HvpaSpec) -> dict[str, object]:
-    """The spec of the owned VPA: the template's, for the workload, with `updateMode: Off`."""
-    target = spec.target_ref
+def _vpa_spec(spec: HvpaSpec) -> dict[str, object]:
+    """The template's spec, for the workload, with `updateMode: Off`."""
+    target, template = spec.target_ref, spec.vpa.template.spec
+    version = target.api_version or api_version_of(target.kind)
     body: dict[str, object] = {
-        "targetRef": {
-            "apiVersion": target.api_version or api_version_of(target.kind),
-            "kind": target.kind,
-            "name": target.name,
-        },
+        "targetRef": {"apiVersion": version, "kind": target.kind, "name": target.name},
         "updatePolicy": {"updateMode": "Off"},
     }
-    template = spec.vpa.template.spec
     if template is not None and template.resource_policy is not None:
         body["resourcePolicy"] = template.resource_policy.to_wire()
     return body
@@ -134,11 +107,7 @@ def _contains(have: object, asked: object) -> bool:
             _contains(have[key], value) if key in have else key == TOLERANCE for key, value in asked.items()
         )
     if isinstance(asked, list | tuple):
-        return (
-            isinstance(have, list)
-            and len(have) == len(asked)
-            and all(_contains(one, other) for one, other in zip(have, asked, strict=True))
-        )
+        return isinstance(have, list) and len(have) == len(asked) and all(map(_contains, have, asked))
     return have == asked or _same_quantity(have, asked)
 
 

@@ -1,69 +1,80 @@
-"""Who belongs to whom in mode Apply: which HPA and VPA this Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
+"""Who belongs to whom: which HPA and VPA an Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
 
-The order is the same for both kinds; what differs (what counts as ours, what as foreign) is in `HpaRules` and
-`VpaRules`. What holds in the other modes is in `hvpa.core.recommenders.read_only`.
+In mode Recommend or Paused (DESIGN 3.2, docs/decisions/0022), the HPA and the VPA of the workload are read as they are,
+whoever made them and whether they act or not, and stay as they are. Only where there is none, an HPA that points at the
+Hvpa, or a VPA that is Off, is created: of several Hvpas by the first. That HPA does nothing but measure. Two HPAs on
+the same pods switch each other off (AmbiguousSelector), so the Hvpa deletes its own as soon as another one is there.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import structs
 
-from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
-from hvpa.api.objects.read_models import Hpa, Meta, ObjectReference, Vpa
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.objects.read_models import Hpa, Meta, Vpa
 from hvpa.api.values import text
 from hvpa.core.model import GROUP, TEMPLATE_HASH, Finding, OtherHvpa, OwnedChange, OwnedKind, Recommender
 from hvpa.core.recommenders import manifests
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
+Changes = tuple[OwnedChange, ...]
+
 HVPA = "Hvpa"
 NAME_ROOM = 253 - 9
 """What of the Hvpa's name has room beside a suffix of nine characters in an object's name."""
 AT_ONCE = 50
 """How many objects one decision lets go of or deletes at most; each that is gone is a reason for the next decision."""
+READ_AS_IS = "ReadAsIs"
+"""Reason of HpaActive and VpaActive where an object is read that is another's."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_UNRELATED = 4
+"""`_order` of an object that is not read."""
 
 
-class OwnerRules(ABC, Generic[O]):
-    """What the Hvpa `owner` requires of one kind of recommender; `present` are the candidates that are not being
-    deleted."""
-
-    kind: ClassVar[OwnedKind]
-    short: ClassVar[str]
-    axis: HpaSpec | VpaSpec
+class OwnerRules(Generic[O]):
+    """What one kind of recommender is to the Hvpa `owner`; `present` are the candidates that are not being deleted."""
 
     def __init__(
-        self, owner: Meta, spec: HvpaSpec, candidates: Sequence[O], others: Sequence[OtherHvpa] = ()
+        self,
+        kind: OwnedKind,
+        owner: Meta,
+        spec: HvpaSpec,
+        candidates: Sequence[O],
+        others: Sequence[OtherHvpa] = (),
     ) -> None:
-        self.owner, self.spec, self.others = owner, spec, others
+        self.kind, self.owner, self.spec, self.others = kind, owner, spec, others
+        self.is_hpa = kind == "HorizontalPodAutoscaler"
+        self.short = "Hpa" if self.is_hpa else "Vpa"
+        self.axis = spec.hpa if self.is_hpa else spec.vpa
         self.candidates: Sequence[O] = candidates
-        self.axis = spec.hpa if self.kind == "HorizontalPodAutoscaler" else spec.vpa
         self.present: list[O] = [one for one in candidates if one.metadata.deletion_timestamp is None]
 
-    @abstractmethod
     def ours(self, one: O) -> bool:
         """Whether an object points at this Hvpa or its workload."""
+        return self._is_of_workload(one) or self.scales(one, self.owner.name)
 
-    @abstractmethod
     def acts(self, one: O) -> bool:
         """Whether an object changes the workload by itself."""
+        if isinstance(one, Hpa):
+            return self._is_of_workload(one)
+        policy = one.spec.update_policy
+        return self._is_of_workload(one) and (policy is None or policy.update_mode != "Off")
 
-    @abstractmethod
-    def interferes(self, one: O) -> bool:
-        """Whether this Hvpa's own can't be beside it."""
+    def scales(self, one: O, hvpa: str) -> bool:
+        """Whether an object is an HPA that points at the Hvpa of this name."""
+        if not isinstance(one, Hpa):
+            return False
+        target = one.spec.scale_target_ref
+        return (target.kind, target.name, target.api_version.partition("/")[0]) == (HVPA, hvpa, GROUP)
 
-    @abstractmethod
-    def refused(self, one: O) -> Finding | None:
-        """Why an object that is named by the spec can't be used."""
-
-    @abstractmethod
     def served(self, one: O) -> OtherHvpa | None:
-        """The other Hvpa with the same target that an object points at."""
+        """The other Hvpa with the same target that an HPA points at."""
+        return next((other for other in self.others if self.scales(one, other.name)), None)
 
     def controls(self, one: O) -> bool:
         """Whether the Hvpa is the controller of an object."""
@@ -74,139 +85,68 @@ class OwnerRules(ABC, Generic[O]):
         """The Hvpa's own object, as it is applied."""
         return manifests.document(self.kind, name, self.owner, self.spec)
 
-
-class HpaRules(OwnerRules[Hpa]):
-    """What holds for an HPA."""
-
-    kind = "HorizontalPodAutoscaler"
-    short = "Hpa"
-
-    def acts(self, one: Hpa) -> bool:
-        """It scales the workload itself."""
+    def _is_of_workload(self, one: Hpa | Vpa) -> bool:
+        reference = one.spec.scale_target_ref if isinstance(one, Hpa) else one.spec.target_ref
         target = self.spec.target_ref
-        return _points_at(one.spec.scale_target_ref, target.kind, target.name)
-
-    def ours(self, one: Hpa) -> bool:
-        """It scales the workload or this Hvpa."""
-        return self.acts(one) or _is_hvpa(one.spec.scale_target_ref, self.owner.name)
-
-    def interferes(self, one: Hpa) -> bool:
-        """Two HPAs on the same pods switch each other off."""
-        return self.ours(one) or self.served(one) is not None
-
-    def refused(self, one: Hpa) -> Finding | None:
-        """It must point at this Hvpa."""
-        if _is_hvpa(one.spec.scale_target_ref, self.owner.name):
-            return None
-        wrong = f"HorizontalPodAutoscaler {one.metadata.name} must have this Hvpa as its scaleTargetRef"
-        return Finding("NotRecommendationOnly", wrong)
-
-    def served(self, one: Hpa) -> OtherHvpa | None:
-        """The one that it scales."""
-        reference = one.spec.scale_target_ref
-        return next((other for other in self.others if _is_hvpa(reference, other.name)), None)
-
-
-class VpaRules(OwnerRules[Vpa]):
-    """What holds for a VPA."""
-
-    kind = "VerticalPodAutoscaler"
-    short = "Vpa"
-
-    def ours(self, one: Vpa) -> bool:
-        """It is for the workload."""
-        target = self.spec.target_ref
-        return _points_at(one.spec.target_ref, target.kind, target.name)
-
-    def acts(self, one: Vpa) -> bool:
-        """It is for the workload, and not Off."""
-        policy = one.spec.update_policy
-        return self.ours(one) and (policy is None or policy.update_mode != "Off")
-
-    interferes = acts
-
-    def refused(self, one: Vpa) -> Finding | None:
-        """It must be for the workload, and Off."""
-        name = one.metadata.name
-        if not self.ours(one):
-            return Finding("OtherTarget", f"VerticalPodAutoscaler {name} is for another target")
-        if self.acts(one):
-            return Finding("NotRecommendationOnly", f"VerticalPodAutoscaler {name} must have updateMode Off")
-        return None
-
-    def served(self, one: Vpa) -> None:
-        """None: a VPA points at a workload."""
+        return (reference.kind, reference.name) == (target.kind, target.name)
 
 
 def resolve(rules: OwnerRules[O]) -> Recommender[O]:
-    """The object to read in mode Apply, why it can't be used if so, and what is to be changed about owned objects."""
-    present = rules.present
-    owned = [one for one in present if rules.controls(one)]
-    if not rules.axis.deploy:
-        return _read(rules, owned)
+    """The object to read, why it can't be used if so, and what is to be changed about owned objects."""
+    if rules.spec.mode != "Apply":
+        return _looking(rules)
+    owned = [one for one in rules.present if rules.controls(one)]
+    return _deployed(rules, owned) if rules.axis.deploy else _not_deployed(rules, owned)
+
+
+# --- mode Apply ------------------------------------------------------------------------------------------------------
+def _deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
     taken = [one for one in owned if _taken_away(rules, one)]
     kept: list[O] = _without(owned, taken)
-    adopted: list[O] = [one for one in present if _adoptable(rules, one)]
-    changes: list[OwnedChange] = [_release(rules, one) for one in taken[:AT_ONCE]]
+    adopted: list[O] = [one for one in rules.present if _adoptable(rules, one)]
+    changes: Changes = tuple([_release(rules, one) for one in taken[:AT_ONCE]])
     # An object that is let go of keeps acting, so it counts as foreign from now on.
-    foreign = _foreign(rules, _without(present, kept + adopted))
+    foreign = _foreign(rules, _without(rules.present, kept + adopted))
     if foreign:
         # Two HPAs on the same pods would switch each other off; a VPA that only recommends does no harm.
-        given_up: list[O] = kept if rules.kind == "HorizontalPodAutoscaler" else []
-        return _give_way(rules, foreign, (*changes, *deletions(rules, given_up)))
-    ranked: list[O] = sorted(kept + adopted, key=age)
-    if not ranked and (going := [one for one in present if _is_given_up(rules, one)]):
-        return Recommender(True, None, _awaited(rules, going[0]), tuple(changes), in_charge=True)
-    changes += deletions(rules, ranked[1:])
-    if not ranked:
-        return create(rules, tuple(changes))
-    return kept_up(rules, ranked[0], tuple(changes))
+        return _give_way(rules, foreign, (*changes, *_deletions(rules, kept if rules.is_hpa else [])))
+    ranked: list[O] = sorted(kept + adopted, key=_age)
+    if ranked:
+        return _kept_up(rules, ranked[0], (*changes, *_deletions(rules, ranked[1:])))
+    going = next((one for one in rules.present if _is_given_up(rules, one)), None)
+    controller = None if going is None else going.metadata.controller()
+    if going is None or controller is None:
+        return _created(rules, changes)
+    its = f"{rules.kind} {going.metadata.name} of Hvpa {controller.name}"
+    why = f"{its}, which is not in mode Apply, is removed first"
+    return Recommender(True, Finding(f"{rules.short}Awaited", why), changes, in_charge=True)
 
 
-def create(rules: OwnerRules[O], changes: tuple[OwnedChange, ...]) -> Recommender[O]:
-    """A recommender that is to be created, under a name that none of the candidates holds."""
-    name = _free_name(rules)
-    problem = Finding(f"{rules.short}Created", f"{rules.kind} {name} is being created")
-    applied = OwnedChange("apply", rules.kind, name, manifest=rules.document(name))
-    return Recommender(True, None, problem, (*changes, applied), in_charge=True)
-
-
-def kept_up(rules: OwnerRules[O], chosen: O, changes: tuple[OwnedChange, ...]) -> Recommender[O]:
-    """A recommender of this Hvpa's own, which is brought to its template where it differs."""
-    name = chosen.metadata.name
-    document = rules.document(name)
-    if not manifests.up_to_date(chosen, document):
-        changes = (*changes, OwnedChange("apply", rules.kind, name, manifest=document))
-    return Recommender(True, chosen, None, changes, in_charge=True)
-
-
-def _read(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
-    """Where none is deployed: those we own go (but for one that the spec names now), the named one is read."""
+def _not_deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
+    """Those we own go (but for one that the spec names now), the named one is read."""
     name = rules.axis.name
     changes = tuple(
-        _release(rules, one) if one.metadata.name == name else deletion(rules, one) for one in owned[:AT_ONCE]
+        [
+            _release(rules, one) if one.metadata.name == name else _deletion(rules, one)
+            for one in owned[:AT_ONCE]
+        ]
     )
     if name is None:
         return Recommender(configured=False, changes=changes)
     foreign = [one for one in _foreign(rules, _without(rules.present, owned)) if one.metadata.name != name]
     if foreign:
         return _give_way(rules, foreign, changes)
-    return structs.replace(named(rules, rules.refused), changes=changes)
-
-
-def named(rules: OwnerRules[O], refused: Callable[[O], Finding | None]) -> Recommender[O]:
-    """The object that the spec names, unless it is `refused`."""
-    name = rules.axis.name
-    for one in rules.present:
-        if one.metadata.name == name:
-            problem = refused(one)
-            return Recommender(True, None if problem else one, problem, in_charge=problem is None)
-    return Recommender(True, None, Finding(f"{rules.short}NotFound", f"{rules.kind} {name} does not exist"))
+    return structs.replace(_named(rules), changes=changes)
 
 
 def _foreign(rules: OwnerRules[O], found: list[O]) -> list[O]:
     """Those that this Hvpa's own can't be beside, and that do not go by themselves."""
-    return [one for one in found if rules.interferes(one) and not _is_given_up(rules, one)]
+    return [
+        one
+        for one in found
+        if rules.acts(one) or (rules.is_hpa and (rules.ours(one) or rules.served(one) is not None))
+        if not _is_given_up(rules, one)
+    ]
 
 
 def _is_given_up(rules: OwnerRules[O], one: O) -> bool:
@@ -217,16 +157,7 @@ def _is_given_up(rules: OwnerRules[O], one: O) -> bool:
     return (controller.kind, controller.name) == (HVPA, other.name)
 
 
-def _awaited(rules: OwnerRules[O], one: O) -> Finding:
-    other = one.metadata.controller()
-    assert other is not None
-    why = (
-        f"{rules.kind} {one.metadata.name} of Hvpa {other.name}, which is not in mode Apply, is removed first"
-    )
-    return Finding(f"{rules.short}Awaited", why)
-
-
-def _give_way(rules: OwnerRules[O], foreign: list[O], changes: tuple[OwnedChange, ...]) -> Recommender[O]:
+def _give_way(rules: OwnerRules[O], foreign: list[O], changes: Changes) -> Recommender[O]:
     """Where a foreign object acts on the workload, the axis is off."""
     names = text.names(sorted(one.metadata.name for one in foreign))
     selector = f"spec.{rules.short.lower()}.selector"
@@ -234,7 +165,7 @@ def _give_way(rules: OwnerRules[O], foreign: list[O], changes: tuple[OwnedChange
         f"{rules.kind} {names} already scales this workload; delete it, or have {selector} match its labels where "
         "nothing controls it (spec.mode Recommend reads it as it is)"
     )
-    return Recommender(True, None, Finding(f"Foreign{rules.short}", why), changes)
+    return Recommender(True, Finding(f"Foreign{rules.short}", why), changes)
 
 
 def _without(found: list[O], others: list[O]) -> list[O]:
@@ -254,12 +185,125 @@ def _taken_away(rules: OwnerRules[O], one: O) -> bool:
     selector, meta = rules.axis.selector, one.metadata
     if selector.is_empty or selector.matches(meta.labels):
         return False
-    document = rules.document(meta.name)
-    is_matching = selector.matches(document["metadata"]["labels"])
-    return is_matching and meta.annotations.get(TEMPLATE_HASH) == manifests.template_hash(document)
+    wanted = rules.document(meta.name)["metadata"]
+    is_matching = selector.matches(wanted["labels"])
+    return is_matching and meta.annotations.get(TEMPLATE_HASH) == wanted["annotations"][TEMPLATE_HASH]
 
 
-def age(one: Hpa | Vpa) -> tuple[dt.datetime, str]:
+# --- mode Recommend or Paused ----------------------------------------------------------------------------------------
+def _looking(rules: OwnerRules[O]) -> Recommender[O]:
+    owner, spec = rules.owner, rules.spec
+    own = OtherHvpa(owner.name, False, spec.hpa.deploy, spec.vpa.deploy, owner.creation_timestamp)
+    ahead = [one for one in rules.others if one.rank < own.rank]
+    given_up: list[O] = _given_up(rules, ahead) if rules.is_hpa else []
+    changes = _deletions(rules, given_up)
+    if rules.axis.name is not None:
+        found = _named(rules)
+        origin = None if found.object is None else _origin(rules, found.object)
+        return structs.replace(found, read_as_is=origin, changes=changes)
+    if not rules.axis.deploy:
+        return Recommender(configured=False, changes=changes)
+    left: list[O] = [one for one in _without(rules.present, given_up) if _order(rules, one) < _UNRELATED]
+    if not left:
+        return _created_by_the_first(rules, ahead, changes)
+    chosen = min(left, key=lambda one: (_order(rules, one), _age(one)))
+    if rules.controls(chosen) and not rules.acts(chosen):
+        return _kept_up(rules, chosen, changes)
+    return Recommender(True, None, changes, True, _origin(rules, chosen), chosen)
+
+
+def _given_up(rules: OwnerRules[O], ahead: Sequence[OtherHvpa]) -> list[O]:
+    """HPAs of this Hvpa's own that would switch off another one: one that scales the workload itself, or one of an Hvpa
+    that is `ahead` of this one. An Hvpa in mode Apply creates its own once they are gone."""
+    first, present = {one.name for one in ahead}, rules.present
+    served = [rules.served(one) for one in present]
+    is_in_the_way = (
+        any(rules.acts(one) for one in present)
+        or any(one is not None and one.name in first for one in served)
+        or any(one.applies and one.deploys_hpa for one in ahead)
+    )
+    own = [one for one in present if rules.controls(one) and not rules.acts(one)]
+    return [one for one in own if is_in_the_way and one.metadata.name != rules.axis.name]
+
+
+def _order(rules: OwnerRules[O], one: O) -> int:
+    """Which one to read, the smallest first. An HPA that scales the workload comes first, since its measurements are
+    there for sure; a VPA of this Hvpa's own comes first, since it has the bounds of its template."""
+    if rules.acts(one) and rules.is_hpa:
+        return 0
+    if rules.controls(one) or (rules.is_hpa and rules.ours(one)):
+        return 1
+    if rules.acts(one):
+        return 2
+    return 3 if rules.ours(one) or rules.served(one) is not None else _UNRELATED
+
+
+def _created_by_the_first(
+    rules: OwnerRules[O], ahead: Sequence[OtherHvpa], changes: Changes
+) -> Recommender[O]:
+    """Where there is none: the first Hvpa that deploys one creates it, and the others read that one."""
+    for one in ahead:
+        if one.deploys_hpa if rules.is_hpa else one.deploys_vpa:
+            why = f"Hvpa {one.name}, which has the same target, is to create the {rules.kind} that is read"
+            return Recommender(True, Finding(f"{rules.short}Awaited", why), changes)
+    return _created(rules, changes)
+
+
+def _origin(rules: OwnerRules[O], one: O) -> Finding | None:
+    """Whose an object is that is read as it is; None for an HPA that points at this Hvpa and asks it for a count."""
+    name, target = f"{rules.kind} {one.metadata.name}", rules.spec.target_ref
+    if not isinstance(one, Hpa):
+        policy = one.spec.update_policy
+        mode = policy.update_mode if policy is not None else ""
+        acts = "which changes the pods itself" if rules.acts(one) else "which only recommends"
+        return Finding(READ_AS_IS, f"reading {name} (updateMode {mode or 'not set'}), {acts}")
+    if rules.acts(one):
+        return Finding(READ_AS_IS, f"reading {name}, which scales {target.kind} {target.name} itself")
+    other = rules.served(one)
+    return None if other is None else Finding(READ_AS_IS, f"reading {name} of Hvpa {other.name}")
+
+
+# --- both ------------------------------------------------------------------------------------------------------------
+def _named(rules: OwnerRules[O]) -> Recommender[O]:
+    """The object that the spec names, where it is fit."""
+    name = rules.axis.name
+    for one in rules.present:
+        if one.metadata.name == name:
+            problem = _unfit(rules, one)
+            return Recommender(True, problem, in_charge=problem is None, object=None if problem else one)
+    return Recommender(True, Finding(f"{rules.short}NotFound", f"{rules.kind} {name} does not exist"))
+
+
+def _unfit(rules: OwnerRules[O], one: O) -> Finding | None:
+    """Why an object that the spec names can't be used: in mode Apply it must only recommend, and to this Hvpa."""
+    applies, name = rules.spec.mode == "Apply", f"{rules.kind} {one.metadata.name}"
+    if applies and rules.is_hpa:
+        is_fit, must = rules.scales(one, rules.owner.name), "have this Hvpa as its scaleTargetRef"
+    elif rules.ours(one) or rules.served(one) is not None:
+        is_fit, must = not (applies and rules.acts(one)), "have updateMode Off"
+    else:
+        return Finding("OtherTarget", f"{name} is for another target")
+    return None if is_fit else Finding("NotRecommendationOnly", f"{name} must {must}")
+
+
+def _created(rules: OwnerRules[O], changes: Changes) -> Recommender[O]:
+    """A recommender that is to be created, under a name that none of the candidates holds."""
+    name = _free_name(rules)
+    problem = Finding(f"{rules.short}Created", f"{rules.kind} {name} is being created")
+    applied = OwnedChange("apply", rules.kind, name, manifest=rules.document(name))
+    return Recommender(True, problem, (*changes, applied), in_charge=True)
+
+
+def _kept_up(rules: OwnerRules[O], chosen: O, changes: Changes) -> Recommender[O]:
+    """A recommender of this Hvpa's own, which is brought to its template where it differs."""
+    name = chosen.metadata.name
+    document = rules.document(name)
+    if not manifests.up_to_date(chosen, document):
+        changes = (*changes, OwnedChange("apply", rules.kind, name, manifest=document))
+    return Recommender(True, None, changes, in_charge=True, object=chosen)
+
+
+def _age(one: Hpa | Vpa) -> tuple[dt.datetime, str]:
     """The order of age, the oldest first."""
     return (one.metadata.creation_timestamp or _EPOCH, one.metadata.name)
 
@@ -274,33 +318,18 @@ def _free_name(rules: OwnerRules[O]) -> str:
     return owner.name
 
 
-def deletion(rules: OwnerRules[O], one: O) -> OwnedChange:
+def _deletions(rules: OwnerRules[O], found: Sequence[O]) -> Changes:
+    """The deletion of the first of these."""
+    return tuple([_deletion(rules, one) for one in found[:AT_ONCE]])
+
+
+def _deletion(rules: OwnerRules[O], one: O) -> OwnedChange:
     """The deletion of an object, and of no other that has its name by then."""
     return OwnedChange("delete", rules.kind, one.metadata.name, uid=one.metadata.uid)
-
-
-def deletions(rules: OwnerRules[O], found: Sequence[O]) -> list[OwnedChange]:
-    """The deletion of the first of these."""
-    return [deletion(rules, one) for one in found[:AT_ONCE]]
 
 
 def _release(rules: OwnerRules[O], one: O) -> OwnedChange:
     meta = one.metadata
     kept = [reference for reference in meta.owner_references if reference.uid != rules.owner.uid]
-    wire = [{"controller": False, **msgspec.to_builtins(reference)} for reference in kept]
-    return OwnedChange(
-        "release",
-        rules.kind,
-        meta.name,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        owner_references=tuple(wire),
-    )
-
-
-def _points_at(reference: ObjectReference, kind: str, name: str) -> bool:
-    return reference.kind == kind and reference.name == name
-
-
-def _is_hvpa(reference: ObjectReference, name: str) -> bool:
-    return _points_at(reference, HVPA, name) and reference.api_version.partition("/")[0] == GROUP
+    wire = tuple([{"controller": False, **msgspec.to_builtins(reference)} for reference in kept])
+    return OwnedChange("release", rules.kind, meta.name, None, meta.uid, meta.resource_version, wire)

@@ -45,19 +45,16 @@ def must_change(vpa: Vpa) -> bool:
     if recommendation is None or created is None or written is None or vpa.spec.recommenders:
         return False
     days = max(1.0, (written - created) / _DAY)
-    found = recommendation.container_recommendations or ()
-    return any(_is_moving(vpa, one, days) for one in found)
+    return any(_is_moving(vpa, one, days) for one in recommendation.container_recommendations or ())
 
 
 def _is_moving(vpa: Vpa, one: ContainerRecommendation, days: float) -> bool:
     """U × (1 + 1 / days) falls by U / days² / 1440 in a minute: of 1 GiB after 100 days, by 75 bytes."""
     target, upper = amount(one.target, "memory"), amount(one.upper_bound, "memory")
-    if target is None or upper is None or upper <= target or _is_rounded(one.upper_bound["memory"]):
+    if target is None or upper is None or upper <= target:
+        return False
+    text = str(one.upper_bound["memory"])
+    if not text.isdecimal() or int(text) % _ROUNDED_TO == 0:
         return False
     most = amount(vpa.spec.policy(one.container_name).max_allowed, "memory")
     return (most is None or upper < most) and upper >= _SEEN_BYTES * _MINUTES * days * days
-
-
-def _is_rounded(bound: object) -> bool:
-    text = str(bound)
-    return not text.isdecimal() or int(text) % _ROUNDED_TO == 0

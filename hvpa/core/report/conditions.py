@@ -1,22 +1,50 @@
-"""The conditions of an Hvpa: is it ready, which recommender counts, what is held back, does somebody else interfere."""
+"""The conditions of an Hvpa: is it ready, which recommender counts, what is held back, does somebody else interfere.
+
+`Ready` is True only where the workload is what the recommendations and the user's own limits ask for
+(docs/decisions/0024). Everything that keeps it from that is in the message, and the first of it is the reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-from hvpa.api.hvpa.status import StatusCondition
+from hvpa.api.hvpa.spec import Mode
+from hvpa.api.hvpa.status import Refusal, StatusCondition
+from hvpa.api.objects.read_models import Progress, Workload
 from hvpa.api.values import text
+from hvpa.api.values.quantity import format_resource
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.gates.gates import CONTESTED
-from hvpa.core.model import Axis, Finding, ObservedState
-from hvpa.core.report.readiness import ready, refusal_text, refusals, unscaled
-from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
+from hvpa.core.gates.gates import CONTESTED, REFUSED
+from hvpa.core.model import Axis, Finding, ObservedState, StuckPods
+from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text, saturation
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
-from hvpa.core.workload.governed import governed, recommended
+from hvpa.core.workload.governed import cut_short, recommended
 from hvpa.core.workload.managers import manager_of
-from hvpa.core.workload.pod_level import cut_short
+from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE, progress_deadline, rollout_gaps
+from hvpa.core.workload.stuck import UNSCHEDULABLE
 
+Verdict = tuple[bool, Finding]
+"""A condition: whether it holds, and why."""
+
+RECONCILED: Final = "Reconciled"
+"""The workload is what the recommendations ask for."""
+HELD_BACK: Final = "HeldBack"
+"""A gate of the user's own, or one that opens within minutes, holds back what the recommendations ask for."""
+SATURATED: Final = "Saturated"
+"""More is needed than the user's bounds allow."""
+HPA_INACTIVE: Final = "HpaInactive"
+"""The HPA's recommendation is not used although one is configured."""
+VPA_INACTIVE: Final = "VpaInactive"
+"""The VPA's recommendation is not used although one is configured."""
+NOT_RESIZED: Final = "PodsNotResized"
+"""Pods can't have the desired size, or have not got it in time (spec.updateStrategy)."""
+DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
+"""The reason of a Deployment's `Progressing=False` (pkg/controller/deployment/util)."""
+CREATED_AFTER: Final = dt.timedelta(minutes=1)
+"""A StatefulSet that has made none of its missing pods for so long can't make them."""
 _REVERTED: Mapping[Axis, str] = {
     "horizontal": "replicas: remove spec.replicas from what it applies",
     "vertical": "requests: remove the containers' resources from what it applies",
@@ -24,39 +52,42 @@ _REVERTED: Mapping[Axis, str] = {
 """What is reverted, and what helps."""
 _FIRST = 1024
 """Characters of `Ready`'s message that leave room for warnings after it."""
+_NOT_READY = False, Finding("NotReady", "see condition Ready")
+_PAUSED = Finding("Paused", "spec.mode is Paused: the workload is not changed")
+_NOT_PAUSED = Finding("NotPaused", "spec.mode is not Paused")
 
 
 def conditions(seen: ObservedState, clock: Clock, decided: DecisionParts) -> tuple[StatusCondition, ...]:
     """All conditions, always in the same order."""
-    before = {entry.type: entry for entry in seen.status.conditions}
     hpa, vpa, contested = _hpa_active(seen, decided), _vpa_active(seen, decided), _contested(seen, decided)
-    is_ready, why = ready(seen, clock, decided, hpa, vpa, contested)
-    findings = (
-        ("Ready", is_ready, _with_warnings(seen, why)),
-        ("HpaActive", *hpa),
-        ("VpaActive", *vpa),
-        ("ScalingBlocked", *_scaling_blocked(seen, decided)),
-        ("Paused", *_paused(seen)),
-        ("Contested", *contested),
-    )
-    return tuple(
-        [_condition(seen, clock, before.get(kind), kind, holds, why) for kind, holds, why in findings]
-    )
+    is_ready, why = _ready(seen, clock, decided, hpa, vpa, contested)
+    if seen.problem is None and seen.spec is not None and seen.spec.warnings:
+        warned = text.joined((text.one_line(why.message, _FIRST), *seen.spec.warnings))
+        why = Finding(why.reason, warned)
+    is_paused = seen.spec is not None and seen.spec.mode == "Paused"
+    verdicts: dict[str, Verdict] = {
+        "Ready": (is_ready, why),
+        "HpaActive": hpa,
+        "VpaActive": vpa,
+        "ScalingBlocked": _scaling_blocked(seen, decided),
+        "Paused": (is_paused, _PAUSED if is_paused else _NOT_PAUSED),
+        "Contested": contested,
+    }
+    return tuple([_condition(seen, clock, kind, *verdict) for kind, verdict in verdicts.items()])
 
 
-def _condition(
-    seen: ObservedState, clock: Clock, old: StatusCondition | None, kind: str, holds: bool, why: Finding
-) -> StatusCondition:
+def _condition(seen: ObservedState, clock: Clock, kind: str, holds: bool, why: Finding) -> StatusCondition:
     """One condition; its time stays while its status does."""
-    message = text.one_line(why.message)
+    old = next((one for one in seen.status.conditions if one.type == kind), None)
+    status, message = "True" if holds else "False", text.one_line(why.message)
     generation = max(0, seen.metadata.generation)  # no API server gives one below
-    told = ("True" if holds else "False", why.reason, message, generation)
-    if old is not None and (old.status, old.reason, old.message, old.observed_generation) == told:
+    what = (status, why.reason, message, generation)
+    if old is not None and (old.status, old.reason, old.message, old.observed_generation) == what:
         return old
-    since = old.last_transition_time if old is not None and old.status == told[0] else None
+    since = old.last_transition_time if old is not None and old.status == status else None
     return StatusCondition(
         type=kind,
-        status=told[0],
+        status=status,
         reason=why.reason,
         message=message,
         last_transition_time=since or clock.stamp().replace(microsecond=0),
@@ -64,32 +95,22 @@ def _condition(
     )
 
 
-def _with_warnings(seen: ObservedState, finding: Finding) -> Finding:
-    """The finding with the warnings about the spec after it."""
-    if seen.problem is not None or seen.spec is None or not seen.spec.warnings:
-        return finding
-    return Finding(finding.reason, text.joined((text.one_line(finding.message, _FIRST), *seen.spec.warnings)))
-
-
-_NOT_READY = False, Finding("NotReady", "see condition Ready")
-
-
-def _hpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
+# --- the recommenders ------------------------------------------------------------------------------------------------
+def _hpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
     if seen.problem is not None or seen.workload is None:
         return _NOT_READY
     if not seen.hpa.configured:
         return False, Finding("NotConfigured", "spec.hpa deploys no HorizontalPodAutoscaler and names none")
     problem = seen.hpa.problem or decided.desired.problem
     if decided.desired.replicas is not None:
-        return True, problem or seen.hpa.read_as_is or Finding(
-            "Recommending", "using the HPA's recommendation"
-        )
+        used = seen.hpa.read_as_is or Finding("Recommending", "using the HPA's recommendation")
+        return True, problem or used
     if decided.scaled_to_zero and problem is None:
         return False, Finding("NoPods", "the target has 0 replicas")
     return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
 
 
-def _vpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
+def _vpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
     if seen.problem is not None or seen.workload is None:
         return _NOT_READY
     if not seen.vpa.configured:
@@ -104,36 +125,29 @@ def _vpa_active(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Find
     if decided.without_request:
         missing = "no request in the pod template, which counts as the limit, or 0 without one: "
         return True, Finding("MissingRequest", missing + ", ".join(decided.without_request))
-    pod = seen.workload.spec.template.spec
-    if pod.resources is not None and (short := cut_short(recommended(seen), governed(seen))):
-        why = "the pod template's own resources (spec.template.spec.resources) leave less: "
-        return True, Finding("PodLevelResources", why + ", ".join(short))
+    if short := cut_short(seen):
+        return True, Finding("PodLevelResources", short)
     if decided.young_until is not None:
         until = f"until {readable_timestamp(decided.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")
     return True, seen.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
 
 
-def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
-    if (why := unscaled(seen)) is not None:
+# --- what holds back -------------------------------------------------------------------------------------------------
+def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> Verdict:
+    if (why := _unscaled(seen)) is not None:
         return True, Finding(why.reason, f"nothing is scaled: {why.message}")
-    held = decided.rollout.held
-    reasons = [*(one.reason for one in decided.blocked), *([] if held is None else [held.reason])]
-    if not reasons:
+    parts = [(one.reason, blocked_text(one)) for one in decided.blocked]
+    parts += [(REFUSED, _refusal_text(axis, record)) for axis, record in refusals(seen, decided)]
+    if (held := decided.rollout.held) is not None:
+        parts.append((held.reason, rollout_text(held)))
+    if not parts:
         return False, Finding("NotBlocked", "nothing is held back")
-    told = [blocked_text(entry) for entry in decided.blocked]
-    told += [refusal_text(axis, record) for axis, record in refusals(seen, decided)]
-    told += [] if held is None else [rollout_text(held)]
-    return True, Finding(reasons[0], text.joined(told))
+    reasons, texts = zip(*parts, strict=True)
+    return True, Finding(reasons[0], text.joined(texts))
 
 
-def _paused(seen: ObservedState) -> tuple[bool, Finding]:
-    if seen.spec is not None and seen.spec.mode == "Paused":
-        return True, Finding("Paused", "spec.mode is Paused: the workload is not changed")
-    return False, Finding("NotPaused", "spec.mode is not Paused")
-
-
-def _contested(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Finding]:
+def _contested(seen: ObservedState, decided: DecisionParts) -> Verdict:
     held = [entry for entry in decided.blocked if entry.reason == CONTESTED]
     if not held or seen.workload is None:
         return False, Finding("NotContested", "no other client is reverting changes")
@@ -142,3 +156,161 @@ def _contested(seen: ObservedState, decided: DecisionParts) -> tuple[bool, Findi
     until = min((entry.until for entry in held if entry.until is not None), default=None)
     retry = "" if until is None else f"; retrying at {readable_timestamp(until)}"
     return True, Finding("SetBack", "; ".join(parts) + retry)
+
+
+def refusals(seen: ObservedState, decided: DecisionParts) -> tuple[tuple[Axis, Refusal], ...]:
+    """The axes on which a change is held back because the API server refused it, and its message."""
+    held = {entry.axis for entry in decided.blocked if entry.reason == REFUSED}
+    records: tuple[tuple[Axis, Refusal | None], ...] = (
+        ("horizontal", seen.horizontal.refused),
+        ("vertical", seen.vertical.refused),
+    )
+    return tuple([(axis, record) for axis, record in records if axis in held and record is not None])
+
+
+def _refusal_text(axis: Axis, record: Refusal) -> str:
+    what = "replicas" if axis == "horizontal" else "requests"
+    return f"the API server refused to change {what}: {record.message}"
+
+
+# --- Ready -----------------------------------------------------------------------------------------------------------
+def _ready(
+    seen: ObservedState, clock: Clock, decided: DecisionParts, hpa: Verdict, vpa: Verdict, contested: Verdict
+) -> Verdict:
+    """Whether the workload is what it should be, given the conditions `HpaActive`, `VpaActive` and `Contested`."""
+    if (unscaled := _unscaled(seen)) is not None:
+        return False, unscaled
+    assert seen.spec is not None, "`_unscaled` has looked at it"
+    if decided.scaled_to_zero:
+        return True, Finding("ScaledToZero", "the target has 0 replicas and is left alone")
+    applies = seen.spec.mode == "Apply"
+    problems = list(_obstacles(seen, clock, decided, contested)) if applies else []
+    for name, reason, configured, (holds, why) in (
+        ("HPA", HPA_INACTIVE, seen.hpa.configured, hpa),
+        ("VPA", VPA_INACTIVE, seen.vpa.configured, vpa),
+    ):
+        if configured and not holds:
+            unused = f"the {name}'s recommendation is not used, {why.reason}: {why.message}"
+            problems.append(Finding(reason, unused))
+    if problems:
+        return False, Finding(problems[0].reason, text.joined(one.message for one in problems))
+    held = [blocked_text(entry) for entry in decided.blocked]
+    if not applies:
+        return True, Finding(seen.spec.mode, _only_recommended(seen.spec.mode, "; ".join(held)))
+    if limits := list(_limits(seen, decided)):
+        return True, Finding(SATURATED, "; ".join(limits + held))
+    if held:
+        return True, Finding(HELD_BACK, "; ".join(held))
+    return True, Finding(RECONCILED, "the workload follows its recommendations")
+
+
+def _unscaled(seen: ObservedState) -> Finding | None:
+    """Why nothing of the target is scaled; None where it can be."""
+    if seen.problem is not None or seen.spec is None:
+        return seen.problem or Finding("InvalidSpec", "the spec can't be read")
+    if seen.hpa.configured or seen.vpa.configured:
+        return None
+    return Finding("NoRecommender", "neither spec.hpa nor spec.vpa is to be deployed or names an object")
+
+
+def _only_recommended(mode: Mode, held: str) -> str:
+    """The message of a mode that changes nothing: what status.recommended is, and which part of it gates would hold
+    back. (In mode Paused the mode itself is the gate.)"""
+    what = f"mode {mode}: nothing is changed; status.recommended is what is recommended before gates"
+    if mode == "Paused":
+        return what
+    return f"{what}; in mode Apply, gates would now hold back " + (held or "nothing of it")
+
+
+def _obstacles(
+    seen: ObservedState, clock: Clock, decided: DecisionParts, contested: Verdict
+) -> Iterator[Finding]:
+    """What somebody else, the API server or the workload itself does against it."""
+    if contested[0]:
+        yield Finding(CONTESTED, contested[1].message)
+    if refused := refusals(seen, decided):
+        parts = [_refusal_text(axis, record) for axis, record in refused]
+        times = {
+            entry.until for entry in decided.blocked if entry.reason == REFUSED and entry.until is not None
+        }
+        parts += [f"retrying at {readable_timestamp(when)}" for when in sorted(times)]
+        yield Finding(REFUSED, text.joined(parts))
+    yield from _failures(seen, clock)
+    if decided.resizing is not None and decided.resizing.stuck:
+        yield Finding(NOT_RESIZED, decided.resizing.stuck)
+
+
+def _limits(seen: ObservedState, decided: DecisionParts) -> Iterator[str]:
+    """The user's bounds that leave less than is needed, in words."""
+    if decided.joint is not None:
+        yield from saturation(decided.joint)
+        return
+    if decided.desired.beyond_max and decided.upper is not None and decided.target >= decided.upper:
+        yield f"the HPA asks for more replicas than maxReplicas, {decided.upper}"
+    if not seen.vpa.in_charge or seen.vpa.problem is not None:
+        return
+    for item in recommended(seen):
+        upper = item.bounds.upper
+        if upper is not None and item.current >= upper and item.target >= upper:
+            most = format_resource(item.resource, upper)
+            yield f"{item.container} {item.resource}: the VPA's target is not below maxAllowed, {most}"
+    if short := cut_short(seen):
+        yield short
+
+
+# --- the workload's own failures -------------------------------------------------------------------------------------
+def _failures(seen: ObservedState, clock: Clock) -> Iterator[Finding]:
+    """What keeps the workload from running the pods that its spec asks for; the most important one first."""
+    workload = seen.workload
+    assert workload is not None
+    if workload.spec.replicas == 0:
+        return
+    name = f"{workload.kind} {workload.metadata.name}"
+    failed = _of_workload(workload, REPLICA_FAILURE)
+    if failed is not None and failed.status == "True":
+        why = text.reason(failed.reason, "FailedCreate")
+        yield Finding(REPLICA_FAILURE, f"{name} can't create pods, {why}: {failed.message}")
+    if _is_missing_pods(workload, seen, clock):
+        why = f"{name} has {workload.status.replicas} of {workload.spec.replicas} pods and creates no more"
+        hint = "its Events say why, such as a quota or a webhook that refuses them"
+        yield Finding("PodsNotCreated", f"{why}: {hint}")
+    yield from [found for one in seen.pods.stuck if (found := _stuck(one, clock)) is not None]
+    is_held = seen.rollout is not None and seen.rollout.held  # by the operator, as ScalingBlocked says
+    gaps = "" if is_held else "; ".join(rollout_gaps(workload))
+    if not gaps:
+        return
+    if workload.spec.paused:
+        yield Finding("DeploymentPaused", f"{name} is paused (spec.paused): its pods are not replaced")
+    progressing = _of_workload(workload, PROGRESSING)
+    if progressing is not None and progressing.reason == DEADLINE_EXCEEDED:
+        yield Finding(DEADLINE_EXCEEDED, progressing.message or f"{name}: {gaps}")
+    elif (deadline := progress_deadline(seen)) is not None and clock.is_past(deadline):
+        yield Finding(DEADLINE_EXCEEDED, f"the rollout of {name} does not go on: {gaps}")
+
+
+def _stuck(one: StuckPods, clock: Clock) -> Finding | None:
+    """Why pods can't run, while that is to be reported."""
+    if one.since is not None and not clock.is_past(one.since):
+        return None
+    if one.until is not None and clock.is_past(one.until):
+        return None
+    reason = "PodsUnschedulable" if one.reason == UNSCHEDULABLE else "PodsNotStarting"
+    pods = f"pod {one.pod}" if one.count == 1 else f"{one.count} pods, such as {one.pod}"
+    why = "can't be scheduled" if one.reason == UNSCHEDULABLE else f"can't start, {one.reason}"
+    return Finding(reason, f"{pods} {why}: {one.message}" if one.message else f"{pods} {why}")
+
+
+def _is_missing_pods(workload: Workload, seen: ObservedState, clock: Clock) -> bool:
+    """Whether a StatefulSet has not created pods, although nothing that is to be seen keeps it from that. Its status
+    has no condition of it, and Events are not read."""
+    status, pods = workload.status, seen.pods
+    if workload.kind != "StatefulSet" or status.replicas >= workload.spec.replicas:
+        return False
+    if pods.unready or pods.terminating or status.observed_generation < workload.metadata.generation:
+        return False
+    changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, pods.last_ready_at)
+    return all(clock.held_until(when, CREATED_AFTER) is None for when in changes)
+
+
+def _of_workload(workload: Workload, kind: str) -> Progress | None:
+    return next((one for one in workload.status.conditions if one.type == kind), None)

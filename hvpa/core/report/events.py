@@ -1,27 +1,52 @@
-"""A decision's events beside those of its step: a change of what blocks, a condition that needs somebody to act."""
+"""The events of a decision: what a step changed and why (on the Hvpa and on its workload), a change of what blocks, a
+condition that needs somebody to act."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from hvpa.api.hvpa.status import HeldRollout, HvpaStatus, RolledBack
 from hvpa.api.values import text
-from hvpa.api.values.quantity import Resource, readable_change
+from hvpa.api.values.quantity import Resource, readable_change, readable_resource
 from hvpa.core.gates.gates import MAX_STEP, MEASUREMENT
-from hvpa.core.model import Event, ObservedState
+from hvpa.core.model import (
+    Axis,
+    Blocked,
+    Decision,
+    Direction,
+    Event,
+    Involved,
+    JointView,
+    Observation,
+    ObservedState,
+    ReplicaView,
+)
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric
 from hvpa.core.report.remedies import advised, entered
-from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
+from hvpa.core.report.summary import DecisionParts, blocked_text, newly_blocked, rollout_text
+from hvpa.core.values.weight import Bounds, percent
+from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations
 
 PASSING = frozenset({MEASUREMENT, MAX_STEP})
 """Gates that follow a step, for a minute at most: no event."""
+SCALED = "Scaled"
+"""The reason of a step in more than one direction: on both axes, or up and down."""
+_STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
+    ("horizontal", "up"): "ScaledOut",
+    ("horizontal", "down"): "ScaledIn",
+    ("vertical", "up"): "ScaledUp",
+    ("vertical", "down"): "ScaledDown",
+}
 _SCALING = ("Ready", "HpaActive", "VpaActive")
 _COMPARED = 2048
-"""Characters of warnings by which it is told whether they stand in a condition's message, which has an end."""
+"""Characters of warnings that are looked for in a condition's message, which has an end."""
+Changed = tuple[str, Resource, int | None, int]
+"""Container, resource, and the request before (None: none) and after."""
 
 
 def events_of(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> tuple[Event, ...]:
-    """An event for each change of what blocks, and for each condition that begins to need somebody to act. (Steps have
-    theirs in `hvpa.core.report.step_events`.)"""
+    """An event for each change of what blocks, and for each condition that begins to need somebody to act."""
     if status is seen.status:
         return ()
     events = list(_block_events(seen, decided, status))
@@ -43,21 +68,16 @@ def _rolled_back(record: RolledBack) -> str:
     return f"{', '.join(changes)}: {record.message}"
 
 
-def _block_events(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> Iterable[Event]:
-    known = {
-        (b.reason, b.axis, b.direction, b.container, b.resource) for b in seen.status.last_blocked_scaling
-    }
-    for entry in decided.blocked:
-        if entry.reason in PASSING:
-            continue
-        if (entry.reason, entry.axis, entry.direction, entry.container, entry.resource) not in known:
-            yield Event("Normal", "ScalingBlocked", blocked_text(entry))
-    passed = any(reason not in PASSING for reason, *_ in known) and not decided.blocked
-    if passed and _scales(seen, status):
+def _block_events(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> Iterator[Event]:
+    for one in newly_blocked(seen.status, decided.blocked):
+        if one.reason not in PASSING:
+            yield Event("Normal", "ScalingBlocked", blocked_text(one))
+    was_blocked = any(one.reason not in PASSING for one in seen.status.last_blocked_scaling)
+    if was_blocked and not decided.blocked and _scales(seen, status):
         yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
 
 
-def _rollout_events(before: HeldRollout | None, after: HeldRollout | None) -> Iterable[Event]:
+def _rollout_events(before: HeldRollout | None, after: HeldRollout | None) -> Iterator[Event]:
     if after is not None and (before is None or before.reason != after.reason):
         yield Event("Normal", "RolloutHeld", rollout_text(after))
     if before is not None and after is None:
@@ -66,20 +86,120 @@ def _rollout_events(before: HeldRollout | None, after: HeldRollout | None) -> It
 
 def _scales(seen: ObservedState, status: HvpaStatus) -> bool:
     """Whether both axes are scaled as before: what is no longer wanted since scaling has stopped was not unblocked."""
-    if list(entered(seen.status, status)):
-        return False
-    before = {one.type: one.status for one in seen.status.conditions}
-    return all(
-        one.status == "True" or before.get(one.type) != "True"
-        for one in status.conditions
-        if one.type in _SCALING
+    held = {one.type for one in seen.status.conditions if one.status == "True"}
+    lost = {one.type for one in status.conditions if one.status != "True"}
+    return not list(entered(seen.status, status)) and held.isdisjoint(lost.intersection(_SCALING))
+
+
+def _condition_events(seen: ObservedState, status: HvpaStatus) -> Iterator[Event]:
+    for entry in entered(seen.status, status):
+        yield Event("Warning", entry.reason, advised(entry.reason, entry.message))
+    warnings = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
+    ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
+    if warnings and text.one_line(warnings, _COMPARED).removesuffix("…") not in ready_before:
+        yield Event("Warning", "SpecWarning", text.one_line(warnings))
+
+
+# --- steps -----------------------------------------------------------------------------------------------------------
+def step_events(seen: Observation, decision: Decision, bounds: Bounds) -> tuple[Event, ...]:
+    """The events of a decision that makes a step: on the Hvpa, and on its workload."""
+    assert seen.workload is not None
+    reason = _STEP_REASON[decision.applied[0]] if len(decision.applied) == 1 else SCALED
+    message = text.one_line("; ".join((_changes_text(seen, decision), *_causes(seen, decision, bounds))))
+    workload, meta = seen.workload, seen.workload.metadata
+    involved = Involved(workload.api_version, workload.kind, meta.name, meta.uid, meta.resource_version)
+    return (
+        Event("Normal", reason, message),
+        Event("Normal", reason, text.one_line(f"Hvpa {seen.metadata.name}: {message}"), involved),
     )
 
 
-def _condition_events(seen: ObservedState, status: HvpaStatus) -> Iterable[Event]:
-    for entry in entered(seen.status, status):
-        yield Event("Warning", entry.reason, advised(entry.reason, entry.message))
-    told = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
-    ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
-    if told and text.one_line(told, _COMPARED).removesuffix("…") not in ready_before:
-        yield Event("Warning", "SpecWarning", text.one_line(told))
+def _changes_text(seen: Observation, decision: Decision) -> str:
+    """What a decision changes: `replicas 3 -> 5, cpu 200m -> 300m of app`."""
+    view, parts = decision.replicas, []
+    if view is not None and view.current != view.target:
+        parts.append(f"replicas {view.current} -> {view.target}")
+    by_container: dict[str, list[str]] = {}
+    for container, resource, before, after in _changed_requests(seen, decision):
+        old, new = "none", readable_resource(resource, after)
+        if before is not None:
+            old, new = readable_change(resource, before, after)
+        by_container.setdefault(container, []).append(f"{resource} {old} -> {new}")
+    parts += [f"{' and '.join(found)} of {container}" for container, found in by_container.items()]
+    return ", ".join(parts)
+
+
+def _changed_requests(seen: Observation, decision: Decision) -> Iterator[Changed]:
+    """The requests that a decision changes."""
+    assert seen.workload is not None
+    for container, now in present_resources(seen.workload.spec.template.spec.containers).items():
+        after = decision.containers[container].requests if container in decision.containers else {}
+        for resource in RESOURCES:
+            if resource in after and after[resource] != now.requests.get(resource):
+                yield container, resource, now.requests.get(resource), after[resource]
+
+
+def _causes(seen: Observation, decision: Decision, bounds: Bounds) -> Iterator[str]:
+    axes = {axis for axis, _ in decision.applied}
+    if "horizontal" in axes:
+        yield from _of_replicas(seen, decision, bounds)
+    if "vertical" in axes:
+        yield from _of_requests(seen, decision)
+    if decision.joint is None and decision.weight_ppm is not None:
+        yield f"vpaWeight {percent(decision.weight_ppm)}"
+
+
+def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Iterator[str]:
+    view, hpa = decision.replicas, seen.hpa.object
+    assert view is not None
+    if not bounds.contains(view.current):
+        last = "" if bounds.upper is None else f" and maxReplicas {bounds.upper}"
+        yield f"{view.current} is outside of minReplicas {bounds.lower}{last}"
+    if hpa is not None and view.hpa is not None and estimate_replicas(seen, hpa) is not None:
+        metric, value = leading_metric(seen, hpa)
+        used = "" if decision.joint is not None else f", using {view.hpa}"
+        yield f"HPA: {metric} at {value} % of its target{used}"
+    if decision.joint is not None:
+        yield from _of_path(view, decision.joint, decision.blocked)
+
+
+def _of_path(view: ReplicaView, joint: JointView, blocked: Iterable[Blocked]) -> Iterator[str]:
+    """What decided the replicas of a joint step. Example: 6 larger pods would do, but larger requests are held by
+    MinChange, so 9 pods serve the same: `cpu asks for 6 replicas; 9 of the size that pods have, as larger requests are
+    held by MinChange`."""
+    wanted = joint.wanted.replicas
+    yield joint.because
+    if view.target > wanted:
+        held = sorted({one.reason for one in blocked if (one.axis, one.direction) == ("vertical", "up")})
+        why = (
+            f"as larger requests are held by {text.names(held)}"
+            if held
+            else "until all pods have the new size"
+        )
+        yield f"{view.target} of the size that pods have, {why}"
+    elif view.target < wanted:
+        yield f"{wanted} are reached in several steps"
+
+
+def _of_requests(seen: Observation, decision: Decision) -> Iterator[str]:
+    changed = [ResourceKey(name, resource) for name, resource, *_ in _changed_requests(seen, decision)]
+    starving = sorted(
+        {key.container for key in changed if key.resource == "memory"} & set(seen.pods.starving)
+    )
+    if starving:
+        yield f"out of memory: {text.names(starving)}"
+    if decision.joint is not None:
+        what, known = "usual demand of all pods", {item.key: item.usual for item in decision.joint.items}
+    else:
+        what, found = "VPA", {} if seen.vpa.object is None else recommendations(seen.vpa.object)
+        known = {
+            key: amount(found[key.container].target, key.resource)
+            for key in changed
+            if key.container in found
+        }
+    amounts = [
+        f"{key.resource} {readable_resource(key.resource, value)} of {key.container}"
+        for key in changed
+        if (value := known.get(key)) is not None
+    ]
+    yield f"{what}: {', '.join(amounts)}"

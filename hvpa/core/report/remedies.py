@@ -21,12 +21,8 @@ EXPECTED: Final = frozenset(
 """Reasons for an inactive axis that are part of a normal start, or reported by another condition."""
 NOTEWORTHY: Final = frozenset(
     {
-        "StaleDesiredReplicas",
-        "UnknownContainer",
-        "MissingRequest",
-        "PodLevelResources",
-        "ScaledToZero",
-        "Saturated",
+        *("StaleDesiredReplicas", "UnknownContainer", "MissingRequest"),
+        *("PodLevelResources", "ScaledToZero", "Saturated"),
     }
 )
 """Reasons that need somebody to act although the condition is as it should be."""
@@ -99,7 +95,7 @@ def remedy(reason: str) -> str:
     """What to do about a reason; where to look, for one that is not known."""
     if reason in REMEDIES:
         return REMEDIES[reason]
-    return next((told for prefix, told in FAMILIES.items() if reason.startswith(prefix)), _OTHERWISE)
+    return next((what for prefix, what in FAMILIES.items() if reason.startswith(prefix)), _OTHERWISE)
 
 
 def advised(reason: str, message: str) -> str:
@@ -107,14 +103,8 @@ def advised(reason: str, message: str) -> str:
     what = remedy(reason)
     if what in message:
         return text.one_line(message, LENGTH)
-    return f"{ended(text.one_line(message, LENGTH - len(what) - 3))} {what}."
-
-
-def ended(message: str) -> str:
-    """A message as a sentence with one mark at its end: `no such host` and `no such host.` become `no such host.`;
-    `is it running?` stays."""
-    shown = message.rstrip(". ")
-    return shown if shown.endswith(_ENDS) else f"{shown}."
+    sentence = text.one_line(message, LENGTH - len(what) - 3).rstrip(". ")
+    return f"{sentence if sentence.endswith(_ENDS) else sentence + '.'} {what}."
 
 
 def needs_action(one: StatusCondition) -> bool:

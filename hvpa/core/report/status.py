@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+from msgspec import structs
 
 from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.status import (
@@ -23,10 +25,10 @@ from hvpa.api.hvpa.status import (
     VpaScalingStatus,
 )
 from hvpa.api.values import text
+from hvpa.api.values.quantity import format_resource
 from hvpa.core.model import Axis, Blocked, ObservedState
-from hvpa.core.report.conditions import conditions
-from hvpa.core.report.readiness import refusals
-from hvpa.core.report.summary import DecisionParts, written
+from hvpa.core.report.conditions import conditions, refusals
+from hvpa.core.report.summary import DecisionParts
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import FULL, percent
 from hvpa.core.workload.containers import wire
@@ -41,9 +43,9 @@ CRASHED: Final = "DecisionFailed"
 def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> HvpaStatus:
     """The status as it is once this decision's writes are done."""
     before, spec, workload = seen.status, seen.spec, seen.workload
-    told = conditions(seen, clock, decided)
+    found = conditions(seen, clock, decided)
     if spec is None or workload is None:
-        return _updated(before, {"conditions": told, "last_error": None, **_not_scaled(seen)})
+        return _updated(before, {"conditions": found, "last_error": None, **_not_scaled(seen)})
     weight = decided.weight.vertical_ppm if decided.weight is not None else None
     hpa, vpa = spec.hpa, spec.vpa
     fields: dict[str, object] = {
@@ -59,7 +61,7 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "last_blocked_scaling": tuple([_blocked(entry) for entry in decided.blocked]),
         "last_scaling": _last_scaling(seen, clock, decided) if decided.applied else before.last_scaling,
         "last_error": _refused(seen, decided),
-        "conditions": told,
+        "conditions": found,
         "recommended": _recommended(seen, decided),
         "desired": decided.desired_size,
         "rollout": decided.rollout.held,
@@ -74,7 +76,7 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
 
 def _not_scaled(seen: ObservedState) -> dict[str, object]:
     """The fields of a target that is not scaled: nothing is recommended for it, and of one that is gone no number is
-    left; nor of one that is shared, since its changes wake nobody."""
+    left; nor of one that is shared, since its changes wake no reconcile."""
     target = seen.target
     is_shared = seen.problem is not None and seen.problem.reason == "TargetShared"
     return {
@@ -117,13 +119,13 @@ def failed_status(
     if last is None or (last.description, last.last_operation) != (error, operation):
         last = LastError(description=error, last_update_time=when, last_operation=operation)
     known, old = _ready(status), _ready(before)
-    is_old = old is not None and old.status == "False"
+    since = old.last_transition_time if old is not None and old.status == "False" else when
     ready = StatusCondition(
         type="Ready",
         status="False",
         reason=CRASHED if operation == "Decide" else WRITE_FAILED,
         message=text.one_line(f"{operation}: {error}"),
-        last_transition_time=old.last_transition_time if old is not None and is_old else when,
+        last_transition_time=since,
         observed_generation=None if known is None else known.observed_generation,
     )
     others = tuple([one for one in status.conditions if one.type != "Ready"])
@@ -137,9 +139,9 @@ def _ready(status: HvpaStatus) -> StatusCondition | None:
 def _refused(seen: ObservedState, decided: DecisionParts) -> LastError | None:
     """The error of a change that the API server refused and that is still wanted: of both axes, the later one."""
     found = [record for _, record in refusals(seen, decided)]
-    if not found:
+    last = max(found, key=lambda record: record.time, default=None)
+    if last is None:
         return None
-    last = max(found, key=lambda record: record.time)
     when = last.time.replace(microsecond=0)
     return LastError(description=last.message, last_update_time=when, last_operation="PatchWorkload")
 
@@ -156,24 +158,15 @@ def _policy(direction: ScaleType) -> StatusUpdatePolicy:
 
 
 def _blocked(entry: Blocked) -> BlockedScaling:
-    current, wanted = written(entry, entry.current), written(entry, entry.wanted)
-    hpa = vpa = None
+    fields: dict[str, Any] = structs.asdict(entry)
+    for name in ("current", "wanted"):
+        value: int = fields[name]
+        fields[name] = str(value) if entry.resource is None else format_resource(entry.resource, value)
     if entry.container is None or entry.resource is None:
         hpa = HpaScalingStatus(current_replicas=entry.current, desired_replicas=entry.wanted)
-    else:
-        vpa = _targets([ContainerTarget(container_name=entry.container, target={entry.resource: wanted})])
-    return BlockedScaling(
-        reason=entry.reason,
-        axis=entry.axis,
-        direction=entry.direction,
-        container=entry.container,
-        resource=entry.resource,
-        current=current,
-        wanted=wanted,
-        until=entry.until,
-        hpa_status=hpa,
-        vpa_status=vpa,
-    )
+        return BlockedScaling(**fields, hpa_status=hpa)
+    target = ContainerTarget(container_name=entry.container, target={entry.resource: fields["wanted"]})
+    return BlockedScaling(**fields, vpa_status=_targets([target]))
 
 
 def _targets(found: Sequence[ContainerTarget]) -> VpaScalingStatus:
@@ -196,13 +189,9 @@ def _last_scaling(seen: ObservedState, clock: Clock, decided: DecisionParts) -> 
 
 def _recommended(seen: ObservedState, decided: DecisionParts) -> Recommended:
     """What would be set if nothing were blocked."""
-    assert seen.workload is not None
-    current, recommended = seen.workload.spec.replicas, decided.recommended_replicas
-    containers = decided.recommended if seen.vpa.configured else {}
-    return Recommended(
-        replicas=current if recommended is None else recommended,
-        containers=tuple(
-            RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
-            for name, one in containers.items()
-        ),
-    )
+    containers = [
+        RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
+        for name, one in decided.recommended.items()
+        if seen.vpa.configured
+    ]
+    return Recommended(replicas=decided.recommended_replicas, containers=tuple(containers))

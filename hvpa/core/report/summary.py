@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.status import DesiredSize, HeldRollout, HorizontalAxis, RolledBack, VerticalAxis
-from hvpa.api.values.quantity import Resource, format_resource, readable_change, readable_resource
+from hvpa.api.hvpa.status import (
+    DesiredSize,
+    HeldRollout,
+    HorizontalAxis,
+    HvpaStatus,
+    RolledBack,
+    VerticalAxis,
+)
+from hvpa.api.values.quantity import Resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.pods import Resizing
 from hvpa.core.actuation.rollouts import RolloutStep
@@ -28,8 +35,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
 
     desired: DesiredReplicas = DesiredReplicas(None)
     weight: Weight | None = None
-    target: int | None = None
-    recommended_replicas: int | None = None
+    target: int = 0
+    recommended_replicas: int = 0
     containers: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     recommended: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
     changed: frozenset[str] = frozenset()
@@ -57,11 +64,6 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """maxReplicas, where there is an HPA."""
 
 
-def written(entry: Blocked, value: int) -> str:
-    """A blocked change's value as it is written: replicas, or a quantity."""
-    return str(value) if entry.resource is None else format_resource(entry.resource, value)
-
-
 def blocked_text(entry: Blocked) -> str:
     """A blocked change in words."""
     what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
@@ -75,6 +77,12 @@ def rollout_text(held: HeldRollout) -> str:
     return f"rollout held by {held.reason}{until}: {held.message}"
 
 
+def newly_blocked(before: HvpaStatus, blocked: Iterable[Blocked]) -> list[Blocked]:
+    """The changes whose block the status before does not have."""
+    known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in before.last_blocked_scaling}
+    return [b for b in blocked if (b.axis, b.direction, b.container, b.resource, b.reason) not in known]
+
+
 def change(entry: Blocked) -> tuple[str, str]:
     """A blocked change's two values for people: from and to."""
     if entry.resource is None:
@@ -85,24 +93,22 @@ def change(entry: Blocked) -> tuple[str, str]:
 def saturation(view: JointView) -> tuple[str, ...]:
     """What can't be served although replicas and requests are at their ends, in words. Amounts that are needed are
     rounded up to two digits, so that the words stay the same while demand moves a little."""
-    wanted, items = view.wanted, {item.key: item for item in view.items}
-    counts = view.path.counts
-    replicas = counts.upper or wanted.replicas
+    items, counts = {item.key: item for item in view.items}, view.path.counts
+    replicas = counts.upper or view.wanted.replicas
     most_of = "as many as there are" if counts.lower == counts.upper else "maxReplicas"
-    told = []
-    for key in wanted.saturated:
+    found = []
+    for key in view.wanted.saturated:
         size_bounds, item = view.path.curves[key].size_bounds, items[key]
         size = size_bounds.upper or item.size
         most = replicas * size_bounds.reserve.work(size)
         needed = item.present if (item.present or 0) > most else item.usual
-        about, each, together = [
-            with_unit(key.resource, one) for one in (_rounded(max(needed or 0, most)), size, most)
-        ]
-        told.append(
+        amounts = (_rounded(max(needed or 0, most)), size, most)
+        about, each, together = [with_unit(key.resource, one) for one in amounts]
+        found.append(
             f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas ({most_of}) of {each} "
             f"(the largest size allowed) serve {together}"
         )
-    return tuple(told)
+    return tuple(found)
 
 
 def with_unit(resource: Resource, amount: int) -> str:
@@ -116,7 +122,5 @@ def with_unit(resource: Resource, amount: int) -> str:
 
 def _rounded(value: int) -> int:
     """Rounded up to two digits."""
-    unit = 1
-    while value >= 100 * unit:
-        unit *= 10
+    unit: int = 10 ** max(0, len(str(value)) - 2)
     return ceil_div(value, unit) * unit

@@ -1,1 +1,1 @@
-"""What is wrong or doubtful in a spec and no schema can say."""
+"""What is wrong or doubtful in a spec and no schema can express."""

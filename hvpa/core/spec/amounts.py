@@ -37,7 +37,7 @@ _LARGEST_MEMORY: Final = 64 * 2**40
 _CORES: Final[dict[Use, int]] = {"least": 64, "most": 256, "change": 64}
 """Cores from which thousandths were meant: few containers need so many, as a bound they may be allowed to."""
 _SUFFIX: Final = re.compile(r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$")
-_BELOW_ONE: Final = ("n", "u", "m")
+_BELOW_ONE: Final = {"m": "thousandths", "u": "millionths", "n": "billionths"}
 
 
 def review_amounts(spec: Any) -> tuple[Remark, ...]:
@@ -87,37 +87,22 @@ def _of_metric(source: dict[str, Any], path: str) -> Iterator[_Amount]:
 
 
 def _memory(amount: str, use: Use) -> tuple[str, str] | None:
-    size = parse_quantity(amount)
-    suffix = _suffix(amount)
+    size, suffix = parse_quantity(amount), _suffix(amount)
     number = amount.removesuffix(suffix)
+    as_mebibytes, check = f"write {number}Mi for mebibytes", "check the unit: Mi is a mebibyte, Gi a gibibyte"
     if suffix in _BELOW_ONE and size > 0:
-        unit = {"m": "thousandths", "u": "millionths", "n": "billionths"}[suffix]
-        return f"{amount} of memory is {number} {unit} of a byte", f"write {number}Mi for mebibytes"
+        return f"{amount} of memory is {number} {_BELOW_ONE[suffix]} of a byte", as_mebibytes
     if (use == "change" and 1 < size < _SMALLEST_CHANGE) or (use != "change" and 0 < size < _SMALLEST_MEMORY):
-        remedy = (
-            f"write {number}Mi for mebibytes"
-            if not suffix
-            else "check the unit: Mi is a mebibyte, Gi a gibibyte"
-        )
-        return f"{amount} of memory is {float(size):,.10g} bytes", remedy
-    if size > _LARGEST_MEMORY:
-        return (
-            f"{amount} of memory is more than a machine has",
-            "check the unit: Mi is a mebibyte, Gi a gibibyte",
-        )
-    return None
+        return f"{amount} of memory is {float(size):,.10g} bytes", check if suffix else as_mebibytes
+    return (f"{amount} of memory is more than a machine has", check) if size > _LARGEST_MEMORY else None
 
 
 def _cpu(amount: str, use: Use) -> tuple[str, str] | None:
     cores = parse_quantity(amount)
     if cores < _CORES[use]:
         return None
-    suffix = _suffix(amount)
-    remedy = (
-        f"write {amount}m for thousandths of a core"
-        if not suffix
-        else "CPU is counted in cores: 500m is half of one"
-    )
+    as_thousandths = f"write {amount}m for thousandths of a core"
+    remedy = "CPU is counted in cores: 500m is half of one" if _suffix(amount) else as_thousandths
     return f"{amount} of CPU is {float(cores):,.10g} cores", remedy
 
 

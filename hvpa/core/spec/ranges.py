@@ -1,4 +1,4 @@
-"""Bounds, thresholds and waits that leave a direction nothing to do, although each of them is valid.
+"""Bounds, thresholds, waits and strategies of updates that leave a direction nothing to do, although each is valid.
 
 What belongs here: checks of one Hvpa's spec by itself. A direction whose update mode is Off changes nothing on purpose
 and gets no remark.
@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.scaling import ScaleType
-from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, params_of
-from hvpa.core.spec.review import Remark, deployed_hpa, has_hpa, has_vpa
+from hvpa.core.spec.review import Remark, are_off, deployed_hpa, has_hpa, has_vpa, is_off
 from hvpa.core.values.arithmetic import ceil_div, threshold
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import RESOURCES, amount
@@ -26,18 +27,18 @@ DAY: Final = dt.timedelta(days=1)
 HISTORY: Final = 8 * DAY
 """What the VPA's recommender remembers, by default (`--memory-aggregation-interval-count`)."""
 POLICIES: Final = "spec.vpa.template.spec.resourcePolicy.containerPolicies"
+SHORTEST: Final = dt.timedelta(seconds=10)
+"""How often a kubelet writes the status of its pods at the latest (`syncPeriod` in pkg/kubelet/status): before that, no
+response to a resize can be counted on."""
 _HPA: Final = "spec.hpa.template.spec"
+_STRATEGY: Final = "spec.updateStrategy"
+_DEFAULT: Final = UpdateStrategy()
 
 
 def review_ranges(spec: HvpaSpec) -> tuple[Remark, ...]:
     """The remarks on a spec."""
     found = (_requests, _replicas, _behavior, _waits, _nothing_moves)
     return tuple(remark for check in found for remark in check(spec))
-
-
-def is_off(direction: ScaleType) -> bool:
-    """Whether a direction is switched off."""
-    return direction.update_policy.update_mode == "Off"
 
 
 # --- requests ---------------------------------------------------------------------------------------------------
@@ -77,10 +78,9 @@ def _ranges(spec: HvpaSpec) -> Iterator[_Range]:
 
 
 def _requests(spec: HvpaSpec) -> Iterator[Remark]:
+    """A range in which no change is as large as minChange, or that has one value."""
     vpa = spec.vpa
-    if is_off(vpa.scale_up) and is_off(vpa.scale_down):
-        return
-    for one in _ranges(spec):
+    for one in () if are_off(vpa) else _ranges(spec):
         if one.width == 0:
             yield Remark(
                 one.path,
@@ -89,25 +89,24 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
                 f"raise maxAllowed; or leave {one.resource} out of controlledResources, if it is not to be scaled",
             )
             continue
-        if not is_off(vpa.scale_up):
-            yield from _rise(spec, one)
-        if not is_off(vpa.scale_down) and (least := _least_change(vpa.scale_down, one, one.most)) > one.width:
+        for name, direction, current, verb in (
+            ("scaleUp", vpa.scale_up, one.least, "raised"),
+            ("scaleDown", vpa.scale_down, one.most, "lowered"),
+        ):
+            least = _least_change(direction, one, current)
+            if is_off(direction) or least <= one.width:
+                continue
+            when = " alone" if spec.joint else ""
+            if name == "scaleUp" and min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
+                wait = format_duration(vpa.scale_up.min_change_timeout)  # then some rises are made
+                when += f" before minChangeTimeout ({wait}) is over"
+            never = f"the {one.resource} request is never {verb}{when}"
+            field = f"spec.vpa.{name}.minChange.{one.resource}.value"
             yield Remark(
-                one.path, _too_small("scaleDown", spec, one, least, "lowered"), _wider("scaleDown", one)
+                one.path,
+                f"requests may be {one}, and {name}.minChange is {one.shown(least)}: {never}",
+                f"set a smaller {field}, or move minAllowed and maxAllowed apart",
             )
-
-
-def _rise(spec: HvpaSpec, one: _Range) -> Iterator[Remark]:
-    """A range in which no rise is as large as minChange; some of them are made after minChangeTimeout."""
-    least = _least_change(spec.vpa.scale_up, one, one.least)
-    if least <= one.width:
-        return
-    reason = _too_small("scaleUp", spec, one, least, "raised")
-    if min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
-        reason += (
-            f" before minChangeTimeout ({format_duration(spec.vpa.scale_up.min_change_timeout)}) is over"
-        )
-    yield Remark(one.path, reason, _wider("scaleUp", one))
 
 
 def _least_change(direction: ScaleType, one: _Range, current: int) -> int:
@@ -115,18 +114,6 @@ def _least_change(direction: ScaleType, one: _Range, current: int) -> int:
     if params.value is None and params.percentage is None:
         return DEFAULT_MIN_CHANGE[one.resource]
     return threshold(params.value, params.percentage, current)
-
-
-def _too_small(name: str, spec: HvpaSpec, one: _Range, least: int, verb: str) -> str:
-    alone = " alone" if spec.joint else ""
-    return (
-        f"requests may be {one}, and {name}.minChange is {one.shown(least)}: the {one.resource} request is never"
-        f" {verb}{alone}"
-    )
-
-
-def _wider(name: str, one: _Range) -> str:
-    return f"set a smaller spec.vpa.{name}.minChange.{one.resource}.value, or move minAllowed and maxAllowed apart"
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------
@@ -153,7 +140,7 @@ def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
 def _behavior(spec: HvpaSpec) -> Iterator[Remark]:
     template = deployed_hpa(spec)
     behavior = None if template is None else template.behavior
-    if behavior is None or (is_off(spec.hpa.scale_up) and is_off(spec.hpa.scale_down)):
+    if behavior is None or are_off(spec.hpa):
         return
     directions = (behavior.scale_up, behavior.scale_down)
     if all(one is not None and one.select_policy == "Disabled" for one in directions):
@@ -194,7 +181,15 @@ def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
     """Both axes switched off, by update modes or by weights."""
     if spec.mode != "Apply" or not (has_hpa(spec) or has_vpa(spec)):
         return
-    replicas, requests = _why_no_replicas(spec), _why_no_requests(spec)
+    weights, is_split = spec.weights_ppm, has_hpa(spec) and has_vpa(spec) and not spec.joint
+    vertical = horizontal = ""
+    if is_split and weights and all(weight == FULL for weight in weights):
+        vertical = "all weights are 100 percent vertical"
+    if is_split and not any(weights):
+        why = "requests are raised only at maxReplicas or after running out of memory"
+        horizontal = f"the vertical weight is 0 ({why})"
+    replicas = _why_off("hpa", has_hpa(spec), spec.hpa) or vertical
+    requests = _why_off("vpa", has_vpa(spec), spec.vpa) or horizontal
     if replicas and requests:
         yield Remark(
             "spec",
@@ -203,22 +198,70 @@ def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
         )
 
 
-def _why_no_replicas(spec: HvpaSpec) -> str:
-    if not has_hpa(spec):
-        return "no HPA is deployed or named"
-    if is_off(spec.hpa.scale_up) and is_off(spec.hpa.scale_down):
-        return "spec.hpa is Off in both directions"
-    weights = spec.weights_ppm
-    if has_vpa(spec) and not spec.joint and weights and all(weight == FULL for weight in weights):
-        return "all weights are 100 percent vertical"
-    return ""
+def _why_off(name: str, exists: bool, axis: HpaSpec | VpaSpec) -> str:
+    if not exists:
+        return f"no {name.upper()} is deployed or named"
+    return f"spec.{name} is Off in both directions" if are_off(axis) else ""
 
 
-def _why_no_requests(spec: HvpaSpec) -> str:
-    if not has_vpa(spec):
-        return "no VPA is deployed or named"
-    if is_off(spec.vpa.scale_up) and is_off(spec.vpa.scale_down):
-        return "spec.vpa is Off in both directions"
-    if has_hpa(spec) and not spec.joint and not any(spec.weights_ppm):
-        return "the vertical weight is 0 (requests are raised only at maxReplicas or after running out of memory)"
-    return ""
+# --- resizes ----------------------------------------------------------------------------------------------------
+def review_resizes(spec: HvpaSpec) -> tuple[Remark, ...]:
+    """The remarks on how a changed size reaches the pods."""
+    checks = (
+        (_resize_timeout, _restarts, _nothing_to_resize) if spec.update_strategy.in_place else (_no_effect,)
+    )
+    return tuple(remark for check in checks for remark in check(spec))
+
+
+def _no_effect(spec: HvpaSpec) -> Iterator[Remark]:
+    """Fields beside `type: Rollout`. What the API server fills in is no remark."""
+    strategy = spec.update_strategy
+    for field, value, default in (
+        ("timeout", strategy.timeout, _DEFAULT.timeout),
+        ("maxUnavailable", strategy.max_unavailable, _DEFAULT.max_unavailable),
+    ):
+        if value != default:
+            yield Remark(
+                f"{_STRATEGY}.{field}",
+                "has no effect: type is Rollout, so that the workload replaces its pods by its own rules",
+                "set type: InPlaceOrRollout or InPlace, or take it out",
+            )
+
+
+def _resize_timeout(spec: HvpaSpec) -> Iterator[Remark]:
+    timeout = spec.update_strategy.timeout
+    if timeout >= SHORTEST:
+        return
+    falls = spec.update_strategy.type == "InPlaceOrRollout"
+    yield Remark(
+        f"{_STRATEGY}.timeout",
+        f"{format_duration(timeout)} is shorter than a kubelet may take to report a resize:"
+        f" {'pods are replaced by a rollout' if falls else 'pods count as stuck'} although they are resized",
+        f"use {format_duration(SHORTEST)} at least; 5m is the default",
+    )
+
+
+def _restarts(spec: HvpaSpec) -> Iterator[Remark]:
+    """All pods at once, where containers restart for a resize."""
+    most, template = spec.update_strategy.max_unavailable, deployed_hpa(spec)
+    if isinstance(most, str):
+        is_all, why = most == "100%", "it is all pods"
+    else:
+        is_all = template is not None and 1 < template.max_replicas <= most
+        replicas = 0 if template is None else template.max_replicas
+        why = f"{most} pods are all that there are (maxReplicas {replicas})"
+    if is_all:
+        yield Remark(
+            f"{_STRATEGY}.maxUnavailable",
+            f"{why}: where a resize restarts containers, none may be left that is ready",
+            "use a smaller number or percentage",
+        )
+
+
+def _nothing_to_resize(spec: HvpaSpec) -> Iterator[Remark]:
+    if has_vpa(spec) and are_off(spec.vpa):
+        yield Remark(
+            f"{_STRATEGY}.type",
+            f"{spec.update_strategy.type} resizes no pod: spec.vpa.scaleUp and spec.vpa.scaleDown are Off",
+            "set updatePolicy: {updateMode: Auto} in the directions in which requests are to be scaled",
+        )

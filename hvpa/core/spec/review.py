@@ -1,19 +1,20 @@
 """What is valid in a spec and probably not meant: each remark with the field, the reason and a remedy.
 
 What belongs here: checks of one Hvpa's spec by itself. A remark must be true for whoever reads it: what works as
-written gets none. Amounts (`memory: 128m`) are in `hvpa.core.spec.amounts`, ranges and waits in
+written gets none. Amounts (`memory: 128m`) are in `hvpa.core.spec.amounts`, ranges, waits and resizes in
 `hvpa.core.spec.ranges`, other objects in `hvpa.cli.validate.object_set`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from hvpa.api.hvpa.intervals import OVERLAPS, overlapping
-from hvpa.api.hvpa.spec import HvpaSpec, VpaSpec
+from hvpa.api.hvpa.scaling import ScaleType
+from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.hvpa.templates import HpaTemplateSpec
 from hvpa.api.objects.kinds import KINDS, in_words, is_custom
 from hvpa.api.values.duration import format_duration
@@ -38,8 +39,10 @@ class Remark:
 
 
 def review(spec: HvpaSpec) -> tuple[Remark, ...]:
-    """The remarks on a spec, in the order of `CHECKS`."""
-    return tuple(remark for check in CHECKS for remark in check(spec))
+    """The remarks on a spec: on what it has, then on what has no effect."""
+    parts = (_recommenders, _target, _replicas, _interval_bounds, _interval_holes)
+    effects = (_one_axis_only, _utilization, _windows, _long_waits)
+    return tuple(remark for check in (*parts, *effects) for remark in check(spec))
 
 
 def _recommenders(spec: HvpaSpec) -> Iterator[Remark]:
@@ -65,24 +68,18 @@ def _target(spec: HvpaSpec) -> Iterator[Remark]:
     target = spec.target_ref
     if is_custom(target.api_version, target.kind):
         if spec.update_strategy.type != "InPlace":
-            yield Remark(
-                "spec.updateStrategy.type",
-                f"the pod template of a {target.kind} can't be changed",
-                "set InPlace",
-            )
+            why = f"the pod template of a {target.kind} can't be changed"
+            yield Remark("spec.updateStrategy.type", why, "set InPlace")
     elif target.kind not in KINDS:
-        yield Remark(
-            "spec.targetRef.kind",
-            f"a {spec.target_ref.kind} is not scaled",
-            f"only {in_words()} are supported",
-        )
+        why, only = f"a {target.kind} is not scaled", f"only {in_words()} are supported"
+        yield Remark("spec.targetRef.kind", why, only)
 
 
 def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
     template = deployed_hpa(spec)
-    directions = (spec.hpa.scale_up, spec.hpa.scale_down)
-    is_off = all(one.update_policy.update_mode == "Off" for one in directions)
-    if template is not None and not is_off and (template.min_replicas or 1) == template.max_replicas:
+    if template is None or are_off(spec.hpa):
+        return
+    if (template.min_replicas or 1) == template.max_replicas:
         field = "maxReplicas" if template.min_replicas is None else "minReplicas"
         yield Remark(
             f"{_TEMPLATE}.{field}",
@@ -100,22 +97,17 @@ def _interval_bounds(spec: HvpaSpec) -> Iterator[Remark]:
         return
     least, most = template.min_replicas or 1, template.max_replicas
     for index, interval in enumerate(spec.weight_based_scaling_intervals):
-        path = f"{_INTERVALS}[{index}]"
         start, last = interval.start_replica_count, interval.last_replica_count
         if start is not None and start > most:
-            yield Remark(
-                f"{path}.startReplicaCount", f"{start} is above maxReplicas ({most}): it never counts", _FIT
-            )
+            field, why = "start", f"{start} is above maxReplicas ({most}): it never counts"
         elif last is not None and last < least:
-            yield Remark(
-                f"{path}.lastReplicaCount", f"{last} is below minReplicas ({least}): it never counts", _FIT
-            )
+            field, why = "last", f"{last} is below minReplicas ({least}): it never counts"
         elif last is not None and last > most:
-            reason = f"{last} is above maxReplicas ({most}): there are never as many replicas"
-            yield Remark(f"{path}.lastReplicaCount", reason, _FIT)
-
-
-_FIT: Final = "fit the interval to minReplicas and maxReplicas, or change these"
+            field, why = "last", f"{last} is above maxReplicas ({most}): there are never as many replicas"
+        else:
+            continue
+        fit = "fit the interval to minReplicas and maxReplicas, or change these"
+        yield Remark(f"{_INTERVALS}[{index}].{field}ReplicaCount", why, fit)
 
 
 def _interval_holes(spec: HvpaSpec) -> Iterator[Remark]:
@@ -134,9 +126,8 @@ def holes(spec: HvpaSpec) -> list[tuple[int, int]]:
     intervals = spec.weight_based_scaling_intervals
     if not intervals:
         return []
-    template = deployed_hpa(spec)
+    template, most = deployed_hpa(spec), None
     at = intervals[0].start_replica_count or 1
-    most = None
     if template is not None:
         at = template.min_replicas or 1
         # On a path, a weight says how to leave a count upwards: at maxReplicas there is nothing to be left.
@@ -155,7 +146,7 @@ def holes(spec: HvpaSpec) -> list[tuple[int, int]]:
 
 
 def _one_axis_only(spec: HvpaSpec) -> Iterator[Remark]:
-    """Two recommenders, and weights that let one of them never have its say."""
+    """Two recommenders, and weights by which one of them never counts."""
     if spec.joint or not (has_hpa(spec) and has_vpa(spec)):
         return
     weights = spec.weights_ppm
@@ -179,16 +170,13 @@ def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
     template = deployed_hpa(spec)
     if spec.joint or template is None or not any(0 < weight < FULL for weight in spec.weights_ppm):
         return
-    metrics = [
-        (f"{_TEMPLATE}.metrics[{index}]", metric.to_v2()) for index, metric in enumerate(template.metrics)
-    ]
+    sources = [metric.to_v2() for metric in template.metrics]
     targets = [
-        (path, source["name"], source["target"]["type"])
-        for path, wire in metrics
-        for source in (wire.get("resource") or wire.get("containerResource"),)
-        if isinstance(source, dict)
+        (f"{_TEMPLATE}.metrics[{index}]", source["name"], source["target"]["type"])
+        for index, wire in enumerate(sources)
+        if isinstance(source := wire.get("resource") or wire.get("containerResource"), dict)
     ]
-    for path, resource, kind in targets if metrics else [(_TEMPLATE, "cpu", "Utilization")]:
+    for path, resource, kind in targets if sources else [(_TEMPLATE, "cpu", "Utilization")]:
         if kind == "Utilization" and controls(spec.vpa, resource):
             yield Remark(
                 path,
@@ -211,31 +199,25 @@ def controls(vpa: VpaSpec, resource: str) -> bool:
 
 # --- time -------------------------------------------------------------------------------------------------------
 def _windows(spec: HvpaSpec) -> Iterator[Remark]:
-    directions = (
-        ("hpa.scaleUp", has_hpa(spec), spec.hpa.scale_up),
-        ("hpa.scaleDown", has_hpa(spec), spec.hpa.scale_down),
-        ("vpa.scaleUp", has_vpa(spec), spec.vpa.scale_up),
-        ("vpa.scaleDown", has_vpa(spec), spec.vpa.scale_down),
-    )
     waiting = [
-        f"spec.{name}.updatePolicy.updateMode"
-        for name, used, direction in directions
+        f"spec.{axis}.{name}.updatePolicy.updateMode"
+        for axis, used, one in (("hpa", has_hpa(spec), spec.hpa), ("vpa", has_vpa(spec), spec.vpa))
+        for name, direction in (("scaleUp", one.scale_up), ("scaleDown", one.scale_down))
         if used and direction.update_policy.update_mode == "MaintenanceWindow"
     ]
     field = "maintenanceWindows" if spec.maintenance_windows else "maintenanceTimeWindow"
     there_are = bool(spec.maintenance_windows) or spec.maintenance_time_window is not None
-    if waiting and not there_are:
-        for path in waiting:
-            yield Remark(
-                path,
-                "waits for a maintenance window, and there is none: this direction is never scaled",
-                "add spec.maintenanceWindows or spec.maintenanceTimeWindow; or set Auto, or Off if that is meant",
-            )
-    elif there_are and not waiting:
+    if there_are and not waiting:
         yield Remark(
             f"spec.{field}",
             "has no effect: no direction waits for a window",
             "set updatePolicy: {updateMode: MaintenanceWindow} where scaling is to wait, such as in vpa.scaleDown",
+        )
+    for path in () if there_are else waiting:
+        yield Remark(
+            path,
+            "waits for a maintenance window, and there is none: this direction is never scaled",
+            "add spec.maintenanceWindows or spec.maintenanceTimeWindow; or set Auto, or Off if that is meant",
         )
 
 
@@ -250,18 +232,14 @@ def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:
         )
 
 
-CHECKS: Final[tuple[Callable[[HvpaSpec], Iterator[Remark]], ...]] = (
-    _recommenders,
-    _target,
-    _replicas,
-    _interval_bounds,
-    _interval_holes,
-    _one_axis_only,
-    _utilization,
-    _windows,
-    _long_waits,
-)
-"""What is looked at, in the order in which it is reported."""
+def is_off(direction: ScaleType) -> bool:
+    """Whether a direction is switched off."""
+    return direction.update_policy.update_mode == "Off"
+
+
+def are_off(axis: HpaSpec | VpaSpec) -> bool:
+    """Whether both directions of an axis are switched off."""
+    return is_off(axis.scale_up) and is_off(axis.scale_down)
 
 
 def has_hpa(spec: HvpaSpec) -> bool:

@@ -3,7 +3,7 @@ for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -49,9 +49,7 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     @property
     def current(self) -> int:
         """The request that holds now. A missing one is equal to the limit, as in Kubernetes; 0 without a limit."""
-        if self.request is not None:
-            return self.request
-        return self.limit or 0
+        return self.request if self.request is not None else self.limit or 0
 
     def blended(self, vertical_ppm: int) -> int:
         """The request at a weight, inside its bounds."""
@@ -88,10 +86,8 @@ def amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:
 def changes(old: ResourceRequirements, new: ResourceRequirements) -> dict[str, dict[str, str]]:
     """The requests and limits that differ, in wire form."""
     found: dict[str, dict[str, str]] = {}
-    for section, before, after in (
-        ("requests", old.requests, new.requests),
-        ("limits", old.limits, new.limits),
-    ):
+    sections = (("requests", old.requests, new.requests), ("limits", old.limits, new.limits))
+    for section, before, after in sections:
         for resource in RESOURCES:
             if resource in after and after[resource] != before.get(resource):
                 found.setdefault(section, {})[resource] = format_resource(resource, after[resource])
@@ -104,13 +100,14 @@ def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:
 
 
 def amount(resources: Mapping[str, str | int | float], resource: Resource) -> int | None:
-    """One resource of a resource list in millicores or bytes, LARGEST at most; None where it is missing or can't be
-    read."""
-    quantity = resources.get(resource)
-    if quantity is None:
-        return None
+    """One resource of a resource list by `amount_of`."""
+    return amount_of(resource, resources.get(resource))
+
+
+def amount_of(resource: Resource, quantity: str | int | float | None) -> int | None:
+    """A quantity in millicores or bytes, LARGEST at most; None where it is missing or can't be read."""
     try:
-        return min(parse_resource(resource, quantity), LARGEST)
+        return None if quantity is None else min(parse_resource(resource, quantity), LARGEST)
     except QuantityError:
         return None
 
@@ -140,35 +137,18 @@ def container_resources(
     spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ResourceRequirements]
 ) -> tuple[ContainerResource, ...]:
     """Every container and resource that the VPA governs and has a target for, in the order of the pod template."""
-    return tuple(_container_resources(spec, vpa, present))
-
-
-def _container_resources(
-    spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ResourceRequirements]
-) -> Iterable[ContainerResource]:
     targets, find_policy = recommendations(vpa), policies_by_name(policies(spec, vpa))
-    for name, resources in present.items():
+    found = []
+    for name, now in present.items():
         policy = find_policy(name)
-        recommended = targets.get(name)
-        if recommended is None or policy.mode == "Off":
+        if name not in targets or policy.mode == "Off":
             continue
         governed = RESOURCES if policy.controlled_resources is None else policy.controlled_resources
-        for resource in RESOURCES:
-            target = amount(recommended.target, resource)
-            if resource in governed and target is not None:
-                yield _container_resource(name, resource, resources, target, policy)
-
-
-def _container_resource(
-    name: str, resource: Resource, resources: ResourceRequirements, target: int, policy: Policy
-) -> ContainerResource:
-    limit = resources.limits.get(resource)
-    scales_limit = policy.controlled_values != "RequestsOnly"
-    bounds = RequestBounds(
-        lower=amount(policy.min_allowed, resource),
-        upper=amount(policy.max_allowed, resource),
-        fixed_limit=None if scales_limit else limit,
-    )
-    return ContainerResource(
-        name, resource, resources.requests.get(resource), limit, target, bounds, scales_limit
-    )
+        scales_limit = policy.controlled_values != "RequestsOnly"
+        for resource, target in amounts(targets[name].target).items():
+            if resource in governed:
+                request, limit = now.requests.get(resource), now.limits.get(resource)
+                least, most = amount(policy.min_allowed, resource), amount(policy.max_allowed, resource)
+                bounds = RequestBounds(least, most, fixed_limit=None if scales_limit else limit)
+                found.append(ContainerResource(name, resource, request, limit, target, bounds, scales_limit))
+    return tuple(found)

@@ -1,31 +1,101 @@
-"""The container resources that a usable VPA governs, as the pods have them."""
+"""The container resources that a usable VPA governs, as the pods have them, within what a pod template's own resources
+(`spec.template.spec.resources`) leave.
+
+The API server refuses a pod whose containers together request more than the pod (`validatePodResourceConsistency` in
+pkg/apis/core/validation of Kubernetes 1.36), and one with a container whose limit is above the pod's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import structs
 
-from hvpa.core.model import ObservedState, PodsSeen
-from hvpa.core.workload.containers import ContainerResource, container_resources, present_resources
-from hvpa.core.workload.pod_level import within_pod
+from hvpa.api.objects.read_models import PodSpec
+from hvpa.api.values.quantity import Resource, readable_resource
+from hvpa.core.model import ObservedState
+from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import (
+    RESOURCES,
+    ContainerResource,
+    amount,
+    container_resources,
+    present_resources,
+)
 
 
 def governed(seen: ObservedState) -> tuple[ContainerResource, ...]:
     """What a usable VPA has targets for, within the pod's own resources."""
     assert seen.workload is not None
-    return within_pod(recommended(seen), seen.workload.spec.template.spec)
+    return _within_pod(recommended(seen), seen.workload.spec.template.spec)
 
 
 def recommended(seen: ObservedState) -> tuple[ContainerResource, ...]:
     """What a usable VPA has targets for, whatever the pod's own resources leave."""
     assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
     resources = present_resources(seen.workload.spec.template.spec.containers)
-    return tuple(
-        [_as_pods_have(one, seen.pods) for one in container_resources(seen.spec, seen.vpa.object, resources)]
-    )
+    found = []
+    for one in container_resources(seen.spec, seen.vpa.object, resources):
+        given = seen.pods.sizes.get(one.key) if one.request is None and one.limit is None else None
+        # A missing request is the one that the pods were given (by a LimitRange, say).
+        found.append(one if given is None else structs.replace(one, request=given.mean))
+    return tuple(found)
 
 
-def _as_pods_have(item: ContainerResource, pods: PodsSeen) -> ContainerResource:
-    """A container resource without a request, with the one that its pods were given (by a LimitRange, say)."""
-    if item.request is not None or item.limit is not None or item.key not in pods.sizes:
-        return item
-    return structs.replace(item, request=pods.sizes[item.key].mean)
+def cut_short(seen: ObservedState) -> str:
+    """Which recommendations the pod's own resources cut short, in words; empty where they cut none."""
+    assert seen.workload is not None
+    if seen.workload.spec.template.spec.resources is None:
+        return ""
+    parts = []
+    for free, item in zip(recommended(seen), governed(seen), strict=True):
+        wanted, most = free.blended(FULL), item.blended(FULL)
+        if most < wanted:
+            texts = [readable_resource(item.resource, one) for one in (wanted, most)]
+            parts.append(f"{item.container} {item.resource}: {texts[0]} recommended, {texts[1]} at most")
+    why = "the pod template's own resources (spec.template.spec.resources) leave less"
+    return f"{why}: {', '.join(parts)}" if parts else ""
+
+
+def _within_pod(items: Sequence[ContainerResource], pod: PodSpec) -> tuple[ContainerResource, ...]:
+    """The container resources, each bounded by what the pod's own resources leave for it.
+
+    The pod requests 1000m, its containers 300m and 200m, for which 900m and 300m are recommended: of the 500m that are
+    left the first gets six sevenths, the second one seventh. So they fit whichever of them are changed.
+    """
+    if pod.resources is None:
+        return tuple(items)
+    left = {one: _left(pod, one) for one in RESOURCES}
+    rises = {one.key: max(0, one.blended(FULL) - one.current) for one in items}
+    found = []
+    for item in items:
+        resource, room = item.resource, left[item.resource]
+        if room is not None:
+            among = [rises[one.key] for one in items if one.resource == resource]
+            most = item.current + _share(room, rises[item.key], among)
+            fixed = item.bounds.fixed_limit
+            bounds = structs.replace(item.bounds, fixed_limit=most if fixed is None else min(fixed, most))
+            most_limit = amount(pod.resources.limits, resource)
+            item = structs.replace(item, bounds=bounds, most_limit=most_limit)
+        found.append(item)
+    return tuple(found)
+
+
+def _left(pod: PodSpec, resource: Resource) -> int | None:
+    """What the containers may request on top of what they do; None where the pod has no bound for the resource. A
+    missing pod request counts as the pod's limit, which no pod request may exceed."""
+    assert pod.resources is not None
+    whole = amount(pod.resources.limits | pod.resources.requests, resource)
+    if whole is None:
+        return None
+    sidecars = [one for one in pod.init_containers if one.restart_policy == "Always"]
+    # A missing request is equal to the limit, as in Kubernetes.
+    requested = [one.resources.limits | one.resources.requests for one in (*pod.containers, *sidecars)]
+    return max(0, whole - sum(amount(one, resource) or 0 for one in requested))
+
+
+def _share(room: int, rise: int, among: Sequence[int]) -> int:
+    """How much of `room` goes to a rise `among` all: what it asks for and an equal part of the rest, or as much less as
+    all of them."""
+    total = sum(among)
+    return room * rise // total if total > room else rise + (room - total) // len(among)

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.rollout import ROLLOUT, RolloutRecord
+from hvpa.api.hvpa.status import ROLLOUT, RolloutRecord
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.schema.base import read_json
 
@@ -21,11 +21,10 @@ NEVER_REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController"})
 def own_rollout(workload: Workload | None) -> RolloutRecord | None:
     """The record of the rollout that the operator began. It counts while the operator holds the workload, or as long as
     nobody else has changed the workload's spec since. None where there is none, or none that can be read."""
-    text = "" if workload is None else workload.metadata.annotations.get(ROLLOUT, "")
-    if workload is None or not text:
+    if workload is None or not workload.metadata.annotations.get(ROLLOUT):
         return None
     try:
-        record = read_json(RolloutRecord, text.encode())
+        record = read_json(RolloutRecord, workload.metadata.annotations[ROLLOUT].encode())
     except (ValueError, msgspec.MsgspecError, RecursionError):
         return None
     is_own = record.generation == workload.metadata.generation

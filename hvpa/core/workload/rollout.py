@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import structs
 
@@ -16,10 +17,12 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import after
 from hvpa.core.values.memo import Basis, latest
-from hvpa.core.workload.containers import RESOURCES, amount
+from hvpa.core.workload.containers import RESOURCES, amount, amounts
 from hvpa.core.workload.stuck import stuck_pods
 from hvpa.recommend.hpa.inputs import MetricsError
-from hvpa.recommend.hpa.requests import request_of, sidecars
+from hvpa.recommend.hpa.pods import request_of, sidecars
+
+T = TypeVar("T")
 
 _NOTHING: Mapping[Any, Any] = {}
 DEFAULT_DEADLINE = 600
@@ -54,19 +57,15 @@ def rollout_gaps(workload: Workload) -> tuple[str, ...]:
     replaces pods by itself; neither is waited for.
     """
     spec, status = workload.spec, workload.status
-    expected = spec.replicas
-    strategy = spec.update_strategy
-    if strategy is not None:
-        if strategy.type == "OnDelete":
-            expected = 0
-        elif strategy.rolling_update is not None:
-            expected = max(0, spec.replicas - (strategy.rolling_update.partition or 0))
     wanted, available, updated = spec.replicas, status.available_replicas, status.updated_replicas
+    expected, strategy = wanted, spec.update_strategy
+    if strategy is not None and strategy.type == "OnDelete":
+        expected = 0
+    elif strategy is not None and strategy.rolling_update is not None:
+        expected = max(0, wanted - (strategy.rolling_update.partition or 0))
+    is_behind = status.observed_generation < workload.metadata.generation
     gaps = (
-        (
-            status.observed_generation < workload.metadata.generation,
-            "its controller has not seen the latest spec",
-        ),
+        (is_behind, "its controller has not seen the latest spec"),
         (status.replicas != wanted, f"{status.replicas} pods exist, {wanted} are wanted"),
         (available < wanted, f"{available} of {wanted} pods are available"),
         (updated < expected, f"{updated} of {expected} pods are updated"),
@@ -94,12 +93,11 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
         return None
     since = pods.newest_unready
     if since is None:
-        found = [one for one in workload.status.conditions if one.type == PROGRESSING]
-        since = found[0].last_update_time if found else None
-        if since is not None:
-            since = max(since, pods.last_ready_at or since, seen.horizontal.last_scale_time or since)
-    if since is None:
-        return None
+        progress = (one for one in workload.status.conditions if one.type == PROGRESSING)
+        since = next((one.last_update_time for one in progress), None)
+        if since is None:
+            return None
+        since = max(since, pods.last_ready_at or since, seen.horizontal.last_scale_time or since)
     wait = dt.timedelta(seconds=DEFAULT_DEADLINE if seconds is None else seconds)
     return after(max(since, seen.vertical.last_scale_time or since), wait)
 
@@ -118,58 +116,59 @@ def see_pods(
     """Count the pods of `hvpa` by state and find the containers that starved for memory after `since`, the last
     vertical step; and what they request, where they are to be `sized`."""
     template = {container.name: container for container in workload.spec.template.spec.containers}
-    ready = running = terminating = 0
-    unready: list[Pod] = []
-    ready_since: list[dt.datetime] = []
+    there = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    ready = [found for pod in there if (found := _ready(pod)) is not None]
+    ready_since = sorted([one.last_transition_time for one in ready if one.last_transition_time is not None])
+    unready = [pod for pod in there if _ready(pod) is None and _is_living(pod)]
     starving: dict[str, dt.datetime] = {}
-    for pod in pods:
-        if pod.metadata.deletion_timestamp is not None:
-            terminating += 1
-            continue
-        running += pod.status.phase == "Running"
-        is_ready = _ready(pod)
-        if is_ready is not None:
-            ready += 1
-            if is_ready.last_transition_time is not None:
-                ready_since.append(is_ready.last_transition_time)
-        elif _is_living(pod):
-            unready.append(pod)
-        if pod.status.container_statuses or pod.status.phase == "Failed":
-            for name, when in _starved(pod, template, since):
-                starving[name] = max(when, starving.get(name, when))
+    for pod in there:
+        for name, when in _starved(pod, template, since):
+            starving[name] = max(when, starving.get(name, when))
     created = [pod.metadata.creation_timestamp for pod in unready]
     seen = PodsSeen(
-        ready=ready,
-        running=running,
+        ready=len(ready),
+        running=sum(pod.status.phase == "Running" for pod in there),
         last_ready_at=max(ready_since, default=None),
         unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
         newest_unready=max((one for one in created if one is not None), default=None),
         starving=starving or _NOTHING,
-        terminating=terminating,
+        terminating=len(pods) - len(there),
         stuck=stuck_pods(pods),
     )
-    return (
-        structs.replace(seen, ready_since=tuple(sorted(ready_since)), **_requested(pods)) if sized else seen
-    )
+    return structs.replace(seen, ready_since=tuple(ready_since), **_requested(there)) if sized else seen
 
 
 def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
     """What the pods that run or will run request: fields of PodsSeen."""
     living = [pod for pod in pods if _is_living(pod)]
-    by_spec = {id(pod.spec): _of_spec(pod) for pod in {id(pod.spec): pod for pod in living}.values()}
-    sizes: dict[ResourceKey, list[tuple[int, bool]]] = {}
-    totals: dict[Resource, list[tuple[PodTotal, bool]]] = {}
+    # The local copy holds equal specs once, and most pods of a workload are equal.
+    by_spec = {key: _of_spec(pod) for key, pod in {id(pod.spec): pod for pod in living}.items()}
+    sizes = defaultdict[ResourceKey, list[tuple[int, bool]]](list)
+    totals = defaultdict[Resource, list[tuple[PodTotal, bool]]](list)
     for pod in living:
         one, is_ready = by_spec[id(pod.spec)], _ready(pod) is not None
         for key, size in one.sizes.items():
-            sizes.setdefault(key, []).append((size, is_ready))
+            sizes[key].append((size, is_ready))
         for resource, total in one.totals.items():
-            totals.setdefault(resource, []).append((total, is_ready))
+            totals[resource].append((total, is_ready))
     return {
-        "sizes": {key: _size(found) for key, found in sizes.items()},
-        "totals": {resource: _total(found) for resource, found in totals.items()},
+        "sizes": {key: PodSize(min(found)[0], _mean(_counted(found))) for key, found in sizes.items()},
+        "totals": {resource: _total(_counted(found)) for resource, found in totals.items()},
         "containers": frozenset(name for one in by_spec.values() for name in one.names),
     }
+
+
+def _counted(found: Sequence[tuple[T, bool]]) -> list[T]:
+    """What ready pods have; where none is ready, what all have."""
+    return [one for one, is_ready in found if is_ready] or [one for one, _ in found]
+
+
+def _mean(found: Sequence[int]) -> int:
+    return ceil_div(sum(found), len(found))
+
+
+def _total(found: Sequence[PodTotal]) -> PodTotal:
+    return PodTotal(_mean([one.requested for one in found]), any(one.is_whole for one in found))
 
 
 def _is_living(pod: Pod) -> bool:
@@ -184,8 +183,7 @@ def _ready(pod: Pod) -> Condition | None:
 
 
 class _OfSpec(NamedTuple):
-    """What a pod with this spec requests. The local copy holds equal specs once, and most pods of a workload are
-    equal."""
+    """What a pod with this spec requests."""
 
     sizes: Mapping[ResourceKey, int]
     totals: Mapping[Resource, PodTotal]
@@ -194,12 +192,11 @@ class _OfSpec(NamedTuple):
 
 def _of_spec(pod: Pod) -> _OfSpec:
     running = (*pod.spec.containers, *sidecars(pod.spec))
-    sizes: dict[ResourceKey, int] = {}
-    for container in running:
-        requested = container.resources.limits | container.resources.requests
-        for resource in RESOURCES:
-            if (size := amount(requested, resource)) is not None:
-                sizes[ResourceKey(container.name, resource)] = size
+    sizes = {
+        ResourceKey(one.name, resource): size
+        for one in running
+        for resource, size in amounts(one.resources.limits | one.resources.requests).items()
+    }
     totals = {resource: _pod_total(pod, resource, sizes) for resource in RESOURCES}
     return _OfSpec(sizes, totals, tuple(one.name for one in running))
 
@@ -216,57 +213,36 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[ResourceKey, int]) -
     return PodTotal(min(requested, LARGEST), whole is not None and resource in whole.requests)
 
 
-def _size(found: Sequence[tuple[int, bool]]) -> PodSize:
-    counted = [size for size, ready in found if ready] or [size for size, _ in found]
-    return PodSize(min(size for size, _ in found), ceil_div(sum(counted), len(counted)))
-
-
-def _total(found: Sequence[tuple[PodTotal, bool]]) -> PodTotal:
-    counted = [total for total, ready in found if ready] or [total for total, _ in found]
-    requested = ceil_div(sum(total.requested for total in counted), len(counted))
-    return PodTotal(requested, any(total.is_whole for total in counted))
-
-
 def _starved(
     pod: Pod, template: dict[str, Container], since: dt.datetime | None
 ) -> Iterable[tuple[str, dt.datetime]]:
     """Containers of this pod that ran out of memory after `since` with the resources the template still has."""
     found: dict[str, dt.datetime | None] = {}
-    for status in pod.status.container_statuses:
-        ended = (status.state.terminated, status.last_state.terminated)
-        killed = next((one for one in ended if one is not None and one.reason == OOM_KILLED), None)
+    started = pod.status.start_time or pod.metadata.creation_timestamp
+    for one in pod.status.container_statuses:
+        ended = (one.state.terminated, one.last_state.terminated)
+        killed = next((end for end in ended if end is not None and end.reason == OOM_KILLED), None)
         if killed is not None:
-            found[status.name] = killed.finished_at or _started(pod)
-    if _evicted_for_memory(pod):
+            found[one.name] = killed.finished_at or started
+    status = pod.status
+    is_evicted = status.phase == "Failed" and status.reason == EVICTED
+    if is_evicted and _LOW_ON_MEMORY.search(status.message) is not None:
         named = [name for name in _EVICTED_CONTAINER.findall(pod.status.message) if name in template]
         for name in named or template:
-            found.setdefault(name, _ended(pod))
-    if not found:
-        return
-    own = {container.name: container for container in pod.spec.containers}
+            found.setdefault(name, _ended(pod) or started)
+    own = {container.name: container for container in pod.spec.containers} if found else {}
     for name, when in found.items():
-        if name not in template or name not in own or not _runs_template(own[name], template[name]):
-            continue
-        if when is not None and (since is None or when > since):
+        is_same = name in template and name in own and _runs_template(own[name], template[name])
+        if is_same and when is not None and (since is None or when > since):
             yield name, when
 
 
-def _evicted_for_memory(pod: Pod) -> bool:
-    status = pod.status
-    is_evicted = status.phase == "Failed" and status.reason == EVICTED
-    return is_evicted and _LOW_ON_MEMORY.search(status.message) is not None
-
-
-def _started(pod: Pod) -> dt.datetime | None:
-    return pod.status.start_time or pod.metadata.creation_timestamp
-
-
 def _ended(pod: Pod) -> dt.datetime | None:
-    """When an evicted pod ended: its last condition change or container end, else its start."""
+    """When an evicted pod ended: its last condition change or container end."""
     changed = [entry.last_transition_time for entry in pod.status.conditions]
     ended = [one.state.terminated for one in pod.status.container_statuses]
     times = [*changed, *(one.finished_at for one in ended if one is not None)]
-    return max((when for when in times if when is not None), default=None) or _started(pod)
+    return max((when for when in times if when is not None), default=None)
 
 
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:

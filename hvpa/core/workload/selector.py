@@ -19,15 +19,11 @@ _BETWEEN: Final = re.compile(r",(?![^(]*\))")
 def selector_text(selector: Selector) -> str:
     """A label selector as text, as the scale subresource wants it (`labels.Selector.String()` in apimachinery)."""
     parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
-    for entry in sorted(selector.match_expressions or [], key=lambda one: one.key):
-        values = ",".join(sorted(entry.values or []))
-        expression = {
-            "In": f"{entry.key} in ({values})",
-            "NotIn": f"{entry.key} notin ({values})",
-            "Exists": entry.key,
-            "DoesNotExist": f"!{entry.key}",
-        }
-        parts.append(expression.get(entry.operator, entry.key))
+    for one in sorted(selector.match_expressions or [], key=lambda entry: entry.key):
+        values = ",".join(sorted(one.values or []))
+        texts = {"In": f"{one.key} in ({values})", "NotIn": f"{one.key} notin ({values})"}
+        texts["DoesNotExist"] = f"!{one.key}"
+        parts.append(texts.get(one.operator, one.key))
     return ",".join(parts)
 
 
@@ -51,12 +47,10 @@ def parse_selector(text: str) -> Selector:
 def _requirement(found: re.Match[str]) -> SelectorRequirement:
     if found["without"] is not None:
         return SelectorRequirement(found["without"], "DoesNotExist")
-    key = found["key"]
+    key, equals = found["key"], found["equals"]
     if found["operator"] is not None:
         values = frozenset(one.strip() for one in found["values"].split(","))
         return SelectorRequirement(key, "In" if found["operator"] == "in" else "NotIn", values)
-    if found["equals"] is not None:
-        return SelectorRequirement(
-            key, "NotIn" if found["equals"] == "!=" else "In", frozenset({found["value"]})
-        )
-    return SelectorRequirement(key, "Exists")
+    if equals is None:
+        return SelectorRequirement(key, "Exists")
+    return SelectorRequirement(key, "NotIn" if equals == "!=" else "In", frozenset({found["value"]}))

@@ -6,6 +6,8 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec import structs
+
 from hvpa.api.objects.read_models import ContainerStatus, Pod, condition
 from hvpa.api.values import text
 from hvpa.core.model import StuckPods
@@ -35,11 +37,9 @@ LONGEST: Final = 512
 def stuck_pods(pods: Iterable[Pod]) -> tuple[StuckPods, ...]:
     """The pods that can't run, by reason; the pods are in no order, and the result does not depend on it."""
     found: dict[str, StuckPods] = {}
-    for pod in pods:
-        one = _stuck(pod)
-        if one is not None:
-            known = found.get(one.reason)
-            found[one.reason] = one if known is None else _together(known, one)
+    for one in filter(None, map(_stuck, pods)):
+        known = found.get(one.reason)
+        found[one.reason] = one if known is None else _together(known, one)
     return tuple([found[reason] for reason in sorted(found)[:MOST_REASONS]])
 
 
@@ -50,16 +50,9 @@ def is_starting(reason: str) -> bool:
 
 def _together(one: StuckPods, other: StuckPods) -> StuckPods:
     first = min(one, other, key=lambda found: found.pod)
-    since = [found.since for found in (one, other) if found.since is not None]
-    until = [found.until for found in (one, other) if found.until is not None]
-    return StuckPods(
-        first.reason,
-        first.pod,
-        first.message,
-        one.count + other.count,
-        min(since, default=None),
-        max(until, default=None),
-    )
+    since = min((found.since for found in (one, other) if found.since is not None), default=None)
+    until = max((found.until for found in (one, other) if found.until is not None), default=None)
+    return structs.replace(first, count=one.count + other.count, since=since, until=until)
 
 
 def _stuck(pod: Pod) -> StuckPods | None:
@@ -69,15 +62,14 @@ def _stuck(pod: Pod) -> StuckPods | None:
         return None
     scheduled = condition(status.conditions, "PodScheduled")
     if scheduled is not None and scheduled.status == "False":
-        since = scheduled.last_transition_time or pod.metadata.creation_timestamp
-        reason = text.reason(scheduled.reason, UNSCHEDULABLE)
-        return StuckPods(
-            reason, pod.metadata.name, text.one_line(scheduled.message, LONGEST), since=_later(since)
+        since = _later(scheduled.last_transition_time or pod.metadata.creation_timestamp)
+        reason, message = (
+            text.reason(scheduled.reason, UNSCHEDULABLE),
+            text.one_line(scheduled.message, LONGEST),
         )
-    for one in (*status.init_container_statuses, *status.container_statuses):
-        if (found := _waiting(pod, one) or _crashing(pod, one)) is not None:
-            return found
-    return None
+        return StuckPods(reason, pod.metadata.name, message, since=since)
+    containers = (*status.init_container_statuses, *status.container_statuses)
+    return next((found for one in containers if (found := _waiting(pod, one) or _crashing(pod, one))), None)
 
 
 def _later(since: dt.datetime | None) -> dt.datetime | None:
@@ -91,8 +83,8 @@ def _waiting(pod: Pod, one: ContainerStatus) -> StuckPods | None:
         return None
     reason = _SAME.get(waiting.reason, text.reason(waiting.reason, "Waiting"))
     message = "" if reason == IMAGE else text.one_line(waiting.message, LONGEST)
-    told = f"container {one.name}: {message}" if message else f"container {one.name}"
-    return StuckPods(reason, pod.metadata.name, told, since=_later(pod.metadata.creation_timestamp))
+    what = f"container {one.name}: {message}" if message else f"container {one.name}"
+    return StuckPods(reason, pod.metadata.name, what, since=_later(pod.metadata.creation_timestamp))
 
 
 def _crashing(pod: Pod, one: ContainerStatus) -> StuckPods | None:

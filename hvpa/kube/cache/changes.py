@@ -17,24 +17,13 @@ stale (after three, `hvpa.core.recommenders.stale`)."""
 
 def _meta(meta: Meta) -> tuple[object, ...]:
     """What of metadata counts, for every kind."""
-    return (
-        meta.uid,
-        meta.generation,
-        meta.deletion_timestamp,
-        meta.labels,
-        meta.annotations,
-        meta.owner_references,
-    )
+    owners, gone = meta.owner_references, meta.deletion_timestamp
+    return (meta.uid, meta.generation, gone, meta.labels, meta.annotations, owners)
 
 
 def hvpa_spec_changed(old: StoredHvpa, new: StoredHvpa) -> bool:
     """Whether anything but the status changed (`spec.replicas` is part of the spec)."""
     return old.spec_hash != new.spec_hash or _meta(old.metadata) != _meta(new.metadata)
-
-
-def hvpa_status_changed(old: StoredHvpa, new: StoredHvpa) -> bool:
-    """Whether the status changed."""
-    return old.status_hash != new.status_hash
 
 
 def workload_changed(old: Workload, new: Workload) -> bool:
@@ -44,11 +33,11 @@ def workload_changed(old: Workload, new: Workload) -> bool:
 
 def hpa_changed(old: Hpa, new: Hpa) -> bool:
     """Whether spec, status, labels or owners changed."""
-    return (
-        old.status != new.status
-        or bytes(old.raw_spec) != bytes(new.raw_spec)
-        or _meta(old.metadata) != _meta(new.metadata)
-    )
+    return old.status != new.status or _spec_or_meta_changed(old, new)
+
+
+def _spec_or_meta_changed(old: Hpa | Vpa, new: Hpa | Vpa) -> bool:
+    return bytes(old.raw_spec) != bytes(new.raw_spec) or _meta(old.metadata) != _meta(new.metadata)
 
 
 def vpa_changed(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
@@ -58,8 +47,7 @@ def vpa_changed(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
         _was_silent(old, new, period)
         or _targets(old) != _targets(new)
         or old.status.conditions != new.status.conditions
-        or bytes(old.raw_spec) != bytes(new.raw_spec)
-        or _meta(old.metadata) != _meta(new.metadata)
+        or _spec_or_meta_changed(old, new)
         or must_change(old) != must_change(new)
     )
 

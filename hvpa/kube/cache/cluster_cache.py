@@ -9,24 +9,25 @@ from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from hvpa.api.objects.kinds import is_custom, kind_key
-from hvpa.api.objects.read_models import CreationSize, Hpa, HvpaSizes, Meta, Pod, Selector, Vpa, Workload
+from hvpa.api.objects.read_models import CreationSize, Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.kube.cache import changes
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.cache.store import Store, version
-from hvpa.kube.cache.targeting import Place, Targeting, place_of
-from hvpa.kube.objects.references import HVPA_KIND, RefToken, Target, reference_of, target_in, tokens_of
-from hvpa.kube.objects.resources import (
-    HPAS,
-    HVPA_SIZES,
-    HVPAS,
-    PODS,
-    VPAS,
-    WORKLOADS,
-    Resource,
+from hvpa.kube.cache.targeting import (
+    HVPA_KIND,
+    Place,
+    RefToken,
+    Target,
+    Targeting,
+    place_of,
+    reference_of,
+    target_in,
+    tokens_of,
 )
-from hvpa.kube.objects.scales import with_newest_pod
-from hvpa.kube.objects.stored_hvpa import NO_LINKS, NamedRecommender, StoredHvpa
+from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, ObjectLike, Resource
+from hvpa.kube.objects.stored_hvpa import NO_LINKS, Links, StoredHvpa
+from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.reconcile.ports import Key
 
 O = TypeVar("O", Hpa, Vpa)  # noqa: E741
@@ -73,13 +74,21 @@ class LocalCluster:
         self.vpas: Store[Vpa] = Store(scopes, self._vpa_changed)
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
         self.creation_sizes: Store[HvpaSizes] = Store(scopes, self._sizes_changed)
+        self._stores: dict[str, Store[Any]] = {
+            HVPAS.kind: self.hvpas,
+            HPAS.kind: self.hpas,
+            VPAS.kind: self.vpas,
+            PODS.kind: self.pods,
+            HVPA_SIZES.kind: self.creation_sizes,
+        }
         self._served = {VPAS.kind: True, HVPA_SIZES.kind: False}
         self._sizes_of: dict[Key, tuple[tuple[str, CreationSize], ...]] = {}
         """By Hvpa, be it there or not: the sizes of new pods that were written for it."""
         self._targeting = Targeting()
         self._naming: dict[str, Index[Key, str]] = {HPAS.kind: Index(), VPAS.kind: Index()}
-        self._hpa_refs: Index[RefToken, str] = Index()
-        self._vpa_refs: Index[RefToken, str] = Index()
+        """By kind and key of an HPA or VPA: the Hvpas that name it."""
+        self._refs: dict[str, Index[RefToken, str]] = {HPAS.kind: Index(), VPAS.kind: Index()}
+        """By kind and what it is for, or who owns it: the HPAs or VPAs."""
         self._pod_index = PodIndex()
         self._selectors: SelectorIndex[Target] = SelectorIndex()
         self._status_writes: dict[Key, bool] = {}
@@ -89,15 +98,8 @@ class LocalCluster:
 
     def store(self, resource: Resource[Any]) -> Store[Any]:
         """The store of a watched resource."""
-        stores: dict[str, Store[Any]] = {
-            HVPAS.kind: self.hvpas,
-            HPAS.kind: self.hpas,
-            VPAS.kind: self.vpas,
-            PODS.kind: self.pods,
-            HVPA_SIZES.kind: self.creation_sizes,
-            **self.workloads,
-        }
-        return stores[resource.kind]
+        known = self._stores.get(resource.kind)
+        return self.workloads[resource.kind] if known is None else known
 
     def set_served(self, resource: Resource[Any], served: bool) -> None:
         """A resource that a cluster need not serve is, or is not, known to it; a change concerns every Hvpa."""
@@ -108,12 +110,11 @@ class LocalCluster:
 
     def set_unlisted(self, kind: str, why: str | None) -> None:
         """Why workloads of a kind are not listed, NOT_YET while the list is under way; None: they are listed."""
-        if self._unlisted.get(kind) == why:
-            return
-        if why is None:
-            del self._unlisted[kind]
-        else:
+        before = self._unlisted.pop(kind, None)
+        if why is not None:
             self._unlisted[kind] = why
+        if before == why:
+            return
         for key in self.hvpas:
             stored = self.hvpas.get(key)
             if stored is not None and stored.links.target_ref.kind == kind:
@@ -157,8 +158,7 @@ class LocalCluster:
         stored = self.hvpas.get(key)
         if stored is None:
             return None
-        namespace, meta, spec = key.namespace, stored.metadata, stored.links
-        target = target_in(namespace, spec)
+        target = target_in(key.namespace, stored.links)
         workload = self._workload(target)
         pods = self._pods_of(target, workload.spec.selector) if workload is not None else ()
         unlisted = self._unlisted.get(target.kind)
@@ -170,8 +170,8 @@ class LocalCluster:
             hvpa=stored.read(),
             workload=workload,
             others=others,
-            hpas=tuple(self._related(self.hpas, self._hpa_refs, meta, target, spec.hpa, others)),
-            vpas=tuple(self._related(self.vpas, self._vpa_refs, meta, target, spec.vpa)),
+            hpas=tuple(self._related(HPAS, stored, target, others)),
+            vpas=tuple(self._related(VPAS, stored, target)),
             pods=pods,
             vpa_served=self._served[VPAS.kind],
             creation_sizes=self._sizes_of.get(key, ()) if self._served[HVPA_SIZES.kind] else None,
@@ -195,15 +195,11 @@ class LocalCluster:
         stored = self.hvpas.get(key)
         if stored is None:
             return 0
-        meta, links = stored.metadata, stored.links
-        target = target_in(key.namespace, links)
-        workload = self._workload(target)
-        found: list[Hpa | Vpa | Workload | StoredHvpa] = [stored]
-        found += self._related(self.hpas, self._hpa_refs, meta, target, links.hpa)
-        found += self._related(self.vpas, self._vpa_refs, meta, target, links.vpa)
-        if workload is not None:
-            found.append(workload)
-        return max(version(one.metadata.resource_version) or 0 for one in found)
+        target = target_in(key.namespace, stored.links)
+        found: list[ObjectLike | None] = [stored, self._workload(target)]
+        found += self._related(HPAS, stored, target)
+        found += self._related(VPAS, stored, target)
+        return max(version(one.metadata.resource_version) or 0 for one in found if one is not None)
 
     def _workload(self, target: Target) -> Workload | None:
         store = self.workloads.get(target.kind)
@@ -218,25 +214,17 @@ class LocalCluster:
         return pods
 
     def _related(
-        self,
-        store: Store[O],
-        refs: Index[RefToken, str],
-        owner: Meta,
-        target: Target,
-        named: NamedRecommender | None,
-        others: Collection[OtherHvpa] = (),
+        self, resource: Resource[O], hvpa: StoredHvpa, target: Target, others: Collection[OtherHvpa] = ()
     ) -> list[O]:
         """HPAs or VPAs that are owned, targeting (the workload, or an Hvpa with this target), named, or in the way of a
         name that we would give."""
-        namespace = owner.namespace
-        names: dict[str, None] = dict.fromkeys(refs.get((namespace, owner.uid)))
-        for hvpa in (owner.name, *[one.name for one in others]):
-            names.update(dict.fromkeys(refs.get((namespace, HVPA_KIND, hvpa))))
-        names.update(dict.fromkeys(refs.get(target)))
-        names.update(dict.fromkeys((owner.name, f"{owner.name}-{owner.uid[:8]}")))
-        if named is not None and named.name:
-            names[named.name] = None
-        found = (store.get(Key(namespace, name)) for name in names)
+        namespace, name, uid = target.namespace, hvpa.metadata.name, hvpa.metadata.uid
+        tokens: list[RefToken] = [(namespace, uid), (namespace, HVPA_KIND, name)]
+        tokens += [(namespace, HVPA_KIND, other.name) for other in others]
+        refs, store = self._refs[resource.kind], self.store(resource)
+        names = [one for token in (*tokens, target) for one in refs.get(token)]
+        names += [name, f"{name}-{uid[:8]}", hvpa.links.recommenders()[resource.kind] or name]
+        found = [store.get(Key(namespace, one)) for one in dict.fromkeys(names)]
         return [obj for obj in found if obj is not None]
 
     # --- changes -----------------------------------------------------------------------------------------------------
@@ -257,13 +245,12 @@ class LocalCluster:
         meta = _either(old, new).metadata
         key = Key(meta.namespace, meta.name)
         if old is not None and new is not None and not changes.hvpa_spec_changed(old, new):
-            if not own and changes.hvpa_status_changed(old, new):
+            if not own and old.status_hash != new.status_hash:
                 self._status_changed(key)
             return
         before = old.links if old is not None else NO_LINKS
         after = new.links if new is not None else NO_LINKS
-        self._rename(HPAS.kind, key, before.hpa, after.hpa)
-        self._rename(VPAS.kind, key, before.vpa, after.vpa)
+        self._rename(key, before, after)
         left, joined = place_of(old), place_of(new)
         if joined is not None and is_custom(after.target_ref.api_version, after.target_ref.kind):
             self._join_custom(joined[0], after.target_ref.api_version)
@@ -285,16 +272,15 @@ class LocalCluster:
         else:
             self._enqueue(key)
 
-    def _rename(
-        self, kind: str, key: Key, before: NamedRecommender | None, after: NamedRecommender | None
-    ) -> None:
-        old, new = before.name if before else None, after.name if after else None
-        if old == new:
-            return
-        if old:
-            self._naming[kind].remove(Key(key.namespace, old), key.name)
-        if new:
-            self._naming[kind].add(Key(key.namespace, new), key.name)
+    def _rename(self, key: Key, before: Links, after: Links) -> None:
+        """Note which HPA and VPA an Hvpa names."""
+        names = after.recommenders()
+        for kind, old in before.recommenders().items():
+            if old != names[kind]:
+                if old:
+                    self._naming[kind].remove(Key(key.namespace, old), key.name)
+                if new := names[kind]:
+                    self._naming[kind].add(Key(key.namespace, new), key.name)
 
     def _retarget(self, key: Key, left: Place | None, joined: Place | None) -> None:
         """An Hvpa comes to a target, leaves one, or is another one for the Hvpas beside it."""
@@ -336,31 +322,24 @@ class LocalCluster:
             self._wake(target.namespace, names, self._enqueue_later if own else self._enqueue)
 
     def _hpa_changed(self, old: Hpa | None, new: Hpa | None, own: bool) -> None:
-        if old is not None and new is not None and not changes.hpa_changed(old, new):
-            return
-        self._recommender_changed(HPAS.kind, self._hpa_refs, old, new)
+        if old is None or new is None or changes.hpa_changed(old, new):
+            self._recommender_changed(HPAS.kind, old, new)
 
     def _vpa_changed(self, old: Vpa | None, new: Vpa | None, own: bool) -> None:
-        if old is not None and new is not None and not changes.vpa_changed(old, new, self._vpa_period):
-            return
-        self._recommender_changed(VPAS.kind, self._vpa_refs, old, new)
+        if old is None or new is None or changes.vpa_changed(old, new, self._vpa_period):
+            self._recommender_changed(VPAS.kind, old, new)
 
-    def _recommender_changed(
-        self, kind: str, refs: Index[RefToken, str], old: O | None, new: O | None
-    ) -> None:
+    def _recommender_changed(self, kind: str, old: O | None, new: O | None) -> None:
+        meta = _either(old, new).metadata
         before = tokens_of(old) if old is not None else ()
         after = tokens_of(new) if new is not None else ()
         if before != after:
-            for obj, tokens, change in ((old, before, refs.remove), (new, after, refs.add)):
-                for token in tokens:
-                    assert obj is not None
-                    change(token, obj.metadata.name)
-        namespace = _either(old, new).metadata.namespace
-        concerned: set[str] = set()
-        for obj in (old, new):
-            if obj is not None:
-                concerned |= self._concerned(kind, obj)
-        self._wake(namespace, concerned)
+            for token in before:
+                self._refs[kind].remove(token, meta.name)
+            for token in after:
+                self._refs[kind].add(token, meta.name)
+        concerned = [self._concerned(kind, obj) for obj in (old, new) if obj is not None]
+        self._wake(meta.namespace, set[str]().union(*concerned))
 
     def _concerned(self, kind: str, obj: Hpa | Vpa) -> set[str]:
         """Names of the Hvpas that an HPA or VPA may have to do with."""
@@ -388,13 +367,10 @@ class LocalCluster:
         before = {Key(namespace, size.hvpa) for size in old.sizes.values()} if old is not None else set()
         for key in {*before, *sizes}:
             found = tuple(sorted(sizes.get(key, ()), key=itemgetter(0)))
-            if found == self._sizes_of.get(key, ()):
-                continue
+            is_news = found != self._sizes_of.pop(key, ())
             if found:
                 self._sizes_of[key] = found
-            else:
-                del self._sizes_of[key]
-            if not own:
+            if is_news and not own:
                 self._enqueue(key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None, own: bool) -> None:

@@ -39,17 +39,9 @@ class Index(Generic[Token, Value]):
 
 
 def _requirement_holds(entry: SelectorRequirement, labels: Mapping[str, str]) -> bool:
-    values = entry.values or ()
-    match entry.operator:
-        case "In":
-            return entry.key in labels and labels[entry.key] in values
-        case "NotIn":
-            return entry.key not in labels or labels[entry.key] not in values
-        case "Exists":
-            return entry.key in labels
-        case "DoesNotExist":
-            return entry.key not in labels
-    return False
+    is_there, is_listed = entry.key in labels, labels.get(entry.key) in (entry.values or ())
+    holds = {"In": is_listed, "NotIn": not is_listed, "Exists": is_there, "DoesNotExist": not is_there}
+    return holds.get(entry.operator, False)
 
 
 def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
@@ -63,12 +55,12 @@ def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
 
 
 def _anchors(namespace: str, selector: Selector) -> list[Pair]:
-    """What everything that the selector matches must have."""
+    """What everything that the selector matches must have: at least that it is in the namespace."""
     pairs = [(namespace, key, value) for key, value in (selector.match_labels or {}).items()]
     for entry in selector.match_expressions or ():
         if entry.operator == "In" and len(entry.values or ()) == 1:
-            pairs.append((namespace, entry.key, next(iter(entry.values or [""]))))
-    return pairs
+            pairs += [(namespace, entry.key, value) for value in entry.values or ()]
+    return pairs or [(namespace, "", "")]
 
 
 def _pairs(namespace: str, labels: Mapping[str, str]) -> list[Pair]:
@@ -105,8 +97,7 @@ class PodIndex:
 
     def select(self, namespace: str, selector: Selector) -> list[str]:
         """The names of the pods of `namespace` that `selector` matches."""
-        pairs = _anchors(namespace, selector) or [(namespace, "", "")]
-        found = min(map(self._pods.get, pairs), key=len)
+        found = min(map(self._pods.get, _anchors(namespace, selector)), key=len)
         return [name for name in found if selects(selector, self._labels[namespace, name])]
 
 
@@ -123,13 +114,11 @@ class SelectorIndex(Generic[Token]):
     def put(self, token: Token, namespace: str, selector: Selector) -> None:
         """Register the selector of workload `token`, instead of the one that it had."""
         known = self._selectors.get(token)
-        if known is not None:
-            if known[0] == selector:
-                return
-            self.remove(token)
+        if known is not None and known[0] == selector:
+            return
+        self.remove(token)
         # The least used pair says most: `app=web-17` rather than `team=shop`.
-        anchors = _anchors(namespace, selector) or [(namespace, "", "")]
-        anchor = min(anchors, key=lambda pair: len(self._tokens.get(pair)))
+        anchor = min(_anchors(namespace, selector), key=lambda pair: len(self._tokens.get(pair)))
         self._selectors[token] = (selector, anchor)
         self._tokens.add(anchor, token)
 

@@ -13,14 +13,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Generic, Literal
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 import structlog
 
 from hvpa.api.objects.read_models import Meta
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
-from hvpa.kube.client.errors import ApiError, Unreachable, api_error
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, api_error
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import Resource, T
@@ -62,9 +62,7 @@ STALE = 60.0
 """Seconds for which list and watch have to fail until the store counts as out of date: longer than an API server takes
 to restart."""
 
-UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
-
+V = TypeVar("V")
 State = Literal["starting", "synced", "not served"]
 
 
@@ -81,10 +79,10 @@ _decode_event = msgspec.json.Decoder(_Event).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
 
-def _metadata(raw: msgspec.Raw) -> Meta | None:
-    """An object's metadata; None when not even that can be read."""
+def _or_none(read: Callable[[msgspec.Raw], V], raw: msgspec.Raw) -> V | None:
+    """What `read` makes of an object; None where it can't be read."""
     try:
-        return _decode_named(raw).metadata
+        return read(raw)
     except UNREADABLE:
         return None
 
@@ -94,13 +92,7 @@ class Freshness:
     one a minute, and so does the regular end of a watch. What a store holds is used however old it is; its age is
     logged, and reported by /readyz and by a metric."""
 
-    def __init__(
-        self,
-        plural: str,
-        scope: str,
-        monotonic: Callable[[], float] = time.monotonic,
-        stale_after: float = STALE,
-    ) -> None:
+    def __init__(self, plural: str, scope: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.succeeded_at: float | None = None
         """When list or watch last succeeded, by `monotonic`; None: never yet."""
         self.problem: str | None = None
@@ -109,7 +101,6 @@ class Freshness:
         """Whether the store is out of date, as far as is known."""
         self._log = log.bind(resource=plural, scope=scope or "all")
         self._monotonic = monotonic
-        self._stale_after = stale_after
         self._failing_since: float | None = None
 
     def succeeded(self) -> None:
@@ -128,7 +119,7 @@ class Freshness:
             self.problem = f"{error.status} {error.reason}".rstrip()
         if self._failing_since is None or had_worked:
             self._failing_since = now
-        if not self.stale and now - self._failing_since >= self._stale_after:
+        if not self.stale and now - self._failing_since >= STALE:
             self.stale = True
             event = "cache is out of date: neither list nor watch succeeds"
             self._log.warning(event, error=str(error), seconds=self._age())
@@ -184,22 +175,27 @@ class Reflector(Generic[T]):
 
     async def run(self) -> None:
         """List and watch for ever."""
-        failures = 0
+        failures, plural = 0, self.resource.plural
         while True:
             self._last_step = time.monotonic()
             began: float | None = None  # the watch
+            delay = 0.0
             try:
                 if self._position is None:
                     self._position = await self._list()
                     self._listed()
                 before, began = self._position, time.monotonic()
                 await self._watch(before)
-                self._telemetry.watch_restarted(self.resource.plural, "ended")
-                is_regular = time.monotonic() - began > 1.0 or self._position != before
-                failures = 0 if is_regular else failures + 1
-                delay = self._ended(is_regular, failures)
+                self._telemetry.watch_restarted(plural, "ended")
+                if time.monotonic() - began > 1.0 or self._position != before:
+                    failures = self._fruitless = 0
+                    self.freshness.succeeded()
+                else:
+                    failures += 1
+                    self._fail(_Unreadable("the watch ends as soon as it begins"), failures)
+                    delay = RETRY.delay(failures, self._rng)
             except _Expired:
-                self._telemetry.watch_restarted(self.resource.plural, "expired")
+                self._telemetry.watch_restarted(plural, "expired")
                 self._position = None
                 # A list that succeeds is no reason to list again at once.
                 failures = _one_more(failures, began)
@@ -215,15 +211,6 @@ class Reflector(Generic[T]):
         self._fruitless = self._not_found = 0
         self._set_state("synced")
         self.freshness.succeeded()
-
-    def _ended(self, is_regular: bool, failures: int) -> float:
-        """The server has ended the watch: the delay until the next one, in seconds."""
-        if is_regular:
-            self._fruitless = 0
-            self.freshness.succeeded()
-            return 0.0
-        self._fail(_Unreadable("the watch ends as soon as it begins"), failures)
-        return RETRY.delay(failures, self._rng)
 
     def _failed(self, error: ApiError | Unreachable, failures: int) -> float:
         """Note the failure; the delay until the next try, in seconds."""
@@ -244,7 +231,11 @@ class Reflector(Generic[T]):
         self._not_found += 1
         if self._not_found == 1:
             return max(SECOND_LOOK, RETRY.delay(failures, self._rng))
-        self._set_not_served()
+        if self.state != "not served":
+            where = {"resource": self.resource.plural, "api": self.resource.api}
+            log.warning("resource is not served by the cluster", **where)
+            self._store.clear(self.scope)
+        self._set_state("not served")
         first, largest = NOT_SERVED_RETRY
         return min(largest, first * 2.0 ** min(self._not_found - 2, 10)) * self._rng.uniform(0.75, 1.0)
 
@@ -316,8 +307,8 @@ class Reflector(Generic[T]):
             if event.type == "ERROR":
                 raise api_error(None, bytes(event.object))
             meta = self._put(event.object) if event.type in ("ADDED", "MODIFIED") else None
-            if meta is None:
-                meta = _metadata(event.object)
+            if meta is None and (named := _or_none(_decode_named, event.object)) is not None:
+                meta = named.metadata
         except UNREADABLE as error:
             raise _Unreadable(f"watch of {self.resource.plural} can't be read: {error}") from error
         if meta is None:
@@ -335,10 +326,11 @@ class Reflector(Generic[T]):
         try:
             obj: T | None = self.resource.decode(raw)
         except UNREADABLE as error:
-            obj = self._salvaged(raw)
+            obj = _or_none(self._salvaged, raw)
             if obj is None:
                 self._telemetry.bad_object(self.resource.plural)
-                meta = _metadata(raw) or Meta()
+                named = _or_none(_decode_named, raw)
+                meta = Meta() if named is None else named.metadata
                 self._store.delete(Key(meta.namespace, meta.name))
                 self._log_once("object can't be read", meta, error)
                 return None
@@ -349,11 +341,8 @@ class Reflector(Generic[T]):
 
     def _salvaged(self, raw: msgspec.Raw) -> T | None:
         """The object without the times that can't be read; None where that doesn't help."""
-        try:
-            mended = without_wrong_times(raw)
-            return None if mended is None else self.resource.decode(mended)
-        except UNREADABLE:
-            return None
+        mended = without_wrong_times(raw)
+        return None if mended is None else self.resource.decode(mended)
 
     def _log_once(self, event: str, meta: Meta, error: Exception) -> None:
         """Log what is wrong with an object: once, and again when something else is wrong with it; it may be written
@@ -375,14 +364,6 @@ class Reflector(Generic[T]):
         if state != self.state:
             self.state = state
             self._on_state()
-
-    def _set_not_served(self) -> None:
-        if self.state != "not served":
-            log.warning(
-                "resource is not served by the cluster", resource=self.resource.plural, api=self.resource.api
-            )
-            self._store.clear(self.scope)
-            self._set_state("not served")
 
 
 def _one_more(failures: int, began: float | None) -> int:

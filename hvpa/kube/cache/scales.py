@@ -16,12 +16,10 @@ import structlog
 
 from hvpa.api.objects.read_models import Workload
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.client.discovery import NotScalable, plural_of
-from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.cache.targeting import Target
+from hvpa.kube.client.errors import ApiError, Unreachable, decoded
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.references import Target
-from hvpa.kube.objects.resources import Resource
-from hvpa.kube.objects.scales import custom
+from hvpa.kube.objects.resources import custom
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -29,6 +27,10 @@ PERIOD: Final = 15.0
 """Seconds between two reads of a workload."""
 AT_ONCE: Final = 8
 """Reads that are under way at once."""
+
+
+class NotScalable(Exception):
+    """A kind is not served, or has no `scale` subresource."""
 
 
 class Scales:
@@ -78,20 +80,48 @@ async def read(
     """A workload of a custom kind; None where it does not exist. Raises NotScalable, ApiError and Unreachable."""
     resource = local.custom.get(target.kind)
     if resource is None or resource.api != f"/apis/{api_version}":
-        resource = local.custom[target.kind] = await _find(transport, target, api_version)
+        kind = target.kind.partition(".")[0]
+        resource = custom(api_version, kind, await _plural_of(transport, api_version, kind))
+        local.custom[target.kind] = resource
     try:
         response = await transport.request("GET", resource.path(target.namespace, target.name, "scale"))
-        return resource.decode(response)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Unreachable(f"the scale of {target.kind} {target.name} can't be read: {error}") from error
     except ApiError as error:
         if error.status != 404:
             raise
         if not error.is_of_an_object:
             del local.custom[target.kind]  # the kind is served no longer, or elsewhere
         return None
+    return decoded(resource.decode, response, f"the scale of {target.kind} {target.name}")
 
 
-async def _find(transport: Transport, target: Target, api_version: str) -> Resource[Workload]:
-    kind = target.kind.partition(".")[0]
-    return custom(api_version, kind, await plural_of(transport, api_version, kind))
+# --- discovery --------------------------------------------------------------------------------------------------------
+class _Served(msgspec.Struct):
+    """A resource or subresource, as `metav1.APIResourceList` lists it."""
+
+    name: str = ""
+    kind: str = ""
+
+
+class _List(msgspec.Struct):
+    resources: list[_Served] = []
+
+
+_decode = msgspec.json.Decoder(_List).decode
+
+
+async def _plural_of(transport: Transport, api_version: str, kind: str) -> str:
+    """The plural of a custom kind with a `scale` subresource. Example: `rollouts` of Rollout. Raises NotScalable,
+    ApiError and Unreachable."""
+    try:
+        response = await transport.request("GET", f"/apis/{api_version}")
+    except ApiError as error:
+        if error.status == 404:
+            raise NotScalable(f"the cluster does not serve {api_version}") from error
+        raise
+    served = decoded(_decode, response, f"what the cluster serves of {api_version}").resources
+    plural = next((one.name for one in served if one.kind == kind and "/" not in one.name), None)
+    if plural is None:
+        raise NotScalable(f"the cluster serves no {kind} of {api_version}")
+    if f"{plural}/scale" not in {one.name for one in served}:
+        raise NotScalable(f"{plural} of {api_version} have no scale subresource")
+    return plural

@@ -81,10 +81,8 @@ class Store(Generic[T]):
     def finish_list(self, scope: str, listed: Collection[Key], resource_version: str) -> None:
         """A complete list of `scope` at `resource_version` was put; what is not among `listed` is gone, unless it is
         newer than the list (created by us while it was made)."""
-        for key in [
-            key for key in self._objects if scope in (ALL_NAMESPACES, key.namespace) and key not in listed
-        ]:
-            if _older(self._objects[key].metadata.resource_version, resource_version):
+        for key in self._keys(scope):
+            if key not in listed and _older(self._objects[key].metadata.resource_version, resource_version):
                 self.delete(key)
         self._seen[scope] = resource_version
 
@@ -98,8 +96,11 @@ class Store(Generic[T]):
 
     def clear(self, scope: str) -> None:
         """Nothing of `scope` is there: the resource is not served (any more)."""
-        for key in [key for key in self._objects if scope in (ALL_NAMESPACES, key.namespace)]:
+        for key in self._keys(scope):
             self.delete(key)
+
+    def _keys(self, scope: str) -> list[Key]:
+        return [key for key in self._objects if scope in (ALL_NAMESPACES, key.namespace)]
 
     def _put(self, obj: T, own: bool) -> bool:
         meta = obj.metadata

@@ -1,21 +1,72 @@
-"""Which Hvpas name a workload as their target, by rank: those in mode Apply first, then those that only look."""
+"""What an Hvpa, an HPA or a VPA is for; and which Hvpas name a workload as their target, by rank: those in mode Apply
+first, then those that only look."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from itertools import islice
 from operator import attrgetter
+from typing import NamedTuple
 
+from hvpa.api.objects.kinds import kind_key
+from hvpa.api.objects.read_models import Hpa, ObjectReference, Vpa
 from hvpa.core.model import MOST_RIVALS, OtherHvpa
-from hvpa.kube.objects.references import Target, target_of
-from hvpa.kube.objects.stored_hvpa import StoredHvpa
+from hvpa.kube.objects.stored_hvpa import Links, StoredHvpa
 
-Place = tuple[Target, OtherHvpa]
-"""A target, and an Hvpa of it as the others see it."""
+HVPA_KIND = "Hvpa"
+RefToken = tuple[str, ...]
+"""Namespace and owner uid, or namespace, kind and name of a target."""
 _FIRST = MOST_RIVALS + 2
 """How many of a target's Hvpas the others look at: one more than each sees beside itself."""
 _rank = attrgetter("rank")
+
+
+class Target(NamedTuple):
+    """A workload that an Hvpa names. `kind` is a `hvpa.api.objects.kinds.kind_key`."""
+
+    namespace: str
+    kind: str
+    name: str
+
+
+Place = tuple[Target, OtherHvpa]
+"""A target, and an Hvpa of it as the others see it."""
+
+
+def reference_of(obj: Hpa | Vpa) -> ObjectReference:
+    """What the recommender is for."""
+    return obj.spec.scale_target_ref if isinstance(obj, Hpa) else obj.spec.target_ref
+
+
+def tokens_of(obj: Hpa | Vpa) -> tuple[RefToken, ...]:
+    """The target and the controller: no other owner counts, and there may be thousands of them."""
+    meta, reference, controller = obj.metadata, reference_of(obj), obj.metadata.controller()
+    is_hvpa = reference.kind == HVPA_KIND
+    kind = HVPA_KIND if is_hvpa else kind_key(reference.api_version, reference.kind)
+    target = (meta.namespace, kind, reference.name)
+    return (target,) if controller is None else ((meta.namespace, controller.uid), target)
+
+
+def target_in(namespace: str, links: Links) -> Target:
+    """What an Hvpa of a namespace names as its target."""
+    named = links.target_ref
+    return Target(namespace, kind_key(named.api_version, named.kind), named.name)
+
+
+def place_of(hvpa: StoredHvpa | None) -> Place | None:
+    """The target of an Hvpa, and the Hvpa as the others with this target see it; None for one that is gone, or that is
+    going and no longer scales."""
+    if hvpa is None or hvpa.metadata.deletion_timestamp is not None:
+        return None
+    meta, links = hvpa.metadata, hvpa.links
+    other = OtherHvpa(
+        name=meta.name,
+        applies=links.mode == "Apply",
+        deploys_hpa=links.hpa is not None and links.hpa.deploy,
+        deploys_vpa=links.vpa is not None and links.vpa.deploy,
+        created=meta.creation_timestamp,
+    )
+    return target_in(meta.namespace, links), other
 
 
 class Targeting:
@@ -49,34 +100,18 @@ class Targeting:
     def concerned(self, target: Target) -> list[str]:
         """Names of those to which a change of the target matters: where several would scale it, none of them does,
         whatever becomes of it."""
-        found = self._hvpas.get(target, ())
-        start = 0 if len(found) < 2 or not found[1].applies else bisect_left(found, True, key=_only_looks)
-        return [one.name for one in islice(found, start, None)]
+        applying = self._applying(target)
+        return self._names(target, applying if applying > 1 else 0)
 
     def onlookers(self, target: Target) -> list[str]:
         """Names of those to which a change of `first` matters. Those in mode Apply name each other in their messages,
         unless they are too many."""
-        found = self._hvpas.get(target, ())
-        applying = bisect_left(found, True, key=_only_looks)
-        start = applying if applying > _FIRST else 0
-        return [one.name for one in islice(found, start, None)]
+        applying = self._applying(target)
+        return self._names(target, applying if applying > _FIRST else 0)
 
+    def _applying(self, target: Target) -> int:
+        """How many are in mode Apply: they stand before the others."""
+        return bisect_left(self._hvpas.get(target, ()), True, key=lambda one: not one.applies)
 
-def _only_looks(hvpa: OtherHvpa) -> bool:
-    return not hvpa.applies
-
-
-def place_of(hvpa: StoredHvpa | None) -> Place | None:
-    """The target of an Hvpa, and the Hvpa as the others with this target see it; None as for `target_of`."""
-    target = None if hvpa is None else target_of(hvpa, hvpa.links)
-    if hvpa is None or target is None:
-        return None
-    links = hvpa.links
-    other = OtherHvpa(
-        name=hvpa.metadata.name,
-        applies=links.mode == "Apply",
-        deploys_hpa=links.hpa is not None and links.hpa.deploy,
-        deploys_vpa=links.vpa is not None and links.vpa.deploy,
-        created=hvpa.metadata.creation_timestamp,
-    )
-    return target, other
+    def _names(self, target: Target, start: int) -> list[str]:
+        return [one.name for one in self._hvpas.get(target, ())[start:]]

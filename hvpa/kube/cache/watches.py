@@ -12,8 +12,8 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.scales import Scales
+from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.references import Target
 from hvpa.kube.objects.resources import ON_DEMAND, OPTIONAL, WATCHED, Resource
 from hvpa.reconcile.ports import Clock
 from hvpa.reconcile.telemetry import Telemetry
@@ -131,7 +131,7 @@ class Watches:
             found = [one for one in self.reflectors if one.resource is kind]
             late = [one for one in found if one.state != "synced"]
             if found:
-                why = next((one.freshness.problem for one in late if one.freshness.problem), None)
-                told = NOT_YET if why is None else f"the list of {kind.plural} fails: {why}"
-                self._local.set_unlisted(kind.kind, told if late else None)
+                problem = next((one.freshness.problem for one in late if one.freshness.problem), None)
+                why = NOT_YET if problem is None else f"the list of {kind.plural} fails: {problem}"
+                self._local.set_unlisted(kind.kind, why if late else None)
         self._changed.set()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from hvpa.kube.client.errors import ConfigError
+from hvpa.kube.client.errors import ConfigError, in_one_line
 from hvpa.kube.client.library import (
     ConfigException,
     Configuration,
@@ -79,9 +79,12 @@ class Credentials:
         """The server answered 401 to the header `sent` over the session of `generation`: read everything anew.
         Whether something to try again with was found."""
         async with self._lock:
-            if (self.configuration.api_key.get("BearerToken"), self.generation) == (sent, generation):
+            if self._are(sent, generation):
                 await self._renew()
-        return (self.configuration.api_key.get("BearerToken"), self.generation) != (sent, generation)
+        return not self._are(sent, generation)
+
+    def _are(self, sent: str | None, generation: int) -> bool:
+        return (self.configuration.api_key.get("BearerToken"), self.generation) == (sent, generation)
 
     async def _renew_in_time(self) -> None:
         if self._token_file is not None:
@@ -103,12 +106,10 @@ class Credentials:
                 loader = await self._load(configuration)
         except TimeoutError as error:
             raise ConfigError(f"credential plugin gave no response within {PLUGIN_TIMEOUT:.0f} s") from error
-        except ConfigError:
-            raise
-        except ConfigException as error:
-            raise ConfigError(_one_line(error)) from error
+        except (ConfigError, ConfigException) as error:
+            raise ConfigError(in_one_line(error)) from error
         except Exception as error:  # the library lets YAML, type and key errors through
-            raise ConfigError(f"kubeconfig can't be used: {_one_line(error)}") from error
+            raise ConfigError(f"kubeconfig can't be used: {in_one_line(error)}") from error
         self._schedule(loader, configuration, started)
         if (identity := _tls_identity(configuration)) != self._identity:
             self.generation += 1
@@ -128,18 +129,11 @@ class Credentials:
             raise ConfigError(f"{self._kubeconfig}: no such file")
         if exists:
             return await kube_config.load_kube_config(
-                config_file=path,
-                context=self._context,
-                client_configuration=configuration,
-                persist_config=False,
+                path, self._context, configuration, persist_config=False
             )
         if incluster_config.SERVICE_HOST_ENV_NAME not in os.environ:
             raise ConfigError("no kubeconfig given or found, and not running in a cluster")
-        incluster_config.InClusterConfigLoader(
-            incluster_config.SERVICE_TOKEN_FILENAME,
-            incluster_config.SERVICE_CERT_FILENAME,
-            try_refresh_token=False,
-        ).load_and_set(configuration)
+        incluster_config.load_incluster_config(configuration, try_refresh_token=False)  # type: ignore[no-untyped-call]
         return None
 
     def _schedule(
@@ -186,18 +180,9 @@ def _exists(paths: str) -> bool:
     return any(Path(part).expanduser().exists() for part in paths.split(os.pathsep) if part)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def _tls_identity(configuration: Configuration) -> tuple[object, ...]:
     """All that a TLS session is made of; file contents, not names, since files are replaced in place."""
     files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
     contents = tuple(Path(name).read_bytes() if name and os.path.isfile(name) else None for name in files)
-    return (
-        configuration.host,
-        configuration.verify_ssl,
-        configuration.tls_server_name,
-        configuration.proxy,
-        *contents,
-    )
+    verified = (configuration.verify_ssl, configuration.tls_server_name)
+    return (configuration.host, *verified, configuration.proxy, *contents)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -17,6 +19,12 @@ NO_REFUSALS = frozenset({401, 404, 408, 409, 410, 429})
 refusals: validation answers 422, policies 422, rights and quotas 403, webhooks 400, 403 or what they like."""
 MAX_RETRY_AFTER = 60.0
 """Seconds; a server that asks for more is asked again after this."""
+
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
+
+T = TypeVar("T")
 
 
 class ConfigError(Exception):
@@ -79,12 +87,12 @@ def api_error(status: int | None, body: bytes, retry_after: str | None = None) -
     is None for the event of a watch, whose status stands in its body."""
     try:
         found = _decode_status(body)
-    except (ValueError, RecursionError):
+    except UNREADABLE:
         found = _Status(500, "", body[:200].decode("utf-8", "replace").strip())
     wait = None if retry_after is None else _seconds(retry_after)
     code = found.code if status is None else status
-    named = found.details is not None and bool(found.details.name)
-    return ApiError(code, found.reason, found.message, wait, is_of_an_object=named)
+    is_of_an_object = found.details is not None and bool(found.details.name)
+    return ApiError(code, found.reason, found.message, wait, is_of_an_object=is_of_an_object)
 
 
 def _seconds(retry_after: str) -> float:
@@ -95,6 +103,28 @@ def _seconds(retry_after: str) -> float:
     except ValueError:
         return DEFAULT_RETRY_AFTER
     return DEFAULT_RETRY_AFTER if math.isnan(wait) else min(max(wait, 0.0), MAX_RETRY_AFTER)
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says, in one line; its type where it says nothing."""
+    if isinstance(error, TimeoutError):
+        return "no response in time"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def decoded(read: Callable[[bytes], T], response: bytes, what: str) -> T:
+    """What `read` makes of a response. Raises Unreachable where that can't be read, which names `what` it should be:
+    the response was cut off, or is something else than the API server's."""
+    try:
+        return read(response)
+    except UNREADABLE as error:
+        raise Unreachable(f"{what} can't be read: {error}") from error
+
+
+def missing(error: WriteError) -> ApiError | None:
+    """The response 404 that made a write fail; None where it failed otherwise."""
+    cause = error.__cause__
+    return cause if isinstance(cause, ApiError) and cause.status == 404 else None
 
 
 def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.config import ConfigException, incluster_config, kube_config
     from kubernetes_asyncio.config.dateutil import parse_rfc3339
 
-__all__ = [
-    "ConfigException",
-    "Configuration",
-    "incluster_config",
-    "kube_config",
-    "parse_rfc3339",
-]
+__all__ = ["ConfigException", "Configuration", "incluster_config", "kube_config", "parse_rfc3339"]
 
 _LIBRARY: Final = "kubernetes_asyncio"
 _CLIENT: Final = f"{_LIBRARY}.client"

@@ -50,27 +50,19 @@ class Limiter:
         rng: random.Random | None = None,
     ) -> None:
         self._max = max_in_flight
-        self._limit = max_in_flight
+        self.limit = max_in_flight
+        """How many permits are given out at once now."""
+        self.in_flight = 0
+        """Writes that are under way."""
         self._telemetry = telemetry or Telemetry()
         self._rng = rng or random.Random()
         self._permits = 0
-        self._requests = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._paused_until = 0.0
         self._answers = 0
         self._refused_keys: set[Key | None] = set()
         """Hvpas that were asked to wait since the last response of another kind."""
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def limit(self) -> int:
-        """How many permits are given out at once now."""
-        return self._limit
-
-    @property
-    def in_flight(self) -> int:
-        """Writes that are under way."""
-        return self._requests
 
     @asynccontextmanager
     async def permit(self) -> AsyncIterator[None]:
@@ -90,7 +82,7 @@ class Limiter:
         when the server has asked to wait."""
         if self._paused_until and (left := self._paused_until - _now()) > 0.0:
             raise Overloaded("the API server has asked to wait", dt.timedelta(seconds=left))
-        self._requests += 1
+        self.in_flight += 1
         try:
             yield
         except ApiError as error:
@@ -99,7 +91,7 @@ class Limiter:
         else:
             self._answered()
         finally:
-            self._requests -= 1
+            self.in_flight -= 1
 
     def pause(self, seconds: float) -> None:
         """The API server wants nothing of us for so long. Cuts the permits, but once per pause: what else was under way
@@ -107,7 +99,7 @@ class Limiter:
         now = _now()
         self._telemetry.throttled()
         if now >= self._paused_until:
-            self._limit = max(1, self._limit // 2)
+            self.limit = max(1, self.limit // 2)
         self._answers = 0
         pause = max(seconds, SHORTEST_PAUSE) * self._rng.uniform(1.0, SPREAD)
         self._paused_until = max(self._paused_until, now + pause)
@@ -121,10 +113,8 @@ class Limiter:
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():  # it was given to us at that time
+            if not waiter.cancel() and not waiter.cancelled():  # it was given to us at that time
                 self._leave()
-            else:
-                waiter.cancel()
             raise
         self._telemetry.permit_waited(_now() - began)
 
@@ -142,7 +132,7 @@ class Limiter:
 
     def _is_free(self) -> bool:
         """Whether a permit may be given out now; where only time is in the way, sees to it that it is tried again."""
-        if self._permits >= self._limit:
+        if self._permits >= self.limit:
             return False
         if self._paused_until and _now() < self._paused_until:
             self._arm(self._paused_until)
@@ -151,14 +141,9 @@ class Limiter:
         return True
 
     def _arm(self, due: float) -> None:
-        if self._timer is None or self._timer.cancelled() or due < self._timer.when():
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = asyncio.get_running_loop().call_at(due, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._give()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(due, self._give)
 
     # --- what the server says -----------------------------------------------------------------------------------------
     def _refused(self, error: ApiError, key: Key | None) -> None:
@@ -171,12 +156,12 @@ class Limiter:
 
     def _answered(self) -> None:
         self._refused_keys.clear()
-        if self._limit == self._max:
+        if self.limit == self._max:
             return
         self._answers += 1
         if self._answers >= GROW_AFTER:
             self._answers = 0
-            self._limit += 1
+            self.limit += 1
             self._give()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from hvpa.kube.client.errors import TooLarge, Unreachable
+from hvpa.kube.client.errors import TooLarge, decoded
 from hvpa.kube.client.transport import MOST_BYTES, Transport
 
 PAGE = 500
@@ -64,9 +64,6 @@ async def read_list(
 
 def _take(path: str, body: bytes, take: Callable[[Page], None]) -> str:
     """The token of the next page; empty where this was the last one."""
-    try:
-        page = _decode_page(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Unreachable(f"the list {path} can't be read: {error}") from error
+    page = decoded(_decode_page, body, f"the list {path}")
     take(page)
     return page.metadata.continue_token

@@ -1,35 +1,52 @@
-"""Requests to the API server: bytes in, bytes out, with kubernetes-asyncio's authentication.
+"""Requests to the API server: bytes in, bytes out, by aiohttp, with kubernetes-asyncio's authentication; one way for
+all requests, also through a proxy (docs/decisions/0016).
 
 The library's generated models are bypassed on purpose: bodies are decoded once, into narrow structs.
 """
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import msgspec
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from yarl import URL
 
 from hvpa.kube.client.credentials import Credentials
-from hvpa.kube.client.errors import ConfigError, TooLarge, Unreachable, api_error
-from hvpa.kube.client.session import BROKEN, Body, Call, Response, Server, Session
-
-__all__ = [
-    "APPLY_PATCH",
-    "JSON",
-    "MERGE_PATCH",
-    "REQUEST_TIMEOUT",
-    "STRATEGIC_MERGE_PATCH",
-    "Body",
-    "OnRequest",
-    "Transport",
-]
+from hvpa.kube.client.errors import ConfigError, TooLarge, Unreachable, api_error, in_one_line
+from hvpa.kube.client.library import Configuration
 
 REQUEST_TIMEOUT = 10.0
 """Seconds for a whole request, lists excepted."""
+CONNECT_TIMEOUT = 5.0
+"""Seconds until a connection is there, TLS included."""
 MOST_BYTES = 18 * 2**20
 """What the body of a response, or an event of a watch, may have: twice 9 MiB, which is an object of 1.5 MiB (etcd's
 limit of a request) where JSON writes each character with six bytes."""
+READ_BUFFER = 2**18
+"""Bytes that a connection reads ahead (aiohttp's default: a quarter of it; kubernetes-asyncio's: eight times it)."""
+DEAD_AFTER = 15
+"""Seconds after which a connection ends whose peer acknowledges nothing: as long as a lease lasts by default."""
+_SOCKET_OPTIONS = (
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", DEAD_AFTER),  # an idle peer is probed after so many seconds,
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),  # again after so many,
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),  # and is gone after so many probes
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 1000 * DEAD_AFTER),  # of what was sent; in milliseconds
+)
+"""Level, name and value of what lets the system notice a peer that is gone without a word, also that of a watch, which
+may rightly be silent for a minute. Where a system lacks one of them, only that is lost."""
+_BROKEN = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+"""What is raised for a connection or a response that is not as it should be."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -39,7 +56,43 @@ APPLY_PATCH = "application/apply-patch+yaml"
 OnRequest = Callable[[str, str], None]
 """Receives verb and HTTP status code (or "error") of each request."""
 
-_Got = Response | aiohttp.ClientResponse
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A request's body, serialised, and its media type."""
+
+    data: bytes
+    content_type: str = JSON
+
+
+def deletion(uid: str, resource_version: str) -> Body:
+    """The body of a DELETE that is for this object and this version of it alone, as far as these are named."""
+    named = {"uid": uid, "resourceVersion": resource_version}
+    preconditions = {name: value for name, value in named.items() if value}
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+    return Body(msgspec.json.encode(options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request. `timeout` in seconds: of the whole, or of silence where the response is a stream. `most`: bytes that
+    the response's body may have."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] | None
+    body: Body | None
+    timeout: float
+    verb: str
+    most: int = MOST_BYTES
+    is_stream: bool = False
+
+
+class _Response(NamedTuple):
+    """A response, and its body: whole, but for a stream's success, whose body is still to come."""
+
+    http: aiohttp.ClientResponse
+    body: bytes = b""
 
 
 class Transport:
@@ -58,10 +111,10 @@ class Transport:
         self._credentials = credentials
         self._on_request = on_request
         self._headers = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": user_agent}
-        self._server: Server | None = None
-        self._session: Session | None = None
+        self._server: _Server | None = None
+        self._session: _Session | None = None
         """Where the next request goes to; streams have sessions of their own."""
-        self._open: set[Session] = set()
+        self._open: set[_Session] = set()
 
     @property
     def server(self) -> str:
@@ -72,7 +125,7 @@ class Transport:
         """Close all connections; requests under way are cut."""
         self._session = None
         for session in self._open:
-            await session.close()
+            await session.client.close()
 
     async def request(
         self,
@@ -88,129 +141,252 @@ class Transport:
 
         `verb` is the Kubernetes verb for the metrics (default: the method in lower case); `timeout` in seconds.
         """
-        return await self._body(Call(method, path, query, body, timeout, verb or method.lower(), MOST_BYTES))
+        async with self._sent(_Call(method, path, query, body, timeout, verb or method.lower())) as response:
+            return response.body
 
     async def page(self, path: str, query: Mapping[str, str], timeout: float, most: int) -> bytes:
         """The body of one page of a list. Raises as `request`, and TooLarge where it has more than `most` bytes."""
-        return await self._body(Call("GET", path, query, None, timeout, "list", min(most, MOST_BYTES)))
-
-    async def stream(
-        self, path: str, query: Mapping[str, str], read_timeout: float, verb: str = "watch"
-    ) -> AsyncGenerator[bytes, None]:
-        """The lines of a long response (a watch), as they come. Ends when the server ends it; raises as `request`, and
-        Unreachable when nothing came for `read_timeout` seconds or the connection broke. Close it with `aclosing`."""
-        call = Call("GET", path, query, None, read_timeout, verb, MOST_BYTES)
-        async with self._sent(call, is_stream=True) as response:
-            assert not isinstance(response, Response)
-            try:
-                async for line in _lines(response.content.iter_any()):
-                    yield line
-            except BROKEN as error:
-                await self._retire(self._session)
-                raise Unreachable(_text(error)) from error
-            finally:
-                response.close()
-
-    async def _body(self, call: Call) -> bytes:
-        async with self._sent(call, is_stream=False) as response:
-            assert isinstance(response, Response)
+        call = _Call("GET", path, query, None, timeout, "list", min(most, MOST_BYTES))
+        async with self._sent(call) as response:
             return response.body
 
+    async def stream(
+        self, path: str, query: Mapping[str, str], read_timeout: float
+    ) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch, as they come. Ends when the server ends it; raises as `request`, and
+        Unreachable when nothing came for `read_timeout` seconds or the connection broke. Close it with `aclosing`."""
+        call = _Call("GET", path, query, None, read_timeout, "watch", is_stream=True)
+        async with self._sent(call) as response:
+            try:
+                async for line in _lines(response.http.content.iter_any()):
+                    yield line
+            except _BROKEN as error:
+                await self._retire(self._session)
+                raise Unreachable(in_one_line(error)) from error
+            finally:
+                response.http.close()
+
     @asynccontextmanager
-    async def _sent(self, call: Call, is_stream: bool) -> AsyncIterator[_Got]:
+    async def _sent(self, call: _Call) -> AsyncIterator[_Response]:
         """The response, if it is a success. On a 401, or a certificate that doesn't verify, credentials are renewed
         once, and the request is sent again."""
         for renew in (True, False):
-            session, authorization = await self._prepare(is_stream)
+            session, authorization = await self._prepare(call.is_stream)
             async with session.in_use():
-                response = await self._try(session, authorization, call, is_stream, renew)
+                response = await self._try(session, authorization, call, renew)
                 if response is not None:
                     yield response
                     return
 
     async def _try(
-        self, session: Session, authorization: str | None, call: Call, is_stream: bool, renew: bool
-    ) -> _Got | None:
+        self, session: _Session, authorization: str | None, call: _Call, renew: bool
+    ) -> _Response | None:
         """One try. With `renew`, None when the credentials were refused and new ones are there."""
-        send = session.stream if is_stream else session.request
         try:
-            response = await send(call, authorization)
+            response = await session.send(call, authorization)
         except TooLarge as error:
             self._on_request(call.verb, str(error.status))
             raise
-        except BROKEN as error:
+        except _BROKEN as error:
             self._on_request(call.verb, "error")
             await self._retire(session)
             untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
             if untrusted and renew and await self._renew(authorization, session.server):
                 return None
-            raise Unreachable(_text(error)) from error
-        self._on_request(call.verb, str(response.status))
-        if 200 <= response.status < 300:
+            raise Unreachable(in_one_line(error)) from error
+        status = response.http.status
+        self._on_request(call.verb, str(status))
+        if 200 <= status < 300:
             return response
-        if response.status == 401 and renew and await self._renew(authorization, session.server):
+        if status == 401 and renew and await self._renew(authorization, session.server):
             return None
-        assert isinstance(response, Response)
-        raise api_error(response.status, response.body, response.retry_after)
+        raise api_error(status, response.body, response.http.headers.get("Retry-After"))
 
-    # --- sessions -----------------------------------------------------------------------------------------------------
-    async def _prepare(self, is_stream: bool) -> tuple[Session, str | None]:
+    async def _prepare(self, is_stream: bool) -> tuple[_Session, str | None]:
         """A session with the current TLS identity, and the Authorization header. A stream has a session of its own:
         with a connection that is new, and is closed at its end."""
         try:
             authorization = await self._credentials.authorization()
             if self._server is None or self._server.generation != self._credentials.generation:
-                self._server = Server.of(self._credentials)
+                self._server = _Server.of(self._credentials)
                 await self._retire(self._session)
             if not is_stream and self._session is not None:
                 return self._session, authorization
-            session = Session(self._server, self._headers)
+            session = _Session(self._server, self._headers)
         except (ConfigError, OSError, ValueError) as error:  # certificates that can't be loaded
-            raise Unreachable(_text(error)) from error
-        self._open = {one for one in self._open if not one.closed} | {session}
+            raise Unreachable(in_one_line(error)) from error
+        self._open = {one for one in self._open if not one.client.closed} | {session}
         if is_stream:
             session.retired = True
         else:
             self._session = session
         return session, authorization
 
-    async def _retire(self, session: Session | None) -> None:
+    async def _retire(self, session: _Session | None) -> None:
         """Begin no more requests over the connections of this session."""
         if session is self._session:
             self._session = None
         if session is not None:
             await session.retire()
 
-    async def _renew(self, authorization: str | None, server: Server) -> bool:
+    async def _renew(self, authorization: str | None, server: _Server) -> bool:
         try:
             return await self._credentials.refused(authorization, server.generation)
         except ConfigError as error:
-            raise Unreachable(f"credentials refused, and new ones can't be had: {_text(error)}") from error
+            raise Unreachable(
+                f"credentials refused, and new ones can't be had: {in_one_line(error)}"
+            ) from error
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """What connections to the API server are made of, as of one generation of the credentials."""
+
+    generation: int
+    url: str
+    tls: ssl.SSLContext
+    tls_name: str | None
+    """The name that the server's certificate must be for, where that is not the host of `url`."""
+    proxy: str | None
+
+    @classmethod
+    def of(cls, credentials: Credentials) -> _Server:
+        """The server of these credentials. Raises OSError or ValueError for certificates that can't be loaded."""
+        configuration = credentials.configuration
+        url = str(configuration.host).rstrip("/")
+        proxy = configuration.proxy or _proxy_of_environment(url)
+        name = configuration.tls_server_name
+        return cls(credentials.generation, url, _tls(configuration), name or None, proxy)
+
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # cluster CAs often lack what it asks for
+    return context
+
+
+def _proxy_of_environment(url: str) -> str | None:
+    """The proxy of a server by HTTPS_PROXY and NO_PROXY."""
+    parts = urlsplit(url)
+    if parts.hostname is None or proxy_bypass(parts.hostname):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    for level, name, value in _SOCKET_OPTIONS:
+        with suppress(AttributeError, OSError):
+            made.setsockopt(level, getattr(socket, name), value)
+    return made
+
+
+class _Connector(aiohttp.TCPConnector):
+    """aiohttp's, which would take bytes that nobody requested, sent over a kept connection (as by a load balancer that
+    is about to close it), for the response to the next request."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        """A connection that is new, or of which nothing is left to be read."""
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            if connection.protocol is None or not connection.protocol.should_close:
+                return connection
+            connection.close()
+
+
+class _Session:
+    """Connections to one server that are kept for the next request. `active` requests are under way; once the session
+    is `retired`, no other request begins, and it is closed when the last one has ended."""
+
+    def __init__(self, server: _Server, headers: Mapping[str, str]) -> None:
+        """`headers` are sent with every request."""
+        self.server = server
+        self.active = 0
+        self.retired = False
+        # `trust_env` stays off: with it, aiohttp looks for proxies and .netrc in a thread before every request, and
+        # refuses a token for a host that .netrc names.
+        self.client = aiohttp.ClientSession(
+            connector=_Connector(ssl=server.tls, limit=0, socket_factory=_new_socket),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=READ_BUFFER,
+        )
+
+    async def send(self, call: _Call, authorization: str | None) -> _Response:
+        """The response, whatever its status. Raises what is in _BROKEN, and TooLarge."""
+        headers = {}
+        if call.body is not None:
+            headers["Content-Type"] = call.body.content_type
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        total, silence = (None, call.timeout) if call.is_stream else (call.timeout, None)
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        response = await self.client.request(
+            call.method,
+            URL(f"{self.server.url}{call.path}{query}", encoded=True),
+            data=None if call.body is None else call.body.data,
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=silence),
+            allow_redirects=False,
+            proxy=self.server.proxy,
+            server_hostname=self.server.tls_name,
+        )
+        if call.is_stream and 200 <= response.status < 300:
+            return _Response(response)
+        return _Response(response, await _whole(response, call.most))
+
+    @asynccontextmanager
+    async def in_use(self) -> AsyncIterator[None]:
+        """For the time of a request."""
+        self.active += 1
+        try:
+            yield
+        finally:
+            self.active -= 1
+            if self.retired:
+                await self.retire()
+
+    async def retire(self) -> None:
+        """Begin no more requests over these connections."""
+        self.retired = True
+        if self.active == 0:
+            await self.client.close()
+
+
+async def _whole(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body. Raises TooLarge."""
+    pieces, size = [], 0
+    try:
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > most:
+                raise TooLarge(response.status, most)
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    finally:
+        response.release()  # closes the connection where something of the body is still to come
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Split a body into lines of up to MOST_BYTES (aiohttp's own readline has a lower limit)."""
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in pieces:
-        *complete, rest = chunk.split(b"\n")
-        for line in complete:
-            if parts:
-                parts.append(line)
-                line = b"".join(parts)
-                parts.clear()
-                size = 0
-            if line:
-                yield line
-        if rest:
-            parts.append(rest)
-            size += len(rest)
-            if size > MOST_BYTES:
-                raise Unreachable(f"a line of the response has more than {MOST_BYTES} bytes")
-    # A rest without newline is an event that was cut off: the watch is resumed before it.
-
-
-def _text(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "no response in time"
-    return " ".join(str(error).split()) or type(error).__name__
+    """Split a body into lines of up to MOST_BYTES (aiohttp's own readline has a lower limit). A rest without newline is
+    an event that was cut off: the watch is resumed before it."""
+    begun = bytearray()
+    async for piece in pieces:
+        complete, newline, rest = piece.rpartition(b"\n")
+        if newline:
+            for line in bytes(begun + complete).split(b"\n"):
+                if line:
+                    yield line
+            begun.clear()
+        begun += rest
+        if len(begun) > MOST_BYTES:
+            raise Unreachable(f"a line of the response has more than {MOST_BYTES} bytes")

@@ -15,10 +15,8 @@ import structlog
 
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, LeaseTimes, Monotonic, awake_or_not
+from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
 from hvpa.reconcile.ports import Clock
-
-__all__ = ["Candidate", "LeaderElector", "LeaseTimes"]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -82,7 +80,7 @@ class LeaderElector:
                     await self._try()
             except TimeoutError:
                 break
-            if self._held_by_other():
+            if self._is_of_another(self._lease):
                 break
         self._renewed_at = None
         self._log.error("lease lost")
@@ -137,8 +135,10 @@ class LeaderElector:
         is_ours = self._renewed_at is not None and self._lease is not None and not self._me.shared
         if is_ours and await self._take(self._lease, sent):
             return True  # without a look: a conflict shows if it isn't ours any more
+        # One who waits looks again soon: a connection that hangs must not make it miss the end of the lease.
+        limit = self._times.limit if self._renewed_at is not None else max(1.0, self._times.retry)
         for _ in range(2):  # the second time when somebody wrote to it between our look and our write
-            lease = await self._api.get(self._me.name, self._look_limit())
+            lease = await self._api.get(self._me.name, limit)
             if self._renewed_by_another(lease):
                 self._renewed_at = max(self._renewed_at or 0.0, self._requested_at)
                 if sent - self._renewed_at <= self._times.renew / 2:
@@ -154,27 +154,23 @@ class LeaderElector:
 
     def _renewed_by_another(self, lease: Lease | None) -> bool:
         """Whether somebody of our group has renewed the lease since our last look: after that was sent, that is."""
-        if not self._me.shared or self._renewed_at is None or self._lease is None or lease is None:
-            return False
-        is_ours = lease.holder == self._me.identity
-        return is_ours and lease.metadata.resource_version != self._lease.metadata.resource_version
+        is_held = self._me.shared and self._renewed_at is not None and self._lease is not None
+        is_ours = lease is not None and lease.holder == self._me.identity
+        return is_held and is_ours and self._has_changed(lease)
 
     def _is_free(self, lease: Lease | None, sent: float) -> bool:
         """Whether nobody else holds the lease, as far as is known. One that was there and is gone counts as if it
         still stood there: its holder may not have noticed."""
-        if lease is not None and lease.holder in (None, self._me.identity):
+        if lease is not None and not self._is_of_another(lease):
             return True
         if self._has_changed(lease):
             return False
         known = self._lease
-        if known is None or known.holder in (None, self._me.identity):
-            return True
-        return sent >= self._seen_at + self._duration(known)
+        return not self._is_of_another(known) or sent >= self._seen_at + self._duration(known)
 
     def _has_changed(self, lease: Lease | None) -> bool:
-        if self._lease is None or lease is None:
-            return lease is not None
-        return lease.metadata.resource_version != self._lease.metadata.resource_version
+        version = None if self._lease is None else self._lease.metadata.resource_version
+        return lease is not None and lease.metadata.resource_version != version
 
     def _observe(self, lease: Lease | None, sent: float) -> None:
         """`lease` is the response to a request sent at `sent`."""
@@ -182,8 +178,8 @@ class LeaderElector:
             self._lease, self._seen_at = lease, self._monotonic()
         self._requested_at = sent
 
-    def _held_by_other(self) -> bool:
-        return self._lease is not None and self._lease.holder not in (None, self._me.identity)
+    def _is_of_another(self, lease: Lease | None) -> bool:
+        return lease is not None and lease.holder not in (None, self._me.identity)
 
     async def _take(self, lease: Lease | None, sent: float) -> bool:
         """Write ourselves into the lease; False where it is another one by now."""
@@ -203,17 +199,13 @@ class LeaderElector:
         return True
 
     # --- waiting ------------------------------------------------------------------------------------------------------
-    def _duration(self, lease: Lease) -> float:
-        return lease.spec.lease_duration_seconds or self._times.duration
-
-    def _look_limit(self) -> float:
-        """One who waits looks again soon; a connection that hangs must not make it miss the end of the lease."""
-        return self._times.limit if self._renewed_at is not None else max(1.0, self._times.retry)
+    def _duration(self, lease: Lease | None) -> float:
+        return (lease and lease.spec.lease_duration_seconds) or self._times.duration
 
     def _pause(self) -> float:
         """Seconds to the next look of one who waits: soon, or when the lease that it waits for runs out."""
         pause = self._times.poll * random.uniform(SHORTEST, 1.0)
-        if self._lease is None or not self._held_by_other():
+        if not self._is_of_another(self._lease):
             return pause
         left = self._seen_at + self._duration(self._lease) - self._monotonic()
         return min(pause, left + EPSILON) if left > 0 else pause

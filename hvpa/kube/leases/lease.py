@@ -6,12 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import msgspec
 
-from hvpa.kube.client.errors import ApiError, Unreachable
-from hvpa.kube.client.transport import Body, Transport
+from hvpa.kube.client.errors import ApiError, Unreachable, decoded
+from hvpa.kube.client.transport import Body, Transport, deletion
 from hvpa.reconcile.ports import Clock
 
 API_VERSION = "coordination.k8s.io/v1"
@@ -102,19 +101,12 @@ class _Leases(msgspec.Struct):
     items: list[Lease] | None
 
 
-T = TypeVar("T")
-
-
-def _read(response: bytes, kind: type[T]) -> T:
-    """Raises Unreachable for what is none: the response was cut off, or something else than the API server's."""
-    try:
-        return msgspec.json.decode(response, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Unreachable(f"Lease can't be read: {error}") from error
+_decode_lease = msgspec.json.Decoder(Lease).decode
+_decode_leases = msgspec.json.Decoder(_Leases).decode
 
 
 def _lease(response: bytes) -> Lease:
-    lease = _read(response, Lease)
+    lease = decoded(_decode_lease, response, "Lease")
     if not lease.metadata.resource_version:  # a write would be without condition
         raise Unreachable("Lease can't be read: no resource version")
     return lease
@@ -149,7 +141,7 @@ class LeaseApi:
         query = {"labelSelector": selector}
         path, limit = self._collection, self._limit
         found = await self._transport.request("GET", path, query, timeout=limit, verb="list")
-        return _read(found, _Leases).items or []
+        return decoded(_decode_leases, found, "Lease").items or []
 
     async def create(self, name: str, labels: dict[str, str], spec: LeaseSpec) -> Lease:
         """Make a Lease; 409 when there is one."""
@@ -168,13 +160,8 @@ class LeaseApi:
 
     async def delete(self, lease: Lease) -> None:
         """Delete `lease`; 409 when it is another one by now, and nothing when it is gone."""
-        uid, version = lease.metadata.uid, lease.metadata.resource_version
-        options = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {"uid": uid, "resourceVersion": version},
-        }
-        path, body = f"{self._collection}/{lease.metadata.name}", Body(msgspec.json.encode(options))
+        body = deletion(lease.metadata.uid, lease.metadata.resource_version)
+        path = f"{self._collection}/{lease.metadata.name}"
         try:
             await self._transport.request("DELETE", path, None, body, self._limit)
         except ApiError as error:

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
 
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.assignment import LABEL_SHARDS, Names, plan
+from hvpa.kube.leases.assignment import LABEL_SHARDS, Members, Names, plan
 from hvpa.kube.leases.election import EPSILON, SHORTEST, LeaderElector
 from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
-from hvpa.kube.leases.membership import Members
 from hvpa.reconcile.ports import Clock
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -67,10 +67,8 @@ class ShardKeeper:
         self._times = times = candidate.times
         self._monotonic = monotonic
         self._api = LeaseApi(transport, clock, candidate.namespace, times.limit)
-        own = Candidate(
-            candidate.namespace, names.member(self._me), self._me, times, shared=False, labels=names.labels
-        )
-        group = Candidate(candidate.namespace, candidate.name, names.group, times, shared=True)
+        own = replace(candidate, name=names.member(self._me), labels=names.labels)
+        group = replace(candidate, identity=names.group, shared=True)
         self._own = LeaderElector(transport, clock, own, monotonic)
         self._group = LeaderElector(transport, clock, group, monotonic)
         self._members = Members(names, times.duration)
@@ -129,10 +127,8 @@ class ShardKeeper:
         except _Trouble as error:
             log.warning("members can't be listed", error=str(error))
             return self._held
-        found = {shard: leases.get(self._names.shard(shard)) for shard in range(self._names.shards)}
-        return {
-            shard: lease for shard, lease in found.items() if lease is not None and lease.holder == self._me
-        }
+        found = [(shard, leases.get(self._names.shard(shard))) for shard in range(self._names.shards)]
+        return {shard: lease for shard, lease in found if lease is not None and lease.holder == self._me}
 
     async def _keep_group(self) -> None:
         await self._group.acquire()
@@ -175,9 +171,8 @@ class ShardKeeper:
             listener.gained(gained)
 
     def _holder(self, lease: Lease | None) -> str | None:
-        if lease is None or lease.holder is None:
-            return None
-        return lease.holder if lease.holder == self._me or not self._members.is_dead(lease.holder) else None
+        holder = None if lease is None else lease.holder
+        return None if holder is None or (holder != self._me and self._members.is_dead(holder)) else holder
 
     async def _take(self, shard: int, lease: Lease | None) -> int | None:
         """Get the Lease of a shard; None when somebody was faster or it did not work."""
@@ -214,9 +209,7 @@ class ShardKeeper:
     async def _empty(self, shard: int, lease: Lease) -> None:
         try:
             await self._api.empty(lease)
-        except (
-            _Trouble
-        ) as error:  # it is tried again while we are alive, and counts as ours until we are dead
+        except _Trouble as error:  # tried again while we are alive, and counts as ours until we are dead
             log.warning("shard not given up", shard=shard, error=str(error))
         else:
             log.info("shard given up", shard=shard)
@@ -226,11 +219,8 @@ class ShardKeeper:
         if self._closing or min(self._members.live() | {self._me}) != self._me or not self._group.holds():
             return
         number = str(self._names.shards)
-        old = [
-            lease
-            for lease in leases
-            if self._names.is_shard(lease.metadata.name) and lease.metadata.labels.get(LABEL_SHARDS) != number
-        ]
+        shards = [lease for lease in leases if self._names.is_shard(lease.metadata.name)]
+        old = [lease for lease in shards if lease.metadata.labels.get(LABEL_SHARDS) != number]
         for lease in (*self._members.forgotten(), *old):
             try:
                 await self._api.delete(lease)

@@ -11,6 +11,8 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from pydantic import BaseModel
 
+from hvpa.kube.client.errors import UNREADABLE
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -18,8 +20,6 @@ SMALL: Final = 1024
 """A table of up to so many values is not worth cleaning."""
 LARGEST: Final = 4096
 """Bytes of a value that is shared: what is larger is not kept longer than its object."""
-UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
 _LONG: Final = 256
 """Characters; a longer text is not looked for."""
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from hvpa.api.objects.kinds import KINDS, Kind, kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.kube.objects import workloads
 from hvpa.kube.objects.salvage import LARGE, cut_down
@@ -43,9 +45,7 @@ class Resource(Generic[T]):
     def decode(self, raw: bytes | msgspec.Raw) -> T:
         """An object as the local copy holds it, without a reference to its JSON. Raises msgspec.MsgspecError."""
         found = self.read(raw)
-        if len(raw) > LARGE and not isinstance(
-            found, RawHvpa
-        ):  # which is kept as bytes, and read with a limit
+        if len(raw) > LARGE and not isinstance(found, RawHvpa):  # kept as bytes, and read with a limit
             cut_down(found)
         return self.slim(found)
 
@@ -59,33 +59,28 @@ class Resource(Generic[T]):
         return "/".join(parts)
 
 
-APPS = "/apis/apps/v1"
+def _workload(kind: Kind) -> Resource[Workload]:
+    api = f"/{'apis' if kind.group else 'api'}/{kind.api_version}"
+    read = workloads.READERS.get(kind.name) or partial(workloads.plain, kind.name)
+    return Resource(kind.name, api, f"{kind.name.lower()}s", read, slim_workload)
+
+
+def custom(api_version: str, kind: str, plural: str) -> Resource[Workload]:
+    """A custom kind, read by its `scale` subresource."""
+    read = partial(workloads.scaled, api_version, kind)
+    return Resource(kind_key(api_version, kind), f"/apis/{api_version}", plural, read, _as_it_is)
+
+
+def _as_it_is(obj: T) -> T:
+    return obj
+
+
 HVPAS: Resource[StoredHvpa] = Resource(
     "Hvpa", "/apis/autoscaling.k8s.io/v1alpha1", "hvpas", msgspec.json.Decoder(RawHvpa).decode, stored
 )
-DEPLOYMENTS: Resource[Workload] = Resource(
-    "Deployment", APPS, "deployments", workloads.plain("Deployment"), slim_workload
-)
-STATEFULSETS: Resource[Workload] = Resource(
-    "StatefulSet", APPS, "statefulsets", workloads.plain("StatefulSet"), slim_workload
-)
-DAEMONSETS: Resource[Workload] = Resource(
-    "DaemonSet", APPS, "daemonsets", workloads.daemon_set, slim_workload
-)
-REPLICASETS: Resource[Workload] = Resource(
-    "ReplicaSet", APPS, "replicasets", workloads.replica_set, slim_workload
-)
-REPLICATIONCONTROLLERS: Resource[Workload] = Resource(
-    "ReplicationController",
-    "/api/v1",
-    "replicationcontrollers",
-    workloads.replication_controller,
-    slim_workload,
-)
-WORKLOADS: Mapping[str, Resource[Workload]] = {
-    one.kind: one for one in (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS, REPLICATIONCONTROLLERS)
-}
+WORKLOADS: Mapping[str, Resource[Workload]] = {one.name: _workload(one) for one in KINDS.values()}
 """By kind."""
+DEPLOYMENTS, STATEFULSETS = WORKLOADS["Deployment"], WORKLOADS["StatefulSet"]
 PODS: Resource[Pod] = Resource("Pod", "/api/v1", "pods", msgspec.json.Decoder(Pod).decode, slim_pod)
 HPAS: Resource[Hpa] = Resource(
     "HorizontalPodAutoscaler",
@@ -102,10 +97,12 @@ VPAS: Resource[Vpa] = Resource(
     slim_vpa,
 )
 HVPA_SIZES: Resource[HvpaSizes] = Resource(
-    "HvpaSizes", HVPAS.api, "hvpasizes", msgspec.json.Decoder(HvpaSizes).decode, lambda sizes: sizes
+    "HvpaSizes", HVPAS.api, "hvpasizes", msgspec.json.Decoder(HvpaSizes).decode, _as_it_is
 )
 WATCHED: tuple[Resource[Any], ...] = (HVPAS, DEPLOYMENTS, STATEFULSETS, HPAS, VPAS, PODS, HVPA_SIZES)
 OPTIONAL: tuple[Resource[Any], ...] = (VPAS, HVPA_SIZES)
 """What a cluster need not serve."""
-ON_DEMAND: tuple[Resource[Workload], ...] = (DAEMONSETS, REPLICASETS, REPLICATIONCONTROLLERS)
+ON_DEMAND: tuple[Resource[Workload], ...] = tuple(
+    WORKLOADS[one.name] for one in KINDS.values() if not one.is_common
+)
 """Workloads that are watched once an Hvpa names their kind."""

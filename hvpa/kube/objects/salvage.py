@@ -6,11 +6,13 @@ What belongs here: what makes one strange object bearable for all others. None o
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, Final
 
 import msgspec
 
-from hvpa.api.objects.read_models import Condition, Hpa, Pod, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Vpa, Workload
 from hvpa.api.values.text import MESSAGE_LENGTH
 from hvpa.api.values.timestamp import TimestampError, parse_timestamp
 from hvpa.core.observing import MOST_CONTAINERS
@@ -24,48 +26,44 @@ _TIMES: Final = frozenset(
 )
 """Fields whose value is a time, as far as objects are read. (`deletionTimestamp` is the API server's own.)"""
 
-O = TypeVar("O", Hpa, Pod, Vpa, Workload)  # noqa: E741
+_FEW: Final = MOST_CONTAINERS + 1
+"""Containers that are kept: one more than may be, so that it is seen that there are too many."""
+_LISTS: Final[Mapping[type, Mapping[str, int]]] = {
+    Pod: {
+        "spec.containers": _FEW,
+        "spec.init_containers": _FEW,
+        "status.container_statuses": _FEW,
+        "status.conditions": MOST_ENTRIES,
+    },
+    Workload: {
+        "metadata.managed_fields": MOST_ENTRIES,
+        "spec.template.spec.containers": _FEW,
+        "spec.template.spec.init_containers": _FEW,
+    },
+    Hpa: {"status.conditions": MOST_ENTRIES, "status.current_metrics": MOST_ENTRIES},
+    Vpa: {
+        "status.conditions": MOST_ENTRIES,
+        "status.recommendation.container_recommendations": MOST_ENTRIES,
+    },
+    HvpaSizes: {},
+}
+"""Lists of each kind of object, and how many of their entries are kept."""
 _set = msgspec.structs.force_setattr
 
 
-def cut_down(obj: Hpa | Pod | Vpa | Workload) -> None:
-    """Leave of a large object what can have a say. It is nobody else's yet, so it is changed in place."""
-    _cut(obj.metadata, "owner_references")
+def cut_down(obj: Hpa | HvpaSizes | Pod | Vpa | Workload) -> None:
+    """Leave of a large object what can count. It has no other user yet, so it is changed in place."""
+    for path, most in {"metadata.owner_references": MOST_ENTRIES, **_LISTS[type(obj)]}.items():
+        *parents, name = path.split(".")
+        owner: Any = reduce(lambda one, parent: one and getattr(one, parent), parents, obj)
+        entries = owner and getattr(owner, name)
+        if entries and len(entries) > most:
+            _set(owner, name, entries[:most])
+    if isinstance(obj, Hpa | Pod | Vpa):
+        for one in obj.status.conditions or ():
+            _set(one, "message", one.message[:MESSAGE_LENGTH])
     if isinstance(obj, Pod):
-        _cut_pod(obj)
-    elif isinstance(obj, Workload):
-        spec = obj.spec.template.spec
-        _cut(obj.metadata, "managed_fields")
-        # One more than may be, so that it is seen that there are too many.
-        _cut(spec, "containers", MOST_CONTAINERS + 1)
-        _cut(spec, "init_containers", MOST_CONTAINERS + 1)
-    else:
-        _cut_conditions(obj.status)
-        if isinstance(obj, Hpa):
-            _cut(obj.status, "current_metrics")
-        elif obj.status.recommendation is not None:
-            _cut(obj.status.recommendation, "container_recommendations")
-
-
-def _cut_pod(pod: Pod) -> None:
-    for name in ("containers", "init_containers"):
-        _cut(pod.spec, name, MOST_CONTAINERS + 1)
-    _cut(pod.status, "container_statuses", MOST_CONTAINERS + 1)
-    _cut_conditions(pod.status)
-    _set(pod.status, "message", pod.status.message[:MESSAGE_LENGTH])
-
-
-def _cut_conditions(status: Any) -> None:
-    _cut(status, "conditions")
-    entries: list[Condition] = status.conditions or []
-    for one in entries:
-        _set(one, "message", one.message[:MESSAGE_LENGTH])
-
-
-def _cut(owner: msgspec.Struct, name: str, most: int = MOST_ENTRIES) -> None:
-    entries = getattr(owner, name)
-    if entries is not None and len(entries) > most:
-        _set(owner, name, entries[:most])
+        _set(obj.status, "message", obj.status.message[:MESSAGE_LENGTH])
 
 
 def without_wrong_times(raw: bytes | msgspec.Raw) -> bytes | None:

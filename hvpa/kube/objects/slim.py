@@ -74,8 +74,7 @@ class StoredVpa(Vpa, frozen=True):
 def slim_meta(meta: Meta, keep_annotations: Callable[[str], bool]) -> None:
     """Share names and labels, and drop the annotations that nobody reads."""
     _share_texts(meta, "name", "namespace")
-    labels = {text(key): text(value) for key, value in meta.labels.items()}
-    _set(meta, "labels", share(labels) if labels else _NOTHING)
+    _set(meta, "labels", _shared_labels(meta.labels) if meta.labels else _NOTHING)
     kept = {text(key): value for key, value in meta.annotations.items() if keep_annotations(key)}
     _set(meta, "annotations", kept or _NOTHING)
     for owner in meta.owner_references:
@@ -85,46 +84,46 @@ def slim_meta(meta: Meta, keep_annotations: Callable[[str], bool]) -> None:
 
 
 def slim_workload(workload: Workload) -> Workload:
-    """Of who set what, keep those that set what we set."""
-    slim_meta(workload.metadata, _is_own)
-    entries = [one for one in workload.metadata.managed_fields if one.owns_replicas() or one.owns_resources()]
+    """Of who set what, keep those that set what we set; of conditions, those that are read."""
+    meta, spec, status = workload.metadata, workload.spec, workload.status
+    slim_meta(meta, lambda key: key.startswith(OWN_ANNOTATIONS))
+    entries = [one for one in meta.managed_fields if one.owns_replicas() or one.owns_resources()]
     for one in entries:
         _share_texts(one, "manager")
-        _set(one, "fields", share(one.fields))
-    _set(workload.metadata, "managed_fields", share(entries, "managed fields"))
-    spec = workload.spec
+        _share_parts(one, "fields")
+    _set(meta, "managed_fields", share(entries, "managed fields"))
     if spec.selector.match_labels:
-        labels = {text(key): text(value) for key, value in spec.selector.match_labels.items()}
-        _set(spec.selector, "match_labels", share(labels))
-    _set(spec, "selector", share(spec.selector))
-    _set(spec.template, "spec", share(spec.template.spec))
-    kept = [found for found in workload.status.conditions if _is_read(found)]
-    _set(workload.status, "conditions", kept)
-    _slim_conditions(workload.status)
+        _set(spec.selector, "match_labels", _shared_labels(spec.selector.match_labels))
+    _share_parts(spec, "selector")
+    _share_parts(spec.template, "spec")
+    _slim_conditions(
+        status,
+        lambda one: one.type == PROGRESSING or (one.type == REPLICA_FAILURE and one.status == "True"),
+    )
     return workload
 
 
 def slim_pod(pod: Pod) -> Pod:
     """Of a pod, keep who controls it, when it became ready, which containers ended or can't start, why it can't be
     scheduled, and how a resize goes. Of a failed one all times count: they say when it ended."""
-    owner = pod.metadata.controller()
-    slim_meta(pod.metadata, _is_none)
+    owner, status = pod.metadata.controller(), pod.status
+    slim_meta(pod.metadata, lambda key: False)
     _set(pod.metadata, "owner_references", _NOBODY if owner is None else share([owner], "owners"))
-    _set(pod, "spec", share(pod.spec))
-    status = pod.status
-    if status.phase != "Failed":
-        kept = [one for one in status.conditions if one.type in _KEPT or _is_unscheduled(one)]
-        _set(status, "conditions", kept)
-    _slim_conditions(status)
+    _share_parts(pod, "spec")
+    _slim_conditions(
+        status,
+        lambda one: (
+            status.phase == "Failed"
+            or one.type in _KEPT
+            or (one.type == "PodScheduled" and one.status == "False")
+        ),
+    )
     _share_texts(status, "phase")
     containers = [_slim_container(one) for one in status.container_statuses]
-    _set(status, "container_statuses", share(containers, "containers"))
     first = [_slim_container(one) for one in status.init_container_statuses]
-    _set(
-        status,
-        "init_container_statuses",
-        share([one for one in first if _is_telling(one)], "containers"),
-    )
+    first = [one for one in first if one.state.waiting is not None or one.restart_count > 0]
+    _set(status, "container_statuses", share(containers, "containers"))
+    _set(status, "init_container_statuses", share(first, "containers"))
     return pod
 
 
@@ -135,7 +134,7 @@ def slim_hpa(hpa: Hpa) -> StoredHpa:
     spec = msgspec.structs.replace(hpa.spec)
     _set(spec, "scale_target_ref", slim_reference(spec.scale_target_ref))
     _set(spec, "metrics", share(spec.metrics, "metrics"))
-    _set(spec, "behavior", share(spec.behavior))
+    _share_parts(spec, "behavior")
     _slim_conditions(hpa.status)
     if hpa.status.current_metrics:
         _set(hpa.status, "current_metrics", share(hpa.status.current_metrics, "metrics"))
@@ -150,22 +149,13 @@ def slim_vpa(vpa: Vpa) -> StoredVpa:
     _set(vpa.metadata, "managed_fields", [] if written is None else [StatusWrite("status", written)])
     spec = msgspec.structs.replace(vpa.spec)
     _set(spec, "target_ref", slim_reference(spec.target_ref))
-    _set(spec, "update_policy", share(spec.update_policy))
-    _set(spec, "resource_policy", share(spec.resource_policy))
+    _share_parts(spec, "update_policy", "resource_policy")
     _slim_conditions(vpa.status)
-    said = vpa.status.recommendation
-    if said is not None and said.container_recommendations:
-        entries = [_slim_recommendation(one) for one in said.container_recommendations]
-        _set(said, "container_recommendations", entries)
+    recommendation = vpa.status.recommendation
+    if recommendation is not None and recommendation.container_recommendations:
+        entries = [_slim_recommendation(one) for one in recommendation.container_recommendations]
+        _set(recommendation, "container_recommendations", entries)
     return StoredVpa(vpa.metadata, vpa.raw_spec.copy(), vpa.status, spec)
-
-
-def _slim_conditions(status: PodStatus | HpaStatusRead | VpaStatusRead | WorkloadStatus) -> None:
-    if not status.conditions:
-        return
-    for one in status.conditions:
-        _share_texts(one, "type", "status", "reason", "message")
-    _set(status, "conditions", share(status.conditions, "conditions"))
 
 
 def slim_reference(reference: ObjectReference) -> ObjectReference:
@@ -173,37 +163,42 @@ def slim_reference(reference: ObjectReference) -> ObjectReference:
     return ObjectReference(*[text(getattr(reference, field)) for field in reference.__struct_fields__])
 
 
-def _share_texts(part: msgspec.Struct, *fields: str) -> None:
+def is_kept(key: str) -> bool:
+    """Whether an annotation of an Hvpa, HPA or VPA is kept."""
+    return key != DROPPED_ANNOTATION
+
+
+def _share_texts(owner: msgspec.Struct, *fields: str) -> None:
     for field in fields:
-        _set(part, field, text(getattr(part, field)))
+        _set(owner, field, text(getattr(owner, field)))
 
 
-def _is_read(one: Condition) -> bool:
-    """Whether a workload's condition is read."""
-    return one.type == PROGRESSING or (one.type == REPLICA_FAILURE and one.status == "True")
+def _share_parts(owner: msgspec.Struct, *fields: str) -> None:
+    for field in fields:
+        _set(owner, field, share(getattr(owner, field)))
 
 
-def _is_unscheduled(one: Condition) -> bool:
-    return one.type == "PodScheduled" and one.status == "False"
+def _shared_labels(labels: dict[str, str]) -> dict[str, str]:
+    return share({text(key): text(value) for key, value in labels.items()})
 
 
-def _is_telling(one: ContainerStatus) -> bool:
-    """Whether an init container's status says why the pod does not run."""
-    return one.state.waiting is not None or one.restart_count > 0
+def _slim_conditions(
+    status: PodStatus | HpaStatusRead | VpaStatusRead | WorkloadStatus,
+    keep: Callable[[Condition], bool] = lambda one: True,
+) -> None:
+    if status.conditions:
+        kept = [one for one in status.conditions if keep(one)]
+        for one in kept:
+            _share_texts(one, "type", "status", "reason", "message")
+        _set(status, "conditions", share(kept, "conditions"))
 
 
 def _slim_container(one: ContainerStatus) -> ContainerStatus:
-    waiting = one.state.waiting
+    waiting, terminated = one.state.waiting, one.state.terminated
     if waiting is not None:
-        kept = (
-            None
-            if is_starting(waiting.reason)
-            else Waiting(text(waiting.reason), one_line(waiting.message, LONGEST))
-        )
-        _set(one, "state", ContainerState(kept, one.state.terminated))
-    if one.state.terminated is not None or one.last_state.terminated is not None:
-        return one
-    return share(one)
+        kept = Waiting(text(waiting.reason), one_line(waiting.message, LONGEST))
+        _set(one, "state", ContainerState(None if is_starting(waiting.reason) else kept, terminated))
+    return share(one) if terminated is None and one.last_state.terminated is None else one
 
 
 def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendation:
@@ -215,16 +210,3 @@ def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendatio
 
 def _slim_amounts(amounts: ResourceList) -> ResourceList:
     return {text(key): text(value) if isinstance(value, str) else value for key, value in amounts.items()}
-
-
-def is_kept(key: str) -> bool:
-    """Whether an annotation of an Hvpa, HPA or VPA is kept."""
-    return key != DROPPED_ANNOTATION
-
-
-def _is_own(key: str) -> bool:
-    return key.startswith(OWN_ANNOTATIONS)
-
-
-def _is_none(key: str) -> bool:
-    return False

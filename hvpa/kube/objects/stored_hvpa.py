@@ -12,6 +12,7 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus, read_status
 from hvpa.api.objects.read_models import ObjectReference, RawHvpa
 from hvpa.api.schema.base import FieldError
+from hvpa.kube.client.errors import UNREADABLE
 from hvpa.kube.objects.interning import ModelSharer, text
 from hvpa.kube.objects.slim import is_kept, slim_meta, slim_reference
 
@@ -34,6 +35,13 @@ class Links(msgspec.Struct, frozen=True, rename="camel", gc=False):
     hpa: NamedRecommender | None = None
     vpa: NamedRecommender | None = None
     mode: str = "Apply"
+
+    def recommenders(self) -> dict[str, str | None]:
+        """Names of the HPA and the VPA that are named, by kind."""
+        return {
+            "HorizontalPodAutoscaler": self.hpa.name if self.hpa else None,
+            "VerticalPodAutoscaler": self.vpa.name if self.vpa else None,
+        }
 
 
 NO_LINKS = Links()
@@ -111,6 +119,6 @@ def _links(spec: msgspec.Raw) -> Links:
     """The links of an Hvpa; none where they can't be read."""
     try:
         found = _decode_links(spec)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except UNREADABLE:
         return NO_LINKS
     return Links(slim_reference(found.target_ref), found.hpa, found.vpa, text(found.mode))

@@ -1,15 +1,18 @@
-"""Readers of workloads: kinds whose spec or status has other fields than a Deployment's become the one read-model."""
+"""Readers of workloads: kinds whose spec or status has other fields than a Deployment's become the one read-model, and
+so do custom kinds, of which only the `scale` subresource is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 
+from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import (
     Count,
     Int,
+    Pod,
     PodTemplate,
     ReadModel,
     Selector,
@@ -19,32 +22,19 @@ from hvpa.api.objects.read_models import (
     WorkloadSpec,
     WorkloadStatus,
 )
+from hvpa.core.workload.selector import parse_selector
 
-Read = Callable[[bytes | msgspec.Raw], Workload]
 _set = msgspec.structs.force_setattr
-APPS: Final = "apps/v1"
 
 
-def plain(kind: str) -> Read:
-    """Reads a Deployment or StatefulSet, whose objects in a list do not say their kind."""
-    read = msgspec.json.Decoder(Workload).decode
-
-    def workload(raw: bytes | msgspec.Raw) -> Workload:
-        return _of_kind(read(raw), kind)
-
-    return workload
-
-
-def _of_kind(found: Workload, kind: str) -> Workload:
+def plain(kind: str, raw: bytes | msgspec.Raw) -> Workload:
+    """A Deployment, StatefulSet or ReplicaSet, whose objects in a list do not name their kind. A ReplicaSet never
+    replaces pods for another template, so all count as updated."""
+    found = _decode(raw)
     _set(found, "kind", kind)
-    _set(found, "api_version", APPS)
-    return found
-
-
-def replica_set(raw: bytes | msgspec.Raw) -> Workload:
-    """A ReplicaSet. It never replaces pods for another template, so all count as updated."""
-    found = _of_kind(_replica_set(raw), "ReplicaSet")
-    _set(found.status, "updated_replicas", found.status.replicas)
+    _set(found, "api_version", DEFAULT_API_VERSION)
+    if kind == "ReplicaSet":
+        _set(found.status, "updated_replicas", found.status.replicas)
     return found
 
 
@@ -109,9 +99,56 @@ def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
         reported.number_ready,
         reported.number_available,
     )
-    return Workload(found.metadata, "DaemonSet", APPS, spec, status)
+    return Workload(found.metadata, "DaemonSet", DEFAULT_API_VERSION, spec, status)
 
 
-_replica_set = msgspec.json.Decoder(Workload).decode
+class _ScaleSpec(ReadModel, frozen=True):
+    replicas: Count = 0
+
+
+class _ScaleStatus(ReadModel, frozen=True):
+    replicas: Count = 0
+    selector: str = ""
+
+
+class _Scale(ReadModel, frozen=True):
+    metadata: WorkloadMeta
+    spec: _ScaleSpec = _ScaleSpec()
+    status: _ScaleStatus = _ScaleStatus()
+
+
+def scaled(api_version: str, kind: str, raw: bytes | msgspec.Raw) -> Workload:
+    """A workload of a custom kind, of its Scale. Pods count as ready and updated, since a Scale does not report
+    whether they are. Neither does it have a generation: its replicas take that place, so that what was decided at 3
+    replicas is to be written as long as there are 3."""
+    scale = _scale(raw)
+    try:
+        selector = parse_selector(scale.status.selector)
+    except ValueError as error:
+        raise msgspec.ValidationError(str(error)) from error
+    count, pods = scale.spec.replicas, scale.status.replicas
+    metadata = msgspec.structs.replace(scale.metadata, generation=count)
+    status = WorkloadStatus(count, pods, pods, pods, pods)
+    return Workload(metadata, kind, api_version, WorkloadSpec(count, selector), status)
+
+
+def with_newest_pod(workload: Workload, pods: tuple[Pod, ...]) -> Workload:
+    """The workload with the containers of its newest pod, which take the place of a pod template."""
+    alive = [one for one in pods if one.metadata.deletion_timestamp is None]
+    if not alive:
+        return workload
+    newest = max(alive, key=lambda one: (str(one.metadata.creation_timestamp), one.metadata.name))
+    replace = msgspec.structs.replace
+    template = PodTemplate(replace(newest.spec, init_containers=[]))
+    return replace(workload, spec=replace(workload.spec, template=template))
+
+
+_decode = msgspec.json.Decoder(Workload).decode
 _controller = msgspec.json.Decoder(_Controller).decode
 _daemon_set = msgspec.json.Decoder(_DaemonSet).decode
+_scale = msgspec.json.Decoder(_Scale).decode
+READERS: Final[Mapping[str, Callable[[bytes | msgspec.Raw], Workload]]] = {
+    "DaemonSet": daemon_set,
+    "ReplicationController": replication_controller,
+}
+"""Of kinds that are no `plain` ones."""

@@ -113,13 +113,12 @@ class TokenGuard:
         parts = "\0".join((verb, path, token)).encode("utf-8", "surrogateescape")
         key = hashlib.blake2b(parts, key=self._salt).digest()
         known = self._known(key)
-        if known is not None:
-            return known
-        async with self._turn:
-            known = self._known(key)  # another request may have asked the same meanwhile
-            if known is None:
-                known = await self._review(token, verb, path)
-                (self._allowed if known.status == 200 else self._refused).put(key, known)
+        if known is None:
+            async with self._turn:
+                known = self._known(key)  # another request may have asked the same meanwhile
+                if known is None:
+                    known = await self._review(token, verb, path)
+                    (self._allowed if known.status == 200 else self._refused).put(key, known)
         return known
 
     def _known(self, key: bytes) -> _Verdict | None:
@@ -175,4 +174,4 @@ def _bearer(header: str) -> str | None:
 
 
 def _unauthorized() -> web.Response:
-    return plain(401, "unauthorized", WWW_Authenticate="Bearer")
+    return plain(401, "unauthorized", {"WWW-Authenticate": "Bearer"})

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from io import BytesIO
 from typing import Any
 
 import structlog
@@ -31,9 +33,6 @@ RESPONSE = 30.0
 """Seconds in which a request is answered and the client has taken the response."""
 HANDSHAKE = 10.0
 """Seconds that a TLS handshake may take."""
-PIECE = 2**16
-"""Bytes of a response that are handed over at once, so that a client that is slow to take it costs no more memory than
-these: with series per Hvpa a response may have megabytes, and there may be MAX_CONNECTIONS of them."""
 METHODS = ("GET", "HEAD")
 
 Check = Callable[[], str | None]
@@ -88,19 +87,16 @@ def metrics_routes(read: Callable[[], Awaitable[bytes]]) -> Routes:
 def health_routes(healthy: Check, ready: Check) -> Routes:
     """`/healthz` and `/readyz`: 200 and "ok", or 503 and what is wrong."""
 
-    async def is_healthy() -> web.Response:
-        return _verdict(healthy())
+    async def verdict(check: Check) -> web.Response:
+        problem = check()
+        return web.Response(text="ok") if problem is None else web.Response(status=503, text=problem)
 
-    async def is_ready() -> web.Response:
-        return _verdict(ready())
-
-    return {"/healthz": is_healthy, "/readyz": is_ready}
+    return {"/healthz": partial(verdict, healthy), "/readyz": partial(verdict, ready)}
 
 
-def plain(status: int, text: str, **headers: str) -> web.Response:
-    """A short response as text. Underscores in the names of `headers` stand for dashes."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return web.Response(status=status, text=text + "\n", headers=named)
+def plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A short response as text."""
+    return web.Response(status=status, text=text + "\n", headers=headers)
 
 
 class _Connection(web.RequestHandler):
@@ -168,7 +164,14 @@ class Listener(web.Server):
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             async with asyncio.timeout(RESPONSE):
-                return await _send(request, _named(await self._respond(request)))
+                response = _named(await self._respond(request))
+                if isinstance(response.body, bytes):
+                    # With series per Hvpa it may have megabytes. aiohttp hands a file over in pieces, of which a
+                    # client that is slow to take them costs the memory of one.
+                    response.body = BytesIO(response.body)
+                await response.prepare(request)
+                await response.write_eof()
+                return response
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
@@ -179,34 +182,12 @@ class Listener(web.Server):
         if route is None:
             return plain(404, "not found")
         if request.method not in METHODS:
-            return plain(405, "method not allowed", Allow=", ".join(METHODS))
+            return plain(405, "method not allowed", {"Allow": ", ".join(METHODS)})
         refusal = await self._guard(request) if self._guard is not None else None
         return await route() if refusal is None else refusal
-
-
-async def _send(request: web.BaseRequest, response: web.Response) -> web.StreamResponse:
-    """Send the response; waits for a client that is slow to take it."""
-    body = response.body
-    if not isinstance(body, bytes) or len(body) <= PIECE or request.method == "HEAD":
-        await response.prepare(request)
-        await response.write_eof()
-        return response
-    large = web.StreamResponse(status=response.status, headers=response.headers)
-    large.content_length = len(body)
-    await large.prepare(request)
-    for start in range(0, len(body), PIECE):
-        await large.write(body[start : start + PIECE])
-    await large.write_eof()
-    return large
 
 
 def _named(response: web.Response) -> web.Response:
     """The response with a header that says no version (without it, aiohttp adds one that does)."""
     response.headers["Server"] = "hvpa"
     return response
-
-
-def _verdict(problem: str | None) -> web.Response:
-    if problem is None:
-        return web.Response(text="ok")
-    return web.Response(status=503, text=problem)

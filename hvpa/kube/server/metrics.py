@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 from prometheus_client import (
@@ -20,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
-from hvpa.core.model import Axis, Blocked, Decision, Direction, ResourceRequirements
+from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
@@ -46,28 +47,27 @@ class Metrics(Telemetry):
         self.registry = registry
         counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
         self._decisions = counter("hvpa_decisions", "Decisions made.")
-        self._applied = counter("hvpa_scalings_applied", "Changes of workloads.", ["axis", "direction"])
-        documentation = "Wanted changes that began to be held back."
-        self._blocked = counter("hvpa_scalings_blocked", documentation, ["axis", "direction", "reason"])
-        documentation = "Writes that were refused or did not get through."
-        self._write_failures = counter("hvpa_write_failures", documentation, ["operation", "outcome"])
-        documentation = "Time from taking an Hvpa from the queue to having written all."
-        self._reconciles = histogram(
-            "hvpa_reconcile_duration_seconds", documentation, ["outcome"], buckets=SECONDS
-        )
-        documentation = "Time from when an Hvpa was due until a worker took it."
-        self._queue_wait = histogram("hvpa_queue_wait_seconds", documentation, buckets=SECONDS + LONG)
+        axes = ["axis", "direction"]
+        self._applied = counter("hvpa_scalings_applied", "Changes of workloads.", axes)
+        held = "Wanted changes that began to be held back."
+        self._blocked = counter("hvpa_scalings_blocked", held, [*axes, "reason"])
+        failed = "Writes that were refused or did not get through."
+        self._write_failures = counter("hvpa_write_failures", failed, ["operation", "outcome"])
+        took = "Time from taking an Hvpa from the queue to having written all."
+        self._reconciles = histogram("hvpa_reconcile_duration_seconds", took, ["outcome"], buckets=SECONDS)
+        waited = "Time from when an Hvpa was due until a worker took it."
+        self._queue_wait = histogram("hvpa_queue_wait_seconds", waited, buckets=SECONDS + LONG)
         self._requests = counter("hvpa_api_requests", "Requests to the API server.", ["verb", "code"])
-        documentation = "Watches that were started again."
-        self._restarts = counter("hvpa_watch_restarts", documentation, ["resource", "reason"])
-        documentation = "Objects that could not be decoded and count as absent."
-        self._bad_objects = counter("hvpa_undecodable_objects", documentation, ["resource"])
-        documentation = "Responses by which the API server asked the operator to wait."
-        self._throttled = counter("hvpa_throttled", documentation)
-        documentation = (
+        restarted = "Watches that were started again."
+        self._restarts = counter("hvpa_watch_restarts", restarted, ["resource", "reason"])
+        undecodable = "Objects that could not be decoded and count as absent."
+        self._bad_objects = counter("hvpa_undecodable_objects", undecodable, ["resource"])
+        throttled = "Responses by which the API server asked the operator to wait."
+        self._throttled = counter("hvpa_throttled", throttled)
+        permit = (
             "Time for which a worker, or the writer of Events, had to wait for leave to write, if it had to."
         )
-        self._permit_wait = histogram("hvpa_permit_wait_seconds", documentation, buckets=SECONDS + LONG)
+        self._permit_wait = histogram("hvpa_permit_wait_seconds", permit, buckets=SECONDS + LONG)
         self._objects = _PerObject() if per_object else None
 
     def pieces(self) -> Iterator[bytes]:
@@ -184,8 +184,10 @@ class _PerObject:
             wanted = decision.recommended.get(container.name)
             for resource in _UNIT:
                 current = _present(container.resources.requests.get(resource), resource)
+                amount = wanted.requests.get(resource) if wanted is not None else None
+                recommended = None if amount is None else amount / _UNIT[resource]
                 more = f'{labels},container="{_escaped(container.name)}",resource="{resource}"'
-                rows.append((more, current, _recommended(wanted, resource)))
+                rows.append((more, current, recommended))
         self._requests[key] = rows
 
     def drop(self, key: Key) -> None:
@@ -220,17 +222,9 @@ def _escaped(value: str) -> str:
 
 
 def _present(raw: str | int | float | None, resource: Resource) -> float | None:
-    if raw is None:
-        return None
-    try:
-        return parse_resource(resource, raw) / _UNIT[resource]
-    except QuantityError:
-        return None
-
-
-def _recommended(wanted: ResourceRequirements | None, resource: Resource) -> float | None:
-    value = wanted.requests.get(resource) if wanted is not None else None
-    return None if value is None else value / _UNIT[resource]
+    with suppress(QuantityError):
+        return None if raw is None else parse_resource(resource, raw) / _UNIT[resource]
+    return None
 
 
 class Page:
@@ -250,16 +244,14 @@ class Page:
         if self._rendering is None and loop.time() >= self._until:
             self._rendering = loop.create_task(self._render())
         if self._rendering is not None:
-            await asyncio.shield(
-                self._rendering
-            )  # one client that goes away is no reason to stop for the others
+            # Shielded: one client that goes away is no reason to stop for the others.
+            await asyncio.shield(self._rendering)
         return self._content
 
     async def _render(self) -> None:
         loop = asyncio.get_running_loop()
-        pieces, spent = [], 0.0
+        pieces, spent, began = [], 0.0, loop.time()
         try:
-            began = loop.time()
             for piece in self._pieces():
                 pieces.append(piece)
                 spent += loop.time() - began

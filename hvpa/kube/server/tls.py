@@ -36,11 +36,9 @@ class Certificate:
         self._looked_at = monotonic()
         self._seen = self._fingerprint()
         try:
-            self._current = self._load()
+            self.context = self._current = self._load()
         except (OSError, ValueError) as error:
             raise CertificateError(f"{folder}: {_reason(error)}") from error
-        self.context = _context()
-        self.context.load_cert_chain(*self._files)  # what is presented to clients before they say anything
         self.context.sni_callback = self._present
 
     def _present(
@@ -56,8 +54,7 @@ class Certificate:
         if now - self._looked_at < LOOK:
             return
         self._looked_at = now
-        found = self._fingerprint()
-        if found == self._seen:
+        if (found := self._fingerprint()) == self._seen:
             return
         try:
             self._current = self._load()
@@ -74,16 +71,11 @@ class Certificate:
     def _load(self) -> ssl.SSLContext:
         for path in self._files:
             path.open("rb").close()  # names the one that can't be read; OpenSSL doesn't
-        context = _context()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
         context.load_cert_chain(*self._files)
         return context
-
-
-def _context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:

@@ -4,8 +4,8 @@ Source: `pkg/controller/podautoscaler` of Kubernetes (horizontal.go, `reconcileA
 the feature gates' defaults: HPAConfigurableTolerance on, HPAScaleToZero off. Not modelled, since the caller hands in
 the scale and one HPA: failures to read or write the scale, and pods that several HPAs select.
 
-The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py, pods.py and requests.py (one metric's
-count), memory.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
+The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py and pods.py (one metric's count),
+memory.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.read_models import Condition, Hpa, HpaSpecRead, HpaStatusRead, Metric, Pod
+from hvpa.api.objects.read_models import Condition, Hpa, HpaSpecRead, HpaStatusRead, Metric, Pod, set_anew
 from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.memory import Bounds, Memory, limit
 from hvpa.recommend.hpa.metrics import MetricFault, evaluate
 from hvpa.recommend.hpa.plan import Plan, make_plan
 from hvpa.recommend.hpa.pods import TargetPods
 from hvpa.recommend.hpa.replicas import Situation
-from hvpa.recommend.hpa.selector import SelectorError, parse_selector
+from hvpa.recommend.hpa.selector import SelectorError, matches, parse_selector
 
 __all__ = [
     "HorizontalAutoscaler",
@@ -54,11 +54,8 @@ _BELOW: Final = "Current number of replicas below Spec.MinReplicas"
 
 
 class HpaResult(NamedTuple):
-    """What one sync leads to.
-
-    `status` is complete, as it would be written; it is the HPA's own object where nothing changed. `replicas` is what
-    is written to the scale subresource (None: nothing). `events` are (type, reason, message).
-    """
+    """What one sync leads to: the complete status, the HPA's own object where nothing changed; what is written to the
+    scale subresource (None: nothing); events as (type, reason, message)."""
 
     status: HpaStatusRead
     replicas: int | None
@@ -80,10 +77,8 @@ _SCALED_TO_ZERO: Final = "ScaledToZero"
 
 
 class _SyncReport:
-    """What one sync gathers: conditions to set, by type; events; the metrics' entries, None where none was computed.
-
-    Within a sync only the last setting of a condition counts: none of them changes its status twice.
-    """
+    """What one sync gathers: conditions to set, by type, of which the last setting counts; events; the metrics'
+    entries, None where none was computed."""
 
     __slots__ = ("conditions", "events", "metrics", "remove")
 
@@ -98,50 +93,33 @@ class _SyncReport:
         """Add an event of type Warning."""
         self.events.append(("Warning", reason, message))
 
-    def status(
+    def result(
         self, old: HpaStatusRead, current: int, desired: int, now: dt.datetime, rescaled: bool = False
+    ) -> HpaResult:
+        """The next status and the events; `rescaled`: the desired count is written as well."""
+        status = self._status(old, current, desired, now, rescaled)
+        return HpaResult(status, desired if rescaled else None, tuple(self.events))
+
+    def _status(
+        self, old: HpaStatusRead, current: int, desired: int, now: dt.datetime, rescaled: bool
     ) -> HpaStatusRead:
         """The next status; it is `old` itself where nothing differs, and then nothing is written."""
         now = now if now.microsecond == 0 else now.replace(microsecond=0)  # as times are written
-        metrics = self.metrics
-        if metrics == old.current_metrics or not (metrics or old.current_metrics):
-            metrics = old.current_metrics
-        conditions = self._conditions(old.conditions, now)
-        if (
-            not rescaled
-            and conditions is old.conditions
-            and metrics is old.current_metrics
-            and current == old.current_replicas
-            and desired == old.desired_replicas
-        ):
-            return old
-        return HpaStatusRead(
+        status = HpaStatusRead(
             current_replicas=current,
             desired_replicas=desired,
-            current_metrics=metrics,
-            conditions=conditions,
+            current_metrics=self.metrics if self.metrics or old.current_metrics else old.current_metrics,
+            conditions=self._conditions(old.conditions, now),
             last_scale_time=now if rescaled else old.last_scale_time,
         )
+        return old if status == old and not rescaled else status
 
     def _conditions(self, old: list[Condition] | None, now: dt.datetime) -> list[Condition] | None:
         """The conditions with what was set; new ones follow the old. A transition is a change of status alone."""
-        settings = dict(self.conditions)
-        result: list[Condition] = []
-        changed = False
-        for present in old or ():
-            setting = settings.pop(present.type, None)
-            if present.type == self.remove:
-                changed = True
-                continue
-            if setting is not None and setting != (present.status, present.reason, present.message):
-                since = present.last_transition_time if setting[0] == present.status else now
-                present = Condition(present.type, *setting, last_transition_time=since)
-                changed = True
-            result.append(present)
-        for kind, setting in settings.items():
-            result.append(Condition(kind, *setting, last_transition_time=now))
-            changed = True
-        return result if changed else old
+        found = {one.type: one for one in old or () if one.type != self.remove}
+        for kind, setting in self.conditions.items():
+            found[kind] = set_anew(found.get(kind), kind, setting, now)
+        return list(found.values())
 
 
 class _NoCount(Exception):
@@ -163,11 +141,8 @@ class HorizontalAutoscaler:
     def sync(
         self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], metrics: Metrics, now: dt.datetime
     ) -> HpaResult:
-        """Decide once (`reconcileAutoscaler`).
-
-        `pods` are the namespace's; only those that the scale's selector selects count. `now` is aware. Raises
-        `QuantityError` where the spec or a pod's request holds what is no quantity.
-        """
+        """Decide once (`reconcileAutoscaler`). Of `pods` those that the scale's selector selects count; `now` is aware.
+        Raises `QuantityError` where the spec or a pod's request holds what is no quantity."""
         plan = self._plan_of(hpa)
         report = _SyncReport()
         report.conditions[_ABLE] = _GOT_SCALE
@@ -176,7 +151,7 @@ class HorizontalAutoscaler:
         if current == 0:
             report.conditions[_ACTIVE] = _DISABLED
             report.remove = _SCALED_TO_ZERO
-            return _outcome(report.status(hpa.status, 0, 0, now), None, report)
+            return report.result(hpa.status, 0, 0, now)
         if current > plan.maximum:
             return self._rescale(hpa, plan, report, _Step(current, plan.maximum, _ABOVE), now)
         if current < plan.minimum:
@@ -188,12 +163,10 @@ class HorizontalAutoscaler:
             proposed = _propose(plan, report, here)
         except _NoCount as error:
             report.warn("FailedComputeMetricsReplicas", str(error))
-            return _outcome(
-                report.status(hpa.status, current, hpa.status.desired_replicas, now), None, report
-            )
+            return report.result(hpa.status, current, hpa.status.desired_replicas, now)
         desired = self._normalize(plan, report, proposed, now)
         if desired == current:
-            return _outcome(report.status(hpa.status, current, current, now), None, report)
+            return report.result(hpa.status, current, current, now)
         return self._rescale(hpa, plan, report, _Step(current, desired, proposed.reason), now)
 
     def _plan_of(self, hpa: Hpa) -> Plan:
@@ -206,13 +179,12 @@ class HorizontalAutoscaler:
     def _normalize(self, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> int:
         """Stabilization windows, policies and limits (`normalizeDesiredReplicas`, `…WithBehaviors`)."""
         bounds = Bounds(step.current, plan.minimum, plan.maximum)
-        if plan.up is None or plan.down is None:
+        if plan.behavior is None:
             stable, able = self._memory.stabilize(step.desired, self._window, now)
             desired, limited = limit(stable, bounds)
         else:
-            rules = (plan.up, plan.down)
-            stable, able = self._memory.stabilize_by_rules(step.desired, step.current, *rules, now)
-            desired, limited = self._memory.limit_by_rules(stable, bounds, *rules, now)
+            stable, able = self._memory.stabilize_by_rules(step.desired, step.current, plan.behavior, now)
+            desired, limited = self._memory.limit_by_rules(stable, bounds, plan.behavior, now)
         report.conditions[_ABLE] = ("True", *able)
         report.conditions[_LIMITED] = ("False" if desired == stable else "True", *limited)
         return desired
@@ -224,13 +196,9 @@ class HorizontalAutoscaler:
         report.conditions[_ABLE] = ("True", "SucceededRescale", message)
         report.remove = _SCALED_TO_ZERO
         report.events.append(("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}"))
-        if plan.up is not None and plan.down is not None:
-            self._memory.store(current, desired, plan.up, plan.down, now)
-        return _outcome(report.status(hpa.status, current, desired, now, rescaled=True), desired, report)
-
-
-def _outcome(status: HpaStatusRead, replicas: int | None, report: _SyncReport) -> HpaResult:
-    return HpaResult(status, replicas, tuple(report.events))
+        if plan.behavior is not None:
+            self._memory.store(current, desired, plan.behavior, now)
+        return report.result(hpa.status, current, desired, now, rescaled=True)
 
 
 def _propose(plan: Plan, report: _SyncReport, here: Situation) -> _Step:
@@ -250,13 +218,13 @@ def _select(report: _SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod
         report.conditions[_ACTIVE] = _NO_SELECTOR
         raise _NoCount("selector is required")
     try:
-        matches = parse_selector(selector).matches
+        requirements = parse_selector(selector)
     except SelectorError as error:
         message = f"couldn't convert selector into a corresponding internal selector object: {error}"
         report.warn("InvalidSelector", message)
         report.conditions[_ACTIVE] = ("False", "InvalidSelector", message)
         raise _NoCount(message) from None
-    return [pod for pod in pods if matches(pod.metadata.labels)]
+    return [pod for pod in pods if matches(requirements, pod.metadata.labels)]
 
 
 def _highest(plan: Plan, report: _SyncReport, here: Situation) -> tuple[int, str]:

@@ -12,11 +12,9 @@ from hvpa.api.objects.read_models import MetricName, ObjectReference
 
 @dataclass(frozen=True, slots=True)
 class HpaSettings:
-    """Flags of kube-controller-manager (`--horizontal-pod-autoscaler-…`) with their defaults.
-
-    Times in seconds. `sync_period` is not used by the model itself: who drives it calls `sync` that often.
-    `tolerance` is a fraction. `downscale_stabilization` holds for HPAs that don't say it in their behaviour.
-    """
+    """Flags of kube-controller-manager (`--horizontal-pod-autoscaler-…`) with their defaults; times in seconds, the
+    tolerance as a fraction. Who drives the model calls `sync` every `sync_period`. `downscale_stabilization` holds for
+    HPAs whose behaviour does not set it."""
 
     sync_period: float = 15.0
     tolerance: float = 0.1
@@ -26,11 +24,8 @@ class HpaSettings:
 
 
 class PodReading(NamedTuple):
-    """A metric of one pod.
-
-    `value` is in milli-units, as `Quantity.MilliValue` gives it: millicores for CPU, bytes × 1000 for memory. It is the
-    mean over the `window` that ends at `timestamp`.
-    """
+    """A metric of one pod in milli-units (millicores for CPU, bytes × 1000 for memory): the mean over the `window` that
+    ends at `timestamp`."""
 
     value: int
     timestamp: dt.datetime
@@ -42,10 +37,8 @@ class MetricsError(Exception):
 
 
 class Metrics(Protocol):
-    """What the metrics API servers tell the HPA controller (`podautoscaler/metrics.MetricsClient`).
-
-    All values are milli-units. Every method raises `MetricsError` where the real client returns an error.
-    """
+    """What the metrics API servers report to the HPA controller (`podautoscaler/metrics.MetricsClient`), in
+    milli-units. Every method raises `MetricsError` where the real client returns an error."""
 
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
         """Usage by pod name, of one container or, where that is "", of the whole pod; pods that are not measured are

@@ -10,8 +10,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final, NamedTuple
 
-from hvpa.recommend.golang.numbers import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
-from hvpa.recommend.hpa.plan import Rules
+from hvpa.recommend.golang import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
+from hvpa.recommend.hpa.plan import Behavior, Rules
 
 Reason = tuple[str, str]
 """Reason and message for a condition."""
@@ -62,8 +62,8 @@ class Memory:
 
     def __init__(self) -> None:
         self._recommendations: list[_Recommendation] = []
-        self._ups: list[_ScaleEvent] = []
-        self._downs: list[_ScaleEvent] = []
+        self._events: dict[int, list[_ScaleEvent]] = {1: [], -1: []}
+        """Changes out (1) and in (-1)."""
 
     def begin(self, current: int, now: dt.datetime) -> None:
         """The count found at first counts as a recommendation (`recordInitialRecommendation`)."""
@@ -84,12 +84,12 @@ class Memory:
         return highest, READY if highest == desired else _DOWN_STABILIZED
 
     def stabilize_by_rules(
-        self, desired: int, current: int, up: Rules, down: Rules, now: dt.datetime
+        self, desired: int, current: int, behavior: Behavior, now: dt.datetime
     ) -> tuple[int, Reason]:
         """With a behaviour: the present count, brought between the lowest recommendation of the window for scaling up
         and the highest of the one for scaling down (`stabilizeRecommendationWithBehaviors`)."""
-        up_cutoff = now - up.window
-        down_cutoff = now - down.window
+        up_cutoff = now - behavior.up.window
+        down_cutoff = now - behavior.down.window
         lowest = highest = desired
         old = None
         for index, (replicas, time) in enumerate(self._recommendations):
@@ -106,30 +106,25 @@ class Memory:
         return stabilized, _UP_STABILIZED if desired >= current else _DOWN_STABILIZED
 
     def limit_by_rules(
-        self, desired: int, bounds: Bounds, up: Rules, down: Rules, now: dt.datetime
+        self, desired: int, bounds: Bounds, behavior: Behavior, now: dt.datetime
     ) -> tuple[int, Reason]:
         """What the policies and the spec's limits leave of it (`convertDesiredReplicasWithBehaviorRate`)."""
-        current = bounds.current
+        current, minimum, maximum = bounds
         if desired > current:
-            limit = max(self._limit(current, up, 1, now), current)
-            reason = _TOO_FAST_UP if bounds.maximum > limit else _TOO_MANY
-            allowed = min(bounds.maximum, limit)
-            if desired > allowed:
-                return allowed, reason
-        elif desired < current:
-            limit = min(self._limit(current, down, -1, now), current)
-            reason = _TOO_FAST_DOWN if bounds.minimum < limit else _TOO_FEW
-            allowed = max(bounds.minimum, limit)
-            if desired < allowed:
-                return allowed, reason
-        return desired, _IN_RANGE
-
-    def store(self, previous: int, replicas: int, up: Rules, down: Rules, now: dt.datetime) -> None:
-        """The count was changed (`storeScaleEvent`); only HPAs with a behaviour need to know."""
-        if replicas > previous:
-            _store(self._ups, replicas - previous, up.longest, now)
+            sign, rules, end, reasons = 1, behavior.up, maximum, (_TOO_FAST_UP, _TOO_MANY)
         else:
-            _store(self._downs, previous - replicas, down.longest, now)
+            sign, rules, end, reasons = -1, behavior.down, minimum, (_TOO_FAST_DOWN, _TOO_FEW)
+        # In the direction's own sense: a larger amount is further in it.
+        limit = max(sign * self._limit(current, rules, sign, now), sign * current)
+        allowed = min(sign * end, limit)
+        if desired == current or sign * desired <= allowed:
+            return desired, _IN_RANGE
+        return sign * allowed, reasons[0] if sign * end > limit else reasons[1]
+
+    def store(self, previous: int, replicas: int, behavior: Behavior, now: dt.datetime) -> None:
+        """The count was changed (`storeScaleEvent`); only HPAs with a behaviour need to know."""
+        sign, rules = (1, behavior.up) if replicas > previous else (-1, behavior.down)
+        _store(self._events[sign], abs(replicas - previous), rules.longest, now)
 
     def _record(self, desired: int, now: dt.datetime, old: int | None) -> None:
         if old is None:
@@ -158,8 +153,9 @@ class Memory:
     def _at_start(self, current: int, period: dt.timedelta, now: dt.datetime) -> int:
         """The count when the period began, by the changes since (`getReplicasChangePerPeriod`)."""
         cutoff = now - period
-        added = sum([event.change for event in self._ups if event.time > cutoff])
-        deleted = sum([event.change for event in self._downs if event.time > cutoff])
+        added, deleted = (
+            sum([event.change for event in events if event.time > cutoff]) for events in self._events.values()
+        )
         return int32(current - added + deleted)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Metric, MetricName, MetricSource, MetricValue, ObjectReference
-from hvpa.recommend.golang.quantities import format_milli
+from hvpa.recommend.golang import format_milli
 from hvpa.recommend.hpa.inputs import MetricsError
 from hvpa.recommend.hpa.plan import MetricPlan
 from hvpa.recommend.hpa.replicas import (

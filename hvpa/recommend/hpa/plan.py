@@ -1,8 +1,5 @@
 """An HPA's spec made ready for use: the API server's defaults filled in, quantities as milli-units, periods as
-timedeltas.
-
-Source: `pkg/apis/autoscaling/v2/defaults.go`, and the beginnings of the functions in horizontal.go that read the spec.
-"""
+timedeltas. Source: `pkg/apis/autoscaling/v2/defaults.go` and horizontal.go."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from hvpa.api.objects.read_models import (
     MetricValue,
     Quantity,
 )
-from hvpa.recommend.golang.quantities import approximate_float, milli_value
+from hvpa.recommend.golang import approximate_float, milli_value
 from hvpa.recommend.hpa.inputs import HpaSettings
 
 _DEFAULT_METRICS: Final = (
@@ -78,12 +75,17 @@ class Rules(NamedTuple):
     """The longest period of the policies."""
 
 
+class Behavior(NamedTuple):
+    """The rules of both directions."""
+
+    up: Rules
+    down: Rules
+
+
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
-    """A metric of the spec. The targets are milli-units, `utilization` is percent; None is a target that is not set.
-
-    `source` is empty where the spec has none under the metric's type.
-    """
+    """A metric of the spec: its source (empty where the spec has none under the metric's type) and its targets in
+    percent and milli-units, None where one is not set."""
 
     type: str
     source: MetricSource
@@ -94,29 +96,28 @@ class MetricPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The spec. `up` and `down` are None where it has no behaviour: the limits of old apply."""
+    """The spec. Where it has no behaviour, the limits of old apply."""
 
     minimum: int
     maximum: int
     metrics: tuple[MetricPlan, ...]
     tolerance: Tolerance
-    up: Rules | None
-    down: Rules | None
+    behavior: Behavior | None
 
 
 def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
     """Fill in the defaults. Raises `QuantityError` where a target or tolerance is no quantity."""
-    up = down = None
+    behavior = None
     if spec.behavior is not None:
         up = _rules(spec.behavior.scale_up, _DEFAULT_UP, 0)
         down = _rules(spec.behavior.scale_down, _DEFAULT_DOWN, int(settings.downscale_stabilization))
+        behavior = Behavior(up, down)
     return Plan(
         minimum=spec.min_replicas,
         maximum=spec.max_replicas,
         metrics=tuple(_metric(metric) for metric in spec.metrics or _DEFAULT_METRICS),
         tolerance=_tolerance(spec.behavior, settings.tolerance),
-        up=up,
-        down=down,
+        behavior=behavior,
     )
 
 

@@ -6,15 +6,14 @@ float64. All functions raise `MetricsError` with Go's message where no count can
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hvpa.api.objects.read_models import MetricName, ObjectReference
-from hvpa.recommend.golang.numbers import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
+from hvpa.recommend.golang import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
 from hvpa.recommend.hpa.inputs import Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.plan import Tolerance
-from hvpa.recommend.hpa.pods import NO_PODS, TargetPods, is_ready
-from hvpa.recommend.hpa.requests import requests_of
+from hvpa.recommend.hpa.pods import NO_PODS, Groups, TargetPods, is_ready, requests_of
 from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_selector
 
 
@@ -41,25 +40,18 @@ def by_utilization(here: Situation, resource: str, container: str, target: int) 
     readings = _resource_readings(here, resource, container)
     groups = here.target.group(readings, resource)
     requests = requests_of(here.target.pods, container, resource)
-    used = requested = 0
-    for name in groups.ready:
-        used += readings[name].value
-        requested += requests[name]
+    used = sum(readings[name].value for name in groups.ready)
+    requested = sum(requests[name] for name in groups.ready)
     utilization = _utilization(used, requested)
-    raw = quotient(int64(used), len(groups.ready))
     usage = ratio(utilization, target)
-    current = here.scale.replicas
-    unready = groups.unready if usage > 1.0 else ()
-    if not unready and not groups.missing:
-        steady = here.tolerance.covers(usage)
-        return Proposal(current if steady else ceil32(usage * len(groups.ready)), raw, utilization)
-    missing = groups.missing if usage < 1.0 or usage > 1.0 else ()
-    if usage < 1.0:
-        used += sum(quotient(int64(requests[name] * max(100, target)), 100) for name in missing)
-    requested += sum(requests[name] for name in (*missing, *unready))
-    again = ratio(_utilization(used, requested), target)
-    count = groups.left + len(missing) + len(unready)
-    return Proposal(_settled(here, usage, again, count), raw, utilization)
+
+    def again(missing: Sequence[str], unready: Sequence[str]) -> float:
+        more = sum(quotient(int64(requests[name] * max(100, target)), 100) for name in missing)
+        total = requested + sum(requests[name] for name in (*missing, *unready))
+        return ratio(_utilization(used + more if usage < 1.0 else used, total), target)
+
+    raw = quotient(int64(used), len(groups.ready))
+    return Proposal(_settled(here, groups, usage, again), raw, utilization)
 
 
 def by_resource_usage(here: Situation, resource: str, container: str, target: int) -> Proposal:
@@ -130,25 +122,30 @@ def _by_usage(here: Situation, readings: Mapping[str, PodReading], target: int, 
     groups = here.target.group(readings, resource)
     measured = quotient(int64(groups.total), groups.left)
     usage = ratio(measured, target)
+
+    def again(missing: Sequence[str], unready: Sequence[str]) -> float:
+        total = groups.total + (target * len(missing) if usage < 1.0 else 0)
+        return ratio(quotient(int64(total), groups.left + len(missing) + len(unready)), target)
+
+    return Proposal(_settled(here, groups, usage, again), measured)
+
+
+def _settled(
+    here: Situation, groups: Groups, usage: float, again: Callable[[Sequence[str], Sequence[str]], float]
+) -> int:
+    """The count for this usage of the target. Where pods are not ready or not measured it is the one for a second,
+    conservative usage: that of `again` with the missing and the unready pods that speak against the direction; nothing
+    changes where that is near 1 or turns the direction."""
     current = here.scale.replicas
     unready = groups.unready if usage > 1.0 else ()
     if not unready and not groups.missing:
-        steady = here.tolerance.covers(usage)
-        return Proposal(current if steady else ceil32(usage * len(groups.ready)), measured)
+        return current if here.tolerance.covers(usage) else ceil32(usage * len(groups.ready))
     missing = groups.missing if usage < 1.0 or usage > 1.0 else ()
-    total = groups.total + (target * len(missing) if usage < 1.0 else 0)
-    count = groups.left + len(missing) + len(unready)
-    again = ratio(quotient(int64(total), count), target)
-    return Proposal(_settled(here, usage, again, count), measured)
-
-
-def _settled(here: Situation, usage: float, again: float, count: int) -> int:
-    """The count by the second, conservative ratio: nothing changes where that is near 1 or turns the direction."""
-    current = here.scale.replicas
-    if here.tolerance.covers(again) or (usage < 1.0 < again) or (again < 1.0 < usage):
+    second = again(missing, unready)
+    if here.tolerance.covers(second) or (usage < 1.0 < second) or (second < 1.0 < usage):
         return current
-    wanted = ceil32(again * count)
-    turned = (again < 1.0 and wanted > current) or (again > 1.0 and wanted < current)
+    wanted = ceil32(second * (groups.left + len(missing) + len(unready)))
+    turned = (second < 1.0 and wanted > current) or (second > 1.0 and wanted < current)
     return current if turned else wanted
 
 

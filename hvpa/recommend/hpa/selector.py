@@ -1,4 +1,4 @@
-"""Label selectors as text, as the scale subresource tells them, and as metrics name them.
+"""Label selectors as text, as the scale subresource has them, and as metrics name them.
 
 Source: `k8s.io/apimachinery/pkg/labels` (Parse) and `metav1.LabelSelectorAsSelector`. Errors have Go's words, except
 for what is wrong with a label's name or value.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from hvpa.recommend.golang.numbers import MAX_INT64, MIN_INT64
+from hvpa.recommend.golang import MAX_INT64, MIN_INT64
 
 _TOKEN: Final = re.compile(r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!(),<>])|(?P<word>[^=!(),<> \t\r\n]+))")
 _NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
@@ -20,8 +20,8 @@ _PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 _MAX_NAME: Final = 63
 _MAX_PREFIX: Final = 253
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
+_SYMBOLS: Final = frozenset({"==", "!=", *"=!(),<>"})
 _OPERATORS: Final = {"=": "in", "==": "in", "in": "in", "!=": "notin", "notin": "notin", ">": "gt", "<": "lt"}
-_END: Final = ("end", "")
 
 
 class SelectorError(ValueError):
@@ -51,20 +51,16 @@ class _Requirement(NamedTuple):
         return number > bound if self.operator == "gt" else number < bound
 
 
-class LabelMatcher(NamedTuple):
-    """A parsed selector: all its requirements must hold. Without any, it selects everything."""
-
-    requirements: Sequence[_Requirement]
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
-        return all([requirement.holds(labels) for requirement in self.requirements])
-
-
 @lru_cache(maxsize=4096)
-def parse_selector(text: str) -> LabelMatcher:
-    """A selector in the form of `kubectl --selector` (`labels.Parse`). Raises `SelectorError`."""
-    return LabelMatcher(_Parser(text).parse())
+def parse_selector(text: str) -> tuple[_Requirement, ...]:
+    """The requirements of a selector in the form of `kubectl --selector` (`labels.Parse`), all of which must hold; none
+    of a selector that selects everything. Raises `SelectorError`."""
+    return tuple(_Parser(text).parse())
+
+
+def matches(requirements: Sequence[_Requirement], labels: Mapping[str, str]) -> bool:
+    """Whether an object with these labels is selected."""
+    return all([requirement.holds(labels) for requirement in requirements])
 
 
 def check_selector(selector: Mapping[str, Any] | None) -> None:
@@ -135,99 +131,68 @@ def _check_key(key: str) -> None:
 
 
 class _Parser:
-    """The parser of `labels.Parse`: the same decisions at the same tokens."""
+    """The parser of `labels.Parse`: the same decisions at the same tokens. A token's kind is "word", "end" or the token
+    itself; `in` and `notin` are words where a key or a value stands."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = []
-        for match in _TOKEN.finditer(text):
-            token = match["symbol"] or match["word"]
-            special = match["symbol"] or token in ("in", "notin")
-            self._tokens.append((token if special else "word", token))
-        self._tokens.append(_END)
-        self._position = 0
+        self._tokens = [match["symbol"] or match["word"] for match in _TOKEN.finditer(text)]
 
-    def _look(self, values: bool = True) -> tuple[str, str]:
-        kind, token = self._tokens[self._position]
-        return ("word", token) if values and kind in ("in", "notin") else (kind, token)
+    def _kind(self, values: bool = True) -> str:
+        if not self._tokens:
+            return "end"
+        token = self._tokens[0]
+        return token if token in _SYMBOLS or (token in ("in", "notin") and not values) else "word"
 
-    def _take(self, values: bool = True) -> tuple[str, str]:
-        taken = self._look(values)
-        self._position += 1
-        return taken
+    def _check(self, kinds: Collection[str], otherwise: str, values: bool = True) -> None:
+        """Raise `SelectorError` where the next token is of another kind; `otherwise` goes on after the token."""
+        if self._kind(values) not in kinds:
+            raise SelectorError(f"found '{''.join(self._tokens[:1])}'{otherwise}")
 
-    def parse(self) -> list[_Requirement]:
+    def _take(self, kinds: Collection[str], otherwise: str, values: bool = True) -> str:
+        self._check(kinds, otherwise, values)
+        return self._tokens.pop(0) if self._tokens else ""
+
+    def parse(self) -> Iterator[_Requirement]:
         """All requirements of the text. Raises `SelectorError`."""
-        requirements: list[_Requirement] = []
-        while True:
-            kind, token = self._look()
-            if kind == "end":
-                return requirements
-            if kind not in ("word", "!"):
-                raise SelectorError(f"found '{token}', expected: !, identifier, or 'end of string'")
+        otherwise = ", expected: !, identifier, or 'end of string'"
+        more = self._kind() != "end"
+        while more:
+            self._check(("word", "!"), otherwise)
             try:
-                requirements.append(self._requirement())
+                yield self._requirement()
             except SelectorError as error:
                 raise SelectorError(f"unable to parse requirement: {error}") from None
-            kind, token = self._take()
-            if kind == "end":
-                return requirements
-            if kind != ",":
-                raise SelectorError(f"found '{token}', expected: ',' or 'end of string'")
-            kind, token = self._look()
-            if kind not in ("word", "!"):
-                raise SelectorError(f"found '{token}', expected: identifier after ','")
+            more = self._take(("end", ","), ", expected: ',' or 'end of string'") == ","
+            otherwise = ", expected: identifier after ','"
 
     def _requirement(self) -> _Requirement:
-        kind, key = self._take()
-        absent = kind == "!"
-        if absent:
-            kind, key = self._take()
-        if kind != "word":
-            raise SelectorError(f"found '{key}', expected: identifier")
+        is_absence = self._kind() == "!"
+        if is_absence:
+            self._tokens.pop(0)
+        key = self._take(("word",), ", expected: identifier")
         _check_key(key)
-        if absent:
+        if is_absence:
             return _requirement(key, "!", ())
-        if self._look()[0] in ("end", ","):
+        if self._kind() in ("end", ","):
             return _requirement(key, "exists", ())
-        sign, token = self._take(values=False)
-        operator = _OPERATORS.get(sign)
-        if operator is None:
-            raise SelectorError(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt")
-        return _requirement(key, operator, self._values() if sign in ("in", "notin") else [self._value()])
+        sign = self._take(_OPERATORS, ", expected: in, notin, =, ==, !=, gt, lt", values=False)
+        values = self._values() if sign in ("in", "notin") else [self._value()]
+        return _requirement(key, _OPERATORS[sign], values)
 
     def _value(self) -> str:
-        if self._look()[0] in ("end", ","):
-            return ""
-        kind, token = self._take()
-        if kind != "word":
-            raise SelectorError(f"found '{token}', expected: identifier")
-        return token
+        return "" if self._kind() in ("end", ",") else self._take(("word",), ", expected: identifier")
 
     def _values(self) -> list[str]:
-        kind, token = self._take()
-        if kind != "(":
-            raise SelectorError(f"found '{token}' expected: '('")
-        kind, token = self._look()
-        if kind not in ("word", ",", ")"):
-            raise SelectorError(f"found '{token}', expected: ',', ')' or identifier")
-        values = [""] if kind == ")" else self._list()
-        self._take()  # the closing parenthesis
-        return values
-
-    def _list(self) -> list[str]:
-        """Values up to the closing parenthesis; what is left out between commas is the empty value."""
-        values: list[str] = []
-        while True:
-            kind, token = self._take()
-            following, after = self._look()
-            if kind == "word":
+        """The values in parentheses; what is left out between commas is the empty value."""
+        self._take(("(",), " expected: '('")
+        self._check(("word", ",", ")"), ", expected: ',', ')' or identifier")
+        values = [""] if self._kind() == ")" else []
+        while self._kind() != ")":
+            token = self._take(("word", ","), ", expected: ',', or identifier")
+            if token != ",":
                 values.append(token)
-                if following not in (",", ")"):
-                    raise SelectorError(f"found '{after}', expected: ',' or ')'")
-            elif kind == ",":
-                if not values or following in (",", ")"):
-                    values.append("")
-            else:
-                raise SelectorError(f"found '{token}', expected: ',', or identifier")
-            if following == ")":
-                return values
+                self._check((",", ")"), ", expected: ',' or ')'")
+            elif not values or self._kind() in (",", ")"):
+                values.append("")
+        self._tokens.pop(0)
+        return values

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import Final
 
-from hvpa.recommend.golang.numbers import exp2, power
+from hvpa.recommend.golang import exp2, power
 
 MAX_DECAY_EXPONENT: Final = 100
 """A weight may be scaled by at most 2 to this power before the reference time is moved."""
@@ -50,11 +50,9 @@ class BucketScheme:
 
 
 class DecayingHistogram:
-    """The distribution of samples, a sample's weight being halved with each `half_life` (seconds) of its age.
-
-    Instead of all old weights shrinking, new ones grow: a weight is scaled by 2 to the power of (time - reference) /
-    half-life, and the reference is moved, and all weights scaled down, before that gets too large.
-    """
+    """The distribution of samples, a sample's weight being halved with each `half_life` (seconds) of its age. Instead
+    of all old weights shrinking, new ones grow: a weight is scaled by 2 to the power of (time - reference) / half-life,
+    and the reference is moved, and all weights scaled down, before that gets too large."""
 
     __slots__ = (
         "_factor",
@@ -105,8 +103,7 @@ class DecayingHistogram:
         self._narrow()
 
     def percentile_bucket(self, fraction: float) -> int | None:
-        """The bucket that holds this percentile: the first up to which at least that fraction of all weight lies; None
-        without samples."""
+        """The first bucket up to which at least this fraction of all weight lies; None without samples."""
         if self.weights[self.low] < self.scheme.epsilon:
             return None
         if self._sums is None:

@@ -1,9 +1,8 @@
 """The VPA recommender, exactly as vertical-pod-autoscaler 1.7.3 does it: measurements of containers in, the status of a
 VPA out.
 
-`histogram` and `samples` hold what was measured, `estimate` makes amounts of it, `capping` what the status
-shows, and this file what comes with one loop of the recommender (`pkg/recommender/routines/recommender.go`,
-`model/vpa.go`).
+`histogram` and `samples` hold what was measured, `estimate` makes a recommendation of it, and this file what comes with
+one loop of the recommender (`pkg/recommender/routines/recommender.go`, `model/vpa.go`).
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from hvpa.api.objects.read_models import (
     Vpa,
     VpaSpecRead,
     VpaStatusRead,
+    set_anew,
 )
-from hvpa.recommend.vpa.capping import ContainerCap
-from hvpa.recommend.vpa.estimate import PodEstimator
+from hvpa.recommend.vpa.estimate import ContainerCap, PodEstimator
 from hvpa.recommend.vpa.samples import Aggregate, ContainerHistory
 from hvpa.recommend.vpa.settings import VpaSettings
 
@@ -31,8 +30,8 @@ NO_PODS_MATCHED: Final = "NoPodsMatched"
 NO_PODS_MESSAGE: Final = "No pods match this VPA object"
 COLLECTION_PERIOD: Final = 3600.0
 """How often, in seconds, what is too old is thrown away (`aggregateContainerStateGCInterval`)."""
-_OF_TARGET: Final = frozenset({"ConfigUnsupported", "ConfigDeprecated"})
-"""Conditions that the recommender takes away from a VPA whose target is in order, as it is taken to be here."""
+_TAKEN_AWAY: Final = frozenset({NO_PODS_MATCHED, "ConfigUnsupported", "ConfigDeprecated"})
+"""Conditions that the recommender takes away from a VPA that has pods and a target in order, as it is taken to be."""
 
 
 class VerticalRecommender:
@@ -75,7 +74,7 @@ class VerticalRecommender:
     def record_oom(self, pod: str, container: str, at: float, memory: float) -> None:
         """Take in that a container was OOMKilled at this time. `memory` in bytes: its request, which is what the real
         recommender goes by, or what the kubelet says it used when the pod was evicted. That of a container that
-        `add_sample` was never told of is discarded."""
+        `add_sample` never named is discarded."""
         history = self._pods.get(pod, {}).get(container)
         if history is not None:
             if history.aggregate.dropped:
@@ -115,8 +114,7 @@ class VerticalRecommender:
         return aggregate
 
     def _collect(self, now: float) -> None:
-        """Throw away what is too old, and what is empty and has no container any more; after the recommendation, so the
-        next one shows it."""
+        """Throw away what is too old, and what is empty without a container: the next recommendation shows it."""
         if now - self._collected < COLLECTION_PERIOD:
             return
         self._collected = now
@@ -150,27 +148,13 @@ class VerticalRecommender:
 def _conditions(
     before: list[Condition] | None, has_pods: bool, provided: bool, now: dt.datetime
 ) -> list[Condition]:
-    """The conditions, by type: those that this loop sets, and what else is there. LowConfidence and FetchingHistory are
-    known to the API and never written."""
-    known = {one.type: one for one in before or () if one.type not in _OF_TARGET}
-    absent = known.pop(NO_PODS_MATCHED, None)
-    reason = message = ""
+    """The conditions, by type: those that this loop sets, and others (LowConfidence and FetchingHistory are not
+    set)."""
+    old = {one.type: one for one in before or ()}
+    reason, message = ("", "") if has_pods else (NO_PODS_MATCHED, NO_PODS_MESSAGE)
+    settings = {RECOMMENDATION_PROVIDED: ("True", "", "") if provided else ("False", reason, message)}
     if not has_pods:
-        reason, message = NO_PODS_MATCHED, NO_PODS_MESSAGE
-        known[NO_PODS_MATCHED] = _set(absent, Condition(NO_PODS_MATCHED, "True", reason, message), now)
-    if provided:
-        wanted = Condition(RECOMMENDATION_PROVIDED, "True")
-    else:
-        wanted = Condition(RECOMMENDATION_PROVIDED, "False", reason, message)
-    known[RECOMMENDATION_PROVIDED] = _set(known.get(RECOMMENDATION_PROVIDED), wanted, now)
-    return [known[kind] for kind in sorted(known)]
-
-
-def _set(old: Condition | None, wanted: Condition, now: dt.datetime) -> Condition:
-    """The condition with the time of its last transition, in whole seconds as it is stored; the old one if it is the
-    same."""
-    same_status = old is not None and old.status == wanted.status
-    if old is not None and same_status and (old.reason, old.message) == (wanted.reason, wanted.message):
-        return old
-    since = old.last_transition_time if old is not None and same_status else now.replace(microsecond=0)
-    return Condition(wanted.type, wanted.status, wanted.reason, wanted.message, since)
+        settings[NO_PODS_MATCHED] = ("True", reason, message)
+    found = {kind: one for kind, one in old.items() if kind not in _TAKEN_AWAY}
+    found |= {kind: set_anew(old.get(kind), kind, setting, now) for kind, setting in settings.items()}
+    return [found[kind] for kind in sorted(found)]

@@ -7,7 +7,6 @@ Amounts are whole millicores and bytes, times float seconds since the Unix epoch
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Final
 
 from hvpa.recommend.vpa.histogram import BucketScheme, DecayingHistogram
@@ -27,18 +26,10 @@ NANOCORES: Final = 1e9
 NANOCORES_PER_MILLICORE: Final = 1_000_000
 MOST_CORES: Final = 1e11
 """What `MAX_AMOUNT` is in cores."""
-
-
-@lru_cache(maxsize=1)
-def cpu_buckets() -> BucketScheme:
-    """Buckets of CPU histograms, in cores: the first of 0.01 cores, up to 1000 cores."""
-    return BucketScheme(maximum=1000.0, first=0.01, ratio=1.0 + BUCKET_GROWTH, epsilon=EPSILON)
-
-
-@lru_cache(maxsize=1)
-def memory_buckets() -> BucketScheme:
-    """Buckets of memory histograms, in bytes: the first of 10 MB, up to 1 TB."""
-    return BucketScheme(maximum=1e12, first=1e7, ratio=1.0 + BUCKET_GROWTH, epsilon=EPSILON)
+CPU_BUCKETS: Final = BucketScheme(maximum=1000.0, first=0.01, ratio=1.0 + BUCKET_GROWTH, epsilon=EPSILON)
+"""Buckets of CPU histograms, in cores: the first of 0.01 cores, up to 1000 cores."""
+MEMORY_BUCKETS: Final = BucketScheme(maximum=1e12, first=1e7, ratio=1.0 + BUCKET_GROWTH, epsilon=EPSILON)
+"""Buckets of memory histograms, in bytes: the first of 10 MB, up to 1 TB."""
 
 
 def whole_amount(amount: float) -> int:
@@ -59,8 +50,8 @@ class Aggregate:
     __slots__ = ("cpu", "created", "dropped", "first_sample", "last_sample", "memory", "samples")
 
     def __init__(self, settings: VpaSettings, created: float = 0.0) -> None:
-        self.cpu = DecayingHistogram(cpu_buckets(), settings.cpu_half_life)
-        self.memory = DecayingHistogram(memory_buckets(), settings.memory_half_life)
+        self.cpu = DecayingHistogram(CPU_BUCKETS, settings.cpu_half_life)
+        self.memory = DecayingHistogram(MEMORY_BUCKETS, settings.memory_half_life)
         self.first_sample: float | None = None
         self.last_sample: float | None = None
         self.samples = 0
@@ -78,8 +69,8 @@ class Aggregate:
         self.samples += 1
 
     def confidence(self, interval: float) -> float:
-        """How far the history can be trusted: its length in intervals (seconds), or the number of samples as if there
-        had been one a minute, whichever is less."""
+        """How far the history can be trusted: its length, or its samples at one a minute if that is less, in intervals
+        of so many seconds."""
         if self.first_sample is None or self.last_sample is None:
             return 0.0
         return min((self.last_sample - self.first_sample) / interval, self.samples / (interval / 60.0))

@@ -30,8 +30,7 @@ class VpaSettings:
     upper_bound_memory_percentile: float = 0.95
     confidence_interval_cpu: float = _DAY
     confidence_interval_memory: float = _DAY
-    """With a history of so many seconds, the upper bound is twice what its percentile says; it comes nearer to that as
-    the history grows."""
+    """With a history of so many seconds the upper bound is twice its percentile; with a longer one, less."""
     pod_min_cpu_millicores: float = 25.0
     pod_min_memory_mb: float = 250.0
     """The least that is recommended for a whole pod, shared equally by its containers; memory in MiB, as the flag."""

@@ -21,7 +21,7 @@ from hvpa.api.objects.read_models import Hpa, HpaStatusRead, MetricName, Pod, Vp
 from hvpa.api.values.duration import parse_duration
 from hvpa.api.values.quantity import parse_quantity
 from hvpa.api.values.timestamp import parse_timestamp
-from hvpa.recommend.golang.quantities import milli_value
+from hvpa.recommend.golang import milli_value
 from hvpa.recommend.hpa.controller import HorizontalAutoscaler, HpaSettings, MetricsError, PodReading, Scale
 from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
 from localcluster.client.api import Json, KubeApi, wait_for

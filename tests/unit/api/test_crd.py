@@ -1,4 +1,5 @@
-"""The CustomResourceDefinition. That an API server takes it is tested end to end."""
+"""The CustomResourceDefinition: what holds for every field. Names, columns, subresources, defaults and bounds are those
+of the file in `config/crd`; that an API server takes it is tested end to end."""
 
 from __future__ import annotations
 
@@ -15,12 +16,6 @@ from hvpa.api.crd import main, render_crd
 FILE = Path(__file__).parents[3] / "config" / "crd" / "autoscaling.k8s.io_hvpas.yaml"
 
 
-def version() -> dict[str, Any]:
-    """The only version."""
-    (only,) = render_crd()["spec"]["versions"]
-    return dict(only)
-
-
 def schemas(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """All schemas inside of one, with their paths."""
     yield path, schema
@@ -31,7 +26,8 @@ def schemas(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[
             yield from schemas(schema[nested], f"{path}[]")
 
 
-ALL = dict(schemas(version()["schema"]["openAPIV3Schema"]))
+(VERSION,) = render_crd()["spec"]["versions"]
+ALL = dict(schemas(VERSION["schema"]["openAPIV3Schema"]))
 
 
 def test_the_file_in_config_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,34 +36,6 @@ def test_the_file_in_config_is_what_is_printed(capsys: pytest.CaptureFixture[str
     assert FILE.read_text(encoding="utf-8") == text, "run `make generate`"
     assert yaml.load(text, yaml.CSafeLoader) == render_crd()
     assert "preserve-unknown-fields" not in text
-
-
-def test_it_is_named_as_gardeners() -> None:
-    crd = render_crd()
-    assert crd["metadata"]["name"] == "hvpas.autoscaling.k8s.io"
-    assert crd["metadata"]["annotations"]["api-approved.kubernetes.io"].startswith("unapproved, ")
-    assert crd["spec"]["scope"] == "Namespaced"
-    assert crd["spec"]["names"]["shortNames"] == ["hvpa"]
-    assert version()["name"] == "v1alpha1"
-
-
-def test_it_has_the_subresources_that_the_hpa_needs() -> None:
-    assert version()["subresources"] == {
-        "status": {},
-        "scale": {
-            "specReplicasPath": ".spec.replicas",
-            "statusReplicasPath": ".status.replicas",
-            "labelSelectorPath": ".status.targetSelector",
-        },
-    }
-
-
-def test_it_shows_what_a_user_wants_to_see() -> None:
-    columns = version()["additionalPrinterColumns"]
-    wide = [column["name"].upper() for column in columns if column.get("priority")]
-    always = [column["name"].upper() for column in columns if not column.get("priority")]
-    assert always == ["TARGET", "READY", "MODE", "CURRENT", "DESIRED", "RESIZED", "BLOCKED", "AGE"]
-    assert wide == ["REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
 
 
 def test_every_field_is_described() -> None:
@@ -120,39 +88,3 @@ def test_every_schema_is_structural() -> None:
 
 def test_no_field_of_the_status_is_required() -> None:
     assert [path for path in ALL if path.startswith(".status") and "required" in ALL[path]] == []
-
-
-def test_narrower_bounds_win() -> None:
-    period = ".spec.hpa.template.spec.behavior.scaleUp.policies[].periodSeconds"
-    assert (ALL[period]["minimum"], ALL[period]["maximum"]) == (1, 1800)
-
-
-DEFAULTS = {
-    ".spec.mode": "Apply",
-    ".spec.hpa.deploy": False,
-    ".spec.hpa.scaleUp.updatePolicy.updateMode": "Auto",
-    ".spec.hpa.scaleUp.stabilizationDuration": "0s",
-    ".spec.vpa.scaleUp.minChangeTimeout": "15m",
-    ".spec.vpa.scaleDown.minHistory": "1h",
-    ".spec.maintenanceWindows[].timeZone": "UTC",
-    ".spec.trajectory.intervals[].extrapolation": "linear",
-}
-
-
-@pytest.mark.parametrize(("path", "value"), DEFAULTS.items(), ids=DEFAULTS.keys())
-def test_defaults_are_stated(path: str, value: object) -> None:
-    assert ALL[path]["default"] == value
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".spec.blend",
-        ".spec.trajectory",
-        ".spec.trajectory.overlap",
-        ".spec.hpa.template.spec.maxReplicas",
-        ".spec.hpa",
-    ],
-)
-def test_what_is_computed_has_no_default(path: str) -> None:
-    assert "default" not in ALL[path]

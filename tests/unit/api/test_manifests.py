@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa.api.hvpa.resource import HvpaObject, parse_spec, read_hvpa, validate_manifest
-from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import Meta, RawHvpa
 from hvpa.api.schema.base import FieldError, path_of
 from tests.manifests import Case, Manifest, bad, base, changed, good
@@ -178,12 +177,6 @@ def test_a_manifest_with_anything_anywhere_is_judged(manifest: Manifest, data: s
     for error in validate_manifest(document):
         assert error.path
         assert error.message
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_read(raw: bytes) -> None:
-    read = read_hvpa(RawHvpa(metadata=Meta(), spec=msgspec.Raw(raw), status=msgspec.Raw(raw)))
-    assert read.spec is None or isinstance(read.spec, HvpaSpec)
 
 
 def read_manifest(manifest: Manifest) -> HvpaObject:

@@ -15,7 +15,7 @@ def _afresh() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("spec.hpa.scaleup", "did you mean scaleUp?"),
         ("spec.weightBasedScalingIntervals[0].vpaweight", "did you mean vpaWeight?"),
@@ -31,6 +31,6 @@ def _afresh() -> None:
         ("", None),
     ],
 )
-def test_a_name_that_is_near_or_elsewhere_is_suggested(path: str, told: str | None) -> None:
+def test_a_name_that_is_near_or_elsewhere_is_suggested(path: str, expected: str | None) -> None:
     found = suggestion(path)
-    assert sorted((found or "").split()) == sorted((told or "").split())
+    assert sorted((found or "").split()) == sorted((expected or "").split())

@@ -107,7 +107,7 @@ def test_a_missing_kubeconfig_is_reported_in_one_line(tmp_path: Path) -> None:
 LOGGING = """
 import logging, sys
 import structlog
-from hvpa.operator.log.setup import configure_logs
+from hvpa.operator.log import configure_logs
 configure_logs(sys.argv[1], "info")
 log = structlog.get_logger()
 with structlog.contextvars.bound_contextvars(namespace="ns", name="h"):

@@ -30,7 +30,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Decision, Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
 from hvpa.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
-from hvpa.recommend.hpa.requests import requests_of
+from hvpa.recommend.hpa.pods import requests_of
 from hvpa.recommend.vpa.recommender import VerticalRecommender
 from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures, SizeChanges
 from hvpa.reconcile.reconciler import Reconciler

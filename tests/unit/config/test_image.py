@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as its text tells (no container engine runs here)."""
+"""The Dockerfile, as far as its text shows (no container engine runs here)."""
 
 from __future__ import annotations
 

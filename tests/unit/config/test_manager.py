@@ -1,22 +1,36 @@
-"""The Deployment of the operator: its flags, its ports, and what a restricted namespace asks of its pods."""
+"""The Deployment of the operator: its flags, its ports, what a restricted namespace asks of its pods, and its variants
+`secure-metrics` and `sharded`. That these deploy and work, and that no right is missing, is shown end to end."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
+
+import yaml
 
 from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.kube.server.auth import ACCESS_REVIEWS, TOKEN_REVIEWS
 from hvpa.kube.server.endpoints import parse_address
-from tests.unit.config.folders import CONFIG, objects, only, resources
+from hvpa.operator.settings import RunSettings
+from tests.unit.config.folders import CONFIG, Json, objects, only, resources
 
 DEPLOYMENT = only("manager", "Deployment", "hvpa")
 POD = DEPLOYMENT["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
+FLAGS = CONTAINER["args"][1:]
+ARGUMENT = "/spec/template/spec/containers/0/args/-"
 
 
-def _settings(arguments: list[str]) -> argparse.Namespace:
+def _settings(arguments: list[str]) -> RunSettings:
     parser = argparse.ArgumentParser()
     add_run_arguments(parser)
-    return parser.parse_args(arguments)
+    return run_settings(parser.parse_args(arguments))
+
+
+def _patch(folder: str) -> list[Json]:
+    """The changes of the Deployment that a variant makes."""
+    found: list[Json] = yaml.safe_load((CONFIG / folder / "deployment_patch.yaml").read_text())
+    return found
 
 
 def test_every_file_is_listed_in_its_kustomization() -> None:
@@ -33,15 +47,14 @@ def test_the_default_has_crd_rights_and_operator() -> None:
 
 
 def test_the_arguments_are_flags_of_hvpa_run_and_elect_a_leader() -> None:
-    command, *flags = CONTAINER["args"]
-    assert command == "run"
-    settings = run_settings(_settings(flags))
+    assert CONTAINER["args"][0] == "run"
+    settings = _settings(FLAGS)
     assert settings.leader_elect
     assert settings.log_format == "json"
 
 
 def test_ports_and_probes_are_those_that_the_operator_listens_on() -> None:
-    settings = run_settings(_settings(CONTAINER["args"][1:]))
+    settings = _settings(FLAGS)
     ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
     assert parse_address(settings.health_address) == (None, ports["health"])
     assert parse_address(settings.metrics_address) == (None, ports["metrics"])
@@ -55,7 +68,7 @@ def test_ports_and_probes_are_those_that_the_operator_listens_on() -> None:
 
 
 def test_the_lease_of_the_role_is_the_one_that_is_elected_by() -> None:
-    settings = run_settings(_settings(CONTAINER["args"][1:]))
+    settings = _settings(FLAGS)
     rules = only("rbac", "Role", "hvpa-leader-election")["rules"]
     assert [settings.candidate.name] in [rule.get("resourceNames") for rule in rules]
 
@@ -111,3 +124,65 @@ def test_make_deploy_replaces_the_image_that_stands_here() -> None:
     makefile = (CONFIG.parent / "Makefile").read_text()
     assert f"image: {CONTAINER['image']}$$".replace(".", r"\.") in makefile
     assert f"IMG ?= {CONTAINER['image']}\n" in makefile
+
+
+# --- secure-metrics: the overlay that protects /metrics ---------------------------------------------------------
+def test_the_operator_may_ask_for_reviews_and_nothing_more() -> None:
+    rules = only("secure-metrics", "ClusterRole", "hvpa-metrics-auth")["rules"]
+    requested = {(rule["apiGroups"][0], rule["resources"][0], tuple(rule["verbs"])) for rule in rules}
+    paths = [path.split("/") for path in (TOKEN_REVIEWS, ACCESS_REVIEWS)]
+    assert requested == {(group, resource, ("create",)) for _, _, group, _, resource in paths}
+    binding = only("secure-metrics", "ClusterRoleBinding", "hvpa-metrics-auth")
+    assert binding["subjects"] == only("rbac", "ClusterRoleBinding", "hvpa-operator")["subjects"]
+
+
+def test_who_scrapes_may_get_the_metrics_and_nothing_more() -> None:
+    rules = only("secure-metrics", "ClusterRole", "hvpa-metrics-reader")["rules"]
+    assert rules == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    bound = {one["roleRef"]["name"] for one in objects("secure-metrics") if "roleRef" in one}
+    assert "hvpa-metrics-reader" not in bound  # to whom is for the administrator to say
+
+
+def test_the_flags_are_those_of_hvpa_run_and_the_certificate_is_where_they_say() -> None:
+    patch = _patch("secure-metrics")
+    settings = _settings([one["value"] for one in patch if one["path"] == ARGUMENT])
+    added: dict[str, Any] = {one["path"].rpartition("/")[2]: one["value"] for one in patch}
+    (mount,), (volume,) = added["volumeMounts"], added["volumes"]
+    assert settings.metrics_secure
+    assert settings.metrics_cert_dir == mount["mountPath"]
+    assert mount["readOnly"] is True
+    assert mount["name"] == volume["name"]
+    assert volume["secret"]["defaultMode"] == 0o440
+
+
+def test_by_default_the_metrics_are_open_and_no_review_is_allowed() -> None:
+    assert not [one for one in objects("default") if "metrics-auth" in one["metadata"]["name"]]
+    assert "--metrics-secure" not in FLAGS
+
+
+# --- sharded: the default with replicas that share the work -----------------------------------------------------
+def test_every_file_of_the_sharded_variant_is_used() -> None:
+    folder = CONFIG / "sharded"
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    named = {*kustomization["resources"], *(one["path"] for one in kustomization["patches"])}
+    files = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
+    assert named == files | {"../default"}
+
+
+def test_the_sharded_variant_asks_for_more_shards_than_replicas() -> None:
+    replicas, argument = _patch("sharded")
+    assert (replicas["op"], replicas["path"]) == ("replace", "/spec/replicas")
+    assert (argument["op"], argument["path"]) == ("add", ARGUMENT)
+    settings = _settings([*FLAGS, argument["value"]])
+    assert settings.leader_elect
+    assert settings.shards >= 8 * replicas["value"]
+
+
+def test_the_rights_of_the_sharded_variant_are_on_leases_of_its_own_namespace() -> None:
+    role, binding = (one for one in objects("sharded") if one["metadata"]["name"] == "hvpa-shards")
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "hvpa-system")
+    (rule,) = role["rules"]
+    assert (rule["apiGroups"], rule["resources"]) == (["coordination.k8s.io"], ["leases"])
+    assert "*" not in rule["verbs"]
+    assert binding["roleRef"]["name"] == "hvpa-shards"
+    assert binding["subjects"] == only("rbac", "RoleBinding", "hvpa-leader-election")["subjects"]

@@ -1,4 +1,4 @@
-"""The admission policies, as far as their text tells; what they refuse is shown end to end."""
+"""The admission policies, as far as their text shows; what they refuse is shown end to end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import pytest
 from pydantic.alias_generators import to_camel
 
-from hvpa.api.hvpa.rollout import ROLLOUT
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.status import ROLLOUT
 from hvpa.api.objects.kinds import KINDS
 from hvpa.core.model import LAST_APPLIED
 from tests.unit.config.folders import CONFIG, Json, objects, only
@@ -30,7 +30,7 @@ def _compared(name: str) -> set[str]:
     return {new for new, _ in pairs}
 
 
-def test_every_field_but_the_mailbox_needs_the_right_on_the_workload() -> None:
+def test_every_field_but_replicas_needs_the_right_on_the_workload() -> None:
     assert _compared("hvpa-target") == {to_camel(name) for name in HvpaSpec.model_fields} - {"replicas"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from builders import build
 from builders.build import GIB, NOW, at
 from hvpa.core import Decision, Objects
+from hvpa.core.model import ReplicaView
 
 
 def intervals(*rows: tuple[float, int, int]) -> list[dict[str, Any]]:
@@ -20,62 +22,48 @@ def intervals(*rows: tuple[float, int, int]) -> list[dict[str, Any]]:
     ]
 
 
-# The first example of gardener's README, word for word.
+def direction(mode: str, wait: str, **more: Any) -> dict[str, Any]:
+    return {"updatePolicy": {"updateMode": mode}, "stabilizationDuration": wait, **more}
+
+
+def both(**params: Any) -> dict[str, Any]:
+    return {"cpu": params, "memory": params}
+
+
+def metric(name: str) -> dict[str, Any]:
+    return {"resource": {"name": name, "targetAverageUtilization": 50}, "type": "Resource"}
+
+
+POLICY = {
+    "containerName": "resource-consumer",
+    "minAllowed": {"memory": "400Mi"},
+    "maxAllowed": {"memory": "3000Mi"},
+}
+# The first example of gardener's README, with its equal parts written once.
 EXAMPLE_1: dict[str, Any] = {
     "maintenanceTimeWindow": {"begin": "220000-0000", "end": "230000-0000"},
     "hpa": {
         "deploy": True,
         "selector": {"matchLabels": {"key1": "value1"}},
-        "scaleUp": {"updatePolicy": {"updateMode": "Auto"}, "stabilizationDuration": "2m"},
-        "scaleDown": {"updatePolicy": {"updateMode": "Auto"}, "stabilizationDuration": "3m"},
+        "scaleUp": direction("Auto", "2m"),
+        "scaleDown": direction("Auto", "3m"),
         "template": {
             "metadata": {"labels": {"key1": "value1"}},
-            "spec": {
-                "maxReplicas": 10,
-                "minReplicas": 1,
-                "metrics": [
-                    {"resource": {"name": "memory", "targetAverageUtilization": 50}, "type": "Resource"},
-                    {"resource": {"name": "cpu", "targetAverageUtilization": 50}, "type": "Resource"},
-                ],
-            },
+            "spec": {"maxReplicas": 10, "minReplicas": 1, "metrics": [metric("memory"), metric("cpu")]},
         },
     },
     "vpa": {
         "deploy": True,
         "selector": {"matchLabels": {"key2": "value2"}},
-        "scaleUp": {
-            "updatePolicy": {"updateMode": "Auto"},
-            "stabilizationDuration": "2m",
-            "minChange": {
-                "cpu": {"value": "3", "percentage": 80},
-                "memory": {"value": "3", "percentage": 80},
-            },
-        },
-        "scaleDown": {
-            "updatePolicy": {"updateMode": "MaintenanceWindow"},
-            "stabilizationDuration": "3m",
-            "minChange": {
-                "cpu": {"value": "3", "percentage": 80},
-                "memory": {"value": "3", "percentage": 80},
-            },
-        },
+        "scaleUp": direction("Auto", "2m", minChange=both(value="3", percentage=80)),
+        "scaleDown": direction("MaintenanceWindow", "3m", minChange=both(value="3", percentage=80)),
         "limitsRequestsGapScaleParams": {
             "cpu": {"percentage": 30, "value": "1"},
             "memory": {"percentage": 30, "value": "1G"},
         },
         "template": {
             "metadata": {"labels": {"key2": "value2"}},
-            "spec": {
-                "resourcePolicy": {
-                    "containerPolicies": [
-                        {
-                            "containerName": "resource-consumer",
-                            "minAllowed": {"memory": "400Mi"},
-                            "maxAllowed": {"memory": "3000Mi"},
-                        }
-                    ]
-                }
-            },
+            "spec": {"resourcePolicy": {"containerPolicies": [POLICY]}},
         },
     },
     "weightBasedScalingIntervals": intervals((0, 1, 2), (0.6, 3, 7), (0, 7, 10)),
@@ -85,42 +73,25 @@ NAMED = {"metadata": {"name": "resource-consumer"}}
 
 
 def example_1(replicas: int, desired: int, targets: Mapping[str, str]) -> Objects:
-    """The first example at `replicas` x (500m, 1Gi; limits 700m, 2Gi), the HPA wanting `desired replicas`."""
+    """The first example at `replicas` x (500m, 1Gi; limits 700m, 2Gi), the HPA wanting `desired` replicas."""
     resources = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "700m", "memory": "2Gi"}}
-    containers = [{"name": "resource-consumer", "resources": resources}]
-    measured = [
-        {
-            "type": "Resource",
-            "resource": {"name": name, "current": {"averageUtilization": 50 * desired // replicas}},
-        }
-        for name in ("memory", "cpu")
-    ]
-    metrics = [
-        {
-            "type": "Resource",
-            "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": 50}},
-        }
-        for name in ("memory", "cpu")
-    ]
+    target, current = {"type": "Utilization", "averageUtilization": 50}, 50 * desired // replicas
+    metrics = [{"name": name, "target": target} for name in ("memory", "cpu")]
+    measured = [{"name": name, "current": {"averageUtilization": current}} for name in ("memory", "cpu")]
+    of_hpa = {
+        "metadata": {"labels": {"key1": "value1"}},
+        "spec": {"metrics": [{"type": "Resource", "resource": one} for one in metrics]},
+        "status": {"currentMetrics": [{"type": "Resource", "resource": one} for one in measured]},
+    }
+    of_vpa = {
+        "metadata": {"labels": {"key2": "value2"}},
+        "spec": {"targetRef": {"name": "resource-consumer"}},
+    }
     return build.objects(
         build.hvpa({**EXAMPLE_1, "replicas": desired}, base={}),
-        build.workload(replicas, containers, NAMED),
-        build.hpa(
-            desired,
-            change={
-                "metadata": {"labels": {"key1": "value1"}},
-                "spec": {"metrics": metrics},
-                "status": {"currentMetrics": measured},
-            },
-            replicas=replicas,
-        ),
-        build.vpa(
-            {"resource-consumer": targets},
-            {
-                "metadata": {"labels": {"key2": "value2"}},
-                "spec": {"targetRef": {"name": "resource-consumer"}},
-            },
-        ),
+        build.workload(replicas, [{"name": "resource-consumer", "resources": resources}], NAMED),
+        build.hpa(desired, change=of_hpa, replicas=replicas),
+        build.vpa({"resource-consumer": targets}, of_vpa),
     )
 
 
@@ -168,9 +139,8 @@ def test_example_1_takes_any_change_of_memory_since_its_threshold_is_three_bytes
 def test_example_1_lowers_requests_in_its_window_only() -> None:
     seen = example_1(3, 3, {"cpu": "500m", "memory": "200Mi"})
     decision = build.decided(seen)
-    assert [(entry.reason, entry.until) for entry in decision.blocked] == [
-        ("MaintenanceWindow", at(hours=12))
-    ]
+    held = [(entry.reason, entry.until) for entry in decision.blocked]
+    assert held == [("MaintenanceWindow", at(hours=12))]
     assert decision.recheck_after == dt.timedelta(hours=12)
     # 1Gi - (1Gi - 200Mi) x 0.6 = 555325030.4 bytes; minAllowed 400Mi is below
     assert resources(build.decided(seen, at(hours=12)))[0]["memory"] == 555_326_000
@@ -204,13 +174,8 @@ def example_2(present: int, desired: int) -> Objects:
     ("present", "desired", "expected", "cpu"),
     [
         pytest.param(1, 1, 1, 2000, id="1, and the HPA is content: all vertical, to the target"),
-        pytest.param(
-            1,
-            4,
-            3,
-            1600,
-            id="1, and the HPA wants 4: the interval after it, ceil(1 + 3 x 0.4) and 1 + 1 x 0.6",
-        ),
+        # The interval after it counts.
+        pytest.param(1, 4, 3, 1600, id="1, and the HPA wants 4: ceil(1 + 3 x 0.4) and 1 + 1 x 0.6"),
         pytest.param(3, 3, 3, 1600, id="3, and the HPA is content: 1 + 1 x 0.6"),
         pytest.param(3, 8, 5, 1600, id="3, and the HPA wants 8: ceil(3 + 5 x 0.4)"),
         pytest.param(4, 1, 2, 1600, id="4, and the HPA wants 1: floor(4 - 3 x 0.4)"),
@@ -224,10 +189,7 @@ def test_example_2(present: int, desired: int, expected: int, cpu: int) -> None:
 
 
 def test_example_3_is_all_vertical_once_all_replicas_are_there() -> None:
-    limited = [
-        {"type": "ScalingActive", "status": "True"},
-        {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"},
-    ]
+    limited = [{"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}]
     spec = {"replicas": 10, "weightBasedScalingIntervals": intervals((0, 1, 3), (0.6, 4, 10))}
     hpa = build.hpa(10, 80, {"status": {"conditions": limited}}, replicas=10)
     seen = build.objects(build.hvpa(spec), build.workload(10), hpa, build.vpa({"app": {"cpu": "2"}}))
@@ -249,13 +211,10 @@ def test_both_axes_are_one_patch() -> None:
     decision = build.decided(usual())
     assert decision.workload_patch is not None
     container = {"name": "app", "resources": {"requests": {"cpu": "1500m"}}}
-    assert decision.workload_patch.body["spec"] == {
-        "replicas": 5,
-        "template": {"spec": {"containers": [container]}},
-    }
+    template = {"spec": {"containers": [container]}}
+    assert decision.workload_patch.body["spec"] == {"replicas": 5, "template": template}
     assert decision.applied == (("horizontal", "up"), ("vertical", "up"))
-    assert decision.replicas is not None
-    assert (decision.replicas.current, decision.replicas.hpa, decision.replicas.recommended) == (3, 6, 5)
+    assert decision.replicas == ReplicaView(current=3, hpa=6, target=5, recommended=5)
     assert [step.split(":")[0] for step in decision.steps] == ["weight", "replicas", "app cpu"]
 
 
@@ -275,7 +234,7 @@ def test_recommend_shows_everything_and_changes_nothing() -> None:
     assert (ready.status, ready.reason) == ("True", "Recommend")
 
 
-def test_paused_is_told_as_an_incident_stop() -> None:
+def test_paused_is_reported_as_an_incident_stop() -> None:
     decision = build.decided(usual({"mode": "Paused"}))
     assert decision.workload_patch is None
     assert {entry.reason for entry in decision.blocked} == {"Paused"}
@@ -299,12 +258,8 @@ def test_at_rest_nothing_is_written() -> None:
     settled = build.settled(seen)
     decision = build.decided(settled, at(hours=5))
     assert decision.status == settled.hvpa.status
-    assert (decision.workload_patch, decision.scale_replicas, decision.owned, decision.events) == (
-        None,
-        None,
-        (),
-        (),
-    )
+    writes = (decision.workload_patch, decision.scale_replicas, decision.owned, decision.events)
+    assert writes == (None, None, (), ())
     assert decision.recheck_after is None
 
 
@@ -312,9 +267,7 @@ def test_killed_between_the_patch_and_the_status_the_same_decisions_follow() -> 
     seen = usual()
     first = build.decided(seen)
     done = build.apply(seen, first)
-    crashed = build.objects(
-        seen.hvpa, done.workload, seen.hpas[0], seen.vpas[0]
-    )  # the status was never written
+    crashed = replace(done, hvpa=seen.hvpa)  # the status was never written
     again = build.decided(crashed, at(seconds=1))
     assert again.workload_patch is None
     assert again.status.axes == build.decided(done, at(seconds=1)).status.axes
@@ -327,9 +280,6 @@ def test_the_earliest_gate_that_time_opens_is_when_to_look_again() -> None:
     }
     last = {"lastScaleTime": build.stamp(at(minutes=-1))}
     status = {"axes": {"horizontal": last, "vertical": last}}
-    seen = usual()
-    one = build.objects(
-        build.hvpa({"replicas": 6, **spec}, status), seen.workload, seen.hpas[0], seen.vpas[0]
-    )
+    one = replace(usual(), hvpa=build.hvpa({"replicas": 6, **spec}, status))
     assert build.decided(one).recheck_after == dt.timedelta(minutes=3)
     assert build.decided(usual(), NOW).recheck_after is None

@@ -11,7 +11,7 @@ import pytest
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.core import Decision, Objects, Settings, decide, observe
-from hvpa.core.model import OtherHvpa
+from hvpa.core.model import OtherHvpa, ReplicaView
 from hvpa.core.workload.containers import recommendations
 
 TARGETS = {"app": {"cpu": "3", "memory": "1Gi"}}
@@ -30,119 +30,69 @@ def condition(decision: Decision, kind: str) -> tuple[str, str]:
 LONG = "v" * 32_768
 ROLLOUT = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
 UNREADABLE = {"schedule": "0 1 * * *", "duration": "1h", "timeZone": "Mars/Olympus"}
+GOING = {"metadata": {"deletionTimestamp": build.LONG_AGO}}
 
 
-@pytest.mark.parametrize(
-    ("seen", "reason", "told"),
-    [
-        pytest.param(
-            usual(one=build.hvpa({"hpa": {"scaleUp": {"stabilizationDuration": "x"}}})),
-            "InvalidSpec",
-            "spec.hpa.scaleUp.stabilizationDuration",
-            id="a spec that does not validate",
-        ),
-        pytest.param(
-            usual(one=build.hvpa({"maintenanceWindows": [UNREADABLE]})),
-            "InvalidSpec",
-            "spec.maintenanceWindows[0].timeZone",
-            id="a window that cannot be read",
-        ),
-        pytest.param(
-            usual(one=build.hvpa({"targetRef": {"kind": "CronJob"}})),
-            "UnsupportedTarget",
-            "CronJob",
-            id="a kind that is not supported",
-        ),
-        pytest.param(
-            usual(one=build.hvpa({"targetRef": {"apiVersion": "x/v1"}})),
-            "UnsupportedTarget",
-            "x/v1",
-            id="a group that is not supported",
-        ),
-        pytest.param(
-            usual(one=build.hvpa({"targetRef": {"apiVersion": "apps/v1", "kind": "ReplicationController"}})),
-            "UnsupportedTarget",
-            "apps/v1 ReplicationController is not supported",
-            id="a kind of another version",
-        ),
-        pytest.param(
-            usual(one=build.hvpa({"targetRef": {"kind": "DaemonSet"}, "blend": "Trajectory"})),
-            "UnsupportedTarget",
-            "a DaemonSet has no replica count",
-            id="a path for a kind without replicas",
-        ),
-        pytest.param(
-            replace(usual(one=build.hvpa({"targetRef": {"kind": "DaemonSet"}})), unlisted="the list fails"),
-            "TargetUnreadable",
-            "DaemonSet web can't be read: the list fails",
-            id="a kind that can't be listed",
-        ),
-        pytest.param(
-            usual(one=build.hvpa({"targetRef": ROLLOUT})),
-            "UnsupportedTarget",
-            "the pod template of a Rollout can't be changed; set spec.updateStrategy.type to InPlace",
-            id="a custom kind whose template would have to be changed",
-        ),
-        pytest.param(
-            replace(
-                usual(one=build.hvpa({"targetRef": ROLLOUT, "updateStrategy": {"type": "InPlace"}})),
-                unlisted="no right",
-            ),
-            "TargetUnreadable",
-            "Rollout web can't be read: no right",
-            id="a custom kind that can't be read",
-        ),
-        pytest.param(
-            replace(usual(), others=(OtherHvpa("a"), OtherHvpa("b"))),
-            "TargetShared",
-            "a, b",
-            id="a target with two Hvpas",
-        ),
-        pytest.param(
-            replace(usual(), others=tuple(OtherHvpa(name) for name in "abcdefghijk")),
-            "TargetShared",
-            "more than 10 other Hvpas",
-            id="a target with many Hvpas",
-        ),
-        pytest.param(replace(usual(), workload=None), "TargetNotFound", "Deployment web", id="no target"),
-        pytest.param(
-            usual(target=build.workload(change={"metadata": {"deletionTimestamp": build.LONG_AGO}})),
-            "TargetNotFound",
-            "web",
-            id="a target that is being deleted",
-        ),
-        pytest.param(
-            usual(target=build.workload(containers=[build.container(f"c{number}") for number in range(101)])),
-            "UnsupportedTarget",
-            "more than 100 containers",
-            id="a target with many containers",
-        ),
-        pytest.param(
-            usual(target=build.workload(change={"spec": {"selector": {"matchLabels": {"app": LONG}}}})),
-            "UnsupportedTarget",
-            "more than 32768 characters",
-            id="a target with a long selector",
-        ),
-    ],
-)
-def test_what_is_wrong_is_told_and_nothing_is_scaled(seen: Objects, reason: str, told: str) -> None:
+def of(**spec: Any) -> Objects:
+    """With this in the Hvpa's spec."""
+    return usual(one=build.hvpa(spec))
+
+
+WRONG: dict[str, tuple[Objects, str, str]] = {
+    "a spec that does not validate": (
+        of(hpa={"scaleUp": {"stabilizationDuration": "x"}}), "InvalidSpec", "spec.hpa.scaleUp.stabilizationDuration"),
+    "a window that cannot be read": (
+        of(maintenanceWindows=[UNREADABLE]), "InvalidSpec", "spec.maintenanceWindows[0].timeZone"),
+    "a kind that is not supported": (of(targetRef={"kind": "CronJob"}), "UnsupportedTarget", "CronJob"),
+    "a group that is not supported": (of(targetRef={"apiVersion": "x/v1"}), "UnsupportedTarget", "x/v1"),
+    "a kind of another version": (
+        of(targetRef={"apiVersion": "apps/v1", "kind": "ReplicationController"}),
+        "UnsupportedTarget", "apps/v1 ReplicationController is not supported"),
+    "a path for a kind without replicas": (
+        of(targetRef={"kind": "DaemonSet"}, blend="Trajectory"),
+        "UnsupportedTarget", "a DaemonSet has no replica count"),
+    "a kind that can't be listed": (
+        replace(of(targetRef={"kind": "DaemonSet"}), unlisted="the list fails"),
+        "TargetUnreadable", "DaemonSet web can't be read: the list fails"),
+    "a custom kind whose template would have to be changed": (
+        of(targetRef=ROLLOUT), "UnsupportedTarget",
+        "the pod template of a Rollout can't be changed; set spec.updateStrategy.type to InPlace"),
+    "a custom kind that can't be read": (
+        replace(of(targetRef=ROLLOUT, updateStrategy={"type": "InPlace"}), unlisted="no right"),
+        "TargetUnreadable", "Rollout web can't be read: no right"),
+    "a target with two Hvpas": (replace(usual(), others=(OtherHvpa("a"), OtherHvpa("b"))), "TargetShared", "a, b"),
+    "a target with many Hvpas": (
+        replace(usual(), others=tuple(map(OtherHvpa, "abcdefghijk"))), "TargetShared", "more than 10 other Hvpas"),
+    "no target": (replace(usual(), workload=None), "TargetNotFound", "Deployment web"),
+    "a target that is being deleted": (usual(target=build.workload(change=GOING)), "TargetNotFound", "web"),
+    "a target with many containers": (
+        usual(target=build.workload(containers=[build.container(f"c{number}") for number in range(101)])),
+        "UnsupportedTarget", "more than 100 containers"),
+    "a target with a long selector": (
+        usual(target=build.workload(change={"spec": {"selector": {"matchLabels": {"app": LONG}}}})),
+        "UnsupportedTarget", "more than 32768 characters"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("seen", "reason", "text"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_reported_once_and_nothing_is_scaled(seen: Objects, reason: str, text: str) -> None:
     decision = build.decided(seen)
-    ready = decision.status.conditions[0]
-    assert (ready.type, ready.status, ready.reason) == ("Ready", "False", reason)
-    assert told in ready.message
-    assert decision.workload_patch is None
-    assert decision.scale_replicas is None
-    assert decision.owned == ()
+    assert condition(decision, "Ready") == ("False", reason)
+    assert text in build.condition(decision, "Ready").message
+    assert written(decision) == (None, None, ())
     assert decision.recheck_after is None
-    assert condition(decision, "HpaActive") == ("False", "NotReady")
-    assert condition(decision, "VpaActive") == ("False", "NotReady")
+    assert condition(decision, "HpaActive") == condition(decision, "VpaActive") == ("False", "NotReady")
     assert [(event.type, event.reason) for event in decision.events] == [("Warning", reason)]
     again = build.decided(replace(seen, hvpa=build.with_status(seen.hvpa, decision.status)))
-    assert again.events == (), "it is told once"
+    assert again.events == ()
     assert again.status == decision.status
 
 
-def test_a_spec_that_cannot_be_read_without_a_reason_is_told_too() -> None:
+def written(decision: Decision) -> tuple[object, ...]:
+    return decision.workload_patch, decision.scale_replicas, decision.owned
+
+
+def test_a_spec_that_cannot_be_read_without_a_reason_is_reported_too() -> None:
     decision = build.decided(usual(one=replace(build.hvpa(), spec=None)))
     assert condition(decision, "Ready") == ("False", "InvalidSpec")
 
@@ -165,12 +115,8 @@ def test_an_hvpa_that_is_being_deleted_does_nothing() -> None:
     one = build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})
     decision = build.decided(usual(one=one))
     assert decision.status == one.status
-    assert (decision.workload_patch, decision.scale_replicas, decision.owned, decision.events) == (
-        None,
-        None,
-        (),
-        (),
-    )
+    assert written(decision) == (None, None, ())
+    assert decision.events == ()
 
 
 def test_without_any_recommender_it_is_not_ready() -> None:
@@ -181,47 +127,32 @@ def test_without_any_recommender_it_is_not_ready() -> None:
 
 
 # --- the VPA's recommendation ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("conditions", "reason"),
-    [
-        pytest.param([], "NoRecommendation", id="no condition"),
-        pytest.param(
-            [{"type": "RecommendationProvided", "status": "False", "message": "No pods match"}],
-            "NoRecommendation",
-            id="not provided",
-        ),
-        *(
-            pytest.param(
-                [
-                    {"type": "RecommendationProvided", "status": "True"},
-                    {"type": kind, "status": "True", "reason": "why"},
-                ],
-                kind,
-                id=kind,
-            )
-            for kind in ("ConfigUnsupported", "ConfigDeprecated", "LowConfidence")
-        ),
-    ],
-)
-def test_a_recommendation_that_does_not_count(conditions: list[Any], reason: str) -> None:
-    vertical = build.vpa(TARGETS, {"status": {"conditions": conditions}})
-    decision = build.decided(usual(vertical=vertical))
+def true(kind: str, **more: str) -> dict[str, Any]:
+    return {"type": kind, "status": "True", **more}
+
+
+PROVIDED = true("RecommendationProvided")
+UNUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no condition": ({"conditions": []}, "NoRecommendation"),
+    "not provided": (
+        {"conditions": [{**PROVIDED, "status": "False", "message": "No pods match"}]}, "NoRecommendation"),
+    "no recommendation": ({"recommendation": None}, "NoRecommendation"),
+    "nor any of a container": ({"recommendation": {"containerRecommendations": None}}, "NoRecommendation"),
+    **{kind: ({"conditions": [PROVIDED, true(kind, reason="why")]}, kind)
+       for kind in ("ConfigUnsupported", "ConfigDeprecated", "LowConfidence")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "reason"), UNUSED.values(), ids=UNUSED)
+def test_a_recommendation_that_does_not_count(status: dict[str, Any], reason: str) -> None:
+    decision = build.decided(usual(vertical=build.vpa(TARGETS, {"status": status})))
     assert condition(decision, "VpaActive") == ("False", reason)
     assert decision.containers["app"].requests["cpu"] == 1000
     assert build.counts(decision).target == 6, "an axis that can't be used does not hold back the other"
 
 
-def test_no_recommendation_at_all() -> None:
-    for status in ({"recommendation": None}, {"recommendation": {"containerRecommendations": None}}):
-        decision = build.decided(usual(vertical=build.vpa(TARGETS, {"status": status})))
-        assert condition(decision, "VpaActive") == ("False", "NoRecommendation")
-
-
 def test_conditions_that_are_false_do_not_matter() -> None:
-    conditions = [
-        {"type": "RecommendationProvided", "status": "True"},
-        {"type": "LowConfidence", "status": "False"},
-    ]
+    conditions = [PROVIDED, {**true("LowConfidence"), "status": "False"}]
     vertical = build.vpa(TARGETS, {"status": {"conditions": conditions}})
     assert condition(build.decided(usual(vertical=vertical)), "VpaActive") == ("True", "Recommending")
 
@@ -230,11 +161,8 @@ def test_a_cluster_without_vpas_is_told() -> None:
     decision = build.decided(replace(usual(vertical=None), vpa_served=False))
     assert condition(decision, "VpaActive") == ("False", "VpaNotServed")
     assert [change.kind for change in decision.owned] == ["HorizontalPodAutoscaler"]
-    no_vpa = build.hvpa({"vpa": {"deploy": False}})
-    assert (
-        condition(build.decided(replace(usual(one=no_vpa, vertical=None), vpa_served=False)), "VpaActive")[1]
-        == "NotConfigured"
-    )
+    without = replace(usual(one=build.hvpa({"vpa": {"deploy": False}}), vertical=None), vpa_served=False)
+    assert condition(build.decided(without), "VpaActive")[1] == "NotConfigured"
 
 
 @pytest.mark.parametrize(
@@ -256,28 +184,28 @@ def test_young_history_only_raises(age: int, expected: int) -> None:
 
 
 def test_history_of_unknown_age_is_old() -> None:
-    conditions = [{"type": "RecommendationProvided", "status": "True"}]
     big = build.workload(containers=[build.container(requests={"cpu": "3", "memory": "1Gi"})])
-    vertical = build.vpa({"app": {"cpu": "1"}}, {"status": {"conditions": conditions}})
+    vertical = build.vpa({"app": {"cpu": "1"}}, {"status": {"conditions": [PROVIDED]}})
     decision = build.decided(usual(target=big, vertical=vertical, horizontal=build.hpa(3)))
     assert decision.containers["app"].requests["cpu"] == 2000
 
 
-# --- what is capped --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("blend", "cpu"), [("Additive", "2"), ("Trajectory", "300m")])
-def test_a_joint_decision_goes_by_what_is_not_capped(blend: str, cpu: str) -> None:
-    told = [{"containerName": "app", "target": {"cpu": "2"}, "uncappedTarget": {"cpu": "300m"}}]
-    capped = build.vpa(change={"status": {"recommendation": {"containerRecommendations": told}}})
-    seen = observe(usual(vertical=capped, one=build.hvpa({"blend": blend})), NOW, Settings())
+@pytest.mark.parametrize(
+    ("blend", "uncapped", "cpu"),
+    [
+        pytest.param("Additive", {"uncappedTarget": {"cpu": "300m"}}, "2", id="a capped target counts"),
+        pytest.param(
+            "Trajectory", {"uncappedTarget": {"cpu": "300m"}}, "300m", id="jointly, an uncapped one"
+        ),
+        pytest.param("Trajectory", {}, "2", id="where there is no other, the capped one"),
+    ],
+)
+def test_a_joint_decision_goes_by_what_is_not_capped(blend: str, uncapped: dict[str, Any], cpu: str) -> None:
+    targets = [{"containerName": "app", "target": {"cpu": "2"}, **uncapped}]
+    vpa = build.vpa(change={"status": {"recommendation": {"containerRecommendations": targets}}})
+    seen = observe(usual(vertical=vpa, one=build.hvpa({"blend": blend})), NOW, Settings())
     assert seen.vpa.object is not None
     assert recommendations(seen.vpa.object)["app"].target == {"cpu": cpu}
-
-
-def test_where_only_a_capped_target_is_told_it_counts() -> None:
-    vertical = build.vpa({"app": {"cpu": "2"}})
-    seen = observe(usual(vertical=vertical, one=build.hvpa({"blend": "Trajectory"})), NOW, Settings())
-    assert seen.vpa.object is not None
-    assert recommendations(seen.vpa.object)["app"].target == {"cpu": "2"}
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------
@@ -291,7 +219,7 @@ def test_a_target_at_0_replicas_is_left_alone() -> None:
     assert condition(decision, "Ready") == ("True", "ScaledToZero")
     assert condition(decision, "HpaActive") == ("False", "NoPods")
     assert decision.workload_patch is None
-    assert (build.counts(decision).current, build.counts(decision).target) == (0, 0)
+    assert build.counts(decision) == ReplicaView(current=0, hpa=None, target=0, recommended=0)
     assert [event.reason for event in decision.events] == ["ScaledToZero"]
 
 

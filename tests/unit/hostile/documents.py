@@ -8,8 +8,11 @@ import json
 from typing import Any
 
 import msgspec
+import yaml
 
-from builders.build import LONG_AGO, OWNER, SPEC, UID, at, merged, stamp
+from builders import build
+from builders.build import LONG_AGO, SPEC, UID, at, merged, stamp
+from hvpa.api.objects.read_models import Hpa, Pod, Vpa, Workload
 
 Json = dict[str, Any]
 Place = tuple[str | int, ...]
@@ -21,109 +24,72 @@ RECORD = "hvpa.autoscaling.k8s.io/last-applied"
 """The annotation in which a workload carries the record of the last step."""
 
 _LATELY = stamp(at(minutes=-3))
-_AXES: Json = {
-    "horizontal": {
-        "lastScaleTime": _LATELY,
-        "appliedFrom": {"replicas": 3, "desired": 5, "weight": 50, "goal": 4},
-        "setBack": {"count": 1, "time": _LATELY},
-        "correction": {"hpaStatus": "5/4", "count": 1},
-    },
-    "vertical": {
-        "lastScaleTime": _LATELY,
-        "appliedFrom": [{"container": "app", "resource": "cpu", "target": "2", "weight": 50, "request": "1"}],
-        "pending": [{"container": "app", "resource": "memory", "direction": "up", "since": _LATELY}],
-        "overrides": [{"container": "app", "time": _LATELY}],
-        "setBack": {"count": 2, "time": _LATELY},
-        "base": {"app": {"cpu": "500m", "memory": "512Mi"}},
-        "usualReplicas": {"mean": 2.5, "weight": 9000, "time": _LATELY, "replicas": 3},
-        "usualDemand": [
-            {
-                "container": "app",
-                "resource": "cpu",
-                "mean": 2500,
-                "weight": 9000,
-                "time": _LATELY,
-                "present": 3000,
-            }
-        ],
-    },
-}
-_GATES: Json = {
-    "updatePolicy": {"updateMode": "MaintenanceWindow"},
-    "stabilizationDuration": "3m",
-    "minChange": {"cpu": {"value": "10m", "percentage": 1}, "memory": {"value": "1M"}},
-}
-_SPEC: Json = merged(
-    SPEC,
-    {
-        "hpa": {
-            "scaleUp": {"stabilizationDuration": "1m", "maxStep": {"factor": 1.5, "minimum": 2}},
-            "scaleDown": {"minChange": {"replicas": {"value": 1, "percentage": 10}}},
-        },
-        "vpa": {
-            "scaleUp": {**_GATES, "minChangeTimeout": "1h"},
-            "scaleDown": {**_GATES, "minHistory": "2h"},
-            "limitsRequestsGapScaleParams": {"cpu": {"value": "1", "percentage": 40}},
-            "template": {
-                "spec": {
-                    "resourcePolicy": {
-                        "containerPolicies": [
-                            {
-                                "containerName": "*",
-                                "minAllowed": {"cpu": "100m", "memory": "64Mi"},
-                                "maxAllowed": {"cpu": "8", "memory": "16Gi"},
-                                "controlledResources": ["cpu", "memory"],
-                                "controlledValues": "RequestsAndLimits",
-                            }
-                        ]
-                    }
-                }
-            },
-        },
-        "maintenanceTimeWindow": {"begin": "090000+0000", "end": "110000+0000"},
-        "maintenanceWindows": [{"schedule": "30 3 * * 1", "duration": "2h", "timeZone": "Europe/Berlin"}],
-    },
+_AXES: Json = yaml.safe_load(
+    """\
+horizontal:
+  lastScaleTime: LATELY
+  appliedFrom: {replicas: 3, desired: 5, weight: 50, goal: 4}
+  setBack: {count: 1, time: LATELY}
+  correction: {hpaStatus: 5/4, count: 1}
+vertical:
+  lastScaleTime: LATELY
+  appliedFrom: [{container: app, resource: cpu, target: "2", weight: 50, request: "1"}]
+  pending: [{container: app, resource: memory, direction: up, since: LATELY}]
+  overrides: [{container: app, time: LATELY}]
+  setBack: {count: 2, time: LATELY}
+  base: {app: {cpu: 500m, memory: 512Mi}}
+  usualReplicas: {mean: 2.5, weight: 9000, time: LATELY, replicas: 3}
+  usualDemand: [{container: app, resource: cpu, mean: 2500, weight: 9000, time: LATELY, present: 3000}]
+""".replace("LATELY", f'"{_LATELY}"')
 )
-_WRITTEN_PATH: Json = {
-    "weightBasedScalingIntervals": None,
-    "blend": "Trajectory",
-    "trajectory": {
-        "overlap": {"cpu": {"value": "100m", "percentage": 20}, "memory": {"percentage": 5}},
-        "baseResourcesPerReplica": {"cpu": {"value": "50m"}, "memory": {"value": "32Mi", "percentage": 3}},
-        "intervals": [
-            {"maxReplicas": 3, "maxResources": {"cpu": "2", "memory": "2Gi"}},
-            {
-                "maxReplicas": 10,
-                "maxResources": {"cpu": "4", "memory": "4Gi"},
-                "extrapolation": "horizontalOnly",
-            },
-        ],
-    },
-}
+_SPEC = merged(
+    SPEC,
+    yaml.safe_load("""\
+hpa:
+  scaleUp: {stabilizationDuration: 1m, maxStep: {factor: 1.5, minimum: 2}}
+  scaleDown: {minChange: {replicas: {value: 1, percentage: 10}}}
+vpa:
+  scaleUp:
+    updatePolicy: {updateMode: MaintenanceWindow}
+    stabilizationDuration: 3m
+    minChange: &least {cpu: {value: 10m, percentage: 1}, memory: {value: 1M}}
+    minChangeTimeout: 1h
+  scaleDown:
+    updatePolicy: {updateMode: MaintenanceWindow}
+    stabilizationDuration: 3m
+    minChange: *least
+    minHistory: 2h
+  limitsRequestsGapScaleParams: {cpu: {value: "1", percentage: 40}}
+  template:
+    spec:
+      resourcePolicy:
+        containerPolicies:
+          - containerName: "*"
+            minAllowed: {cpu: 100m, memory: 64Mi}
+            maxAllowed: {cpu: "8", memory: 16Gi}
+            controlledResources: [cpu, memory]
+            controlledValues: RequestsAndLimits
+maintenanceTimeWindow: {begin: 090000+0000, end: 110000+0000}
+maintenanceWindows: [{schedule: 30 3 * * 1, duration: 2h, timeZone: Europe/Berlin}]
+"""),
+)
+_WRITTEN_PATH: Json = yaml.safe_load("""\
+blend: Trajectory
+weightBasedScalingIntervals: null
+trajectory:
+  overlap: {cpu: {value: 100m, percentage: 20}, memory: {percentage: 5}}
+  baseResourcesPerReplica: {cpu: {value: 50m}, memory: {value: 32Mi, percentage: 3}}
+  intervals:
+    - {maxReplicas: 3, maxResources: {cpu: "2", memory: 2Gi}}
+    - {maxReplicas: 10, maxResources: {cpu: "4", memory: 4Gi}, extrapolation: horizontalOnly}
+""")
 _DRAWN_PATH: Json = {"blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 40}]}
 BLENDS: dict[str, Json] = {"Additive": {}, "drawn": _DRAWN_PATH, "written": _WRITTEN_PATH}
 """Changes of the spec: the ways to blend."""
 
 
-def _meta(name: str = NAME, **more: Any) -> Json:
-    return {
-        "name": name,
-        "namespace": NAMESPACE,
-        "uid": f"uid-{name}",
-        "resourceVersion": "7",
-        "generation": 1,
-        "creationTimestamp": LONG_AGO,
-        **more,
-    }
-
-
-def _container() -> Json:
-    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
-    return {"name": "app", "image": "app:1", "resources": resources}
-
-
-def _metric(**value: Any) -> Json:
-    return {"type": "Resource", "resource": {"name": "cpu", **value}}
+_CONTAINER = build.container(limits={"cpu": "2", "memory": "2Gi"})
+_AMOUNTS = {"cpu": "2500m", "memory": "3Gi"}
 
 
 def _queue(**value: Any) -> Json:
@@ -140,111 +106,59 @@ def _hvpa(blend: str) -> Json:
         "lastScaling": {"lastScaleTime": _LATELY, "hpaStatus": {"currentReplicas": 2, "desiredReplicas": 3}},
         "lastError": {"description": "none", "lastUpdateTime": _LATELY, "lastOperation": "Decide"},
     }
-    return {
-        "apiVersion": "autoscaling.k8s.io/v1alpha1",
-        "kind": "Hvpa",
-        "metadata": _meta(uid=UID),
-        "spec": merged(_SPEC, BLENDS[blend]),
-        "status": status,
-    }
+    metadata = {"name": NAME, "namespace": NAMESPACE, "uid": UID, "generation": 1}
+    return {"metadata": metadata, "spec": merged(_SPEC, BLENDS[blend]), "status": status}
 
 
-def _deployment() -> Json:
+def _workload() -> Workload:
     set_by: Json = {"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {}}}}}
     managed = {"manager": "kubectl", "time": LONG_AGO, "fieldsV1": set_by}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _meta(annotations={RECORD: json.dumps(_AXES)}, managedFields=[managed]),
-        "spec": {
-            "replicas": 3,
-            "selector": {
-                "matchLabels": {"app": NAME},
-                "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["db"]}],
-            },
-            "template": {"spec": {"containers": [_container()]}},
-        },
-        "status": {
-            "observedGeneration": 1,
-            "replicas": 3,
-            "updatedReplicas": 3,
-            "readyReplicas": 3,
-            "availableReplicas": 3,
-        },
+    tier = {"key": "tier", "operator": "NotIn", "values": ["db"]}
+    change = {
+        "metadata": {"annotations": {RECORD: json.dumps(_AXES)}, "managedFields": [managed]},
+        "spec": {"selector": {"matchExpressions": [tier]}},
     }
+    return build.workload(3, [_CONTAINER], change)
 
 
-def _hpa() -> Json:
-    reference = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": NAME}
+def _hpa() -> Hpa:
+    measured = {"averageUtilization": 80, "averageValue": "800m"}
     metrics = [
-        _metric(target={"type": "Utilization", "averageUtilization": 50}),
-        _queue(target={"type": "AverageValue", "averageValue": "30"}),
+        {"type": "Resource", "resource": {"name": "cpu", "current": measured}},
+        _queue(current={"averageValue": "45"}),
     ]
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": _meta(labels={"of": NAME}, ownerReferences=[OWNER]),
-        "spec": {
-            "scaleTargetRef": reference,
-            "minReplicas": 1,
-            "maxReplicas": 10,
-            "metrics": metrics,
-            "behavior": {"scaleUp": {"tolerance": "0.05"}},
-        },
-        "status": {
-            "currentReplicas": 3,
-            "desiredReplicas": 5,
-            "currentMetrics": [
-                _metric(current={"averageUtilization": 80, "averageValue": "800m"}),
-                _queue(current={"averageValue": "45"}),
-            ],
-            "conditions": [
-                {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"},
-                {"type": "ScalingLimited", "status": "False", "reason": "DesiredWithinRange"},
-            ],
-        },
+    conditions = [
+        {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"},
+        {"type": "ScalingLimited", "status": "False", "reason": "DesiredWithinRange"},
+    ]
+    queue = _queue(target={"type": "AverageValue", "averageValue": "30"})
+    spec = {
+        "metrics": [*build.HPA_TEMPLATE["spec"]["metrics"], queue],
+        "behavior": {"scaleUp": {"tolerance": "0.05"}},
     }
+    change = {"spec": spec, "status": {"currentMetrics": metrics, "conditions": conditions}}
+    return build.hpa(5, change=change)
 
 
-def _vpa() -> Json:
-    amounts = {"cpu": "2500m", "memory": "3Gi"}
-    one = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
-    provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": LONG_AGO}
-    return {
-        "apiVersion": "autoscaling.k8s.io/v1",
-        "kind": "VerticalPodAutoscaler",
-        "metadata": _meta(labels={"of": NAME}, ownerReferences=[OWNER]),
-        "spec": {
-            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME},
-            "updatePolicy": {"updateMode": "Off"},
-        },
-        "status": {
-            "recommendation": {"containerRecommendations": [{**one, "uncappedTarget": amounts}]},
-            "conditions": [provided],
-        },
-    }
+def _vpa() -> Vpa:
+    kinds = ("target", "lowerBound", "upperBound", "uncappedTarget")
+    recommended = {"containerName": "app", **dict.fromkeys(kinds, _AMOUNTS)}
+    return build.vpa(change={"status": {"recommendation": {"containerRecommendations": [recommended]}}})
 
 
-def _pod(index: int) -> Json:
-    ended = {"terminated": {"reason": "OOMKilled", "finishedAt": stamp(at(minutes=-1))}}
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": _meta(f"{NAME}-{index}", labels={"app": NAME}),
-        "spec": {"containers": [_container()]},
-        "status": {
-            "phase": "Running",
-            "startTime": LONG_AGO,
-            "conditions": [ready],
-            "containerStatuses": [{"name": "app", "lastState": ended}] if index == 0 else [],
-        },
-    }
+def _pods() -> list[Pod]:
+    starving = build.oom_killed(at(minutes=-1), f"{NAME}-0", containers=[_CONTAINER])
+    return [starving, *(build.pod(f"{NAME}-{index}", containers=[_CONTAINER]) for index in (1, 2))]
 
 
 def documents(blend: str) -> list[Json]:
     """All that belongs to one Hvpa: itself, its Deployment, HPA, VPA and a starving pod among three."""
-    return copy.deepcopy([_hvpa(blend), _deployment(), _hpa(), _vpa(), *(_pod(index) for index in range(3))])
+    made = (_hvpa(blend), _workload(), _hpa(), _vpa(), *_pods())
+    kinds = (*KINDS, "Pod", "Pod")
+    return [
+        merged(json.loads(msgspec.json.encode(one)), {"kind": kind, "metadata": {"resourceVersion": "7"}})
+        for kind, one in zip(kinds, made, strict=True)
+    ]
 
 
 def places(value: object, at_path: Place = ()) -> list[Place]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,9 +85,9 @@ class Writes:
 
 
 class Watched:
-    """The local copy as watches feed it; the transport is never used."""
+    """The local copy as watches feed it, to begin with these documents; the transport is never used."""
 
-    def __init__(self) -> None:
+    def __init__(self, documents: Iterable[object] = ()) -> None:
         self.woken: list[Key] = []
         self.metrics = Metrics(CollectorRegistry())
         self.local = LocalCluster((ALL_NAMESPACES,), self.woken.append)
@@ -95,6 +95,8 @@ class Watched:
             one.kind: Reflector(None, one, ALL_NAMESPACES, self.local.store(one), self.metrics)  # type: ignore[arg-type]
             for one in WATCHED
         }
+        for document in documents:
+            self.put(document)
 
     def deliver(self, kind: str, raw: bytes, event: bytes = b"ADDED") -> None:
         """A watch delivers these bytes. What is no JSON at all ends it: it is begun anew where it was."""
@@ -104,6 +106,12 @@ class Watched:
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """The object is gone."""
         self.local.store(RESOURCES[kind]).delete(Key(namespace, name))
+
+    def objects(self, key: Key = KEY) -> Objects:
+        """What is known of an Hvpa that is there."""
+        found = self.local.objects(key)
+        assert found is not None
+        return found
 
     def reconcile(self, key: Key = KEY) -> Writes:
         """What the operator writes about an Hvpa: it must not crash, and all of it must be bounded and be explained."""
@@ -138,7 +146,7 @@ def reconciled(documents: Sequence[object]) -> Writes:
 
 
 def is_explained(seen: Objects, clock: FakeClock) -> None:
-    """`explain` tells it, with nothing that a terminal would obey."""
+    """`explain` describes it, with nothing that a terminal would obey."""
     observation = observe(in_place(seen), clock.now(), Settings())
     decision = decide(observation)
     for text in (to_text(observation, decision), to_json(observation, decision)):
@@ -147,6 +155,7 @@ def is_explained(seen: Objects, clock: FakeClock) -> None:
 
 def is_bounded(writes: Writes) -> None:
     """What is written can be read back, is of the schema's types, and is no larger than the API server takes."""
+    reports: list[Event | StatusCondition] = list(writes.events)
     if writes.status is not None:
         raw = msgspec.json.encode(to_wire(writes.status))
         assert len(raw) < MOST_STATUS
@@ -154,16 +163,11 @@ def is_bounded(writes: Writes) -> None:
         assert unreadable == ()
         assert to_wire(again) == to_wire(writes.status)
         _of_the_schema(json.loads(raw))
-        for one in writes.status.conditions:
-            assert len(one.message) <= MOST_TEXT
-            assert one.message.isprintable()
-            assert len(one.reason) <= 128
-            assert one.reason.isprintable()
-    for event in writes.events:
-        assert len(event.message) <= MOST_TEXT
-        assert event.message.isprintable()
-        assert len(event.reason) <= 128
-        assert event.reason.isprintable()
+        reports += writes.status.conditions
+    for one in reports:
+        assert len(one.message) <= MOST_TEXT
+        assert len(one.reason) <= 128
+        assert (one.reason + one.message).isprintable()
     if writes.patch is not None:
         metadata: Any = writes.patch.body["metadata"]
         for text in metadata["annotations"].values():

@@ -10,16 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.hostile import values
-from tests.unit.hostile.documents import (
-    BLENDS,
-    PLACES,
-    RECORD_PLACES,
-    Place,
-    documents,
-    put,
-    put_in_record,
-)
-from tests.unit.hostile.reading import KEY, Watched, reconciled
+from tests.unit.hostile.documents import BLENDS, PLACES, RECORD_PLACES, Place, documents, put, put_in_record
+from tests.unit.hostile.reading import Watched, condition, reconciled
 
 MANY = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -38,10 +30,8 @@ def test_places_are_all_over_the_documents() -> None:
 @pytest.mark.parametrize("blend", BLENDS)
 def test_untouched_the_hvpa_is_scaled(blend: str) -> None:
     writes = reconciled(documents(blend))
-    assert writes.status is not None
-    ready = next(one for one in writes.status.conditions if one.type == "Ready")
     raised_lately = blend == "drawn"
-    assert ready.reason == ("HeldBack" if raised_lately else "Reconciled")
+    assert condition(writes, "Ready").reason == ("HeldBack" if raised_lately else "Reconciled")
     assert writes.patch is not None
 
 
@@ -88,11 +78,9 @@ def test_any_quantity_in_every_place_of_one_that_controllers_write(blend: str, v
 @given(st.binary(max_size=40), st.sampled_from(sorted({one["kind"] for one in documents("drawn")})))
 def test_any_bytes_in_a_name(name: bytes, kind: str) -> None:
     """No server should send what is no JSON or no UTF-8; a proxy may. The watch goes on."""
-    watched = Watched()
-    for document in documents("drawn"):
-        watched.put(document)
+    watched = Watched(documents("drawn"))
     watched.deliver(kind, b'{"metadata":{"namespace":"default","name":"%s"}}' % name)
-    assert watched.local.objects(KEY) is not None
+    assert watched.objects().hvpa.metadata.name == "web"
 
 
 @pytest.mark.parametrize("value", [None, [None]], ids=repr)
@@ -116,7 +104,7 @@ FOUND: dict[str, tuple[int, Place, Any]] = {
     ),
     "a negative tolerance": (2, ("spec", "behavior", "scaleUp", "tolerance"), "-1"),
 }
-"""What fuzzing has found, each once a crash or a write that nobody would take."""
+"""What fuzzing has found, each once a crash or a write that the API server refuses."""
 
 
 @pytest.mark.parametrize("found", FOUND.values(), ids=FOUND.keys())

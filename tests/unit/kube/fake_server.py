@@ -1,4 +1,4 @@
-"""An API server that says what a test tells it to: in-process, on loopback."""
+"""An API server whose responses a test decides on: in-process, on loopback."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,15 @@ LONG = 60.0
 
 
 class FakeServer:
-    """`handler` answers every request; `requests` remembers method, path and query."""
+    """`handler` answers every request (by default: 404); `requests` remembers method, path and query."""
 
-    def __init__(self) -> None:
-        self.handler: Handler = self._not_found
+    def __init__(self, handler: Handler | None = None) -> None:
+        self.handler: Handler = handler or always(status(404, "NotFound", "no such thing"))
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.headers: list[dict[str, str]] = []
         self.bodies: list[Any] = []
         self.url = ""
         self.counted: list[tuple[str, str]] = []
-
-    async def _not_found(self, request: web.Request) -> web.StreamResponse:
-        return status(404, "NotFound", "no such thing")
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         self.requests.append((request.method, request.path, dict(request.query)))
@@ -68,7 +65,7 @@ class FakeServer:
         return len(self._runner.server.connections)
 
     def lose_connections(self) -> None:
-        """The connections that there are go dead: nothing arrives, and nobody is told. New ones work."""
+        """The connections that there are go dead: nothing arrives, without any error. New ones work."""
         assert self._runner.server is not None
         for connection in self._runner.server.connections:
             assert connection.transport is not None
@@ -85,6 +82,51 @@ class FakeServer:
             yield transport
         finally:
             await transport.close()
+
+    @asynccontextmanager
+    async def connected(
+        self, folder: Path, user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None
+    ) -> AsyncIterator[Transport]:
+        """Serve, with a transport to this server."""
+        async with self.running(), self.transport(folder, user, cluster) as transport:
+            yield transport
+
+    @property
+    def methods(self) -> list[str]:
+        """Of the requests."""
+        return [method for method, _, _ in self.requests]
+
+    @property
+    def paths(self) -> list[str]:
+        """Of the requests."""
+        return [path for _, path, _ in self.requests]
+
+
+def always(found: Any) -> Handler:
+    """Answers each request with this response, these bytes, or this value as JSON."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return respond(found)
+
+    return handle
+
+
+def respond(found: Any) -> web.Response:
+    """A response with these bytes, or this value as JSON; one like this response, which can be sent only once."""
+    if isinstance(found, web.Response):
+        return web.Response(status=found.status, body=found.body, headers=found.headers)
+    return web.Response(body=found if isinstance(found, bytes) else json.dumps(found).encode())
+
+
+@asynccontextmanager
+async def background(work: Coroutine[Any, Any, Any]) -> AsyncIterator[asyncio.Task[Any]]:
+    """`work` as a task, which is cancelled at the end."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def kubeconfig(
@@ -146,12 +188,10 @@ class Stream:
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """A port of loopback where, as long as the context lasts, nobody listens but a server that is told its number: the
-    system gives it to no one else."""
+    """A port of loopback that the system gives to no one else while the context lasts; a server may listen on it."""
     with socket.socket() as held:
-        held.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as servers do: only one that listens is in the way
+        # As servers do: only one that listens is in the way.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 0))
         port: int = held.getsockname()[1]
         yield port

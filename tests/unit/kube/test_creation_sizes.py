@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import pytest
 
 from hvpa.api.objects.read_models import CreationSize, Meta, SizedContainer
 from hvpa.kube.client.errors import ApiError
@@ -15,7 +14,6 @@ from hvpa.kube.client.transport import Body
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.reconcile.ports import Conflict, Unavailable, WriteError
 
-pytestmark = pytest.mark.asyncio
 SIZE = CreationSize("web", [SizedContainer("app", {"cpu": "1"})])
 WIRE = {"hvpa": "web", "containers": [{"name": "app", "requests": {"cpu": "1"}}]}
 PATH = "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpasizes"
@@ -71,14 +69,20 @@ async def test_a_namespaces_first_entry_makes_the_object() -> None:
     assert len(server.sent) == 3  # nothing to remove from what is not there
 
 
+async def under_way(server: Server, *names: str) -> list[asyncio.Task[None]]:
+    """Writes of Hvpas, all of which have begun, one after another."""
+    tasks = []
+    for name in names:
+        tasks.append(asyncio.create_task(server.sizes.write(hvpa(name), {f"Deployment.apps/{name}": SIZE})))
+        await asyncio.sleep(0)
+    return tasks
+
+
 async def test_what_comes_while_a_write_is_under_way_goes_together_with_the_next_one() -> None:
     server = Server()
     server.gate.clear()
-    writes = [
-        asyncio.ensure_future(server.sizes.write(hvpa(f"h{number}"), {f"Deployment.apps/h{number}": SIZE}))
-        for number in range(20)
-    ]
-    other = asyncio.ensure_future(server.sizes.write(hvpa("h", "else"), {"Deployment.apps/h": SIZE}))
+    writes = await under_way(server, *(f"h{number}" for number in range(20)))
+    other = asyncio.create_task(server.sizes.write(hvpa("h", "else"), {"Deployment.apps/h": SIZE}))
     await asyncio.sleep(0)
     server.gate.set()
     await asyncio.gather(*writes, other)
@@ -88,19 +92,13 @@ async def test_what_comes_while_a_write_is_under_way_goes_together_with_the_next
     assert len(written) == 20
 
 
-async def test_a_failure_is_told_to_all_whose_entries_it_had() -> None:
+async def test_a_failure_reaches_all_whose_entries_it_had() -> None:
     server = Server()
     server.gate.clear()
-    first = asyncio.ensure_future(server.sizes.write(hvpa(), {"Deployment.apps/web": SIZE}))
-    await asyncio.sleep(0)
-    others = [
-        asyncio.ensure_future(server.sizes.write(hvpa(name), {f"Deployment.apps/{name}": SIZE}))
-        for name in ("a", "b")
-    ]
-    await asyncio.sleep(0)
+    tasks = await under_way(server, "web", "a", "b")
     server.errors = [Conflict("somebody else"), Unavailable("no response")]
     server.gate.set()
-    found = await asyncio.gather(first, *others, return_exceptions=True)
+    found = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(one) for one in found] == [Conflict, Unavailable, Unavailable]
     await server.sizes.write(hvpa(), {"Deployment.apps/web": SIZE})
     assert len(server.sent) == 3
@@ -109,18 +107,12 @@ async def test_a_failure_is_told_to_all_whose_entries_it_had() -> None:
 async def test_a_writer_that_is_cancelled_leaves_its_part_to_the_next_one() -> None:
     server = Server()
     server.gate.clear()
-    first = asyncio.ensure_future(server.sizes.write(hvpa(), {"Deployment.apps/web": SIZE}))
-    await asyncio.sleep(0)
-    both = [
-        asyncio.ensure_future(server.sizes.write(hvpa(name), {f"Deployment.apps/{name}": SIZE}))
-        for name in ("a", "b")
-    ]
-    await asyncio.sleep(0)
+    first, second, third = await under_way(server, "web", "a", "b")
     first.cancel()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    both[0].cancel()
+    second.cancel()
     server.gate.set()
-    await asyncio.gather(first, *both, return_exceptions=True)
-    assert both[1].exception() is None
+    await asyncio.gather(first, second, third, return_exceptions=True)
+    assert third.exception() is None
     assert set(server.sent[-1][2]["sizes"]) == {"Deployment.apps/a", "Deployment.apps/b"}

@@ -15,9 +15,8 @@ from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import Event, Involved
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.events import BURST, EventRecorder
-from tests.unit.kube.fake_server import LONG, FakeServer, status
+from tests.unit.kube.fake_server import LONG, FakeServer, background, status
 
-pytestmark = pytest.mark.asyncio
 HVPA = Meta(name="h", namespace="ns", uid="u", resource_version="5")
 SCALED = Event("Normal", "ScaledOut", "replicas 2 to 3")
 
@@ -38,12 +37,11 @@ class FakeClock:
 
 class World:
     def __init__(self) -> None:
-        self.server = FakeServer()
+        self.server = FakeServer(self._handle)
         self.clock = FakeClock()
         self.codes: list[int] = []
         """Of the first responses; then 200."""
         self.limiter = Limiter(1)
-        self.server.handler = self._handle
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         code = self.codes.pop(0) if self.codes else 200
@@ -54,16 +52,12 @@ class World:
             return status(code, "" if code == 429 else "Refused", headers={"Retry-After": "0"})
         return web.json_response({})
 
-    def methods(self) -> list[str]:
-        return [method for method, _, _ in self.server.requests]
-
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[EventRecorder]:
-        async with self.server.running(), self.server.transport(folder) as transport:
+        async with self.server.connected(folder) as transport:
             recorder = EventRecorder(transport, self.clock, self.limiter)
-            task = asyncio.create_task(recorder.run())
-            yield recorder
-            task.cancel()
+            async with background(recorder.run()):
+                yield recorder
 
 
 async def test_an_event_names_the_hvpa_and_a_repeated_one_is_counted(tmp_path: Path) -> None:
@@ -73,7 +67,7 @@ async def test_an_event_names_the_hvpa_and_a_repeated_one_is_counted(tmp_path: P
         recorder.record(HVPA, SCALED)
         recorder.record(HVPA, Event("Warning", "Other", "x"))
         await recorder.flush()
-        assert world.methods() == ["POST", "PATCH", "POST"]
+        assert world.server.methods == ["POST", "PATCH", "POST"]
         first = world.server.bodies[0]
         assert first["involvedObject"]["kind"] == "Hvpa"
         assert first["involvedObject"]["uid"] == "u"
@@ -87,7 +81,7 @@ async def test_an_event_names_the_hvpa_and_a_repeated_one_is_counted(tmp_path: P
         world.clock.time += dt.timedelta(minutes=11)
         recorder.record(HVPA, SCALED)
         await recorder.flush()
-        assert world.methods()[3:] == ["POST"]
+        assert world.server.methods[3:] == ["POST"]
 
 
 async def test_an_event_on_the_workload_names_it_and_has_a_limit_of_its_own(tmp_path: Path) -> None:
@@ -100,7 +94,7 @@ async def test_an_event_on_the_workload_names_it_and_has_a_limit_of_its_own(tmp_
         recorder.record(HVPA, on_workload)
         recorder.record(HVPA, on_workload)
         await recorder.flush()
-    assert world.methods() == ["POST"] * (BURST + 1) + ["PATCH"]
+    assert world.server.methods == ["POST"] * (BURST + 1) + ["PATCH"]
     body = world.server.bodies[BURST]
     assert body["involvedObject"] == {
         "apiVersion": "apps/v1",
@@ -136,7 +130,7 @@ async def test_events_wait_for_whoever_writes_and_tell_when_they_happened(tmp_pa
             recorder.record(HVPA, SCALED)
             world.clock.time += dt.timedelta(minutes=1)
             await asyncio.sleep(0.05)
-            assert world.methods() == []
+            assert world.server.methods == []
         await recorder.flush()
         assert world.server.bodies[0]["firstTimestamp"] == "2026-11-21T00:00:00Z"
 
@@ -164,7 +158,7 @@ async def test_the_same_event_twice_before_a_server_that_answers_so(
         for _ in range(2):
             recorder.record(HVPA, SCALED)
             await recorder.flush()
-    assert world.methods() == methods.split()
+    assert world.server.methods == methods.split()
     posted = [body["metadata"]["name"] for body in world.server.bodies if "metadata" in body]
     assert len(set(posted)) == len(posted) - same + 1
     assert len(set(posted[:same])) == 1

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hvpa.operator import garbage
+from tests.unit.kube.fake_server import background
 
 
 class Thing:
@@ -19,13 +20,9 @@ class Thing:
 
 @asynccontextmanager
 async def looked_after(seconds: float) -> AsyncIterator[None]:
-    task = asyncio.create_task(garbage.look_after(seconds))
-    await asyncio.sleep(0)
-    try:
+    async with background(garbage.look_after(seconds)):
+        await asyncio.sleep(0)
         yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_what_survives_a_whole_search_is_set_aside_and_freed_when_nobody_has_it() -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
 from aiohttp import web
 
 from hvpa.cli.settings import add_run_arguments, run_settings
 from hvpa.kube.client.credentials import Credentials
 from hvpa.operator.operator import Operator, Parts
-from tests.unit.kube.fake_server import FakeServer, Stream, kubeconfig, listing, until
-
-pytestmark = pytest.mark.asyncio
+from tests.unit.kube.fake_server import FakeServer, Stream, background, kubeconfig, listing, until
 
 
 class World:
@@ -23,8 +19,7 @@ class World:
 
     def __init__(self) -> None:
         self.free = False
-        self.server = FakeServer()
-        self.server.handler = self._handle
+        self.server = FakeServer(self._handle)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if "/leases" in request.path:
@@ -64,14 +59,10 @@ async def test_nothing_waits_for_a_worker_before_the_lease_is_ours(tmp_path: Pat
     async with world.server.running():
         path = kubeconfig(tmp_path, world.server.url)
         standing_by = operator(path, await Credentials.load(str(path)))
-        task = asyncio.create_task(standing_by.run())
-        try:
-            await until(lambda: any("/leases" in path for _, path, _ in world.server.requests))
+        async with background(standing_by.run()):
+            await until(lambda: any("/leases" in path for path in world.server.paths))
             assert standing_by.metrics.registry.get_sample_value("hvpa_queue_depth") == 0
             assert world.patched() == []
             world.free = True
             await until(lambda: bool(world.patched()))
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
     assert world.patched() == ["/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h/status"]

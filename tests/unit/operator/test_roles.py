@@ -14,7 +14,7 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import shard_of
-from hvpa.kube.leases.election import Candidate
+from hvpa.kube.leases.lease import Candidate
 from hvpa.kube.leases.shard_manager import ShardKeeper
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
@@ -24,10 +24,10 @@ from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.reconciler import Result
+from tests.unit.kube.fake_server import background
 from tests.unit.kube.virtual import LeaseServer, VirtualClock
 from tests.unit.reconcile.fakes import FakeTelemetry
 
-pytestmark = pytest.mark.asyncio
 SHARDS = 2
 KEYS = [Key("ns", f"app-{number:02}") for number in range(12)]
 MINE = [key for key in KEYS if shard_of(key, SHARDS) == 0]
@@ -61,10 +61,10 @@ class World:
         await self.going_on.wait()
         return Result("done")
 
-    def share_of_everything(self) -> Share:
-        """What one who is alone works on."""
+    def opened(self) -> World:
+        """The caches are filled."""
         self.share.open(self.work, self.local)
-        return self.share
+        return self
 
     def gain(self, *shards: int) -> None:
         self.role.shards |= set(shards)
@@ -109,8 +109,7 @@ async def test_of_what_changed_while_it_stood_by_only_the_latest_comes_first(
     now = 0.0
     monkeypatch.setattr(roles, "awake_or_not", lambda: now)
     monkeypatch.setattr(roles, "MOST_REMEMBERED", most)
-    world = World()
-    world.share.open(world.work, world.local)
+    world = World().opened()
     for key in (MINE[2], MINE[3], MINE[1]):
         world.share.changed(key)
         now += 11.0
@@ -119,16 +118,14 @@ async def test_of_what_changed_while_it_stood_by_only_the_latest_comes_first(
 
 
 async def test_what_changed_before_it_started_comes_first_too() -> None:
-    world = World()
-    world.share.open(world.work, world.local)
+    world = World().opened()
     world.local.hvpas.put(structs.replace(hvpa(MINE[4]), metadata=Meta(MINE[4].name, "ns", "uid", "9")))
     world.gain(0, 1)
     assert (await world.works())[0] == MINE[4]
 
 
 async def test_only_what_is_ours_is_worked_on() -> None:
-    world = World()
-    world.share.open(world.work, world.local)
+    world = World().opened()
     world.gain(0)
     assert all(map(world.share.serves, MINE))
     assert all(map(world.share.may_write, MINE))
@@ -139,8 +136,7 @@ async def test_only_what_is_ours_is_worked_on() -> None:
 
 
 async def test_what_we_changed_ourselves_is_looked_at_in_a_while_and_by_a_successor_first() -> None:
-    world = World()
-    world.share.open(world.work, world.local)
+    world = World().opened()
     world.share.changed_by_us(MINE[3])  # not ours (any more): remembered, as anything else that changes
     world.gain(0)
     assert (await world.works())[0] == MINE[3]
@@ -153,25 +149,22 @@ async def test_what_changes_together_is_looked_at_once_and_not_before_it_has_set
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(roles, "SETTLE", 0.05)
-    world = World()
-    world.share.open(world.work, world.local)
+    world = World().opened()
     world.role.shards = frozenset({0})
+    now = asyncio.get_running_loop().time
     world.going_on.set()
-    running = asyncio.create_task(world.work.run())
-    began = asyncio.get_running_loop().time()
-    while not world.worked:
-        world.share.changed(MINE[0])  # again and again does not put it off
-        assert asyncio.get_running_loop().time() < began + 10
-        await asyncio.sleep(0.01)
-    assert asyncio.get_running_loop().time() >= began + 0.05
-    world.work.stop()
-    await running
+    async with background(world.work.run()):
+        began = now()
+        while not world.worked:
+            world.share.changed(MINE[0])  # again and again does not put it off
+            assert now() < began + 10
+            await asyncio.sleep(0.01)
+        assert now() >= began + 0.05
     assert world.worked == [MINE[0]]
 
 
 async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
-    world = World()
-    world.share.open(world.work, world.local)
+    world = World().opened()
     world.gain(0, 1)
     for key in MINE[:2]:
         world.share.changed(key)
@@ -189,7 +182,7 @@ async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
     await running
     assert [key for key in world.worked if key in MINE] == MINE[:1]
     assert sorted(key for key in world.worked if key in OTHERS) == OTHERS
-    assert {("forgotten", key) for key in MINE} <= set(world.telemetry.told)
+    assert {("forgotten", key) for key in MINE} <= set(world.telemetry.reports)
 
 
 async def test_roles() -> None:
@@ -197,14 +190,11 @@ async def test_roles() -> None:
     candidate = Candidate("ns", "hvpa", "host_1")
     leader = role_of(transport, clock, candidate, 1)
     assert isinstance(leader, Leader)
-    assert not leader.shards
-    assert not leader.serves(0)
-    assert not leader.may_write(0)
+    assert (leader.shards, leader.serves(0), leader.may_write(0)) == (frozenset(), False, False)
     assert isinstance(role_of(transport, clock, candidate, 2), ShardKeeper)
     alone = role_of(transport, clock, None, 1)
-    task = asyncio.create_task(alone.run(World().share_of_everything()))
-    await asyncio.sleep(0)
-    assert alone.shards == ALL
-    assert alone.may_write(0)
-    assert not task.done()
-    task.cancel()
+    async with background(alone.run(World().opened().share)) as task:
+        await asyncio.sleep(0)
+        assert alone.shards == ALL
+        assert alone.may_write(0)
+        assert not task.done()

@@ -11,22 +11,25 @@ from hypothesis import strategies as st
 
 from hvpa.api.objects.read_models import Quantity
 from hvpa.api.values.quantity import parse_quantity
-from hvpa.recommend.golang.numbers import (
+from hvpa.recommend.golang import (
     MAX_INT32,
     MAX_INT64,
     MIN_INT32,
     MIN_INT64,
+    approximate_float,
+    canonical,
     ceil32,
     ceil64,
     exp2,
+    format_milli,
     int32,
     int64,
+    milli_value,
     power,
     quotient,
     ratio,
     trunc32,
 )
-from hvpa.recommend.golang.quantities import approximate_float, canonical, format_milli, milli_value
 
 NAN = math.nan
 INF = math.inf
@@ -138,9 +141,7 @@ def test_what_somebody_wrote_as_go_prints_it(quantity: Quantity, text: str) -> N
 
 
 @given(
-    st.integers(-(2**62), 2**62),
-    st.booleans(),
-    st.sampled_from(["n", "u", "m", "", "k", "Ki", "Mi", "e3"]),
+    st.integers(-(2**62), 2**62), st.booleans(), st.sampled_from(["n", "u", "m", "", "k", "Ki", "Mi", "e3"])
 )
 def test_what_is_printed_means_the_same(amount: int, binary: bool, suffix: str) -> None:
     assert parse_quantity(format_milli(amount, binary)) == Fraction(amount, 1000)

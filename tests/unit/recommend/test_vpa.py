@@ -16,7 +16,7 @@ from hvpa.api.values.quantity import QuantityError, parse_cpu, parse_memory
 from hvpa.recommend.vpa.estimate import lower_factor, upper_factor
 from hvpa.recommend.vpa.histogram import BucketScheme, DecayingHistogram
 from hvpa.recommend.vpa.recommender import VerticalRecommender
-from hvpa.recommend.vpa.samples import cpu_buckets, memory_buckets, millicores, whole_amount
+from hvpa.recommend.vpa.samples import CPU_BUCKETS, MEMORY_BUCKETS, millicores, whole_amount
 
 NOW = dt.datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=dt.UTC)
 START = dt.datetime(2026, 11, 20, tzinfo=dt.UTC).timestamp()
@@ -105,10 +105,9 @@ def test_light_samples_do_not_hide_the_others() -> None:
 
 
 def test_the_first_buckets_are_a_hundredth_of_a_core_and_ten_megabytes() -> None:
-    for buckets, first in ((cpu_buckets, 0.01), (memory_buckets, 1e7)):
-        buckets.cache_clear()  # made once in a process, perhaps by another test
-        assert (buckets().find(0.99 * first), buckets().find(1.01 * first)) == (0, 1)
-        assert len(buckets().starts) == 176
+    for buckets, first in ((CPU_BUCKETS, 0.01), (MEMORY_BUCKETS, 1e7)):
+        assert (buckets.find(0.99 * first), buckets.find(1.01 * first)) == (0, 1)
+        assert len(buckets.starts) == 176
 
 
 def test_without_history_the_upper_bound_has_no_end_and_the_lower_is_0() -> None:

@@ -10,11 +10,14 @@ from typing import Any, TypeVar
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
 from hvpa.api.objects.read_models import Meta
-from hvpa.core.model import Axis, Blocked, Direction, Event, Objects, OwnedChange, PodResize, WorkloadPatch
+from hvpa.core import Objects, Settings
+from hvpa.core.model import Axis, Blocked, Direction, Event, OwnedChange, PodResize, WorkloadPatch
 from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
+from hvpa.reconcile.reconciler import Reconciler, Result
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 T = TypeVar("T")
+KEY = Key("default", "web")
 
 
 def drive(work: Coroutine[Any, Any, T]) -> T:
@@ -28,7 +31,7 @@ def drive(work: Coroutine[Any, Any, T]) -> T:
 
 
 def patched(old: object, patch: Mapping[str, object]) -> dict[str, object]:
-    """`old` after a JSON merge patch (RFC 7386)."""
+    """`old` after a JSON merge patch (RFC 7386, section 2)."""
     result: dict[str, object] = dict(old) if isinstance(old, Mapping) else {}
     for key, value in patch.items():
         if value is None:
@@ -40,7 +43,7 @@ def patched(old: object, patch: Mapping[str, object]) -> dict[str, object]:
 
 @dataclass
 class FakeClock:
-    """A clock that stands still unless it is told otherwise."""
+    """A clock that stands still until a test sets it."""
 
     time: dt.datetime = build.NOW
 
@@ -50,14 +53,12 @@ class FakeClock:
 
 @dataclass
 class FakeCluster:
-    """Holds the objects of one Hvpa. `failures` maps a write's name to the error that it raises. `keeps`: a status
-    that is written is the Hvpa's from then on."""
+    """Holds the objects of one Hvpa; a status that is written is the Hvpa's from then on. `failures` maps a write's
+    name to the error that it raises."""
 
     one: Objects | None
     failures: dict[str, Exception] = field(default_factory=dict)
     writes: list[tuple[str, Any]] = field(default_factory=list)
-    statuses: list[tuple[Meta, HvpaStatus]] = field(default_factory=list)
-    keeps: bool = False
     memory: Mapping[tuple[str, str], int] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
@@ -85,10 +86,8 @@ class FakeCluster:
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         assert self.one is not None
         assert patched(to_wire(self.one.hvpa.status), patch) == to_wire(status)
-        self.statuses.append((hvpa, status))
         self._note("status", patch)
-        if self.keeps:
-            self.status_is(status)
+        self.status_is(status)
 
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         self._note("scale_replicas", replicas)
@@ -98,9 +97,6 @@ class FakeCluster:
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
         self.writes.append(("event", event))
-
-    def names(self) -> list[str]:
-        return [name for name, _ in self.writes]
 
     def status_is(self, status: HvpaStatus) -> None:
         assert self.one is not None
@@ -114,21 +110,71 @@ class FakeCluster:
 
 @dataclass
 class FakeTelemetry(Telemetry):
-    """Remembers all that it is told."""
+    """Remembers the reports."""
 
-    told: list[tuple[Any, ...]] = field(default_factory=list)
+    reports: list[tuple[Any, ...]] = field(default_factory=list)
 
     def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
-        self.told.append(("applied", axis, direction))
+        self.reports.append(("applied", axis, direction))
 
     def blocked(self, key: Key, blocked: Blocked) -> None:
-        self.told.append(("blocked", blocked.axis, blocked.direction, blocked.reason))
+        self.reports.append(("blocked", blocked.axis, blocked.direction, blocked.reason))
 
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
-        self.told.append(("write failed", operation, kind))
-
-    def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
-        self.told.append(("finished", key, outcome))
+        self.reports.append(("write failed", operation, kind))
 
     def forgotten(self, key: Key) -> None:
-        self.told.append(("forgotten", key))
+        self.reports.append(("forgotten", key))
+
+
+class World:
+    """A reconciler around fakes."""
+
+    def __init__(self, one: Objects | None, *, cluster: Any = FakeCluster, **failures: Exception) -> None:
+        self.cluster = cluster(one, dict(failures))
+        self.clock, self.telemetry = FakeClock(), FakeTelemetry()
+        self.start()
+
+    def start(self) -> None:
+        """Another process of the operator."""
+        self.reconciler = Reconciler(self.cluster, self.clock, Settings(), self.telemetry)
+
+    def reconcile(self, **later: float) -> Result:
+        """One reconcile, so much later; only what it writes is kept."""
+        self.clock.time += dt.timedelta(**later)
+        self.cluster.writes.clear()
+        return drive(self.reconciler.reconcile(KEY))
+
+    def names(self, *left_out: str) -> list[str]:
+        """The writes, by their names."""
+        return [name for name, _ in self.cluster.writes if name not in left_out]
+
+    def written(self, name: str) -> list[Any]:
+        return [what for kind, what in self.cluster.writes if kind == name]
+
+    def events(self) -> list[str]:
+        return [event.reason for event in self.written("event")]
+
+    @property
+    def one(self) -> Objects:
+        """The objects as they are now."""
+        found: Objects | None = self.cluster.one
+        assert found is not None
+        return found
+
+    def change(self, **change: Any) -> None:
+        """Change some of the objects."""
+        self.cluster.one = replace(self.one, **change)
+
+    @property
+    def status(self) -> HvpaStatus:
+        return self.one.hvpa.status
+
+    def conditions(self) -> dict[str, tuple[str, str]]:
+        """Status and reason of each condition."""
+        return {one.type: (one.status, one.reason) for one in self.status.conditions}
+
+
+def scaling_out() -> Objects:
+    """The HPA wants 6 of 3 replicas."""
+    return build.objects(horizontal=build.hpa(desired=6, utilization=100), vertical=build.vpa())

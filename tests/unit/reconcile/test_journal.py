@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from structlog.testing import capture_logs
 
 from builders import build
-from hvpa.core import Objects
 from hvpa.core.report.remedies import REMEDIES
 from hvpa.reconcile.ports import Unavailable, WriteError
-from tests.unit.reconcile.test_reconciler import World, scaling_out
+from tests.unit.reconcile.fakes import World, scaling_out
 
 
 class Cycle(World):
-    """A world that keeps what is written to the status, and what it logs of conditions."""
-
-    def __init__(self, one: Objects, **failures: Exception) -> None:
-        super().__init__(one, **failures)
-        self.cluster.keeps = True
+    """A world with what it logs of conditions."""
 
     def lines(self) -> list[tuple[str, str]]:
         """Level and text of what one reconcile logs of conditions."""
@@ -26,24 +19,18 @@ class Cycle(World):
             self.reconcile()
         return [(one["log_level"], one["event"]) for one in logs if "condition" in one]
 
-    @property
-    def one(self) -> Objects:
-        """The objects as they are now."""
-        assert self.cluster.one is not None
-        return self.cluster.one
-
 
 def test_a_state_is_logged_once_with_its_remedy_and_once_when_it_is_over() -> None:
     world = Cycle(build.settled(scaling_out()))
     assert world.lines() == []
     workload = world.one.workload
-    world.cluster.one = replace(world.one, workload=None)
+    world.change(workload=None)
     gone = f"TargetNotFound: Deployment web does not exist. {REMEDIES['TargetNotFound']}."
     assert world.lines() == [("warning", gone)]
     assert world.lines() == [], "not at each reconcile"
     again = Cycle(world.one)
     assert again.lines() == [], "nor by an operator that has just started"
-    again.cluster.one = replace(again.one, workload=workload)
+    again.change(workload=workload)
     assert again.lines() == [("info", "TargetNotFound is over: Ready is False, VpaInactive")]
     assert again.lines() == []
 
@@ -52,9 +39,9 @@ def test_a_write_that_keeps_failing_is_logged_once() -> None:
     world = Cycle(build.objects(vertical=build.vpa()), owned=WriteError("forbidden"))
     failed = f"WriteFailed: ChangeOwned: forbidden. {REMEDIES['WriteFailed']}."
     assert world.lines() == [("warning", failed)]
-    assert world.lines() == []
     [event] = [one for one in world.written("event") if one.reason == "WriteFailed"]
     assert event.message == failed.removeprefix("WriteFailed: ")
+    assert world.lines() == []
     del world.cluster.failures["owned"]
     assert world.lines() == [("info", "WriteFailed is over: Ready is False, HpaInactive")]
 
@@ -68,7 +55,6 @@ def test_conditions_that_begin_with_a_failed_write_have_their_events_once() -> N
 
     def news() -> list[tuple[str, str, str]]:
         """The events of one reconcile, each of which is also a line of the log."""
-        world.cluster.writes.clear()
         lines = [text for level, text in world.lines() if level == "warning"]
         events = [(event.type, event.reason, event.message) for event in world.written("event")]
         assert lines == [f"{reason}: {message}" for _, reason, message in events]
@@ -80,7 +66,7 @@ def test_conditions_that_begin_with_a_failed_write_have_their_events_once() -> N
     assert news() == [], "no more than once"
     unsupported = {"conditions": [{"type": "ConfigUnsupported", "status": "True", "message": "two VPAs"}]}
     there = build.vpa(change={"metadata": {"name": "gone"}, "status": unsupported})
-    world.cluster.one = replace(world.one, vpas=(there,))
+    world.change(vpas=(there,))
     assert [reason for _, reason, _ in news()] == ["ConfigUnsupported"], "of what begins later, only that"
     assert world.one.hvpa.status.conditions[0].reason == "WriteFailed"
 

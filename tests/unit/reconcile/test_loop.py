@@ -7,7 +7,7 @@ import contextlib
 import datetime as dt
 import random
 import time
-from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -21,15 +21,6 @@ from tests.unit.reconcile.fakes import FakeTelemetry
 
 pytestmark = pytest.mark.asyncio
 A, B, C = (Key("ns", name) for name in "abc")
-
-
-@contextlib.asynccontextmanager
-async def running(loop: WorkLoop) -> AsyncIterator[None]:
-    task = asyncio.create_task(loop.run())
-    yield
-    loop.stop()
-    async with asyncio.timeout(30.0):
-        await task
 
 
 class Work:
@@ -49,150 +40,135 @@ class Work:
         results = self.results.get(key)
         return results.pop(0) if results else Result("done")
 
-    async def until(self, started: list[Key]) -> None:
+    async def until(self, started: str) -> None:
+        """Wait until these keys have been started, in this order."""
         async with asyncio.timeout(30.0):
-            while self.started != started:
+            while "".join(key.name for key in self.started) != started:
                 self.changed.clear()
                 await self.changed.wait()
 
 
+class Running:
+    """A loop over `work` that runs within the context, and ends with it."""
+
+    def __init__(self, workers: int = 1, limiter: Limiter | None = None, work: Any = None) -> None:
+        self.work = Work()
+        permit = contextlib.nullcontext if limiter is None else limiter.permit
+        self.loop = WorkLoop(WorkQueue(), work or self.work, FakeTelemetry(), workers, permit)
+
+    async def __aenter__(self) -> tuple[WorkLoop, Work]:
+        self.task = asyncio.create_task(self.loop.run())
+        return self.loop, self.work
+
+    async def __aexit__(self, *error: object) -> None:
+        self.loop.stop()
+        async with asyncio.timeout(30.0):
+            await self.task
+
+
 async def test_a_slow_hvpa_does_not_hold_up_another() -> None:
-    work, telemetry = Work(), FakeTelemetry()
-    loop = WorkLoop(WorkQueue(), work, telemetry, workers=2)
-    work.gates[A] = asyncio.Event()
-    running = asyncio.create_task(loop.run())
-    for key in (A, B, C):
-        loop.enqueue(key)
-    await work.until([A, B, C])
-    assert ("finished", C, "done") in telemetry.told or telemetry.told
-    loop.enqueue(A)
-    await asyncio.sleep(0)
-    assert work.started == [A, B, C]
-    work.gates[A].set()
-    await work.until([A, B, C, A])
-    loop.stop()
-    await running
+    async with Running(workers=2) as (loop, work):
+        work.gates[A] = asyncio.Event()
+        for key in (A, B, C):
+            loop.enqueue(key)
+        await work.until("abc")
+        loop.enqueue(A)
+        await asyncio.sleep(0)
+        assert work.started == [A, B, C]
+        work.gates[A].set()
+        await work.until("abca")
 
 
 async def test_a_key_comes_back_when_its_reconcile_asked_for_it() -> None:
-    work = Work()
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
-    work.results[A] = [Result("done", dt.timedelta(milliseconds=20)), Result("conflict"), Result("done")]
-    running = asyncio.create_task(loop.run())
-    loop.enqueue(A)
-    await work.until([A, A, A])
-    loop.stop()
-    await running
+    async with Running() as (loop, work):
+        work.results[A] = [Result("done", dt.timedelta(milliseconds=20)), Result("conflict"), Result("done")]
+        loop.enqueue(A)
+        await work.until("aaa")
 
 
 async def test_what_is_due_in_a_while_is_looked_at_then_or_with_what_comes_before() -> None:
-    work = Work()
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
-    running = asyncio.create_task(loop.run())
-    loop.enqueue_in(A, 0.05)
-    loop.enqueue_in(B, 0.02)
-    await asyncio.sleep(0)
-    assert work.started == []
-    loop.enqueue(A)
-    await work.until([A, B])
-    await asyncio.sleep(0.1)
-    assert work.started == [A, B]
-    loop.stop()
-    await running
+    async with Running() as (loop, work):
+        loop.enqueue_in(A, 0.05)
+        loop.enqueue_in(B, 0.02)
+        await asyncio.sleep(0)
+        assert work.started == []
+        loop.enqueue(A)
+        await work.until("ab")
+        await asyncio.sleep(0.1)
+        assert work.started == [A, B]
 
 
 async def test_an_overloaded_server_is_not_asked_again_too_early() -> None:
-    work = Work()
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
-    work.results[A] = [Result("overloaded", dt.timedelta(milliseconds=50))]
-    running = asyncio.create_task(loop.run())
-    begin = asyncio.get_running_loop().time()
-    loop.enqueue(A)
-    await work.until([A])
-    await asyncio.sleep(0.005)
-    loop.enqueue(A)
-    await work.until([A, A])
-    assert asyncio.get_running_loop().time() - begin >= 0.05
-    loop.stop()
-    await running
+    async with Running() as (loop, work):
+        work.results[A] = [Result("overloaded", dt.timedelta(milliseconds=50))]
+        begin = asyncio.get_running_loop().time()
+        loop.enqueue(A)
+        await work.until("a")
+        await asyncio.sleep(0.005)
+        loop.enqueue(A)
+        await work.until("aa")
+        assert asyncio.get_running_loop().time() - begin >= 0.05
 
 
 async def test_stopping_waits_for_what_is_under_way_and_starts_nothing_new() -> None:
-    work = Work()
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2)
-    work.gates[A] = asyncio.Event()
-    running = asyncio.create_task(loop.run())
-    loop.enqueue(A)
-    await work.until([A])
-    loop.stop()
-    loop.enqueue(B)
-    await asyncio.sleep(0.01)
-    assert not running.done()
-    assert loop.depth() == 1
-    work.gates[A].set()
-    await running
+    running = Running(workers=2)
+    async with running as (loop, work):
+        work.gates[A] = asyncio.Event()
+        loop.enqueue(A)
+        await work.until("a")
+        loop.stop()
+        loop.enqueue(B)
+        await asyncio.sleep(0.01)
+        assert not running.task.done()
+        assert loop.depth() == 1
+        work.gates[A].set()
     assert work.started == [A]
 
 
 async def test_what_waits_for_a_permit_is_not_decided_yet_and_waits_once() -> None:
-    work, limiter = Work(), Limiter(2, rng=random.Random(1))
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, permit=limiter.permit)
-    running = asyncio.create_task(loop.run())
-    limiter.pause(0.1)
-    for key in (A, B, A, B, A):
-        loop.enqueue(key)
-    await asyncio.sleep(0.05)
-    assert work.started == []
-    assert loop.depth() == 2
-    loop.discard(lambda key: key == A)  # as good as any other change of mind
-    await work.until([B])
-    loop.stop()
-    await running
+    limiter = Limiter(2, rng=random.Random(1))
+    async with Running(2, limiter) as (loop, work):
+        limiter.pause(0.1)
+        for key in (A, B, A, B, A):
+            loop.enqueue(key)
+        await asyncio.sleep(0.05)
+        assert work.started == []
+        assert loop.depth() == 2
+        loop.discard(lambda key: key == A)  # as good as any other change of mind
+        await work.until("b")
 
 
-async def test_stopping_does_not_wait_for_turns() -> None:
-    work, limiter = Work(), Limiter(1)
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2, permit=limiter.permit)
-    running = asyncio.create_task(loop.run())
-    limiter.pause(1000.0)
-    loop.enqueue(A)
-    await asyncio.sleep(0.01)
-    loop.stop()
-    async with asyncio.timeout(30.0):
-        await running
+async def test_stopping_does_not_wait_for_permits() -> None:
+    limiter = Limiter(1)
+    async with Running(2, limiter) as (loop, work):
+        limiter.pause(1000.0)
+        loop.enqueue(A)
+        await asyncio.sleep(0.01)
     assert work.started == []
 
 
 async def test_what_is_urgent_is_worked_on_before_a_pass_over_everything() -> None:
-    work = Work()
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
-    for key in (A, B):
-        loop.enqueue(key, urgent=False)
-    loop.enqueue(C)
-    running = asyncio.create_task(loop.run())
-    await work.until([C, A, B])
-    loop.stop()
-    await running
+    async with Running() as (loop, work):
+        for key in (A, B):
+            loop.enqueue(key, urgent=False)
+        loop.enqueue(C)
+        await work.until("cab")
 
 
 async def test_a_reconcile_of_what_was_given_up_ends_and_is_forgotten() -> None:
-    work = Work()
-    work.gates[A] = asyncio.Event()
-    work.results[A] = [Result("done", dt.timedelta(0)), Result("failed")]
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=1)
-    running = asyncio.create_task(loop.run())
-    loop.enqueue(A)
-    await work.until([A])
-    loop.enqueue(A)
-    loop.discard(lambda key: key == A)
-    assert loop.working(lambda key: key == A)
-    work.gates[A].set()
-    loop.enqueue(B)
-    await work.until([A, B])
-    assert not loop.working(lambda key: key == A)
-    assert loop.depth() == 0
-    loop.stop()
-    await running
+    async with Running() as (loop, work):
+        work.gates[A] = asyncio.Event()
+        work.results[A] = [Result("done", dt.timedelta(0)), Result("failed")]
+        loop.enqueue(A)
+        await work.until("a")
+        loop.enqueue(A)
+        loop.discard(lambda key: key == A)
+        assert loop.working(lambda key: key == A)
+        work.gates[A].set()
+        loop.enqueue(B)
+        await work.until("ab")
+        assert not loop.working(lambda key: key == A)
+        assert loop.depth() == 0
 
 
 async def test_one_that_takes_long_to_decide_leaves_time_for_the_others() -> None:
@@ -204,8 +180,7 @@ async def test_one_that_takes_long_to_decide_leaves_time_for_the_others() -> Non
             burn(0.02)
         return Result("done", dt.timedelta(0))  # at once again
 
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2)
-    async with running(loop):
+    async with Running(2, work=work) as (loop, _):
         begin = asyncio.get_running_loop().time()
         for key in (A, B):
             loop.enqueue(key)
@@ -221,10 +196,10 @@ async def test_a_long_queue_of_what_needs_no_write_lets_others_run_meanwhile() -
         burn(0.0005)
         return Result("done")
 
-    loop = WorkLoop(WorkQueue(), work, FakeTelemetry(), workers=2)
+    running = Running(2, work=work)
     for number in range(400):
-        loop.enqueue(Key("ns", str(number)))
-    async with running(loop):
+        running.loop.enqueue(Key("ns", str(number)))
+    async with running as (loop, _):
         rounds = 0
         while loop.depth() or not rounds:
             await asyncio.sleep(0)

@@ -15,6 +15,7 @@ from hvpa.core import Objects
 from hvpa.reconcile import patch
 from hvpa.reconcile.patch import StatusPatch, merge_patch
 from tests.unit.core.strategies import objects
+from tests.unit.reconcile.fakes import patched
 
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -25,23 +26,10 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 DOCUMENTS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
 
 
-def applied(target: Any, patch: Any) -> Any:
-    """MergePatch of RFC 7386, section 2."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = applied(result.get(name), value)
-    return result
-
-
 @CALM
 @given(DOCUMENTS, DOCUMENTS)
 def test_the_patch_leads_from_old_to_new(old: dict[str, Any], new: dict[str, Any]) -> None:
-    assert applied(old, merge_patch(old, new)) == new
+    assert patched(old, merge_patch(old, new)) == new
 
 
 @CALM
@@ -54,19 +42,19 @@ def test_equal_documents_need_no_patch(document: dict[str, Any]) -> None:
 @given(objects(), st.sampled_from([(), ("lastError", "axes"), ("conditions", "old")]))
 def test_the_patch_of_a_status_is_that_of_its_whole_dump(seen: Objects, unreadable: tuple[str, ...]) -> None:
     hvpa, status = replace(seen.hvpa, unreadable_status=unreadable), build.decided(seen).status
-    told, wanted = StatusPatch(hvpa, status), to_wire(status)
+    found, wanted = StatusPatch(hvpa, status), to_wire(status)
     leftover = {field: None for field in unreadable if field not in wanted}
-    assert told == merge_patch(to_wire(hvpa.status), wanted) | leftover
-    assert told.fields == sorted(told)
-    assert len(told) == len(told.fields)
+    assert found == merge_patch(to_wire(hvpa.status), wanted) | leftover
+    assert found.fields == sorted(found)
+    assert len(found) == len(found.fields)
     assert StatusPatch(seen.hvpa, seen.hvpa.status).fields == []
 
 
-def test_a_patch_that_nobody_reads_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_patch_that_is_not_looked_into_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = build.objects()
     status = build.decided(seen).status
     monkeypatch.setattr(patch, "to_wire", None)
-    told = StatusPatch(seen.hvpa, status)
-    assert "conditions" in told.fields
+    found = StatusPatch(seen.hvpa, status)
+    assert "conditions" in found.fields
     with pytest.raises(TypeError):
-        told["conditions"]
+        found["conditions"]

@@ -5,71 +5,47 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from builders import build
 from hvpa.api.hvpa.status import LastError
-from hvpa.core import Objects, Settings
-from hvpa.reconcile.ports import Conflict, Key, Overloaded, Unavailable, WriteError
-from hvpa.reconcile.reconciler import Reconciler, Result
-from tests.unit.reconcile.fakes import FakeClock, FakeCluster, FakeTelemetry, drive
+from hvpa.core import Objects
+from hvpa.reconcile.ports import Conflict, Overloaded, Unavailable, WriteError
+from hvpa.reconcile.reconciler import Result
+from tests.unit.reconcile.fakes import KEY, World, scaling_out
 
-KEY = Key("default", "web")
-
-
-class World:
-    """A reconciler around fakes."""
-
-    def __init__(self, one: Objects | None, **failures: Exception) -> None:
-        self.cluster = FakeCluster(one, dict(failures))
-        self.clock = FakeClock()
-        self.telemetry = FakeTelemetry()
-        self.reconciler = Reconciler(self.cluster, self.clock, Settings(), self.telemetry)
-
-    def reconcile(self) -> Result:
-        return drive(self.reconciler.reconcile(KEY))
-
-    def written(self, name: str) -> list[Any]:
-        return [what for kind, what in self.cluster.writes if kind == name]
+FAILED, CONFLICT = Result("failed"), Result("conflict")
 
 
-def scaling_out() -> Objects:
-    return build.objects(horizontal=build.hpa(desired=6, utilization=100), vertical=build.vpa())
-
-
-def settled(one: Objects) -> Objects:
-    return build.apply(one, build.decided(one))
-
-
-def test_an_hvpa_that_is_gone_is_forgotten() -> None:
-    world = World(None)
-    assert world.reconcile() == Result("gone")
-    assert world.telemetry.told == [("forgotten", KEY)]
-
-
-def test_an_hvpa_waits_until_its_targets_kind_is_listed() -> None:
-    world = World(replace(scaling_out(), unlisted=""))
-    assert world.reconcile() == Result("done")
-    assert world.cluster.writes == []
+def settled(one: Objects, times: int = 1) -> Objects:
+    for _ in range(times):
+        one = build.apply(one, build.decided(one))
+    return one
 
 
 def test_nothing_is_kept_of_an_hvpa_that_is_gone() -> None:
     world = World(settled(scaling_out()))
     world.reconcile()
-    assert world.cluster.one is not None
-    pods = world.cluster.one.pods
+    pods = world.one.pods
     kept = sys.getrefcount(pods)
     world.cluster.one = None
     assert world.reconcile() == Result("gone")
+    assert world.telemetry.reports == [("forgotten", KEY)]
     assert sys.getrefcount(pods) < kept - 1, "one of them was the cluster's"
 
 
-def test_an_hvpa_that_is_being_deleted_is_left_alone() -> None:
-    one = scaling_out()
-    meta = build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})
-    world = World(replace(one, hvpa=meta))
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"unlisted": ""}, id="until its target's kind is listed"),
+        pytest.param(
+            {"hvpa": build.hvpa(metadata={"deletionTimestamp": build.LONG_AGO})}, id="being deleted"
+        ),
+    ],
+)
+def test_an_hvpa_is_left_alone(change: dict[str, object]) -> None:
+    world = World(replace(scaling_out(), **change))  # type: ignore[arg-type]
     assert world.reconcile() == Result("done")
     assert world.cluster.writes == []
 
@@ -77,26 +53,20 @@ def test_an_hvpa_that_is_being_deleted_is_left_alone() -> None:
 def test_the_workload_is_written_first_then_the_status_then_the_rest() -> None:
     world = World(scaling_out())
     assert world.reconcile().outcome == "done"
-    names = world.cluster.names()
     order = ["workload", "status", "scale_replicas", "owned", "event"]
-    assert names == sorted(names, key=order.index)
-    assert names[:2] == ["workload", "status"]
-    assert ("applied", "horizontal", "up") in world.telemetry.told
+    assert world.names() == sorted(world.names(), key=order.index)
+    assert world.names()[:2] == ["workload", "status"]
+    assert ("applied", "horizontal", "up") in world.telemetry.reports
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
-    one = scaling_out()
-    for _ in range(3):
-        one = settled(one)
-    world = World(one)
+    world = World(settled(scaling_out(), 3))
     assert world.reconcile().outcome == "done"
-    assert [name for name in world.cluster.names() if name != "owned"] == []
+    assert world.names("owned") == []
 
 
 def test_a_field_of_the_old_status_that_can_t_be_read_is_removed() -> None:
-    one = scaling_out()
-    for _ in range(3):
-        one = settled(one)
+    one = settled(scaling_out(), 3)
     world = World(replace(one, hvpa=replace(one.hvpa, unreadable_status=("lastBlockedScaling", "axes"))))
     world.reconcile()
     assert world.written("status") == [{"lastBlockedScaling": None}]
@@ -104,20 +74,20 @@ def test_a_field_of_the_old_status_that_can_t_be_read_is_removed() -> None:
 
 def test_the_status_patch_holds_only_the_difference() -> None:
     one = settled(scaling_out())
-    status = one.hvpa.status.model_copy(update={"replicas": 99})
-    world = World(replace(one, hvpa=build.with_status(one.hvpa, status)))
+    world = World(one)
+    world.cluster.status_is(one.hvpa.status.model_copy(update={"replicas": 99}))
     world.reconcile()
     [patch] = world.written("status")
-    assert patch["replicas"] == one.hvpa.status.replicas or "replicas" in patch
+    assert patch["replicas"] == 6
     assert "targetSelector" not in patch
 
 
 @pytest.mark.parametrize("write", ["workload", "status", "owned"])
 def test_after_a_conflict_no_status_is_written_and_the_key_comes_back(write: str) -> None:
     world = World(scaling_out(), **{write: Conflict("changed")})
-    assert world.reconcile() == Result("conflict")
-    later = world.cluster.names()
-    assert "status" not in later or write == "owned"
+    assert world.reconcile() == CONFLICT
+    assert "status" not in world.names() or write == "owned"
+    assert ("event" in world.names()) == (write != "workload"), "events of a step that was made are not lost"
 
 
 def outside_bounds() -> Objects:
@@ -137,146 +107,114 @@ def test_conflicts_that_repeat_are_reported_and_conditions_go_on(
     write: str, operation: str, one: Objects
 ) -> None:
     world = World(one, **{write: Conflict("the object has been modified")})
-    world.cluster.keeps = True
-
-    def found() -> dict[str, tuple[str, str]]:
-        assert world.cluster.one is not None
-        return {one.type: (one.status, one.reason) for one in world.cluster.one.hvpa.status.conditions}
-
     for _ in range(4):
-        assert world.reconcile() == Result("conflict")
-        assert "WriteFailed" not in [event.reason for event in world.written("event")]
-    assert world.reconcile() == Result("conflict")
-    assert found()["Ready"] == ("False", "WriteFailed")
-    assert found()["VpaActive"] == ("False", "NoRecommendation")
-    told = world.cluster.statuses[-1][1].last_error
-    assert told is not None
-    assert told.last_operation == operation
-    assert told.description.startswith("conflicts repeat")
-    assert told.description.endswith("the object has been modified")
+        assert world.reconcile() == CONFLICT
+        assert "WriteFailed" not in world.events()
+    assert world.reconcile() == CONFLICT
+    assert world.events().count("WriteFailed") == 1
+    assert world.conditions()["Ready"] == ("False", "WriteFailed")
+    assert world.conditions()["VpaActive"] == ("False", "NoRecommendation")
+    error = world.status.last_error
+    assert error is not None
+    assert error.last_operation == operation
+    assert error.description.startswith("conflicts repeat")
+    assert error.description.endswith("the object has been modified")
 
-    assert world.cluster.one is not None
-    world.cluster.one = replace(world.cluster.one, vpas=())
+    world.change(vpas=())
     world.reconcile()
-    assert found()["Ready"] == ("False", "WriteFailed")
-    assert found()["VpaActive"] == ("False", "VpaCreated")
-    assert len([event for event in world.written("event") if event.reason == "WriteFailed"]) == 1
+    assert world.conditions()["Ready"] == ("False", "WriteFailed")
+    assert world.conditions()["VpaActive"] == ("False", "VpaCreated")
+    assert "WriteFailed" not in world.events()
 
     del world.cluster.failures[write]
     assert world.reconcile().outcome == "done"
-    assert found()["Ready"][1] != "WriteFailed"
-    assert world.cluster.statuses[-1][1].last_error is None
+    assert world.conditions()["Ready"][1] != "WriteFailed"
+    assert world.status.last_error is None
 
 
-def test_conflicts_in_a_row_are_counted_anew_after_a_write_that_gets_through() -> None:
+@pytest.mark.parametrize(
+    ("error", "unreported"),
+    [
+        pytest.param(Conflict("changed"), 4, id="conflicts"),
+        pytest.param(Unavailable("no answer in time"), 2, id="no response"),
+    ],
+)
+def test_failures_in_a_row_are_counted_anew_after_a_write_that_gets_through(
+    error: WriteError, unreported: int
+) -> None:
     world = World(scaling_out())
     for _ in range(3):
-        world.cluster.failures["workload"] = Conflict("changed")
-        for _ in range(4):
-            assert world.reconcile() == Result("conflict")
+        world.cluster.failures["workload"] = error
+        for _ in range(unreported):
+            assert world.reconcile() in (CONFLICT, FAILED)
+            assert world.names() == []
         del world.cluster.failures["workload"]
         assert world.reconcile().outcome == "done"
-    assert "WriteFailed" not in [event.reason for event in world.written("event")]
+        assert "WriteFailed" not in world.events()
+        assert all("lastError" not in patch for patch in world.written("status"))
+        world.change(hvpa=scaling_out().hvpa)
 
 
 def test_conflicts_of_the_status_itself_are_an_event() -> None:
     world = World(scaling_out(), status=Conflict("the object has been modified"))
+    found = []
     for _ in range(8):
-        assert world.reconcile() == Result("conflict")
-    [event] = [one for one in world.written("event") if one.reason == "WriteFailed"]
-    assert event.message.startswith("PatchStatus: conflicts repeat")
-
-
-def test_the_events_of_a_step_are_not_lost_to_a_later_conflict() -> None:
-    world = World(scaling_out(), status=Conflict("changed"))
-    world.reconcile()
-    assert "event" in world.cluster.names()
-
-
-def test_no_events_are_recorded_for_a_step_that_failed() -> None:
-    world = World(scaling_out(), workload=Conflict("changed"))
-    world.reconcile()
-    assert world.cluster.names() == []
+        assert world.reconcile() == CONFLICT
+        found += [one.message for one in world.written("event") if one.reason == "WriteFailed"]
+    [message] = found
+    assert message.startswith("PatchStatus: conflicts repeat")
 
 
 def test_an_overloaded_server_is_given_the_time_it_asks_for() -> None:
     wait = dt.timedelta(seconds=7)
     world = World(scaling_out(), workload=Overloaded("slow down", wait))
     assert world.reconcile() == Result("overloaded", wait)
-    assert world.cluster.names() == []
+    assert world.names() == []
 
 
-def test_a_refused_write_is_told_in_the_status_once() -> None:
-    one = scaling_out()
-    world = World(one, workload=WriteError("denied by webhook"))
-    assert world.reconcile() == Result("failed")
-    assert world.cluster.names() == ["status", "event"]
+def test_a_failed_write_is_reported_in_the_status_once() -> None:
+    world = World(scaling_out(), workload=WriteError("denied by webhook"))
+    assert world.reconcile() == FAILED
+    assert world.names() == ["status", "event"]
     [patch] = world.written("status")
     assert patch["lastError"] == {
         "description": "denied by webhook",
         "lastOperation": "PatchWorkload",
         "lastUpdateTime": "2026-11-21T10:00:00Z",
     }
-    ready, *others = patch["conditions"]
-    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "WriteFailed")
-    assert {one["type"]: one["reason"] for one in others}["HpaActive"] == "Recommending"
+    assert world.conditions()["Ready"] == ("False", "WriteFailed")
+    assert world.conditions()["HpaActive"] == ("True", "Recommending")
     assert "lastScaling" not in patch
     assert "horizontal" not in patch["axes"], "nothing was scaled"
     [event] = world.written("event")
     assert (event.type, event.reason) == ("Warning", "WriteFailed")
-    [(_, status)] = world.cluster.statuses
-    world.cluster.status_is(status)
-    world.clock.time += dt.timedelta(minutes=1)
-    world.cluster.writes.clear()
-    assert world.reconcile() == Result("failed")
-    assert world.cluster.names() == []
+    assert world.reconcile(minutes=1) == FAILED
+    assert world.names() == []
 
 
 def test_conditions_go_on_while_a_write_keeps_failing() -> None:
     world = World(scaling_out(), workload=WriteError("denied"))
     world.reconcile()
-    [(_, status)] = world.cluster.statuses
-    world.cluster.status_is(status)
-    assert world.cluster.one is not None
     silent = [{"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}]
     hpa = build.hpa(desired=6, utilization=None, change={"status": {"conditions": silent}})
-    taller = build.vpa({"app": {"cpu": "3"}})
-    world.cluster.one = replace(world.cluster.one, hpas=(hpa,), vpas=(taller,))
-    assert world.reconcile() == Result("failed")
-    found = {one.type: (one.status, one.reason) for one in world.cluster.statuses[-1][1].conditions}
-    assert found["HpaActive"] == ("False", "FailedGetResourceMetric")
-    assert found["Ready"] == ("False", "WriteFailed")
+    world.change(hpas=(hpa,), vpas=(build.vpa({"app": {"cpu": "3"}}),))
+    assert world.reconcile() == FAILED
+    assert world.conditions()["HpaActive"] == ("False", "FailedGetResourceMetric")
+    assert world.conditions()["Ready"] == ("False", "WriteFailed")
 
 
 def test_a_write_without_an_answer_is_reported_after_three_failures_in_a_row() -> None:
     world = World(scaling_out(), workload=Unavailable("no answer in time"))
-    for _ in range(2):
-        assert world.reconcile() == Result("failed")
-        assert world.cluster.names() == []
-    assert world.reconcile() == Result("failed")
-    assert world.cluster.names() == ["status", "event"]
-
-
-def test_a_write_that_gets_through_ends_the_row_of_failures() -> None:
-    world = World(scaling_out(), workload=Unavailable("no answer in time"))
-    for _ in range(3):
-        world.cluster.failures["workload"] = Unavailable("no answer in time")
-        for _ in range(2):
-            assert world.reconcile() == Result("failed")
-        del world.cluster.failures["workload"]
-        assert world.reconcile().outcome == "done"
-    assert "WriteFailed" not in [event.reason for event in world.written("event")]
-    assert all("lastError" not in patch for patch in world.written("status"))
+    for names in ([], [], ["status", "event"]):
+        assert world.reconcile() == FAILED
+        assert world.names() == names
 
 
 def test_an_error_is_taken_back_only_when_every_write_got_through() -> None:
-    one = build.objects(vertical=build.vpa())  # the HPA is missing: it is to be created
-    told = LastError(description="quota", last_operation="ChangeOwned", last_update_time=build.NOW)
-    one = replace(
-        one, hvpa=build.with_status(one.hvpa, one.hvpa.status.model_copy(update={"last_error": told}))
-    )
-    world = World(one, owned=WriteError("quota"))
-    assert world.reconcile() == Result("failed")
+    world = World(build.objects(vertical=build.vpa()), owned=WriteError("quota"))  # the HPA is to be created
+    error = LastError(description="quota", last_operation="ChangeOwned", last_update_time=build.NOW)
+    world.cluster.status_is(world.status.model_copy(update={"last_error": error}))
+    assert world.reconcile() == FAILED
     assert all("lastError" not in patch for patch in world.written("status"))
     del world.cluster.failures["owned"]
     assert world.reconcile().outcome == "done"
@@ -285,22 +223,20 @@ def test_an_error_is_taken_back_only_when_every_write_got_through() -> None:
 
 def test_a_failed_status_write_is_not_answered_with_another() -> None:
     world = World(scaling_out(), status=WriteError("no"))
-    assert world.reconcile() == Result("failed")
-    assert world.cluster.names()[0] == "workload"
-    assert "status" not in world.cluster.names()
+    assert world.reconcile() == FAILED
+    assert world.names()[0] == "workload"
+    assert "status" not in world.names()
 
 
 def test_an_exception_of_the_port_stays_with_its_hvpa() -> None:
     world = World(scaling_out(), objects=RuntimeError("bug"))
     assert world.reconcile() == Result("crashed")
-    assert ("write failed", "Decide", "crashed") in world.telemetry.told
+    assert ("write failed", "Decide", "crashed") in world.telemetry.reports
 
 
-def test_an_exception_while_deciding_is_told_in_the_status() -> None:
+def test_an_exception_while_deciding_is_reported_in_the_status() -> None:
     one = scaling_out()
-    assert one.hvpa.spec is not None
-    broken = replace(one, hvpa=replace(one.hvpa, spec="not a spec"))  # type: ignore[arg-type]
-    world = World(broken)
+    world = World(replace(one, hvpa=replace(one.hvpa, spec="not a spec")))  # type: ignore[arg-type]
     assert world.reconcile() == Result("crashed")
     [patch] = world.written("status")
     assert patch["lastError"]["lastOperation"] == "Decide"
@@ -308,12 +244,8 @@ def test_an_exception_while_deciding_is_told_in_the_status() -> None:
 
 def test_a_block_is_counted_when_it_begins() -> None:
     spec = {"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
-    one = build.objects(
-        build.hvpa(spec), horizontal=build.hpa(desired=6, utilization=100), vertical=build.vpa()
-    )
-    world = World(one)
-    world.reconcile()
-    assert ("blocked", "horizontal", "up", "UpdatePolicy") in world.telemetry.told
-    world = World(settled(one))
-    world.reconcile()
-    assert [told for told in world.telemetry.told if told[0] == "blocked"] == []
+    world = World(replace(scaling_out(), hvpa=build.hvpa(spec)))
+    for _ in range(2):
+        world.reconcile()
+        blocked = [one for one in world.telemetry.reports if one[0] == "blocked"]
+        assert blocked == [("blocked", "horizontal", "up", "UpdatePolicy")]

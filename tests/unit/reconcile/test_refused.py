@@ -6,23 +6,22 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from builders import build
-from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import Hpa, Meta, Vpa
+from hvpa.api.hvpa.status import Axes
+from hvpa.api.objects.read_models import Meta
 from hvpa.api.values.quantity import parse_cpu
-from hvpa.core import Decision, Objects, Settings
+from hvpa.core import Decision, Objects
 from hvpa.core.model import LAST_APPLIED, WorkloadPatch
-from hvpa.reconcile.ports import Conflict, Key, Refused, WriteError
-from hvpa.reconcile.reconciler import Reconciler, Result
+from hvpa.reconcile.ports import Conflict, Refused, WriteError
+from hvpa.reconcile.reconciler import Result
 from tests.unit.core.trajectory import jointly
-from tests.unit.reconcile.fakes import FakeClock, FakeCluster, FakeTelemetry, drive
+from tests.unit.reconcile.fakes import FakeCluster, World
 
-KEY = Key("default", "web")
 Rule = Callable[[Mapping[str, Any]], str]
 """Why a spec in a patch is refused; empty where it is taken."""
 
@@ -65,35 +64,22 @@ class RuledCluster(FakeCluster):
         status = self.one.hvpa.status
         self.one = build.apply(self.one, Decision(status=status, workload_patch=patch))
 
-    async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
-        await super().patch_status(hvpa, patch, status)
-        self.status_is(status)
 
-
-class World:
+class RuledWorld(World):
     """A reconciler before a cluster with a rule; the HPA wants 7 of 3 replicas, the VPA 2 cores for each, weight 50."""
 
     def __init__(self, rule: Rule, one: Objects | None = None) -> None:
-        self.cluster = RuledCluster(one or wanting(7, "2"), rule=rule)
-        self.clock = FakeClock()
-        self.telemetry = FakeTelemetry()
-        self.start()
-
-    def start(self) -> None:
-        self.reconciler = Reconciler(self.cluster, self.clock, Settings(), self.telemetry)
+        super().__init__(one or wanting(7, "2"), cluster=RuledCluster)
+        self.cluster.rule = rule
 
     def reconcile(self, **later: float) -> Result:
-        """Reconcile, so much later; only what is attempted and written then is kept."""
-        self.clock.time += dt.timedelta(**later)
         self.cluster.attempts.clear()
-        self.cluster.writes.clear()
-        return drive(self.reconciler.reconcile(KEY))
+        return super().reconcile(**later)
 
     def want(self, replicas: int, cpu: str) -> None:
         """The HPA and the VPA want this from now on."""
-        assert self.cluster.one is not None
         one = wanting(replicas, cpu, self.replicas)
-        self.cluster.one = replace(self.cluster.one, hpas=one.hpas, vpas=one.vpas)
+        self.change(hpas=one.hpas, vpas=one.vpas)
 
     @property
     def attempts(self) -> list[set[str]]:
@@ -101,43 +87,36 @@ class World:
         return [set(spec) for spec in self.cluster.attempts]
 
     @property
-    def status(self) -> HvpaStatus:
-        assert self.cluster.one is not None
-        return self.cluster.one.hvpa.status
-
-    @property
     def replicas(self) -> int:
-        assert self.cluster.one is not None
-        assert self.cluster.one.workload is not None
-        return self.cluster.one.workload.spec.replicas
+        assert self.one.workload is not None
+        return self.one.workload.spec.replicas
 
     @property
     def cpu(self) -> Any:
-        assert self.cluster.one is not None
-        assert self.cluster.one.workload is not None
-        return self.cluster.one.workload.spec.template.spec.containers[0].resources.requests["cpu"]
+        assert self.one.workload is not None
+        return self.one.workload.spec.template.spec.containers[0].resources.requests["cpu"]
 
     @property
     def ready(self) -> tuple[str, str]:
-        ready = next(one for one in self.status.conditions if one.type == "Ready")
-        return ready.status, ready.reason
+        return self.conditions()["Ready"]
 
-    def events(self) -> list[str]:
-        return [event.reason for name, event in self.cluster.writes if name == "event"]
+    @property
+    def axes(self) -> Axes:
+        assert self.status.axes is not None
+        return self.status.axes
 
 
 def wanting(replicas: int, cpu: str, present: int = 3) -> Objects:
     ratio = 50 * replicas // present + 1 if replicas > present else 50
-    hpa: Hpa = build.hpa(desired=replicas, utilization=ratio, replicas=present)
-    vpa: Vpa = build.vpa({"app": {"cpu": cpu}})
-    return build.objects(horizontal=hpa, vertical=vpa)
+    hpa = build.hpa(desired=replicas, utilization=ratio, replicas=present)
+    return build.objects(horizontal=hpa, vertical=build.vpa({"app": {"cpu": cpu}}))
 
 
 BOTH, REPLICAS, REQUESTS = {"replicas", "template"}, {"replicas"}, {"template"}
 
 
 def test_where_requests_are_refused_the_replicas_are_written_alone() -> None:
-    world = World(large_requests)
+    world = RuledWorld(large_requests)
     result = world.reconcile()
     assert world.attempts == [BOTH, REPLICAS]
     assert (world.replicas, world.cpu) == (5, "1")
@@ -148,16 +127,16 @@ def test_where_requests_are_refused_the_replicas_are_written_alone() -> None:
     assert world.status.last_error is not None
     assert world.status.last_error.description == "policy 'small': at most a core"
     assert {"ScaledOut", "Refused", "ScalingBlocked"} <= set(world.events())
-    assert ("applied", "horizontal", "up") in world.telemetry.told
-    assert ("applied", "vertical", "up") not in world.telemetry.told
-    assert ("write failed", "PatchWorkload", "failed") in world.telemetry.told
-    [patch] = [what for name, what in world.cluster.writes if name == "workload"]
+    assert ("applied", "horizontal", "up") in world.telemetry.reports
+    assert ("applied", "vertical", "up") not in world.telemetry.reports
+    assert ("write failed", "PatchWorkload", "failed") in world.telemetry.reports
+    [patch] = world.written("workload")
     record = json.loads(patch.body["metadata"]["annotations"][LAST_APPLIED])
     assert record["vertical"] == {}
 
 
 def test_while_requests_wait_replicas_go_on_without_sending_them_again() -> None:
-    world = World(large_requests)
+    world = RuledWorld(large_requests)
     world.reconcile()
     for replicas in (9, 6, 8):
         world.want(replicas, "2")
@@ -167,11 +146,11 @@ def test_while_requests_wait_replicas_go_on_without_sending_them_again() -> None
     for _ in range(3):
         world.reconcile(seconds=1)
         assert world.attempts == []
-        assert [name for name in world.cluster.names() if name != "owned"] == [], "at rest nothing is written"
+        assert world.names("owned") == [], "at rest nothing is written"
 
 
 def test_refused_requests_are_sent_again_at_growing_distances_and_follow_once_they_are_taken() -> None:
-    world = World(large_requests)
+    world = RuledWorld(large_requests)
     world.reconcile()
     world.want(world.replicas, "2")
     for minutes in (1, 2, 4):
@@ -190,7 +169,7 @@ def test_refused_requests_are_sent_again_at_growing_distances_and_follow_once_th
 
 
 def test_a_recommendation_that_the_policy_allows_is_followed_at_once() -> None:
-    world = World(large_requests)
+    world = RuledWorld(large_requests)
     world.reconcile()
     world.want(world.replicas, "800m")
     world.reconcile(seconds=1)
@@ -202,7 +181,7 @@ def test_a_recommendation_that_the_policy_allows_is_followed_at_once() -> None:
 
 
 def test_where_replicas_are_refused_the_requests_are_written_alone() -> None:
-    world = World(many_replicas)
+    world = RuledWorld(many_replicas)
     world.reconcile()
     assert world.attempts == [BOTH, REPLICAS, REQUESTS]
     assert (world.replicas, world.cpu) == (3, "1500m")
@@ -210,11 +189,9 @@ def test_where_replicas_are_refused_the_requests_are_written_alone() -> None:
     assert (held.axis, held.reason, held.wanted) == ("horizontal", "Refused", "5")
     assert world.status.last_error is not None
     assert world.status.last_error.description == "policy 'few': at most 4"
-    axes = world.status.axes
-    assert axes is not None
-    assert axes.horizontal is not None
-    assert axes.horizontal.applied_from is None
-    assert axes.horizontal.last_scale_time is None
+    assert world.axes.horizontal is not None
+    assert world.axes.horizontal.applied_from is None
+    assert world.axes.horizontal.last_scale_time is None
     world.reconcile(seconds=10)
     assert world.attempts == []
     world.want(5, "2")  # so that 4 are set
@@ -224,7 +201,7 @@ def test_where_replicas_are_refused_the_requests_are_written_alone() -> None:
 
 
 def test_where_all_is_refused_each_axis_is_tried_once_and_all_waits() -> None:
-    world = World(all_refused)
+    world = RuledWorld(all_refused)
     assert world.reconcile().outcome == "done"
     assert world.attempts == [BOTH, REPLICAS, REQUESTS]
     assert {one.axis for one in world.status.last_blocked_scaling} == {"horizontal", "vertical"}
@@ -237,7 +214,7 @@ def test_where_all_is_refused_each_axis_is_tried_once_and_all_waits() -> None:
 
 
 def test_after_a_restart_what_waits_still_waits() -> None:
-    world = World(large_requests)
+    world = RuledWorld(large_requests)
     world.reconcile()
     world.start()
     world.reconcile(seconds=10)
@@ -245,7 +222,7 @@ def test_after_a_restart_what_waits_still_waits() -> None:
 
 
 def test_where_the_operator_ends_before_the_status_is_written_one_refused_write_is_repeated() -> None:
-    world = World(large_requests)
+    world = RuledWorld(large_requests)
     world.cluster.failures["status"] = WriteError("the operator ends here")
     world.reconcile()
     assert (world.replicas, world.cpu) == (5, "1")
@@ -254,17 +231,15 @@ def test_where_the_operator_ends_before_the_status_is_written_one_refused_write_
     world.want(world.replicas, "2")
     world.reconcile(seconds=1)
     assert world.attempts == [REQUESTS]
-    axes = world.status.axes
-    assert axes is not None
-    assert axes.horizontal is not None
-    assert axes.horizontal.last_scale_time == build.NOW, "by the annotation"
+    assert world.axes.horizontal is not None
+    assert world.axes.horizontal.last_scale_time == build.NOW, "by the annotation"
     world.reconcile(seconds=1)
     assert world.attempts == []
 
 
 @pytest.mark.parametrize("other", [Conflict("changed"), WriteError("no answer in time")])
 def test_a_failure_of_the_second_patch_is_one_like_any_other(other: WriteError) -> None:
-    world = World(large_requests)
+    world = RuledWorld(large_requests)
 
     def rule(spec: Mapping[str, Any]) -> str:
         if why := large_requests(spec):
@@ -286,7 +261,7 @@ def test_however_often_a_refused_axis_is_solved_anew_the_patches_of_one_reconcil
         jointly.hpa(3, jointly.utilization("cpu", 50, 150, "1500m")),
         build.vpa({"app": {"cpu": "2", "memory": "2Gi"}}),
     )
-    world = World(all_refused, one)
+    world = RuledWorld(all_refused, one)
     assert world.reconcile().outcome == "done"
     assert 3 <= len(world.attempts) <= 6
     world.reconcile(seconds=1)

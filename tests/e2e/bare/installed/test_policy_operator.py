@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hvpa.api.hvpa.rollout import ROLLOUT
+from hvpa.api.hvpa.status import ROLLOUT
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, Operator

@@ -5,77 +5,51 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from hvpa.api.hvpa.metrics import MetricSpec
 from hvpa.api.hvpa.templates import HpaTemplateSpec, ResourcePolicy
 
-SELECTOR = {"matchLabels": {"verb": "GET"}}
-INGRESS = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "main"}
-
-
-def target(kind: str, **value: Any) -> dict[str, Any]:
-    """A v2 target."""
-    return {"type": kind, **value}
-
-
-METRICS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    "a utilization": (
-        "resource",
-        {"name": "cpu", "targetAverageUtilization": 50},
-        {"name": "cpu", "target": target("Utilization", averageUtilization=50)},
-    ),
-    "an average value": (
-        "resource",
-        {"name": "memory", "targetAverageValue": "1Gi"},
-        {"name": "memory", "target": target("AverageValue", averageValue="1Gi")},
-    ),
-    "a container": (
-        "containerResource",
-        {"name": "cpu", "container": "app", "targetAverageUtilization": 50},
-        {"name": "cpu", "container": "app", "target": target("Utilization", averageUtilization=50)},
-    ),
-    "pods": (
-        "pods",
-        {"metricName": "packets", "targetAverageValue": 5},
-        {"metric": {"name": "packets"}, "target": target("AverageValue", averageValue="5")},
-    ),
-    "pods with a selector": (
-        "pods",
-        {"metricName": "packets", "targetAverageValue": 5, "selector": SELECTOR},
-        {
-            "metric": {"name": "packets", "selector": SELECTOR},
-            "target": target("AverageValue", averageValue="5"),
-        },
-    ),
-    "an object": (
-        "object",
-        {"metricName": "requests", "target": INGRESS, "targetValue": "2k"},
-        {
-            "metric": {"name": "requests"},
-            "describedObject": INGRESS,
-            "target": target("Value", value="2k"),
-        },
-    ),
-    "an object by average": (
-        "object",
-        {"metricName": "requests", "target": INGRESS, "targetValue": "0", "averageValue": "3"},
-        {
-            "metric": {"name": "requests"},
-            "describedObject": INGRESS,
-            "target": target("AverageValue", averageValue="3"),
-        },
-    ),
-    "an external metric": (
-        "external",
-        {"metricName": "queue", "metricSelector": SELECTOR, "targetValue": 30},
-        {"metric": {"name": "queue", "selector": SELECTOR}, "target": target("Value", value="30")},
-    ),
-    "an external metric by average": (
-        "external",
-        {"metricName": "queue", "targetAverageValue": 30},
-        {"metric": {"name": "queue"}, "target": target("AverageValue", averageValue="30")},
-    ),
-}
+METRICS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = yaml.safe_load("""\
+a utilization:
+  - resource
+  - {name: cpu, targetAverageUtilization: 50}
+  - {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+an average value:
+  - resource
+  - {name: memory, targetAverageValue: 1Gi}
+  - {name: memory, target: {type: AverageValue, averageValue: 1Gi}}
+a container:
+  - containerResource
+  - {name: cpu, container: app, targetAverageUtilization: 50}
+  - {name: cpu, container: app, target: {type: Utilization, averageUtilization: 50}}
+pods:
+  - pods
+  - {metricName: packets, targetAverageValue: 5}
+  - {metric: {name: packets}, target: {type: AverageValue, averageValue: "5"}}
+pods with a selector:
+  - pods
+  - {metricName: packets, targetAverageValue: 5, selector: {matchLabels: {verb: GET}}}
+  - metric: {name: packets, selector: {matchLabels: {verb: GET}}}
+    target: {type: AverageValue, averageValue: "5"}
+an object:
+  - object
+  - {metricName: requests, target: &main {apiVersion: networking.k8s.io/v1, kind: Ingress, name: main}, targetValue: 2k}
+  - {metric: {name: requests}, describedObject: *main, target: {type: Value, value: 2k}}
+an object by average:
+  - object
+  - {metricName: requests, target: *main, targetValue: "0", averageValue: "3"}
+  - {metric: {name: requests}, describedObject: *main, target: {type: AverageValue, averageValue: "3"}}
+an external metric:
+  - external
+  - {metricName: queue, metricSelector: {matchLabels: {verb: GET}}, targetValue: 30}
+  - {metric: {name: queue, selector: {matchLabels: {verb: GET}}}, target: {type: Value, value: "30"}}
+an external metric by average:
+  - external
+  - {metricName: queue, targetAverageValue: 30}
+  - {metric: {name: queue}, target: {type: AverageValue, averageValue: "30"}}
+""")
+"""The source, and how the old form and autoscaling/v2 write the same metric."""
 
 
 def metric(source: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,15 @@
-"""Joint scaling in the spec: when it is on, paths that are written out, and the margins."""
+"""Joint scaling in the spec: when it is on, paths that are written out, and the margins. What is refused, and why, is
+in `tests/manifests/bad.yaml`."""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hvpa.api.crd import render_crd
 from hvpa.api.hvpa.resource import parse_spec
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.hvpa.spec import HvpaSpec
@@ -18,8 +18,6 @@ from hvpa.api.values.quantity import parse_quantity
 
 TARGET = {"kind": "Deployment", "name": "app"}
 WEIGHTS = [{"vpaWeight": 50}]
-RISING = "must rise in maxReplicas from each interval to the next"
-SAME = "must all name the same resources in maxResources"
 
 
 def interval(replicas: int, **sizes: object) -> dict[str, Any]:
@@ -90,101 +88,19 @@ def test_margins_are_held_in_millicores_and_bytes() -> None:
     assert (read.overlap.memory.value, read.overlap.memory.percentage) == (1024, 90)
 
 
-# --- what is refused ----------------------------------------------------------------------------------------
-REFUSED: dict[str, tuple[dict[str, object], str]] = {
-    "Additive": (
-        {"blend": "Additive", "trajectory": {}},
-        "spec.blend: must not be Additive where trajectory is set",
-    ),
-    "two paths": (
-        {"trajectory": {"intervals": [interval(1, cpu=1)]}, "weightBasedScalingIntervals": WEIGHTS},
-        "spec.trajectory.intervals: must not be set beside weightBasedScalingIntervals:"
-        " the path is either written out or drawn by weights",
-    ),
-    "as many replicas": (
-        {"trajectory": {"intervals": [interval(2, cpu=1), interval(2, cpu=2)]}},
-        f"spec.trajectory.intervals: {RISING}",
-    ),
-    "fewer replicas": (
-        {"trajectory": {"intervals": [interval(2, cpu=1), interval(1, cpu=2)]}},
-        f"spec.trajectory.intervals: {RISING}",
-    ),
-    "less CPU": (
-        {"trajectory": {"intervals": [interval(1, cpu=1), interval(2, cpu="999m")]}},
-        "spec.trajectory.intervals: must not fall in maxResources.cpu from one interval to the next",
-    ),
-    "less memory": (
-        {"trajectory": {"intervals": [interval(1, memory="1Gi"), interval(2, memory="1G")]}},
-        "spec.trajectory.intervals: must not fall in maxResources.memory from one interval to the next",
-    ),
-    "memory at first": (
-        {"trajectory": {"intervals": [interval(1, cpu=1, memory=1), interval(2, cpu=1)]}},
-        f"spec.trajectory.intervals: {SAME}",
-    ),
-    "another resource": (
-        {"trajectory": {"intervals": [interval(1, cpu=1), interval(2, memory=1)]}},
-        f"spec.trajectory.intervals: {SAME}",
-    ),
-    "no resource": (
-        {"trajectory": {"intervals": [interval(1)]}},
-        "spec.trajectory.intervals[0].maxResources: must name at least one resource: cpu or memory",
-    ),
-    "overlap": (
-        {"trajectory": {"overlap": {"cpu": {"percentage": 91}}}},
-        "spec.trajectory.overlap.cpu.percentage: must not be greater than 90",
-    ),
-    "base usage": (
-        {"trajectory": {"baseResourcesPerReplica": {"memory": {"percentage": 91}}}},
-        "spec.trajectory.baseResourcesPerReplica.memory.percentage: must not be greater than 90",
-    ),
-}
-
-
-@pytest.mark.parametrize(("fields", "refusal"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_refusal_names_the_field_and_the_reason(fields: dict[str, object], refusal: str) -> None:
-    assert refusals(**fields) == [refusal]
-
-
-@pytest.mark.parametrize(("fields", "refusal"), REFUSED.values(), ids=REFUSED.keys())
-def test_the_api_server_has_a_rule_for_the_same_field_with_the_same_words(
-    fields: dict[str, object], refusal: str
-) -> None:
-    path, _, message = refusal.partition(": ")
-    assert (path.replace("[0]", "[]"), message) in rules_of_the_crd()
-
-
-def rules_of_the_crd() -> set[tuple[str, str]]:
-    """The field and the message of every CEL rule of the spec."""
-    found: set[tuple[str, str]] = set()
-
-    def look(schema: dict[str, Any], path: str) -> None:
-        for rule in schema.get("x-kubernetes-validations", []):
-            found.add((path + rule.get("fieldPath", ""), rule["message"]))
-        for name, field in schema.get("properties", {}).items():
-            look(field, f"{path}.{name}")
-        if "items" in schema:
-            look(schema["items"], f"{path}[]")
-
-    (version,) = render_crd()["spec"]["versions"]
-    look(version["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec")
-    return found
-
-
 # --- anything -----------------------------------------------------------------------------------------------
 amounts = st.sampled_from([None, "1", 1, "1000m", "999500u", "0.9999", ".5", "2", "2.", "1e1", "1Ki"])
 written = st.lists(st.tuples(st.integers(1, 4), amounts, amounts), max_size=4)
 
 
 def is_path(parts: list[tuple[int, str | int | None, str | int | None]]) -> bool:
-    """Whether these intervals make a path: said once more, in other words."""
+    """Whether these intervals make a path: stated once more, in other words."""
     counts = [count for count, _, _ in parts]
     if counts != sorted(set(counts)) or any(cpu is None and memory is None for _, cpu, memory in parts):
         return False
     for sizes in ([cpu for _, cpu, _ in parts], [memory for _, _, memory in parts]):
-        exact: list[Fraction] = [parse_quantity(size) for size in sizes if size is not None]
-        if len(exact) not in (0, len(sizes)):
-            return False
-        if any(exact[i] > size for i in range(len(exact)) for size in exact[i:]):
+        exact = [parse_quantity(size) for size in sizes if size is not None]
+        if len(exact) not in (0, len(sizes)) or any(low > high for low, high in combinations(exact, 2)):
             return False
     return True
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import msgspec
 import pytest
 
-from hvpa.api.objects.read_models import Condition, ManagedFields, Meta, Metric, Vpa, condition
+from hvpa.api.objects.read_models import Condition, ManagedFields, Meta, Metric, Vpa, VpaMeta, condition
 
 
 def test_the_controller_is_the_owner_that_says_so() -> None:
@@ -68,6 +69,21 @@ def test_a_container_has_its_own_policy_before_that_of_all() -> None:
     assert spec.policy("app").controlled_values == "RequestsOnly"
     assert spec.policy("sidecar").mode == "Off"
     assert msgspec.json.decode(b'{"metadata":{}}', type=Vpa).spec.policy("app").mode == "Auto"
+
+
+@pytest.mark.parametrize(("times", "written"), [([], None), ([9, None, 11, 10], 11)])
+def test_a_vpas_status_was_written_when_its_last_entry_was(
+    times: list[int | None], written: int | None
+) -> None:
+    entries = [
+        {"subresource": "status"} | ({} if hour is None else {"time": f"2026-11-21T{hour:02}:00:00Z"})
+        for hour in times
+    ]
+    later = {"subresource": "", "time": "2026-11-21T12:00:00Z"}
+    meta = msgspec.convert({"managedFields": [*entries, later]}, type=VpaMeta)
+    assert meta.written_at() == (
+        None if written is None else dt.datetime(2026, 11, 21, written, tzinfo=dt.UTC)
+    )
 
 
 def test_a_condition_is_found_by_its_type() -> None:

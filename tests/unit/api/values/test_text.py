@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, made fit to be told."""
+"""Text that somebody else wrote, made fit to be reported."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hvpa.api.values.text import (
     MESSAGE_LENGTH,
     MOST_NAMES,
+    joined,
     names,
     one_line,
     printable,
@@ -69,6 +70,10 @@ def test_of_many_names_the_first_are_told() -> None:
     found = [str(number) for number in range(MOST_NAMES)]
     assert names(found) == ", ".join(found)
     assert names([*found, "x", "y"]) == f"{', '.join(found)} and 2 more"
+
+
+def test_sentences_become_one() -> None:
+    assert joined(["a.", "b", "c."]) == "a; b; c."
 
 
 @given(st.dictionaries(ANYTHING, st.lists(ANYTHING | st.integers(), max_size=2), max_size=3))

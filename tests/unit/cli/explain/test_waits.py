@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hvpa.api.hvpa.rollout import ROLLOUT
+from hvpa.api.hvpa.status import ROLLOUT
 from tests.unit.cli.support import NOW, Doc, Shell, changed, load
 
 STEP = {"lastScaleTime": "2026-11-21T09:50:00Z", "appliedFrom": {"replicas": 3, "desired": 4, "weight": 60}}

@@ -26,7 +26,7 @@ from builders.build import (
     with_status,
     workload,
 )
-from hvpa.api.hvpa.rollout import ROLLOUT
+from hvpa.api.hvpa.status import ROLLOUT
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.core.model import Decision
 from tests.unit.core.actuation.sized_pods import desired, ended, owned, resize_condition, rolled_back, running

@@ -34,15 +34,14 @@ def desired(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> Desi
     return trusted_replicas(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Clock(NOW))
 
 
-def test_an_average_value_is_absolute_and_tells_what_a_pod_is_meant_to_use() -> None:
-    assert demand(value("cpu", "500m", "800m")) == MetricDemand(
-        "cpu", 6_400_000, True, 100_000, "cpu", "", None, 500, 4
-    )
+def test_an_average_value_is_absolute_and_has_what_a_pod_is_meant_to_use() -> None:
+    cpu = demand(value("cpu", "500m", "800m"))
+    assert cpu == MetricDemand("cpu", 6_400_000, True, 100_000, "cpu", "", None, 500, 4)
     memory = demand(value("memory", "1Gi", "512Mi", "app"))
     assert memory == MetricDemand("memory of app", 2_000_000, True, 100_000, "memory", "app", None, GIB, 4)
 
 
-def test_a_utilization_speaks_of_the_pods_as_they_are_and_of_what_they_request() -> None:
+def test_a_utilization_is_of_the_pods_as_they_are_and_of_their_requests() -> None:
     found = demand(utilization("cpu", 50, 80, "801m"))
     # 4 pods use 3204m; at half of their requests that takes 6408m of them
     assert found == MetricDemand("cpu", 6_400_000, False, 100_000, "cpu", "", 6408, None, 4, 50)
@@ -56,15 +55,10 @@ def test_a_target_that_makes_no_sense_calls_for_nothing() -> None:
     assert demands(state(4, readings=[MEASURED], hpa=negative)) == ((), True)
 
 
-@pytest.mark.parametrize(
-    ("reading", "absolute", "pods"),
-    [
-        (external("10", "25"), True, 10_000_000),
-        (external("10", "25", kind="Value"), False, 10_000_000),
-    ],
-)
-def test_what_is_no_resource_speaks_of_pods(reading: Reading, absolute: bool, pods: int) -> None:
-    assert demand(reading) == MetricDemand("External queue", pods, absolute, 100_000, counted=4)
+@pytest.mark.parametrize(("kind", "absolute"), [("AverageValue", True), ("Value", False)])
+def test_what_is_no_resource_counts_pods(kind: str, absolute: bool) -> None:
+    found = demand(external("10", "25", kind=kind))
+    assert found == MetricDemand("External queue", 10_000_000, absolute, 100_000, counted=4)
 
 
 def test_an_external_average_is_over_the_pods_that_there_are() -> None:
@@ -79,31 +73,25 @@ def test_an_external_average_is_over_the_pods_that_there_are() -> None:
     ("since", "ready", "counted"),
     [
         ([-3600, -31, -30, -29, 0], 5, 3),
-        pytest.param([], 3, 3, id="no pod is seen: what the workload tells"),
+        pytest.param([], 3, 3, id="no pod is seen: what the workload's status has"),
         pytest.param([], 0, 5, id="nor that: as many as there are to be"),
     ],
 )
 def test_only_pods_that_have_been_ready_for_a_metric_window_are_measured(
     since: list[float], ready: int, counted: int
 ) -> None:
+    times = [
+        {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=one))} for one in since
+    ]
     pods = [
-        build.pod(
-            f"web-{index}",
-            change={
-                "status": {
-                    "conditions": [
-                        {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=one))}
-                    ]
-                }
-            },
-        )
-        for index, one in enumerate(since)
+        build.pod(f"web-{number}", change={"status": {"conditions": [one]}})
+        for number, one in enumerate(times)
     ]
     found = demand(MEASURED, 5, pods=pods, workload={"status": {"readyReplicas": ready}})
     assert found.pods == counted * 2 * MICRO
 
 
-def test_a_metric_without_a_value_is_told() -> None:
+def test_a_metric_without_a_value_is_reported() -> None:
     found, missing = demands(state(4, readings=[value("memory", "1Gi", None), MEASURED]))
     assert [one.label for one in found] == ["cpu"]
     assert missing
@@ -121,14 +109,12 @@ def test_a_demand_for_fewer_pods_requests_less() -> None:
     half = found.limited(3_200_000)
     assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
     assert demand(MEASURED).scaled(5).requested is None
-    nothing = demand(utilization("cpu", 50, 0, "0"))
-    assert nothing.scaled(2 * MICRO) == MetricDemand(
-        "cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50
-    )
+    nothing = demand(utilization("cpu", 50, 0, "0")).scaled(2 * MICRO)
+    assert nothing == MetricDemand("cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50)
 
 
 # --- what the HPA stands by ------------------------------------------------------------------------------------------
-def test_where_the_wish_is_what_the_metrics_call_for_fractions_count() -> None:
+def test_where_the_desired_replicas_are_what_the_metrics_call_for_fractions_count() -> None:
     found = desired([value("cpu", "500m", "800m"), utilization("memory", 50, 20, "200Mi")])
     assert found.replicas == 7
     assert [one.pods for one in found.demands] == [6_400_000, 1_600_000]
@@ -136,7 +122,7 @@ def test_where_the_wish_is_what_the_metrics_call_for_fractions_count() -> None:
     assert found.held == ()
 
 
-def test_where_the_hpa_wants_less_its_wish_counts_whole() -> None:
+def test_where_the_hpa_wants_less_its_desired_replicas_count_whole() -> None:
     readings = [value("cpu", "500m", "800m"), value("memory", "1Gi", "1400Mi")]
     found = desired(readings, desired=5, hpa={"spec": {"behavior": {}}})
     assert found.replicas == 5
@@ -145,7 +131,7 @@ def test_where_the_hpa_wants_less_its_wish_counts_whole() -> None:
     assert found.held == ()
 
 
-def test_where_the_hpa_wants_more_its_wish_holds_replicas_and_is_no_demand() -> None:
+def test_where_the_hpa_wants_more_its_desired_replicas_hold_replicas_and_is_no_demand() -> None:
     found = desired([value("cpu", "500m", "250m"), value("memory", "1Gi", "100Mi")], desired=4)
     assert found.replicas == 4
     assert [one.pods for one in found.demands] == [2 * MICRO, 390_625]
@@ -163,12 +149,12 @@ def test_where_the_hpa_wants_more_its_wish_holds_replicas_and_is_no_demand() -> 
         pytest.param([external("10", "25", kind="Value")], False, id="relative to their count"),
     ],
 )
-def test_an_absolute_wish_that_is_measured_is_never_stale(readings: list[Reading], never: bool) -> None:
+def test_an_absolute_metric_that_is_measured_is_never_stale(readings: list[Reading], never: bool) -> None:
     seen = state(4, readings=readings)
     assert is_never_stale(observe(seen, NOW, Settings()), seen.hpas[0]) is never
 
 
-def test_more_than_present_and_estimate_is_believed_of_a_wish_that_is_never_stale() -> None:
+def test_more_than_present_and_estimate_is_believed_where_no_metric_is_ever_stale() -> None:
     # for scaling in the HPA remembers what it wanted when there were other pods
     assert desired([value("cpu", "500m", "250m")], desired=8).replicas == 8
     assert desired([value("cpu", "500m", "490m")], desired=8).replicas == 4

@@ -11,9 +11,10 @@ from builders import build
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.core.model import TEMPLATE_HASH
-from hvpa.core.recommenders.manifests import document, template_hash, up_to_date
+from hvpa.core.recommenders.manifests import document, up_to_date
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
+TOLERATED = {"stabilizationWindowSeconds": 60, "tolerance": "0.05"}
 
 
 def body_of(one: HvpaObject, kind: Any = HPA, name: str = "web") -> dict[str, Any]:
@@ -21,8 +22,13 @@ def body_of(one: HvpaObject, kind: Any = HPA, name: str = "web") -> dict[str, An
     return document(kind, name, one.metadata, one.spec)
 
 
+def of_hpa(**spec: Any) -> HvpaObject:
+    """An Hvpa whose HPA's template has this in its spec."""
+    return build.hvpa({"hpa": {"template": {"spec": spec}}})
+
+
 def hash_of(one: HvpaObject, name: str = "web") -> str:
-    return template_hash(body_of(one, name=name))
+    return str(body_of(one, name=name)["metadata"]["annotations"][TEMPLATE_HASH])
 
 
 def spec_of(one: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
@@ -32,32 +38,17 @@ def spec_of(one: HvpaObject, kind: Any = HPA) -> dict[str, Any]:
 
 def test_the_hpa_is_the_template_pointed_at_the_hvpa() -> None:
     owner = build.hvpa({"hpa": {"template": {"metadata": {"annotations": {"why": "so"}}}}})
-    body = body_of(owner)
-    assert body["apiVersion"] == "autoscaling/v2"
-    assert body["kind"] == HPA
+    body, this = body_of(owner), {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"}
+    assert (body["apiVersion"], body["kind"]) == ("autoscaling/v2", HPA)
     assert body["metadata"] == {
         "name": "web",
         "namespace": "default",
         "labels": {"of": "web"},
         "annotations": {"why": "so", TEMPLATE_HASH: hash_of(owner)},
-        "ownerReferences": [
-            {
-                "apiVersion": "autoscaling.k8s.io/v1alpha1",
-                "kind": "Hvpa",
-                "name": "web",
-                "uid": build.UID,
-                "controller": True,
-            }
-        ],
+        "ownerReferences": [{**this, "uid": build.UID, "controller": True}],
     }
-    spec = body["spec"]
-    assert spec["scaleTargetRef"] == {
-        "apiVersion": "autoscaling.k8s.io/v1alpha1",
-        "kind": "Hvpa",
-        "name": "web",
-    }
-    assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 10)
-    assert spec["metrics"] == build.HPA_TEMPLATE["spec"]["metrics"]
+    template = build.HPA_TEMPLATE["spec"]
+    assert body["spec"] == {**template, "scaleTargetRef": this, "behavior": body["spec"]["behavior"]}
 
 
 def test_the_hpas_own_memory_is_switched_off_unless_the_user_sets_behavior() -> None:
@@ -68,8 +59,7 @@ def test_the_hpas_own_memory_is_switched_off_unless_the_user_sets_behavior() -> 
     assert behavior["scaleDown"]["policies"] == [{"type": "Percent", "value": 100, "periodSeconds": 1}]
     assert behavior["scaleUp"]["policies"] == [{"type": "Pods", "value": 10_000, "periodSeconds": 1}]
     own = {"scaleDown": {"stabilizationWindowSeconds": 120}}
-    kept = build.hvpa({"hpa": {"template": {"spec": {"behavior": own}}}})
-    assert spec_of(kept)["behavior"] == own
+    assert spec_of(of_hpa(behavior=own))["behavior"] == own
 
 
 @pytest.mark.parametrize(
@@ -89,9 +79,9 @@ def test_in_a_joint_decision_the_hpa_keeps_its_memory_for_scaling_in(wait: str |
 
 def test_the_old_form_of_metrics_becomes_the_new_one() -> None:
     old = [{"type": "Resource", "resource": {"name": "memory", "targetAverageUtilization": 50}}]
-    spec = spec_of(build.hvpa({"hpa": {"template": {"spec": {"metrics": old}}}}))
     target = {"type": "Utilization", "averageUtilization": 50}
-    assert spec["metrics"] == [{"type": "Resource", "resource": {"name": "memory", "target": target}}]
+    new = [{"type": "Resource", "resource": {"name": "memory", "target": target}}]
+    assert spec_of(of_hpa(metrics=old))["metrics"] == new
 
 
 def test_the_vpa_only_recommends_and_is_for_the_workload() -> None:
@@ -111,81 +101,63 @@ def test_the_vpa_only_recommends_and_is_for_the_workload() -> None:
 def test_the_same_spec_gives_the_same_manifest_and_another_one_another_hash() -> None:
     assert body_of(build.hvpa()) == body_of(build.hvpa({}, metadata={"generation": 9}))
     assert hash_of(build.hvpa()) != hash_of(build.hvpa(), name="web-2")
-    other = build.hvpa({"hpa": {"template": {"spec": {"maxReplicas": 11}}}})
-    assert hash_of(build.hvpa()) != hash_of(other)
+    assert hash_of(build.hvpa()) != hash_of(of_hpa(maxReplicas=11))
 
 
-def as_hpa(body: Any) -> Hpa:
-    return msgspec.json.decode(msgspec.json.encode(body), type=Hpa)
+def is_up_to_date(change: dict[str, Any], owner: HvpaObject | None = None, kind: Any = HPA) -> bool:
+    """Whether what was applied for an Hvpa, and has been changed since, is up to date."""
+    body = body_of(owner or build.hvpa(), kind)
+    text = msgspec.json.encode(build.merged(body, change))
+    existing: Any = msgspec.json.decode(text, type=Hpa if kind == HPA else Vpa)
+    return up_to_date(existing, body)
 
 
-def altered(change: dict[str, Any]) -> Hpa:
-    return as_hpa(build.merged(body_of(build.hvpa()), change))
+def metric(value: object) -> dict[str, Any]:
+    source = {"metric": {"name": "q"}, "target": {"type": "Value", "value": value}}
+    return {"spec": {"metrics": [{"type": "External", "external": source}]}}
 
 
-def is_up_to_date(existing: Hpa | Vpa, owner: HvpaObject, kind: Any = HPA) -> bool:
-    return up_to_date(existing, body_of(owner, kind))
+def tolerance(value: str | None) -> dict[str, Any]:
+    return {"spec": {"behavior": {"scaleUp": {"tolerance": value}}}}
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        pytest.param({}, True, id="as it was applied"),
-        pytest.param(
-            {"spec": {"extra": {"filled": "in"}}}, True, id="what the API server filled in does not matter"
-        ),
-        pytest.param({"metadata": {"labels": {"more": "labels"}}}, True, id="more labels don't matter"),
-        pytest.param({"metadata": {"labels": {"of": "other"}}}, False, id="another label"),
-        pytest.param(
-            {"metadata": {"annotations": {TEMPLATE_HASH: "0"}}}, False, id="applied from another template"
-        ),
-        pytest.param({"metadata": {"ownerReferences": None}}, False, id="no owner"),
-        pytest.param(
-            {"metadata": {"ownerReferences": [{"uid": "x", "controller": True}]}}, False, id="another owner"
-        ),
-        pytest.param({"spec": {"maxReplicas": 12}}, False, id="another value"),
-        pytest.param({"spec": {"metrics": []}}, False, id="a shorter list"),
-        pytest.param({"spec": {"metrics": {"no": "list"}}}, False, id="no list at all"),
-        pytest.param({"spec": {"scaleTargetRef": None}}, False, id="a part that is gone"),
-        pytest.param({"spec": {"scaleTargetRef": "web"}}, False, id="a part of another type"),
-    ],
-)
-def test_whether_an_object_is_up_to_date(change: dict[str, Any], expected: bool) -> None:
-    assert is_up_to_date(altered(change), build.hvpa()) is expected
+QUANTITY, OF_TOLERANCE = of_hpa(**metric("1000m")["spec"]), of_hpa(behavior={"scaleUp": TOLERATED})
+CASES: dict[str, tuple[dict[str, Any], HvpaObject | None, bool]] = {
+    "as it was applied": ({}, None, True),
+    "what the API server filled in does not matter": ({"spec": {"extra": {"filled": "in"}}}, None, True),
+    "more labels don't matter": ({"metadata": {"labels": {"more": "labels"}}}, None, True),
+    "another label": ({"metadata": {"labels": {"of": "other"}}}, None, False),
+    "applied from another template": ({"metadata": {"annotations": {TEMPLATE_HASH: "0"}}}, None, False),
+    "no owner": ({"metadata": {"ownerReferences": None}}, None, False),
+    "another owner": ({"metadata": {"ownerReferences": [{"uid": "x", "controller": True}]}}, None, False),
+    "another value": ({"spec": {"maxReplicas": 12}}, None, False),
+    "a shorter list": ({"spec": {"metrics": []}}, None, False),
+    "no list at all": ({"spec": {"metrics": {"no": "list"}}}, None, False),
+    "a part that is gone": ({"spec": {"scaleTargetRef": None}}, None, False),
+    "a part of another type": ({"spec": {"scaleTargetRef": "web"}}, None, False),
+    "a quantity in its canonical form": (metric("1"), QUANTITY, True),
+    "a quantity as a number": (metric(1), QUANTITY, True),
+    "another quantity": (metric("2"), QUANTITY, False),
+    "no quantity": (metric("many"), QUANTITY, False),
+    "null in place of a quantity": (metric(None), QUANTITY, False),
+    "the same tolerance": (tolerance("0.05"), OF_TOLERANCE, True),
+    "the same tolerance in its canonical form": (tolerance("50m"), OF_TOLERANCE, True),
+    "a tolerance that an older API server dropped is not applied for ever": (
+        tolerance(None),
+        OF_TOLERANCE,
+        True,
+    ),
+    "another tolerance": (tolerance("0.1"), OF_TOLERANCE, False),
+}
 
 
-def test_quantities_are_compared_by_value() -> None:
-    metrics = [
-        {
-            "type": "External",
-            "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1000m"}},
-        }
-    ]
-    owner = build.hvpa({"hpa": {"template": {"spec": {"metrics": metrics}}}})
-
-    def with_value(value: object) -> Hpa:
-        text = msgspec.json.encode(body_of(owner)).replace(b'"1000m"', msgspec.json.encode(value))
-        return msgspec.json.decode(text, type=Hpa)
-
-    for value, expected in (("1", True), (1, True), ("2", False), ("many", False), (None, False)):
-        assert is_up_to_date(with_value(value), owner) is expected
+@pytest.mark.parametrize(("change", "owner", "expected"), CASES.values(), ids=CASES)
+def test_whether_an_object_is_up_to_date(
+    change: dict[str, Any], owner: HvpaObject | None, expected: bool
+) -> None:
+    assert is_up_to_date(change, owner) is expected
 
 
-def test_a_vpa_is_compared_likewise() -> None:
-    owner = build.hvpa()
-    body = body_of(owner, VPA)
-    assert is_up_to_date(msgspec.json.decode(msgspec.json.encode(body), type=Vpa), owner, VPA)
-    auto = msgspec.json.encode(build.merged(body, {"spec": {"updatePolicy": {"updateMode": "Auto"}}}))
-    assert not is_up_to_date(msgspec.json.decode(auto, type=Vpa), owner, VPA)
-
-
-def test_a_tolerance_that_an_older_api_server_dropped_is_not_applied_for_ever() -> None:
-    rules = {"stabilizationWindowSeconds": 60, "tolerance": "0.05"}
-    owner = build.hvpa({"hpa": {"template": {"spec": {"behavior": {"scaleUp": rules}}}}})
-
-    def with_tolerance(value: str | None) -> Hpa:
-        change = {"spec": {"behavior": {"scaleUp": {"tolerance": value}}}}
-        return as_hpa(build.merged(body_of(owner), change))
-
-    for value, expected in (("0.05", True), ("50m", True), (None, True), ("0.1", False)):
-        assert is_up_to_date(with_tolerance(value), owner) is expected
+@pytest.mark.parametrize(("mode", "expected"), [("Off", True), ("Auto", False)])
+def test_a_vpa_is_compared_likewise(mode: str, expected: bool) -> None:
+    assert is_up_to_date({"spec": {"updatePolicy": {"updateMode": mode}}}, kind=VPA) is expected

@@ -15,44 +15,32 @@ from hvpa.api.objects.read_models import Hpa, Vpa
 from hvpa.core import Decision
 from hvpa.core.model import OtherHvpa, OwnedKind
 from hvpa.core.recommenders.manifests import document
-from hvpa.core.recommenders.ownership import HpaRules, resolve
+from hvpa.core.recommenders.ownership import OwnerRules, resolve
 
 HPA: OwnedKind = "HorizontalPodAutoscaler"
 VPA: OwnedKind = "VerticalPodAutoscaler"
 WORKLOAD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-OURS = {
-    "ownerReferences": [
-        {"apiVersion": "x/v1", "kind": "Hvpa", "name": "web", "uid": build.UID, "controller": True}
-    ]
-}
+ELSEWHERE = {**WORKLOAD, "name": "other"}
 FREE: dict[str, Any] = {"ownerReferences": []}
-THEIRS: dict[str, Any] = {
-    "ownerReferences": [
-        {"apiVersion": "keda.sh/v1", "kind": "ScaledObject", "name": "k", "uid": "k", "controller": True}
-    ]
-}
+KEDA = {"apiVersion": "keda.sh/v1", "kind": "ScaledObject", "name": "k", "uid": "k", "controller": True}
+THEIRS: dict[str, Any] = {"ownerReferences": [KEDA]}
 ONLY_HPA = {"vpa": {"deploy": False}, "weightBasedScalingIntervals": None}
 ONLY_VPA = {"hpa": {"deploy": False}}
 
 
 def hpa(
-    name: str = "web", change: Mapping[str, Any] | None = None, created: str | None = None, **metadata: Any
+    name: str = "web", target: Mapping[str, Any] = WORKLOAD, created: str | None = None, **metadata: Any
 ) -> Hpa:
     """An HPA that points at the workload."""
-    base = {
-        "metadata": {"name": name, "uid": f"uid-{name}", "creationTimestamp": created, **metadata},
-        "spec": {"scaleTargetRef": WORKLOAD},
-    }
-    return build.hpa(change=build.merged(base, change or {}))
+    metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": created, **metadata}
+    return build.hpa(change={"metadata": metadata, "spec": {"scaleTargetRef": target}})
 
 
 def vpa(
     name: str = "web", mode: str | None = "Off", change: Mapping[str, Any] | None = None, **metadata: Any
 ) -> Vpa:
-    base = {
-        "metadata": {"name": name, "uid": f"uid-{name}", **metadata},
-        "spec": {"updatePolicy": {"updateMode": mode} if mode else None},
-    }
+    policy = {"updatePolicy": {"updateMode": mode} if mode else None}
+    base = {"metadata": {"name": name, "uid": f"uid-{name}", **metadata}, "spec": policy}
     return build.vpa({"app": {"cpu": "2", "memory": "1Gi"}}, build.merged(base, change or {}))
 
 
@@ -68,8 +56,7 @@ def applied(
 
 
 def decide(owner: HvpaObject, hpas: Sequence[Hpa] = (), vpas: Sequence[Vpa] = (), **rest: Any) -> Decision:
-    seen = replace(build.objects(owner, **rest), hpas=tuple(hpas), vpas=tuple(vpas))
-    return build.decided(seen)
+    return build.decided(replace(build.objects(owner, **rest), hpas=tuple(hpas), vpas=tuple(vpas)))
 
 
 def changes(decision: Decision, kind: OwnedKind = HPA) -> list[tuple[str, str]]:
@@ -79,6 +66,10 @@ def changes(decision: Decision, kind: OwnedKind = HPA) -> list[tuple[str, str]]:
 def active(decision: Decision, kind: str = "HpaActive") -> tuple[str, str]:
     found = build.condition(decision, kind)
     return found.status, found.reason
+
+
+def warnings(decision: Decision) -> list[str]:
+    return [event.reason for event in decision.events if event.type == "Warning"]
 
 
 # --- owning ----------------------------------------------------------------------------------------------------------
@@ -91,303 +82,200 @@ def test_what_is_missing_is_created_under_the_hvpas_name() -> None:
     assert decision.events == ()
 
 
-def test_what_is_as_it_should_be_is_left_alone() -> None:
-    owner = build.hvpa()
-    decision = decide(owner, [applied(owner, HPA)], [applied(owner, VPA)])
-    assert decision.owned == ()
-
-
-def test_what_differs_from_the_template_is_applied_again() -> None:
-    owner = build.hvpa()
-    drifted = applied(owner, HPA, change={"spec": {"maxReplicas": 99}})
-    assert changes(decide(owner, [drifted])) == [("apply", "web")]
-    earlier = applied(
-        build.hvpa({"vpa": {"template": {"metadata": {"labels": {"of": "web", "a": "b"}}}}}), VPA
-    )
-    assert changes(decide(owner, vpas=[earlier]), VPA) == [("apply", "web")]
-
-
-def test_a_foreign_object_that_holds_the_name_gives_ours_a_suffix() -> None:
-    elsewhere = {"spec": {"scaleTargetRef": {**WORKLOAD, "name": "other"}}}
-    decision = decide(build.hvpa(), [hpa("web", elsewhere, **FREE)])
-    assert changes(decision) == [("apply", "web-11111111")]
-    long = build.hvpa(metadata={"name": "w" * 253})
-    decision = decide(long, [hpa("w" * 253, elsewhere, **FREE)])
-    assert [len(name) for _, name in changes(decision)] == [253]
-    # Where the cut would leave a name that ends in a dot, which no name of Kubernetes may, it goes too.
-    dotted = "w" * 243 + ".w" * 5
-    decision = decide(build.hvpa(metadata={"name": dotted}), [hpa(dotted, elsewhere, **FREE)])
-    assert changes(decision) == [("apply", "w" * 243 + "-11111111")]
-
-
-def test_an_object_that_is_being_deleted_counts_no_more() -> None:
-    owner = build.hvpa()
-    going = applied(owner, HPA, change={"metadata": {"deletionTimestamp": build.LONG_AGO}})
-    decision = decide(owner, [going])
-    assert changes(decision) == [("apply", "web")]
-    foreign = hpa("other", **THEIRS, deletionTimestamp=build.LONG_AGO)
-    assert active(decide(owner, [foreign])) == ("False", "HpaCreated")
-
-
-# --- adopting --------------------------------------------------------------------------------------------------------
-def test_an_hpa_for_the_workload_that_matches_the_selector_is_adopted_and_pointed_at_the_hvpa() -> None:
-    decision = decide(build.hvpa(), [hpa("old", **FREE)])
-    assert changes(decision) == [("apply", "old")]
-    manifest = next(change.manifest for change in decision.owned if change.kind == HPA)
-    assert manifest is not None
-    assert manifest["spec"]["scaleTargetRef"]["kind"] == "Hvpa"  # type: ignore[index]
-    assert active(decision) == ("True", "Recommending")
-
-
-def test_an_hpa_for_the_hvpa_itself_is_adopted_likewise() -> None:
-    decision = decide(build.hvpa(), [build.hpa(change={"metadata": FREE})])
-    assert changes(decision) == [("apply", "web")]
-
-
-def test_a_vpa_is_adopted_whatever_its_mode() -> None:
-    decision = decide(build.hvpa(), vpas=[vpa("old", "Auto", **FREE)])
-    assert changes(decision, VPA) == [("apply", "old")]
-    assert active(decision, "VpaActive")[0] == "True"
-
-
 @pytest.mark.parametrize(
-    ("spec", "candidate"),
+    ("name", "with_suffix"),
     [
-        pytest.param({}, hpa("old", **THEIRS), id="it has a controller"),
-        pytest.param({}, hpa("old", labels={"of": "other"}, **FREE), id="its labels don't match"),
-        pytest.param(
-            {"hpa": {"selector": {"matchLabels": None}}},
-            hpa("old", **FREE),
-            id="an empty selector matches nothing",
-        ),
+        ("web", "web-11111111"),
+        pytest.param("w" * 253, "w" * 244 + "-11111111", id="it is cut for its suffix"),
+        # No name of Kubernetes may end in a dot before its suffix.
+        pytest.param("w" * 243 + ".w" * 5, "w" * 243 + "-11111111", id="a dot at the cut goes too"),
     ],
 )
-def test_an_hpa_of_the_workload_that_is_not_adopted_is_foreign(
-    spec: Mapping[str, Any], candidate: Hpa
+def test_a_foreign_object_that_holds_the_name_gives_ours_a_suffix(name: str, with_suffix: str) -> None:
+    decision = decide(build.hvpa(metadata={"name": name}), [hpa(name, ELSEWHERE, **FREE)])
+    assert changes(decision) == [("apply", with_suffix)]
+
+
+OWNER = build.hvpa()
+NO_SELECTOR: dict[str, Any] = {"hpa": {"selector": {"matchLabels": None}}}
+NAMED_HPA = {"hpa": {"deploy": False, "name": "theirs"}, **ONLY_HPA}
+NAMED_VPA = {"vpa": {"deploy": False, "name": "theirs"}, **ONLY_VPA}
+POINTED_AT_US = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"}
+GOING: dict[str, Any] = {"deletionTimestamp": build.LONG_AGO}
+RELABELLED = {"metadata": {"labels": {"of": "else"}}}
+KEDAS = hpa("keda", labels={}, **THEIRS)
+
+
+def labelled(axis: str, **labels: str) -> HvpaObject:
+    """The usual Hvpa, whose template has these labels."""
+    return build.hvpa({axis: {"template": {"metadata": {"labels": labels}}}})
+
+
+HPAS: dict[str, tuple[Any, list[Hpa], list[tuple[str, str]], str]] = {
+    "what is as it should be is left alone": ({}, [applied(OWNER, HPA)], [], "NoMetrics"),
+    "what differs from the template is applied again": (
+        {}, [applied(OWNER, HPA, change={"spec": {"maxReplicas": 99}})], [("apply", "web")], "NoMetrics"),
+    "one that is being deleted counts no more": (
+        {}, [applied(OWNER, HPA, change={"metadata": GOING})], [("apply", "web")], "HpaCreated"),
+    "nor does a foreign one": ({}, [hpa("other", **THEIRS, **GOING)], [("apply", "web")], "HpaCreated"),
+    "one of the workload that matches the selector is adopted": (
+        {}, [hpa("old", **FREE)], [("apply", "old")], "Recommending"),
+    "one of the Hvpa itself is adopted likewise": (
+        {}, [build.hpa(change={"metadata": FREE})], [("apply", "web")], "Recommending"),
+    "one with a controller is foreign": ({}, [hpa("old", **THEIRS)], [], "ForeignHpa"),
+    "one whose labels don't match is foreign": ({}, [hpa("old", labels={"of": "x"}, **FREE)], [], "ForeignHpa"),
+    "an empty selector matches nothing": (NO_SELECTOR, [hpa("old", **FREE)], [], "ForeignHpa"),
+    "one of another target is none of ours": (
+        {}, [hpa("old", {**WORKLOAD, "kind": "StatefulSet"}, **FREE)], [("apply", "web")], "HpaCreated"),
+    "one that a new selector has left behind is ours still": (
+        {"hpa": {"selector": {"matchLabels": {"of": "new"}}}}, [applied(OWNER, HPA)], [], "NoMetrics"),
+    "one that no selector matches is ours still": (
+        NO_SELECTOR, [applied(OWNER, HPA, change=RELABELLED)], [("apply", "web")], "NoMetrics"),
+    "one with an earlier template is ours still": (
+        {}, [applied(labelled("hpa", of="old"), HPA)], [("apply", "web")], "NoMetrics"),
+    "without deploy ours is deleted": (ONLY_VPA, [applied(OWNER, HPA)], [("delete", "web")], "NotConfigured"),
+    "nothing is adopted or deleted beside a foreign one": (
+        {}, [hpa("a", **FREE), hpa("b", **FREE), KEDAS], [], "ForeignHpa"),
+    "a named one is read and never changed": (
+        NAMED_HPA, [hpa("theirs", POINTED_AT_US, **FREE)], [], "Recommending"),
+    "a named one does not exist": (NAMED_HPA, [], [], "HpaNotFound"),
+    "a named one scales the workload itself": (NAMED_HPA, [hpa("theirs", **FREE)], [], "NotRecommendationOnly"),
+    "a named one is beside a foreign one": (
+        NAMED_HPA, [hpa("theirs", POINTED_AT_US, **FREE), hpa("keda", **THEIRS)], [], "ForeignHpa"),
+    "a named one is of an Hvpa of another group": (
+        NAMED_HPA, [hpa("theirs", {**POINTED_AT_US, "apiVersion": "other.io/v1"}, **FREE)],
+        [], "NotRecommendationOnly"),
+    "one of ours that the spec names now is released and read": (
+        {**NAMED_HPA, "hpa": {"deploy": False, "name": "web"}}, [applied(OWNER, HPA), applied(OWNER, HPA, "web-2")],
+        [("release", "web"), ("delete", "web-2")], "NoMetrics"),
+}  # fmt: skip
+VPAS: dict[str, tuple[Any, list[Vpa], list[tuple[str, str]], str]] = {
+    "what is as it should be is left alone": ({}, [applied(OWNER, VPA)], [], "NoRecommendation"),
+    "what differs from the template is applied again": (
+        {}, [applied(labelled("vpa", of="web", a="b"), VPA)], [("apply", "web")], "NoRecommendation"),
+    "one is adopted whatever its mode": ({}, [vpa("old", "Auto", **FREE)], [("apply", "old")], "Recommending"),
+    "one that was taken away by its labels is released": (
+        {}, [applied(OWNER, VPA, change=RELABELLED)], [("release", "web"), ("apply", "web-11111111")], "VpaCreated"),
+    "without deploy ours is deleted": (ONLY_HPA, [applied(OWNER, VPA)], [("delete", "web")], "NotConfigured"),
+    **{f"beside a foreign one in mode {mode} ours may stay, as it only recommends": (
+        {}, [vpa("theirs", mode, labels={"of": None}, **FREE), vpa()], [], "ForeignVpa")
+       for mode in ("Auto", "Recreate", "Initial", None)},
+    "a foreign one that is Off does no harm": (
+        {}, [vpa("o", "Off", labels={"of": None}, **FREE), vpa()], [("apply", "web")], "Recommending"),
+    "a foreign one for another target does no harm": (
+        {}, [vpa("o", "Auto", {"spec": {"targetRef": ELSEWHERE}}, labels={}, **FREE), vpa()],
+        [("apply", "web")], "Recommending"),
+    "a named one does not exist": (NAMED_VPA, [], [], "VpaNotFound"),
+    "a named one is not Off": (NAMED_VPA, [vpa("theirs", "Auto", **FREE)], [], "NotRecommendationOnly"),
+    "a named one has the default mode": (NAMED_VPA, [vpa("theirs", None, **FREE)], [], "NotRecommendationOnly"),
+    "a named one is for another target": (
+        NAMED_VPA, [vpa("theirs", change={"spec": {"targetRef": ELSEWHERE}}, **FREE)], [], "OtherTarget"),
+    "a named one is beside a foreign one": (
+        NAMED_VPA, [vpa("theirs", **FREE), vpa("x", "Auto", **FREE)], [], "ForeignVpa"),
+}  # fmt: skip
+AS_IT_SHOULD_BE = (
+    "Recommending",
+    "HpaCreated",
+    "VpaCreated",
+    "NoMetrics",
+    "NoRecommendation",
+    "NotConfigured",
+)
+
+
+@pytest.mark.parametrize(("spec", "hpas", "expected", "reason"), HPAS.values(), ids=HPAS)
+def test_which_hpa_is_read_owned_or_let_go(
+    spec: Mapping[str, Any], hpas: list[Hpa], expected: list[tuple[str, str]], reason: str
 ) -> None:
-    decision = decide(build.hvpa(spec), [candidate])
-    assert changes(decision) == []
-    assert active(decision) == ("False", "ForeignHpa")
+    decision = decide(build.hvpa(spec), hpas)
+    assert changes(decision) == expected
+    assert active(decision) == (str(reason == "Recommending"), reason)
+    if reason not in AS_IT_SHOULD_BE:
+        assert warnings(decision) == [reason]
+        assert (decision.workload_patch, decision.scale_replicas) == (None, None)
 
 
-def test_an_hpa_of_another_target_is_none_of_ours() -> None:
-    other = hpa("old", {"spec": {"scaleTargetRef": {**WORKLOAD, "kind": "StatefulSet"}}}, **FREE)
-    assert changes(decide(build.hvpa(), [other])) == [("apply", "web")]
+@pytest.mark.parametrize(("spec", "vpas", "expected", "reason"), VPAS.values(), ids=VPAS)
+def test_which_vpa_is_read_owned_or_let_go(
+    spec: Mapping[str, Any], vpas: list[Vpa], expected: list[tuple[str, str]], reason: str
+) -> None:
+    decision = decide(build.hvpa(spec), vpas=vpas)
+    assert changes(decision, VPA) == expected
+    assert active(decision, "VpaActive") == (str(reason == "Recommending"), reason)
+    if reason not in AS_IT_SHOULD_BE:
+        assert reason in warnings(decision)
+        assert decision.workload_patch is None
+
+
+def test_what_is_adopted_is_pointed_at_the_hvpa() -> None:
+    decision = decide(OWNER, [hpa("old", **FREE)])
+    manifest: Any = next(change.manifest for change in decision.owned if change.kind == HPA)
+    assert manifest["spec"]["scaleTargetRef"]["kind"] == "Hvpa"
 
 
 def test_of_several_the_oldest_stays() -> None:
-    owner = build.hvpa()
-    young = applied(owner, HPA, "web", {"metadata": {"creationTimestamp": "2026-11-03T00:00:00Z"}})
+    young = applied(OWNER, HPA, "web", {"metadata": {"creationTimestamp": "2026-11-03T00:00:00Z"}})
     old = hpa("older", created="2026-11-01T00:00:00Z", **FREE)
     middle = hpa("middle", created="2026-11-02T00:00:00Z", **FREE)
-    decision = decide(owner, [young, old, middle])
+    decision = decide(OWNER, [young, old, middle])
     assert changes(decision) == [("delete", "middle"), ("delete", "web"), ("apply", "older")]
     deleted = next(change for change in decision.owned if change.name == "web")
     assert deleted.uid == "uid-web"
 
 
-# --- letting go ------------------------------------------------------------------------------------------------------
 def test_one_that_was_taken_away_by_its_labels_is_released() -> None:
-    owner = build.hvpa()
     plain = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": False}
     others = [{**plain, "blockOwnerDeletion": True}, plain]
-    ours = {"apiVersion": "y", "kind": "Hvpa", "name": "web", "uid": build.UID, "controller": True}
-    change = {
-        "metadata": {"labels": {"of": "else"}, "ownerReferences": [ours, *others], "resourceVersion": "5"}
-    }
-    decision = decide(owner, [applied(owner, HPA, change=change)])
+    taken = {"labels": {"of": "else"}, "ownerReferences": [build.OWNER, *others], "resourceVersion": "5"}
+    decision = decide(OWNER, [applied(OWNER, HPA, change={"metadata": taken})])
     assert changes(decision) == [("release", "web")]
     released = decision.owned[0]
     assert (released.uid, released.resource_version) == ("uid-web", "5")
     assert released.owner_references == tuple(others)
     assert active(decision) == ("False", "ForeignHpa"), "it goes on acting, so it is foreign from now on"
-    decision = decide(owner, vpas=[applied(owner, VPA, change={"metadata": {"labels": {"of": "else"}}})])
-    assert changes(decision, VPA) == [("release", "web"), ("apply", "web-11111111")]
 
 
-def test_one_that_only_the_spec_has_left_behind_is_ours_still() -> None:
-    new_selector = build.hvpa({"hpa": {"selector": {"matchLabels": {"of": "new"}}}})
-    assert changes(decide(new_selector, [applied(build.hvpa(), HPA)])) == []
-    no_selector = build.hvpa({"hpa": {"selector": {"matchLabels": None}}})
-    relabelled = applied(build.hvpa(), HPA, change={"metadata": {"labels": {"of": "else"}}})
-    assert changes(decide(no_selector, [relabelled])) == [("apply", "web")]
-
-
-def test_one_with_an_earlier_template_is_ours_still() -> None:
-    earlier = build.hvpa({"hpa": {"template": {"metadata": {"labels": {"of": "old"}}}}})
-    assert changes(decide(build.hvpa(), [applied(earlier, HPA)])) == [("apply", "web")]
-
-
-def test_without_deploy_those_that_we_own_are_deleted() -> None:
-    owner = build.hvpa()
-    assert changes(decide(build.hvpa(ONLY_VPA), [applied(owner, HPA)])) == [("delete", "web")]
-    decision = decide(build.hvpa(ONLY_HPA), vpas=[applied(owner, VPA)])
-    assert changes(decision, VPA) == [("delete", "web")]
-    assert active(decision, "VpaActive") == ("False", "NotConfigured")
-
-
-# --- foreign ones ----------------------------------------------------------------------------------------------------
-def test_where_a_foreign_hpa_selects_the_pods_none_is_created_and_ours_goes() -> None:
-    foreign = hpa("keda-hpa-web", labels={}, **THEIRS)
-    owner = build.hvpa()
-    assert changes(decide(owner, [foreign])) == []
-    decision = decide(owner, [foreign, applied(owner, HPA)])
+def test_where_a_foreign_hpa_selects_the_pods_ours_goes_and_the_vertical_axis_goes_on() -> None:
+    decision = decide(OWNER, [KEDAS, applied(OWNER, HPA)], [vpa()])
     assert changes(decision) == [("delete", "web")]
     assert active(decision) == ("False", "ForeignHpa")
     assert decision.scale_replicas is None
     assert build.counts(decision).target == 3
-    assert [event.reason for event in decision.events if event.type == "Warning"] == ["ForeignHpa"]
-    assert changes(decide(owner)) == [("apply", "web")], "it is created again once the foreign one is gone"
-
-
-def test_nothing_is_adopted_or_deleted_beside_a_foreign_one() -> None:
-    decision = decide(build.hvpa(), [hpa("a", **FREE), hpa("b", **FREE), hpa("keda", labels={}, **THEIRS)])
-    assert changes(decision) == []
-
-
-def test_the_vertical_axis_goes_on_beside_a_foreign_hpa() -> None:
-    decision = decide(build.hvpa(), [hpa("keda", labels={}, **THEIRS)], [vpa()])
     assert decision.containers["app"].requests["cpu"] == 1500
 
 
-@pytest.mark.parametrize("mode", ["Auto", "Recreate", "Initial", None])
-def test_a_foreign_vpa_that_is_not_off_switches_the_vertical_axis_off(mode: str | None) -> None:
-    owner = build.hvpa()
-    decision = decide(owner, vpas=[vpa("theirs", mode, labels={"of": None}, **FREE), vpa()])
-    assert active(decision, "VpaActive") == ("False", "ForeignVpa")
-    assert decision.containers["app"].requests["cpu"] == 1000
-    assert changes(decision, VPA) == [], "ours only recommends and may stay"
-
-
-def test_a_foreign_vpa_that_is_off_or_for_another_target_does_no_harm() -> None:
-    other = {"spec": {"targetRef": {**WORKLOAD, "name": "other"}}}
-    for foreign in (vpa("o", "Off", labels={"of": None}, **FREE), vpa("o", "Auto", other, labels={}, **FREE)):
-        assert active(decide(build.hvpa(), vpas=[foreign, vpa()]), "VpaActive")[0] == "True"
-
-
-# --- named ones ------------------------------------------------------------------------------------------------------
-NAMED_HPA = {"hpa": {"deploy": False, "name": "theirs"}, **ONLY_HPA}
-NAMED_VPA = {"vpa": {"deploy": False, "name": "theirs"}, **ONLY_VPA}
-
-
-def test_a_named_hpa_is_read_and_never_changed() -> None:
+def test_a_named_object_that_is_fit_is_followed() -> None:
     named = build.hpa(6, 100, change={"metadata": {"name": "theirs", **FREE}})
-    decision = decide(build.hvpa(NAMED_HPA), [named])
+    assert build.counts(decide(build.hvpa(NAMED_HPA), [named])).target == 6
+    alone = build.hvpa({**NAMED_VPA, "weightBasedScalingIntervals": None})
+    decision = decide(alone, vpas=[vpa("beside", **FREE), vpa("theirs", **FREE)])
+    assert decision.containers["app"].requests["cpu"] == 2000, "fully where there is no HPA"
     assert decision.owned == ()
-    assert active(decision) == ("True", "Recommending")
-    assert build.counts(decision).target == 6
-
-
-@pytest.mark.parametrize(
-    ("hpas", "reason"),
-    [
-        pytest.param([], "HpaNotFound", id="it does not exist"),
-        pytest.param([hpa("theirs", **FREE)], "NotRecommendationOnly", id="it scales the workload itself"),
-        pytest.param(
-            [build.hpa(change={"metadata": {"name": "theirs"}}), hpa("keda", **THEIRS)],
-            "ForeignHpa",
-            id="beside a foreign one",
-        ),
-        pytest.param(
-            [
-                build.hpa(
-                    change={
-                        "metadata": {"name": "theirs"},
-                        "spec": {"scaleTargetRef": {"apiVersion": "other.io/v1"}},
-                    }
-                )
-            ],
-            "NotRecommendationOnly",
-            id="an Hvpa of another group",
-        ),
-    ],
-)
-def test_a_named_hpa_that_is_not_fit_is_not_used(hpas: list[Hpa], reason: str) -> None:
-    decision = decide(build.hvpa(NAMED_HPA), [replace_owner(one) for one in hpas])
-    assert active(decision) == ("False", reason)
-    assert ("Warning", reason) in [(event.type, event.reason) for event in decision.events]
-    assert decision.workload_patch is None
-
-
-def replace_owner(one: Hpa) -> Hpa:
-    """The same object without us as its owner."""
-    references = [entry for entry in one.metadata.owner_references if entry.uid != build.UID]
-    return msgspec.structs.replace(
-        one, metadata=msgspec.structs.replace(one.metadata, owner_references=references)
-    )
-
-
-@pytest.mark.parametrize(
-    ("vpas", "reason"),
-    [
-        pytest.param([], "VpaNotFound", id="it does not exist"),
-        pytest.param([vpa("theirs", "Auto", **FREE)], "NotRecommendationOnly", id="it is not off"),
-        pytest.param([vpa("theirs", None, **FREE)], "NotRecommendationOnly", id="it has the default mode"),
-        pytest.param(
-            [vpa("theirs", change={"spec": {"targetRef": {"name": "other"}}}, **FREE)],
-            "OtherTarget",
-            id="it is for another",
-        ),
-        pytest.param(
-            [vpa("theirs", **FREE), vpa("x", "Auto", **FREE)], "ForeignVpa", id="beside a foreign one"
-        ),
-    ],
-)
-def test_a_named_vpa_that_is_not_fit_is_not_used(vpas: list[Vpa], reason: str) -> None:
-    decision = decide(build.hvpa(NAMED_VPA), vpas=vpas)
-    assert active(decision, "VpaActive") == ("False", reason)
-    assert ("Warning", reason) in [(event.type, event.reason) for event in decision.events]
-    assert decision.workload_patch is None
-
-
-def test_a_named_vpa_that_is_fit_counts_fully_where_there_is_no_hpa() -> None:
-    decision = decide(
-        build.hvpa({**NAMED_VPA, "weightBasedScalingIntervals": None}),
-        vpas=[vpa("beside", **FREE), vpa("theirs", **FREE)],
-    )
-    assert decision.containers["app"].requests["cpu"] == 2000
-    assert decision.owned == ()
-
-
-def test_one_that_we_own_and_the_spec_names_now_is_released_and_read() -> None:
-    owner = build.hvpa()
-    spec = {"hpa": {"deploy": False, "name": "web"}, **ONLY_HPA}
-    decision = decide(build.hvpa(spec), [applied(owner, HPA), applied(owner, HPA, "web-2")])
-    assert changes(decision) == [("release", "web"), ("delete", "web-2")]
-    assert active(decision) != ("False", "ForeignHpa")
 
 
 # --- beside Hvpas that only look -------------------------------------------------------------------------------------
 LOOKER = OtherHvpa("looker", applies=False, deploys_hpa=True)
-LOOKERS_OWN: dict[str, Any] = {
-    "ownerReferences": [{**build.OWNER, "name": "looker", "uid": "looker"}],
-}
+LOOKERS_OWN: dict[str, Any] = {"ownerReferences": [{**build.OWNER, "name": "looker", "uid": "looker"}]}
 
 
 def lookers_hpa(**metadata: Any) -> Hpa:
     """The HPA that an Hvpa in mode Recommend deploys."""
-    pointed = {
-        "spec": {
-            "scaleTargetRef": {"kind": "Hvpa", "apiVersion": build.OWNER["apiVersion"], "name": "looker"}
-        }
-    }
-    return hpa("looker", pointed, **metadata)
+    return hpa("looker", {**POINTED_AT_US, "name": "looker"}, **metadata)
 
 
 def test_the_hpa_of_one_that_only_looks_goes_before_ours_is_created() -> None:
-    decision = decide(build.hvpa(), [lookers_hpa(**LOOKERS_OWN)], others=(LOOKER,))
+    decision = decide(OWNER, [lookers_hpa(**LOOKERS_OWN)], others=(LOOKER,))
     assert changes(decision) == []
     assert active(decision) == ("False", "HpaAwaited")
     assert decision.events == ()
-    owner = build.hvpa()
-    decision = decide(owner, [lookers_hpa(**LOOKERS_OWN), applied(owner, HPA)], others=(LOOKER,))
+    decision = decide(OWNER, [lookers_hpa(**LOOKERS_OWN), applied(OWNER, HPA)], others=(LOOKER,))
     assert changes(decision) == [], "ours stays meanwhile"
 
 
 @pytest.mark.parametrize(
     ("others", "metadata"),
     [
-        pytest.param((LOOKER,), FREE, id="nobody controls it"),
+        pytest.param((LOOKER,), FREE, id="it has no controller"),
         pytest.param((LOOKER,), THEIRS, id="somebody else controls it"),
         pytest.param((OtherHvpa("looker"),), LOOKERS_OWN, id="it is not one that only looks"),
     ],
@@ -395,10 +283,8 @@ def test_the_hpa_of_one_that_only_looks_goes_before_ours_is_created() -> None:
 def test_an_hpa_of_another_hvpa_that_does_not_go_is_foreign(
     others: tuple[OtherHvpa, ...], metadata: Mapping[str, Any]
 ) -> None:
-    owner, (other,) = build.hvpa().metadata, others
-    spec = build.hvpa().spec
-    assert spec is not None
-    found = resolve(HpaRules(owner, spec, (lookers_hpa(**metadata),), (other,)))
+    assert OWNER.spec is not None
+    found = resolve(OwnerRules(HPA, OWNER.metadata, OWNER.spec, (lookers_hpa(**metadata),), others))
     assert found.problem is not None
     assert found.problem.reason == "ForeignHpa"
     assert found.changes == ()

@@ -42,7 +42,7 @@ def test_a_family_of_reasons_has_one_remedy(reason: str) -> None:
     assert "kubectl top pods" in remedy(reason)
 
 
-def test_a_reason_that_nobody_knows_leads_to_explain() -> None:
+def test_a_reason_that_is_not_known_leads_to_explain() -> None:
     assert "hvpa explain" in remedy("Unheard")
 
 
@@ -83,24 +83,21 @@ def test_what_needs_somebody_to_act(condition: StatusCondition, needed: bool) ->
 
 
 def test_a_state_is_entered_once_and_left_once() -> None:
-    healthy = HvpaStatus(
-        conditions=(one("Ready", "True", "Reconciled"), one("Contested", "False", "NotContested"))
-    )
-    broken = HvpaStatus(
-        conditions=(one("Ready", "False", "TargetShared"), one("Contested", "False", "NotContested"))
-    )
-    worse = HvpaStatus(
-        conditions=(one("Ready", "False", "TargetNotFound"), one("Contested", "False", "NotContested"))
-    )
-    reworded = HvpaStatus(conditions=(one("Ready", "False", "TargetShared", "more"), broken.conditions[1]))
-    assert [one.reason for one in entered(healthy, broken)] == ["TargetShared"]
-    assert [one.reason for one in entered(HvpaStatus(), broken)] == ["TargetShared"], (
-        "the first status of all"
-    )
-    assert not [*entered(broken, reworded), *left(broken, reworded)], "another message is no transition"
-    assert [one.reason for one in entered(broken, worse)] == ["TargetNotFound"]
-    assert not list(left(broken, worse)), "it is not over, it is another one"
-    assert [(was.reason, now.reason) for was, now in left(worse, healthy)] == [
-        ("TargetNotFound", "Reconciled")
-    ]
-    assert not list(left(broken, HvpaStatus())), "nothing is known"
+    def status(value: str, reason: str, message: str = "because") -> HvpaStatus:
+        contested = one("Contested", "False", "NotContested")
+        return HvpaStatus(conditions=(one("Ready", value, reason, message), contested))
+
+    nothing, healthy = HvpaStatus(), status("True", "Reconciled")
+    broken, worse = status("False", "TargetShared"), status("False", "TargetNotFound")
+    reworded = status("False", "TargetShared", "more")
+    for before, after, begun in (
+        (healthy, broken, ["TargetShared"]),
+        (nothing, broken, ["TargetShared"]),  # the first status of all
+        (broken, reworded, []),
+        (broken, worse, ["TargetNotFound"]),
+    ):
+        assert [one.reason for one in entered(before, after)] == begun
+        assert not list(left(before, after)), "of one that goes on, or is another one, nothing is over"
+    over = [(was.reason, now.reason) for was, now in left(worse, healthy)]
+    assert over == [("TargetNotFound", "Reconciled")]
+    assert not list(left(broken, nothing)), "nothing is known"

@@ -24,26 +24,16 @@ def test_cron_expressions_of_five_fields_and_aliases_are_schedules(schedule: str
     assert schedule_problem(schedule) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        *((one, True) for one in ("UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5")),
-        *(
-            (one, False)
-            for one in (
-                "Europe/Atlantis",
-                "CEST+1x/",
-                "../etc/passwd",
-                "Europe",
-                "",
-                "America/",
-                "Europe/Bérlin",
-            )
-        ),
-    ],
-)
-def test_names_of_the_iana_database_are_time_zones(name: str, expected: bool) -> None:
-    assert is_time_zone(name) is expected
+ZONES = ("UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5")
+NO_ZONES = ("Europe/Atlantis", "CEST+1x/", "../etc/passwd", "Europe", "", "America/", "Europe/Bérlin")
+
+
+@pytest.mark.parametrize("name", [*ZONES, *NO_ZONES])
+def test_names_of_the_iana_database_are_time_zones(name: str) -> None:
+    assert is_time_zone(name) is (name in ZONES)
+
+
+NO_FIVE_FIELDS = ("0 22 * *", "0\u00a00 * * *", "0 0 22 * * *", "0 0 22 * * * 2026", "every day")
 
 
 @pytest.mark.parametrize(
@@ -54,12 +44,8 @@ def test_names_of_the_iana_database_are_time_zones(name: str, expected: bool) ->
         ("0 0 \u0663 * *", FIELDS[2].message),
         ("0 0 * * MON,FRI#2", FIELDS[4].message),
         ("0 0 30 2 *", "must come true at some time"),
-        ("0 22 * *", "must be a cron expression of five fields"),
-        ("0\u00a00 * * *", "must be a cron expression of five fields"),
-        ("0 0 22 * * *", "must be a cron expression of five fields"),
-        ("0 0 22 * * * 2026", "must be a cron expression of five fields"),
         ("60 22 * * *", FIELDS[0].message),
-        ("every day", "must be a cron expression of five fields"),
+        *((text, "must be a cron expression of five fields") for text in NO_FIVE_FIELDS),
         ("@never", ""),
         ("@daily 1", ""),
         ("R 0 * * *", FIELDS[0].message),

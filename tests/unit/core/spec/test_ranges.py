@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
-from hvpa.core.spec.ranges import review_ranges
+from hvpa.core.spec.ranges import review_ranges, review_resizes
 from hvpa.core.spec.review import review
 from tests.unit.core.spec.test_review import INTERVALS, TEMPLATE, interval, spec_of
 
@@ -34,6 +35,7 @@ def change(name: str, **params: Any) -> dict[str, Any]:
 
 UP, DOWN = "scaleUp", "scaleDown"
 NO_WINDOWS = ("spec.maintenanceWindows", "spec.maintenanceTimeWindow")
+NARROW = cpu("4", "4050m") | change(UP) | change(DOWN, cpu={"value": "50m"})
 CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
     "a request that has one value": (cpu("1", "1000m"), {CPU: [
         "minAllowed and maxAllowed are both 1: the cpu request is set to that once and never changes"]}),
@@ -44,7 +46,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
             " minChangeTimeout (10m) is over",
             "requests may be 100m to 250m, and scaleDown.minChange is 200m: the cpu request is never lowered"]}),
     "a range in which no rise is large enough for the timeout either": (
-        cpu("4", "4050m") | change(UP) | change(DOWN, cpu={"value": "50m"}), {CPU: [
+        NARROW, {CPU: [
             "requests may be 4 to 4050m, and scaleUp.minChange is 200m: the cpu request is never raised"]}),
     "a large minChange": (
         policies(minAllowed={"memory": "1Gi"}, maxAllowed={"memory": "2Gi"}) | change(DOWN, memory={"value": "3Gi"}), {
@@ -85,61 +87,50 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "told"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("changes", "expected"), CASES.values(), ids=CASES.keys())
 def test_what_leaves_a_direction_nothing_to_do_is_named(
-    changes: dict[str, Any], told: dict[str, list[str]]
+    changes: dict[str, Any], expected: dict[str, list[str]]
 ) -> None:
     remarks = review_ranges(spec_of(changes))
-    expected = [(path, reason) for path, reasons in told.items() for reason in reasons]
-    assert [one.path for one in remarks] == [path for path, _ in expected]
-    for one, (_, reason) in zip(remarks, expected, strict=True):
+    assert [one.path for one in remarks] == [path for path, reasons in expected.items() for _ in reasons]
+    for one, reason in zip(remarks, itertools.chain(*expected.values()), strict=True):
         assert one.reason.startswith(reason)
         assert one.remedy
 
 
 def test_a_reason_says_no_more_than_is_true() -> None:
-    (remark,) = review_ranges(spec_of(cpu("4", "4050m") | change(UP) | change(DOWN, cpu={"value": "50m"})))
+    (remark,) = review_ranges(spec_of(NARROW))
     assert remark.reason.endswith("never raised")
 
 
+DISABLED = {"selectPolicy": "Disabled"}
 SILENT: dict[str, dict[str, Any]] = {
     "a range as wide as minChange": cpu("100m", "300m"),
-    "a percentage that makes minChange small": cpu("100m", "250m")
-    | change(UP, cpu={"percentage": 20})
-    | change(DOWN, cpu={"value": "1", "percentage": 20}),
+    "a percentage that makes minChange small": (
+        cpu("100m", "250m") | change(UP, cpu={"percentage": 20}) | change(DOWN, cpu={"value": "1", "percentage": 20})),
     "one value, and a VPA that is Off": cpu("1", "1") | off("vpa"),
-    "a narrow range, and no way down": cpu("100m", "250m")
-    | change(UP, cpu={"value": "50m"})
-    | {"spec.vpa.scaleDown.updatePolicy": OFF},
-    "a narrow range, and no way up": cpu("100m", "250m")
-    | change(DOWN, cpu={"value": "50m"})
-    | {"spec.vpa.scaleUp.updatePolicy": OFF},
+    "a narrow range, and no way down": (
+        cpu("100m", "250m") | change(UP, cpu={"value": "50m"}) | {"spec.vpa.scaleDown.updatePolicy": OFF}),
+    "a narrow range, and no way up": (
+        cpu("100m", "250m") | change(DOWN, cpu={"value": "50m"}) | {"spec.vpa.scaleUp.updatePolicy": OFF}),
     "one value of a container that is left alone": policies(
-        mode="Off", minAllowed={"cpu": 1}, maxAllowed={"cpu": 1}
-    ),
+        mode="Off", minAllowed={"cpu": 1}, maxAllowed={"cpu": 1}),
     "one value of a resource that is left alone": policies(
-        controlledResources=["memory"], minAllowed={"cpu": 1}, maxAllowed={"cpu": 1}
-    ),
+        controlledResources=["memory"], minAllowed={"cpu": 1}, maxAllowed={"cpu": 1}),
     "a lower end alone": policies(minAllowed={"cpu": "1"}),
     "no policies": {"spec.vpa.template.spec": {}},
     "a named VPA, whose policies are its own": {
-        "spec.vpa": {"name": "mine", "template": {"spec": {"resourcePolicy": {"containerPolicies": []}}}}
-    },
-    "an HPA that is Disabled in one direction": {
-        f"{TEMPLATE}.behavior": {"scaleDown": {"selectPolicy": "Disabled"}}
-    },
-    "an HPA that is Disabled and Off": off("hpa")
-    | {f"{TEMPLATE}.behavior": {name: {"selectPolicy": "Disabled"} for name in (UP, DOWN)}},
+        "spec.vpa": {"name": "mine", "template": {"spec": {"resourcePolicy": {"containerPolicies": []}}}}},
+    "an HPA that is Disabled in one direction": {f"{TEMPLATE}.behavior": {DOWN: DISABLED}},
+    "an HPA that is Disabled and Off": off("hpa") | {f"{TEMPLATE}.behavior": {UP: DISABLED, DOWN: DISABLED}},
     "a long wait of a direction that is Off": {
-        "spec.hpa.scaleDown": {"updatePolicy": OFF, "stabilizationDuration": "999h"}
-    },
+        "spec.hpa.scaleDown": {"updatePolicy": OFF, "stabilizationDuration": "999h"}},
     "a large minChange of a direction that is Off": {
-        "spec.hpa.scaleUp": {"updatePolicy": OFF, "minChange": {"replicas": {"value": 99}}}
-    },
+        "spec.hpa.scaleUp": {"updatePolicy": OFF, "minChange": {"replicas": {"value": 99}}}},
     "both axes Off in mode Recommend": off("hpa") | off("vpa") | {"spec.mode": "Recommend"},
     "weights of 0 on a path": off("hpa") | {INTERVALS: [interval(0)], "spec.blend": "Trajectory"},
     "nothing deployed": {"spec.hpa": {}, "spec.vpa": {}},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", SILENT.values(), ids=SILENT.keys())
@@ -152,3 +143,53 @@ def test_a_fixed_count_is_no_remark_where_the_hpa_is_off() -> None:
     path = f"{TEMPLATE}.minReplicas"
     assert path in [one.path for one in review(spec_of(fixed))]
     assert path not in [one.path for one in review(spec_of(fixed | off("hpa")))]
+
+
+# --- resizes ---------------------------------------------------------------------------------------------------------
+STRATEGY = "spec.updateStrategy"
+RESIZES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
+    "a rollout after a resize that was not waited for": (
+        {"type": "InPlaceOrRollout", "timeout": "9s"}, {}, "timeout", "9s is shorter than a kubelet may take"
+        " to report a resize: pods are replaced by a rollout"),
+    "pods that count as stuck at once": (
+        {"type": "InPlace", "timeout": "1s"}, {}, "timeout", "1s is shorter than a kubelet may take to report a"
+        " resize: pods count as stuck"),
+    "all pods in percent": ({"type": "InPlace", "maxUnavailable": "100%"}, {}, "maxUnavailable", "it is all pods"),
+    "all pods": ({"type": "InPlace", "maxUnavailable": 10}, {}, "maxUnavailable",
+                 "10 pods are all that there are (maxReplicas 10)"),
+    "a VPA that is off": ({"type": "InPlaceOrRollout"}, off("vpa"), "type", "InPlaceOrRollout resizes no pod"),
+    "a timeout of rollouts": ({"timeout": "1m"}, {}, "timeout", "has no effect: type is Rollout"),
+    "pods of rollouts": ({"maxUnavailable": 2}, {}, "maxUnavailable", "has no effect: type is Rollout"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("strategy", "changes", "field", "reason"), RESIZES.values(), ids=RESIZES.keys())
+def test_a_remark_on_resizes_names_the_field_the_reason_and_a_remedy(
+    strategy: dict[str, Any], changes: dict[str, Any], field: str, reason: str
+) -> None:
+    (remark,) = review_resizes(spec_of({STRATEGY: strategy, **changes}))
+    assert remark.path == f"{STRATEGY}.{field}"
+    assert remark.reason.startswith(reason)
+    assert remark.remedy
+
+
+SILENT_RESIZES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = {
+    "nothing": ({}, {}, ()),
+    "what the API server fills in": ({"type": "Rollout", "timeout": "5m", "maxUnavailable": "25%"}, {}, ()),
+    "the shortest timeout": ({"type": "InPlaceOrRollout", "timeout": "10s"}, {}, ()),
+    "fewer than all pods": ({"type": "InPlace", "maxUnavailable": 9}, {}, ()),
+    "a single pod": ({"type": "InPlace", "maxUnavailable": 1}, {f"{TEMPLATE}.maxReplicas": 1}, ()),
+    "a count without known bounds": ({"type": "InPlace", "maxUnavailable": 9}, {"spec.hpa": {"name": "h"}}, ()),
+    "a VPA that is off in one direction": (
+        {"type": "InPlace"}, {"spec.vpa.scaleDown.updatePolicy.updateMode": "Off"}, ()),
+    "replicas alone, which need no right to change templates": ({"type": "InPlace"}, {}, ("spec.vpa",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changes", "removed"), SILENT_RESIZES.values(), ids=SILENT_RESIZES.keys()
+)
+def test_resizes_that_work_get_no_remark(
+    strategy: dict[str, Any], changes: dict[str, Any], removed: tuple[str, ...]
+) -> None:
+    assert review_resizes(spec_of({STRATEGY: strategy, **changes}, removed)) == ()

@@ -17,8 +17,6 @@ CPU = {"type": "Resource", "resource": {"name": "cpu", "targetAverageValue": "30
 UTILIZATION = {"type": "Resource", "resource": {"name": "cpu", "targetAverageUtilization": 70}}
 QUIET: dict[str, Any] = {f"{TEMPLATE}.metrics": [CPU], INTERVALS: [{"vpaWeight": 50}]}
 """Changes that make the complete manifest one without remarks."""
-
-
 ROLLOUT = {"spec.targetRef.kind": "Rollout", "spec.targetRef.apiVersion": "argoproj.io/v1alpha1"}
 
 
@@ -101,13 +99,13 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "removed", "told"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("changes", "removed", "expected"), CASES.values(), ids=CASES.keys())
 def test_a_remark_names_the_field_the_reason_and_a_remedy(
-    changes: dict[str, Any], removed: tuple[str, ...], told: dict[str, str]
+    changes: dict[str, Any], removed: tuple[str, ...], expected: dict[str, str]
 ) -> None:
     remarks = {remark.path: remark for remark in review(spec_of(changes, removed))}
-    assert remarks.keys() == told.keys()
-    for path, reason in told.items():
+    assert remarks.keys() == expected.keys()
+    for path, reason in expected.items():
         assert remarks[path].reason.startswith(reason)
         assert remarks[path].remedy
 

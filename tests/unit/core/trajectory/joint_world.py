@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from builders import build
-from hvpa.api.hvpa.status import HvpaStatus, parse_status
+from hvpa.api.hvpa.status import HvpaStatus, read_status
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision, Objects
@@ -165,7 +165,7 @@ class JointWorld:
 
     def keep(self, status: HvpaStatus | bytes) -> None:
         """Have it remember this status, as the API server stored it."""
-        found = parse_status(status) if isinstance(status, bytes) else status
+        found = read_status(status)[0] if isinstance(status, bytes) else status
         self.seen = replace(self.seen, hvpa=replace(self.seen.hvpa, status=found))
 
     # --- what a decision reads ---------------------------------------------------------------------------------------

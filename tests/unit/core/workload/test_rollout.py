@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from msgspec import structs
 from builders import build
 from builders.build import LONG_AGO, at, stamp
 from hvpa.api.objects.read_models import Meta, Pod
-from hvpa.core.model import PodSize, PodTotal
+from hvpa.core.model import PodSize, PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.workload.rollout import rollout_complete, see_pods
 
@@ -50,31 +51,33 @@ def test_a_rollout_is_not_complete_where_something_of_it_is_missing(change: Mapp
     assert not rollout_complete(build.workload(3, change=change))
 
 
+def seen(*pods: Pod, sized: bool = False) -> PodsSeen:
+    return see_pods(HVPA, pods, build.workload(), None, sized=sized)
+
+
+def became_ready(name: str, when: dt.datetime | None, ready: bool = True) -> Pod:
+    since = {} if when is None else {"lastTransitionTime": stamp(when)}
+    conditions = [{"type": "Ready", "status": str(ready), **since}]
+    return build.pod(name, change={"status": {"conditions": conditions}})
+
+
 def test_pods_are_counted_by_state() -> None:
-    going = {"metadata": {"deletionTimestamp": LONG_AGO}}
     pods = [
         build.pod("a"),
-        build.pod("b", change={"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+        became_ready("b", None),
         build.pod("c", ready=False),
         build.pod("d", ready=False, change={"status": {"phase": "Pending", "conditions": []}}),
-        build.pod("e", change=going),
-        build.pod(
-            "f",
-            change={
-                "status": {
-                    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(at())}]
-                }
-            },
-        ),
+        build.pod("e", change={"metadata": {"deletionTimestamp": LONG_AGO}}),
+        became_ready("f", at()),
     ]
-    seen = see_pods(HVPA, pods, build.workload(), None)
-    assert (seen.ready, seen.running) == (3, 4)
-    assert seen.last_ready_at == at()
-    assert see_pods(HVPA, [], build.workload(), None).last_ready_at is None
+    found = seen(*pods)
+    assert (found.ready, found.running, found.terminating) == (3, 4, 1)
+    assert found.last_ready_at == at()
+    assert seen().last_ready_at is None
 
 
-def terminated(reason: str, at_: str | None) -> dict[str, Any]:
-    return {"terminated": {"reason": reason, **({"finishedAt": at_} if at_ else {})}}
+def terminated(reason: str, when: str | None) -> dict[str, Any]:
+    return {"terminated": {"reason": reason, **({"finishedAt": when} if when else {})}}
 
 
 def pod(status: Mapping[str, Any], containers: list[dict[str, Any]] | None = None) -> Pod:
@@ -82,9 +85,12 @@ def pod(status: Mapping[str, Any], containers: list[dict[str, Any]] | None = Non
 
 
 def killed(
-    reason: str = "OOMKilled", when: str | None = "2026-11-21T09:50:00Z", field: str = "lastState"
+    reason: str = "OOMKilled",
+    when: str | None = "2026-11-21T09:50:00Z",
+    field: str = "lastState",
+    of: str = "app",
 ) -> Any:
-    return {"containerStatuses": [{"name": "app", field: terminated(reason, when)}]}
+    return {"containerStatuses": [{"name": of, field: terminated(reason, when)}]}
 
 
 def evicted(message: str, **more: Any) -> dict[str, Any]:
@@ -94,121 +100,76 @@ def evicted(message: str, **more: Any) -> dict[str, Any]:
 LOW = "The node was low on resource: memory. "
 USING = "Threshold quantity: 100Mi, available: 9Mi. Container app was using 900Mi, request is 1Gi, has larger usage."
 SMALLER = [build.container(requests={"cpu": "1", "memory": "512Mi"})]
+STARVING: dict[str, tuple[dict[str, Any], Any, set[str]]] = {
+    "killed before its restart": (killed(), None, {"app"}),
+    "killed and not restarted yet": (killed(field="state"), None, {"app"}),
+    "ended for another reason": (killed(reason="Error"), None, set()),
+    "before the last vertical scaling": (killed(when="2026-11-21T09:30:00Z"), None, set()),
+    "at that instant is before": (killed(when="2026-11-21T09:40:00Z"), None, set()),
+    "at an unknown time: when the pod started, long ago": (killed(when=None), None, set()),
+    "a pod that runs other resources than the template's": (killed(), SMALLER, set()),
+    "running since ever": ({"containerStatuses": [{"name": "app"}]}, None, set()),
+    "a container that the template does not have": (killed(when=None, of="istio"), None, set()),
+    "evicted, and named as the one above its request": (evicted(LOW + USING), None, {"app"}),
+    "evicted, none named: all of the pod": (evicted(LOW), None, {"app"}),
+    "the message of old kubelets": (
+        evicted("The node was low on resource: [MemoryPressure]. "),
+        None,
+        {"app"},
+    ),
+    "evicted for its disk": (evicted("The node was low on resource: ephemeral-storage. "), None, set()),
+    "failed for another reason": ({**evicted(LOW), "reason": "NodeLost"}, None, set()),
+    "not evicted at all": ({**evicted(LOW), "phase": "Running"}, None, set()),
+    "evicted with other resources": (evicted(LOW), SMALLER, set()),
+}
 
 
-@pytest.mark.parametrize(
-    ("status", "containers", "expected"),
-    [
-        pytest.param(killed(), None, {"app"}, id="killed before its restart"),
-        pytest.param(killed(field="state"), None, {"app"}, id="killed and not restarted yet"),
-        pytest.param(killed(reason="Error"), None, set(), id="ended for another reason"),
-        pytest.param(killed(when="2026-11-21T09:30:00Z"), None, set(), id="before the last vertical scaling"),
-        pytest.param(killed(when="2026-11-21T09:40:00Z"), None, set(), id="at that instant is before"),
-        pytest.param(killed(when=None), None, set(), id="at an unknown time: when the pod started, long ago"),
-        pytest.param(killed(), SMALLER, set(), id="a pod that runs other resources than the template's"),
-        pytest.param({"containerStatuses": [{"name": "app"}]}, None, set(), id="running since ever"),
-        pytest.param(
-            {"containerStatuses": [{"name": "istio", "lastState": terminated("OOMKilled", None)}]},
-            None,
-            set(),
-            id="a container that the template does not have",
-        ),
-        pytest.param(
-            evicted(LOW + USING), None, {"app"}, id="evicted, and named as the one above its request"
-        ),
-        pytest.param(evicted(LOW), None, {"app"}, id="evicted, none named: all of the pod"),
-        pytest.param(
-            evicted("The node was low on resource: [MemoryPressure]. "),
-            None,
-            {"app"},
-            id="the message of old kubelets",
-        ),
-        pytest.param(
-            evicted("The node was low on resource: ephemeral-storage. "),
-            None,
-            set(),
-            id="evicted for its disk",
-        ),
-        pytest.param({**evicted(LOW), "reason": "NodeLost"}, None, set(), id="failed for another reason"),
-        pytest.param({**evicted(LOW), "phase": "Running"}, None, set(), id="not evicted at all"),
-        pytest.param(evicted(LOW), SMALLER, set(), id="evicted with other resources"),
-    ],
-)
-def test_containers_that_starve(
-    status: Mapping[str, Any], containers: list[dict[str, Any]] | None, expected: set[str]
-) -> None:
-    ended = {
-        "conditions": [
-            {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T09:55:00Z"}
-        ]
-    }
-    found = see_pods(HVPA, [pod({**ended, **status}, containers)], build.workload(), since=at(minutes=-20))
-    assert set(found.starving) == expected
+@pytest.mark.parametrize(("status", "containers", "expected"), STARVING.values(), ids=STARVING)
+def test_containers_that_starve(status: dict[str, Any], containers: Any, expected: set[str]) -> None:
+    disrupted = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T09:55:00Z"}
+    one = pod({"conditions": [disrupted], **status}, containers)
+    assert set(see_pods(HVPA, [one], build.workload(), since=at(minutes=-20)).starving) == expected
 
 
 def test_when_it_was_is_the_latest_that_is_known() -> None:
-    early, late = killed(when="2026-11-21T09:50:00Z"), killed(when="2026-11-21T09:55:00Z")
-    for pods in ([pod(early), pod(late)], [pod(late), pod(early)]):
-        assert see_pods(HVPA, pods, build.workload(), None).starving == {"app": at(minutes=-5)}
+    early, late = pod(killed(when="2026-11-21T09:50:00Z")), pod(killed(when="2026-11-21T09:55:00Z"))
+    assert seen(early, late).starving == seen(late, early).starving == {"app": at(minutes=-5)}
+
+
+def evicted_at(started: dt.datetime | None, created: dt.datetime | None = None, *containers: Any) -> Any:
+    """When an evicted pod without conditions ended."""
+    status = evicted(LOW, conditions=[], containerStatuses=[{"name": "app", **one} for one in containers])
+    metadata = {"creationTimestamp": None if created is None else stamp(created)}
+    status["startTime"] = None if started is None else stamp(started)
+    return seen(build.pod(change={"metadata": metadata, "status": status})).starving.get("app")
 
 
 def test_an_evicted_pod_ended_when_its_containers_did_or_else_when_it_started() -> None:
-    status = evicted(
-        LOW, conditions=[], containerStatuses=[{"name": "app", "state": terminated("Error", stamp(at()))}]
-    )
-    assert see_pods(HVPA, [pod(status)], build.workload(), None).starving == {"app": at()}
-    running = evicted(LOW, conditions=[], containerStatuses=[{"name": "app"}], startTime=stamp(at(hours=-3)))
-    assert see_pods(HVPA, [pod(running)], build.workload(), None).starving == {"app": at(hours=-3)}
-    started = evicted(LOW, conditions=[], startTime=stamp(at(hours=-1)))
-    assert see_pods(HVPA, [pod(started)], build.workload(), None).starving == {"app": at(hours=-1)}
-    created = build.pod(
-        change={
-            "metadata": {"creationTimestamp": stamp(at(hours=-2))},
-            "status": {**evicted(LOW, conditions=[]), "startTime": None},
-        }
-    )
-    assert see_pods(HVPA, [created], build.workload(), None).starving == {"app": at(hours=-2)}
-    unknown = build.pod(change={"status": {**evicted(LOW, conditions=[]), "startTime": None}})
-    assert see_pods(HVPA, [unknown], build.workload(), None).starving == {}
+    early, late = at(hours=-3), at(hours=-2)
+    assert evicted_at(early, early, {"state": terminated("Error", stamp(at()))}) == at()
+    assert evicted_at(late, early, {}) == late
+    assert evicted_at(late, early) == late
+    assert evicted_at(None, early) == early
+    assert evicted_at(None) is None
 
 
-@pytest.mark.parametrize(
-    ("template", "own", "expected"),
-    [
-        pytest.param(
-            {"requests": {"memory": "1Gi"}},
-            {"requests": {"memory": "1024Mi"}},
-            True,
-            id="the same, written otherwise",
-        ),
-        pytest.param(
-            {"requests": {"memory": "1Gi"}},
-            {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}},
-            True,
-            id="a limit that a LimitRange filled in",
-        ),
-        pytest.param(
-            {"limits": {"memory": "1Gi"}},
-            {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}},
-            True,
-            id="a request that follows from the limit",
-        ),
-        pytest.param(
-            {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}},
-            {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}},
-            False,
-            id="another limit",
-        ),
-        pytest.param(
-            {"requests": {"cpu": "2", "memory": "1Gi"}},
-            {"requests": {"cpu": "1", "memory": "1Gi"}},
-            False,
-            id="other CPU",
-        ),
-        pytest.param({"requests": {"memory": "1Gi"}}, {}, False, id="nothing at all"),
-        pytest.param({}, {"requests": {"memory": "1Gi"}}, True, id="a template that asks for nothing"),
-    ],
-)
+GI = {"memory": "1Gi"}
+SAME: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "the same, written otherwise": ({"requests": GI}, {"requests": {"memory": "1024Mi"}}, True),
+    "a limit that a LimitRange filled in": (
+        {"requests": GI},
+        {"requests": GI, "limits": {"memory": "2Gi"}},
+        True,
+    ),
+    "a request that follows from the limit": ({"limits": GI}, {"requests": GI, "limits": GI}, True),
+    "another limit": ({"requests": GI, "limits": {"memory": "2Gi"}}, {"requests": GI, "limits": GI}, False),
+    "other CPU": ({"requests": {"cpu": "2", **GI}}, {"requests": {"cpu": "1", **GI}}, False),
+    "nothing at all": ({"requests": GI}, {}, False),
+    "a template that asks for nothing": ({}, {"requests": GI}, True),
+}
+
+
+@pytest.mark.parametrize(("template", "own", "expected"), SAME.values(), ids=SAME)
 def test_whether_a_pod_runs_the_templates_resources(
     template: dict[str, Any], own: dict[str, Any], expected: bool
 ) -> None:
@@ -227,7 +188,7 @@ def sized(name: str, cpu: str | None, ready: bool = True, change: Mapping[str, A
 
 
 def sizes(*pods: Pod) -> dict[ResourceKey, PodSize]:
-    return dict(see_pods(HVPA, pods, build.workload(), None, sized=True).sizes)
+    return dict(seen(*pods, sized=True).sizes)
 
 
 def test_the_least_that_pods_request_and_the_mean_of_the_ready_ones() -> None:
@@ -264,86 +225,50 @@ def test_a_missing_request_is_the_limit_and_each_container_counts_for_itself() -
 
 
 def test_since_when_pods_are_ready_in_order() -> None:
-    def since(name: str, seconds: float, ready: bool = True) -> Pod:
-        told = {"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(at(seconds=seconds))}
-        return build.pod(name, change={"status": {"conditions": [told]}})
-
-    unknown = build.pod("e", change={"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
-    pods = [since("a", -5), since("b", -60), since("c", -30, ready=False), since("d", -20), unknown]
-    found = see_pods(HVPA, pods, build.workload(), None, sized=True)
+    times = {"a": (-5, True), "b": (-60, True), "c": (-30, False), "d": (-20, True)}
+    pods = [became_ready(name, at(seconds=when), ready) for name, (when, ready) in times.items()]
+    found = seen(*pods, became_ready("e", None), sized=True)
     assert found.ready_since == (at(seconds=-60), at(seconds=-20), at(seconds=-5))
     assert found.last_ready_at == at(seconds=-5)
 
 
-def test_other_decisions_are_not_told() -> None:
-    found = see_pods(HVPA, [sized("a", "1")], build.workload(), None)
+def test_other_decisions_do_without() -> None:
+    found = seen(sized("a", "1"))
     assert (found.ready, found.sizes, found.ready_since) == (1, {}, ())
 
 
 # --- what pods request as a whole, as the HPA counts it ---------------------------------------------------------------
 def totals(*specs: Mapping[str, Any]) -> tuple[PodTotal, PodTotal]:
     pods = [build.pod(f"web-{index}", change={"spec": spec}) for index, spec in enumerate(specs)]
-    found = see_pods(HVPA, pods, build.workload(), None, sized=True).totals
+    found = seen(*pods, sized=True).totals
     return found["cpu"], found["memory"]
 
 
 SIDECAR = {**build.container("proxy", {"cpu": "100m", "memory": "1Gi"}), "restartPolicy": "Always"}
 SETUP = build.container("setup", {"cpu": "8", "memory": "8Gi"})
+CORE, OWN_3, GIB = PodTotal(1000), PodTotal(3000, True), PodTotal(build.GIB)
+TOTALS: dict[str, tuple[dict[str, Any], PodTotal, PodTotal]] = {
+    "its containers": ({}, CORE, GIB),
+    "and native sidecars": ({"initContainers": [SIDECAR]}, PodTotal(1100), PodTotal(2 * build.GIB)),
+    "no init container": ({"initContainers": [SETUP]}, CORE, GIB),
+    "the pod's own request, where it has one": ({"resources": {"requests": {"cpu": "3"}}}, OWN_3, GIB),
+    "with it, a resource that it leaves out is at least that of the greediest init container": (
+        {"resources": {"requests": {"cpu": "3"}}, "initContainers": [SETUP]}, OWN_3, PodTotal(8 * build.GIB)),
+    "no limit of it": ({"resources": {"limits": {"cpu": "3"}}}, CORE, GIB),
+    "one without a request, for which the HPA has no utilization": (
+        {"containers": [build.container(), build.container("other", {"memory": "1Gi"})]},
+        CORE, PodTotal(2 * build.GIB)),
+    "one that can't be read": (
+        {"containers": [build.container(requests={"cpu": "a lot", "memory": "1Gi"})]}, PodTotal(0), GIB),
+    "parts of a byte, rounded up": (
+        {"containers": [build.container(requests={"cpu": "1", "memory": "1100m"})]}, CORE, PodTotal(2)),
+    "no ephemeral container": ({"ephemeralContainers": [{"name": "debugger"}]}, CORE, GIB),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("spec", "cpu", "memory"),
-    [
-        pytest.param({}, PodTotal(1000), PodTotal(build.GIB), id="its containers"),
-        pytest.param(
-            {"initContainers": [SIDECAR]}, PodTotal(1100), PodTotal(2 * build.GIB), id="and native sidecars"
-        ),
-        pytest.param(
-            {"initContainers": [SETUP]}, PodTotal(1000), PodTotal(build.GIB), id="no init container"
-        ),
-        pytest.param(
-            {"resources": {"requests": {"cpu": "3"}}},
-            PodTotal(3000, True),
-            PodTotal(build.GIB),
-            id="the pod's own request, where it has one",
-        ),
-        pytest.param(
-            {"resources": {"requests": {"cpu": "3"}}, "initContainers": [SETUP]},
-            PodTotal(3000, True),
-            PodTotal(8 * build.GIB),
-            id="with it, a resource that it leaves out is at least that of the greediest init container",
-        ),
-        pytest.param(
-            {"resources": {"limits": {"cpu": "3"}}}, PodTotal(1000), PodTotal(build.GIB), id="no limit of it"
-        ),
-        pytest.param(
-            {"containers": [build.container(), build.container("other", {"memory": "1Gi"})]},
-            PodTotal(1000),
-            PodTotal(2 * build.GIB),
-            id="one without a request, for which the HPA has no utilization",
-        ),
-        pytest.param(
-            {"containers": [build.container(requests={"cpu": "a lot", "memory": "1Gi"})]},
-            PodTotal(0),
-            PodTotal(build.GIB),
-            id="one that can't be read",
-        ),
-        pytest.param(
-            {"containers": [build.container(requests={"cpu": "1", "memory": "1100m"})]},
-            PodTotal(1000),
-            PodTotal(2),
-            id="parts of a byte, rounded up",
-        ),
-        pytest.param(
-            {"ephemeralContainers": [{"name": "debugger"}]},
-            PodTotal(1000),
-            PodTotal(build.GIB),
-            id="no ephemeral container",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("spec", "cpu", "memory"), TOTALS.values(), ids=TOTALS)
 def test_what_a_pod_requests_as_the_hpa_counts_it(
-    spec: Mapping[str, Any], cpu: PodTotal, memory: PodTotal
+    spec: dict[str, Any], cpu: PodTotal, memory: PodTotal
 ) -> None:
     assert totals(spec) == (cpu, memory)
 
@@ -358,13 +283,13 @@ def test_equal_pods_share_a_spec_and_count_each_for_itself() -> None:
     """As the local copy holds them."""
     one, other = build.pod("a"), build.pod("b", ready=False)
     other = structs.replace(other, spec=one.spec)
-    found = see_pods(HVPA, [one, other, one], build.workload(), None, sized=True)
+    found = seen(one, other, one, sized=True)
     assert found.sizes[CPU] == PodSize(1000, 1000)
     assert found.totals["cpu"] == PodTotal(1000)
 
 
 def test_names_of_containers_and_native_sidecars() -> None:
     spec = {"initContainers": [SIDECAR, SETUP], "containers": [build.container(requests={})]}
-    found = see_pods(HVPA, [build.pod(change={"spec": spec})], build.workload(), None, sized=True)
+    found = seen(build.pod(change={"spec": spec}), sized=True)
     assert found.containers == {"app", "proxy"}
     assert found.sizes.keys() == {ResourceKey("proxy", "cpu"), ResourceKey("proxy", "memory")}

@@ -35,6 +35,18 @@ def test_a_text_is_read_as_the_api_server_reads_it(text: str, selector: Selector
     assert parse_selector(text) == selector
 
 
+def test_a_selector_is_written_in_order() -> None:
+    expressions = [
+        entry("tier", "In", "front", "back"),
+        entry("env", "NotIn", "test"),
+        entry("canary", "DoesNotExist"),
+        entry("live", "Exists"),
+    ]
+    written = selector_text(Selector({"b": "2", "a": "1"}, expressions))
+    assert written == "a=1,b=2,!canary,env notin (test),live,tier in (back,front)"
+    assert selector_text(Selector()) == ""
+
+
 @pytest.mark.parametrize(
     "text", ["a=b,", ",", "=b", "a in x", "a in (x", "a in (x))", "a=b c", "!", "a>1", "a=b=c"]
 )

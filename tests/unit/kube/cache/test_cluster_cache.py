@@ -14,7 +14,7 @@ from hvpa.core.model import OtherHvpa
 from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
 from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.references import Target
+from hvpa.kube.cache.targeting import Target
 from hvpa.kube.objects.resources import (
     DEPLOYMENTS,
     HPAS,
@@ -45,7 +45,7 @@ class World:
         self._version = 0
 
     def put(self, resource: Resource[Any], name: str, own: bool | None = None, **parts: Any) -> list[str]:
-        """Have the watch (or an answer to our own write: `own` tells whether a quiet one) bring an object; the names
+        """Have the watch (or an answer to our own write: `own`: whether a quiet one) bring an object; the names
         that this wakes."""
         self._version += 1
         metadata = {
@@ -53,8 +53,8 @@ class World:
             "namespace": NS,
             "uid": f"uid-{name}",
             "resourceVersion": str(self._version),
-            **parts.pop("metadata", {}),
         }
+        metadata |= parts.pop("metadata", {})
         obj = resource.decode(msgspec.json.encode({"metadata": metadata, **parts}))
         self.woken.clear()
         store = self.local.store(resource)
@@ -84,10 +84,6 @@ class World:
     def pod(self, name: str, phase: str = "Running", **labels: str) -> list[str]:
         return self.put(PODS, name, metadata={"labels": labels}, status={"phase": phase})
 
-    def objects_of(self, resource: Resource[Any]) -> list[Any]:
-        store = self.local.store(resource)
-        return [store.get(key) for key in store]
-
     def seen(self, name: str) -> Any:
         found = self.local.objects(Key(NS, name))
         assert found is not None
@@ -102,6 +98,10 @@ def hpa_for(kind: str, name: str) -> dict[str, Any]:
     return {"spec": {"scaleTargetRef": {"kind": kind, "name": name, "apiVersion": "x"}}}
 
 
+def vpa_for(kind: str, name: str) -> dict[str, Any]:
+    return {"spec": {"targetRef": {"kind": kind, "name": name}}}
+
+
 def test_an_hvpa_s_own_objects_are_found() -> None:
     world = World()
     world.hvpa("h", spec={"hpa": {"name": "named"}})
@@ -114,8 +114,8 @@ def test_an_hvpa_s_own_objects_are_found() -> None:
     world.put(HPAS, "only-mentions-us", metadata={"ownerReferences": [owner]})
     world.put(HPAS, "h", **hpa_for("Deployment", "else"))
     world.put(HPAS, "unrelated", **hpa_for("Deployment", "else"))
-    world.put(VPAS, "v", spec={"targetRef": {"kind": "Deployment", "name": "web"}})
-    world.put(VPAS, "w", spec={"targetRef": {"kind": "StatefulSet", "name": "web"}})
+    world.put(VPAS, "v", **vpa_for("Deployment", "web"))
+    world.put(VPAS, "w", **vpa_for("StatefulSet", "web"))
     world.pod("web-1", app="web")
     world.pod("else-1", app="else")
     seen = world.seen("h")
@@ -190,7 +190,7 @@ def test_those_that_look_see_what_the_others_of_their_target_have() -> None:
     assert world.put(HPAS, "x", **hpa_for("Hvpa", "b")) == ["a", "b"]
     assert names(world.seen("a").hpas) == ["x"]
     assert world.put(HPAS, "x", **hpa_for("Hvpa", "nobody")) == ["a", "b"]
-    assert world.put(VPAS, "v", spec={"targetRef": {"kind": "Deployment", "name": "web"}}) == ["a", "b"]
+    assert world.put(VPAS, "v", **vpa_for("Deployment", "web")) == ["a", "b"]
     assert world.workload(replicas=3) == ["a", "b"]
     assert world.hvpa("a", spec={"vpa": {"deploy": True}, "replicas": 3}) == ["a"], (
         "its HPA's count is no news"
@@ -245,8 +245,8 @@ def test_recommenders_wake_those_that_they_are_about() -> None:
     assert world.put(HPAS, "x", **hpa_for("Deployment", "web")) == ["h"]
     assert world.put(HPAS, "x", **hpa_for("Deployment", "else")) == ["h"]  # it let go of us
     assert world.put(HPAS, "x", **hpa_for("Deployment", "third")) == []
-    assert world.put(VPAS, "named", spec={"targetRef": {"kind": "Deployment", "name": "else"}}) == ["h"]
-    assert world.put(VPAS, "h", spec={"targetRef": {"kind": "Deployment", "name": "else"}}) == ["h"]
+    assert world.put(VPAS, "named", **vpa_for("Deployment", "else")) == ["h"]
+    assert world.put(VPAS, "h", **vpa_for("Deployment", "else")) == ["h"]
     assert world.delete(VPAS, "named") == ["h"]
 
 
@@ -256,12 +256,8 @@ def test_a_recommendation_s_bounds_wake_nobody() -> None:
 
     def vpa(**recommended: Any) -> list[str]:
         one = {"containerName": "app", **recommended}
-        return world.put(
-            VPAS,
-            "v",
-            spec={"targetRef": {"kind": "Deployment", "name": "web"}},
-            status={"recommendation": {"containerRecommendations": [one]}},
-        )
+        status = {"recommendation": {"containerRecommendations": [one]}}
+        return world.put(VPAS, "v", **vpa_for("Deployment", "web"), status=status)
 
     assert vpa(target={"cpu": "1"}) == ["h"]
     assert vpa(target={"cpu": "1"}, upperBound={"cpu": "2"}) == []
@@ -338,9 +334,7 @@ def test_another_size_of_new_pods_wakes_its_hvpa_unless_we_wrote_it() -> None:
     world = World()
     for name in ("a", "b"):
         world.hvpa(name, name)
-    both: dict[str, Any] = {
-        f"Deployment.apps/{name}": {"hvpa": name, "containers": []} for name in ("a", "b")
-    }
+    both: dict[str, Any] = {f"Deployment.apps/{one}": {"hvpa": one, "containers": []} for one in ("a", "b")}
     assert world.put(HVPA_SIZES, "hvpa", True, sizes=both) == []
     assert world.put(HVPA_SIZES, "hvpa", sizes=both) == []
     assert world.put(HVPA_SIZES, "hvpa", sizes={**both, "Deployment.apps/c": {"hvpa": "b"}}) == ["b"]
@@ -354,26 +348,6 @@ def test_an_hvpa_whose_spec_is_nonsense_is_still_held() -> None:
     seen = world.seen("bad")
     assert seen.hvpa.spec is None
     assert seen.others == ()
-
-
-def test_big_manifests_in_annotations_are_not_kept() -> None:
-    world = World()
-    annotations = {
-        "kubectl.kubernetes.io/last-applied-configuration": "x" * 1000,
-        "hvpa.autoscaling.k8s.io/last-applied": "{}",
-        "other": "y",
-    }
-    world.put(DEPLOYMENTS, "web", metadata={"annotations": annotations})
-    world.put(HPAS, "h", metadata={"annotations": annotations})
-    world.put(PODS, "p", metadata={"annotations": annotations})
-    kept = [
-        next(iter(world.objects_of(resource))).metadata.annotations for resource in (DEPLOYMENTS, HPAS, PODS)
-    ]
-    assert [sorted(one) for one in kept] == [
-        ["hvpa.autoscaling.k8s.io/last-applied"],
-        ["hvpa.autoscaling.k8s.io/last-applied", "other"],
-        [],
-    ]
 
 
 @pytest.mark.parametrize(

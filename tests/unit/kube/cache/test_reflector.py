@@ -1,8 +1,7 @@
-"""List and watch, against a server that misbehaves."""
+"""List and watch, against a server that misbehaves; and since when a store is out of date, and who learns of it."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,15 +9,15 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from hvpa.api.objects.read_models import Pod
-from hvpa.kube.cache.reflector import FRUITLESS, Reflector
+from hvpa.kube.cache.reflector import FRUITLESS, STALE, Freshness, Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
+from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.objects.resources import PODS
 from hvpa.reconcile.telemetry import Telemetry
-from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
-
-pytestmark = pytest.mark.asyncio
+from tests.unit.kube.fake_server import FakeServer, Stream, background, listing, status, until
 
 
 def pod(name: str, version: int, **more: Any) -> dict[str, Any]:
@@ -53,8 +52,7 @@ class World(Telemetry):
     """A reflector at work, and its server."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
-        self.server.handler = self._handle
+        self.server = FakeServer(self._handle)
         self.lists: list[web.Response] = []
         self.watches: list[Stream | web.Response] = []
         self.asked: list[dict[str, str]] = []
@@ -88,14 +86,19 @@ class World(Telemetry):
 
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[Reflector[Pod]]:
-        async with self.server.running(), self.server.transport(folder) as transport:
+        async with self.server.connected(folder) as transport:
             reflector = Reflector(transport, PODS, ALL_NAMESPACES, self.store, self)
-            task = asyncio.create_task(reflector.run())
-            try:
+            async with background(reflector.run()):
                 yield reflector
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+
+    async def watched(self, times: int = 1) -> None:
+        """Wait until so many watches have begun."""
+        await until(lambda: len(self.asked) == times)
+
+    @property
+    def listed(self) -> int:
+        """How many lists were requested."""
+        return sum("watch" not in query for _, _, query in self.server.requests)
 
 
 async def test_all_pages_are_listed_then_changes_are_followed(tmp_path: Path) -> None:
@@ -103,7 +106,7 @@ async def test_all_pages_are_listed_then_changes_are_followed(tmp_path: Path) ->
     world.lists = [listing([pod("a", 1)], "5", "more"), listing([pod("b", 2)], "5")]
     world.watches = [stream]
     async with world.running(tmp_path) as reflector:
-        await until(lambda: bool(world.asked))
+        await world.watched()
         assert reflector.state == "synced"
         assert world.names() == ["a", "b"]
         assert world.server.requests[0][2] == {"limit": "500"}
@@ -120,25 +123,25 @@ async def test_a_watch_that_ends_is_resumed_after_the_last_bookmark_without_a_li
     world.lists = [listing([pod("a", 1)], "5")]
     world.watches = [stream]
     async with world.running(tmp_path):
-        await until(lambda: bool(world.asked))
+        await world.watched()
         stream.send("BOOKMARK", bookmark(99))
         stream.end()
-        await until(lambda: len(world.asked) == 2)
+        await world.watched(2)
     assert world.versions() == ["5", "99"]
     assert world.restarts == ["ended"]
     assert world.names() == ["a"]
-    assert sum("watch" not in query for _, _, query in world.server.requests) == 1
+    assert world.listed == 1
 
 
 async def test_a_connection_that_breaks_in_mid_event_is_resumed_and_nothing_is_lost(tmp_path: Path) -> None:
     world, stream = World(), Stream()
     world.watches = [stream]
     async with world.running(tmp_path):
-        await until(lambda: bool(world.asked))
+        await world.watched()
         stream.send("ADDED", pod("a", 6))
         stream.send_raw(b'{"type":"ADDED","object":{"metadata":{"na')
         stream.end()
-        await until(lambda: len(world.asked) == 2)
+        await world.watched(2)
     assert world.versions() == ["1", "6"]
 
 
@@ -195,7 +198,7 @@ MANY = range(FRUITLESS)
         ],
     ],
 )  # fmt: skip
-async def test_what_follows_on_what_a_server_answers(
+async def test_lists_and_watches_that_fail_are_followed_by_what_helps(
     tmp_path: Path, lists: list[Any], watches: Any, versions: str, deleted: str
 ) -> None:
     """`lists`: codes of failures, bodies, and resource versions each with the items; `watches` fail one after another,
@@ -212,7 +215,7 @@ async def test_what_follows_on_what_a_server_answers(
             items = following
     world.watches = watches()
     async with world.running(tmp_path) as reflector:
-        await until(lambda: len(world.asked) == len(expected))
+        await world.watched(len(expected))
         assert reflector.state == "synced"
     assert world.versions() == expected
     assert " ".join(world.deleted) == deleted
@@ -240,7 +243,7 @@ async def test_neither_lists_that_succeed_nor_a_time_without_watch_hurry_the_nex
         monkeypatch.setattr("hvpa.kube.cache.reflector.LONG_LIVED", 0.0)
         world.lists = [status(500) for _ in range(4)]
     async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == (5 if lists else 1))
+        await world.watched(5 if lists else 1)
     assert delays.asked == [1, 2, 3, 4]
 
 
@@ -258,14 +261,12 @@ async def test_one_bad_object_does_not_hide_the_others(tmp_path: Path) -> None:
     assert world.deleted == ["a"]
 
 
-async def test_the_new_list_of_a_watch_that_goes_on_failing_is_not_made_at_every_try(
-    tmp_path: Path,
-) -> None:
+async def test_a_watch_that_goes_on_failing_is_not_listed_at_every_try(tmp_path: Path) -> None:
     world = World()
     world.watches = [status(500) for _ in range(2 * FRUITLESS)]
     async with world.running(tmp_path):
         await until(lambda: len(world.asked) > 2 * FRUITLESS)
-    assert sum("watch" not in query for _, _, query in world.server.requests) == 3
+    assert world.listed == 3
 
 
 async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_anew(tmp_path: Path) -> None:
@@ -276,6 +277,75 @@ async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_ane
         stream.send("ERROR", {"kind": "Status", "code": 500, "message": "broken"})
         world.watches.append(stream)
     async with world.running(tmp_path):
-        await until(lambda: len(world.asked) == FRUITLESS + 2)
+        await world.watched(FRUITLESS + 2)
     assert len(set(world.versions())) == FRUITLESS + 2
-    assert sum("watch" not in query for _, _, query in world.server.requests) == 1
+    assert world.listed == 1
+
+
+# --- freshness ---
+FORBIDDEN = ApiError(403, "Forbidden", 'User "system:serviceaccount:a:b" cannot list resource "pods"')
+
+
+class Time:
+    """A monotonic clock that a test sets."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("steps", "stale"),
+    [
+        pytest.param("ok 1000 fail", False, id="a quiet watch that breaks now is not out of date"),
+        pytest.param("ok 1000 fail 60 fail", True, id="one that fails for a minute is"),
+        pytest.param("ok 1000 fail 60 fail ok", False, id="and is not once it succeeds"),
+        pytest.param("fail 59 ok fail 59 ok fail", False, id="a failure that passes within a minute is none"),
+        pytest.param(
+            "ok 60 worked 1 fail 60 worked 1 fail", False, id="a quiet watch may break now and then"
+        ),
+        pytest.param(
+            "fail 61", False, id="a watch that broke once and is open again is fresh while it is quiet"
+        ),
+    ],
+)
+def test_a_store_is_out_of_date_once_list_and_watch_have_failed_for_a_minute(steps: str, stale: bool) -> None:
+    time, last = Time(), None
+    fresh = Freshness("pods", "", time)
+    for step in steps.split():
+        match step:
+            case "ok":
+                fresh.succeeded()
+                last = time.now
+            case "fail" | "worked":
+                fresh.failed(FORBIDDEN, had_worked=step == "worked")
+            case seconds:
+                time.now += float(seconds)
+    assert (fresh.stale, fresh.succeeded_at) == (stale, last)
+
+
+def test_it_is_logged_once_and_so_is_the_end_of_it() -> None:
+    time = Time()
+    fresh = Freshness("pods", "ns", time)
+    with capture_logs() as logs:
+        fresh.succeeded()
+        for _ in range(4):
+            fresh.failed(FORBIDDEN)
+            time.now += STALE / 2
+        fresh.succeeded()
+        fresh.succeeded()
+    assert [(one["log_level"], one["event"], one["resource"], one["scope"]) for one in logs] == [
+        ("warning", "cache is out of date: neither list nor watch succeeds", "pods", "ns"),
+        ("info", "cache is up to date again", "pods", "ns"),
+    ]
+    assert "cannot list" in logs[0]["error"]
+    assert (logs[0]["seconds"], logs[1]["seconds"]) == (60, 120)
+
+
+def test_the_problem_names_neither_accounts_nor_addresses() -> None:
+    fresh = Freshness("pods", "", Time())
+    fresh.failed(FORBIDDEN)
+    assert fresh.problem == "403 Forbidden"
+    fresh.failed(Unreachable("Cannot connect to host 10.0.0.1:443"))
+    assert fresh.problem == "no response that can be used"

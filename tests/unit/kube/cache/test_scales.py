@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,25 +18,25 @@ from hvpa.kube.cache.scales import Scales
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.objects.resources import HVPAS, PODS
 from hvpa.reconcile.ports import Key
-from tests.unit.kube.fake_server import FakeServer, status, until
+from tests.unit.kube.fake_server import FakeServer, background, respond, status, until
 
-pytestmark = pytest.mark.asyncio
 GROUP = "/apis/argoproj.io/v1alpha1"
-SERVED = {"resources": [{"name": "rollouts", "kind": "Rollout"}, {"name": "rollouts/scale", "kind": "Scale"}]}
+ROLLOUTS = {"name": "rollouts", "kind": "Rollout"}
+SERVED = {"resources": [ROLLOUTS, {"name": "rollouts/scale", "kind": "Scale"}]}
 KEY = Key("shop", "h")
 
 
+def meta(name: str, version: int = 1, **more: Any) -> dict[str, Any]:
+    return {"name": name, "namespace": "shop", "uid": name, "resourceVersion": str(version), **more}
+
+
 def scale(version: int = 7, replicas: int = 3, selector: str = "app=web") -> dict[str, Any]:
-    metadata = {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": str(version)}
-    return {
-        "metadata": metadata,
-        "spec": {"replicas": replicas},
-        "status": {"replicas": 2, "selector": selector},
-    }
+    status = {"replicas": 2, "selector": selector}
+    return {"metadata": meta("web", version), "spec": {"replicas": replicas}, "status": status}
 
 
-def encoded(value: Any) -> bytes:
-    return json.dumps(value).encode()
+def encoded(**document: Any) -> bytes:
+    return json.dumps(document).encode()
 
 
 def missing(name: str) -> web.Response:
@@ -50,36 +49,23 @@ class World:
     """A cluster with one Hvpa `h` of Rollout `web`."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
-        self.server.handler = self._respond
+        self.server = FakeServer(self._respond)
         self.woken: list[str] = []
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: self.woken.append(key.name))
         self.served: Any = SERVED
         self.scale: Any = scale()
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
-        found = self.served if request.path == GROUP else self.scale
-        return found if isinstance(found, web.Response) else web.Response(body=encoded(found))
+        return respond(self.served if request.path == GROUP else self.scale)
 
     def hvpa(self, version: int = 1, api_version: str = "argoproj.io/v1alpha1", target: str = "web") -> None:
-        metadata = {"name": "h", "namespace": "shop", "uid": "h", "resourceVersion": str(version)}
         spec = {"targetRef": {"apiVersion": api_version, "kind": "Rollout", "name": target}}
-        self.local.hvpas.put(HVPAS.decode(encoded({"metadata": metadata, "spec": spec})))
+        self.local.hvpas.put(HVPAS.decode(encoded(metadata=meta("h", version), spec=spec)))
 
-    def pod(self, name: str, created: str, cpu: str, **metadata: str) -> None:
+    def pod(self, name: str, created: str, cpu: str, **metadata: Any) -> None:
         container = {"name": "app", "resources": {"requests": {"cpu": cpu}}}
-        document = {
-            "metadata": {
-                "name": name,
-                "namespace": "shop",
-                "resourceVersion": "1",
-                "labels": {"app": "web"},
-                "creationTimestamp": created,
-                **metadata,
-            },
-            "spec": {"containers": [container]},
-        }
-        self.local.pods.put(PODS.decode(encoded(document)))
+        metadata = meta(name, labels={"app": "web"}, creationTimestamp=created, **metadata)
+        self.local.pods.put(PODS.decode(encoded(metadata=metadata, spec={"containers": [container]})))
 
     def seen(self) -> Objects:
         found = self.local.objects(KEY)
@@ -91,23 +77,22 @@ class World:
         assert found is not None
         return found
 
+    async def is_read(self) -> None:
+        await until(lambda: self.seen().workload is not None)
+
     @asynccontextmanager
-    async def reading(self, folder: Path, period: float = 0.05) -> AsyncIterator[Scales]:
-        async with self.server.running(), self.server.transport(folder) as transport:
+    async def reading(self, folder: Path, period: float = 0.05) -> AsyncIterator[None]:
+        async with self.server.connected(folder) as transport:
             scales = Scales(transport, self.local, period)
             self.local.on_named = lambda target: scales.named()
-            task = asyncio.create_task(scales.run())
-            try:
-                yield scales
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            async with background(scales.run()):
+                self.hvpa()
+                yield
 
 
-async def test_what_a_scale_says_is_a_workload_with_the_containers_of_its_newest_pod(tmp_path: Path) -> None:
+async def test_a_scale_is_a_workload_with_the_containers_of_its_newest_pod(tmp_path: Path) -> None:
     world = World()
     async with world.reading(tmp_path, period=600):
-        world.hvpa()
         assert world.seen().unlisted == NOT_YET
         world.woken.clear()
         await until(lambda: world.seen().unlisted is None)
@@ -123,92 +108,69 @@ async def test_what_a_scale_says_is_a_workload_with_the_containers_of_its_newest
     assert one.spec.selector.match_labels == {"app": "web"}
     assert [found.resources.requests for found in one.spec.template.spec.containers] == [{"cpu": "2"}]
     assert len(world.seen().pods) == 3
-    assert [path for _, path, _ in world.server.requests] == [
-        GROUP,
-        f"{GROUP}/namespaces/shop/rollouts/web/scale",
-    ]
+    assert world.server.paths == [GROUP, f"{GROUP}/namespaces/shop/rollouts/web/scale"]
 
 
-async def test_what_somebody_else_scales_is_seen_at_the_next_read(tmp_path: Path) -> None:
+async def test_a_change_by_somebody_else_is_seen_at_the_next_read(tmp_path: Path) -> None:
     world = World()
     async with world.reading(tmp_path):
-        world.hvpa()
-        await until(lambda: world.seen().workload is not None)
+        await world.is_read()
         world.scale = scale(8, 5)
         await until(lambda: world.workload().spec.replicas == 5)
         world.scale = missing("web")
         await until(lambda: world.seen().workload is None)
         assert world.seen().unlisted is None
         world.scale = scale(9, 4)
-        await until(lambda: world.seen().workload is not None)
+        await world.is_read()
 
 
 @pytest.mark.parametrize(
-    ("served", "found", "told"),
+    ("served", "found", "reason"),
     [
-        (missing(""), None, "the cluster does not serve argoproj.io/v1alpha1"),
-        ({"resources": []}, None, "the cluster serves no Rollout of argoproj.io/v1alpha1"),
-        (
-            {"resources": [{"name": "rollouts", "kind": "Rollout"}]},
-            None,
-            "rollouts of argoproj.io/v1alpha1 have no scale subresource",
+        pytest.param(missing(""), None, "the cluster does not serve argoproj.io/v1alpha1", id="no group"),
+        pytest.param({"resources": []}, None, "the cluster serves no Rollout of argoproj.io/v1alpha1", id="no kind"),
+        pytest.param(
+            {"resources": [ROLLOUTS]}, None, "rollouts of argoproj.io/v1alpha1 have no scale subresource", id="no scale"
         ),
-        ([], None, "what the cluster serves of argoproj.io/v1alpha1 can't be read"),
-        (status(503), None, ""),
-        (
-            SERVED,
-            status(403, "Forbidden", 'cannot get resource "rollouts/scale"'),
-            'cannot get resource "rollouts/scale"',
-        ),
-        (SERVED, {"metadata": []}, "the scale of Rollout.argoproj.io web can't be read"),
-        (
+        pytest.param([], None, "what the cluster serves of argoproj.io/v1alpha1 can't be read", id="odd discovery"),
+        pytest.param(status(503), None, "", id="overload"),
+        pytest.param(SERVED, status(403, "Forbidden", "no right"), "no right", id="no right"),
+        pytest.param(SERVED, {"metadata": []}, "the scale of Rollout.argoproj.io web can't be read", id="odd scale"),
+        pytest.param(
             SERVED,
             scale(selector="a b"),
             "the scale of Rollout.argoproj.io web can't be read: no label selector: 'a b'",
+            id="odd selector",
         ),
     ],
-    ids=[
-        "no group",
-        "no kind",
-        "no scale",
-        "odd discovery",
-        "overload",
-        "no right",
-        "odd scale",
-        "odd selector",
-    ],
-)
-async def test_why_a_workload_cant_be_read_is_told(
-    tmp_path: Path, served: Any, found: Any, told: str
+)  # fmt: skip
+async def test_a_workload_that_can_t_be_read_has_a_reason(
+    tmp_path: Path, served: Any, found: Any, reason: str
 ) -> None:
     world = World()
     world.served, world.scale = served, found
     async with world.reading(tmp_path, period=600):
-        world.hvpa()
         await until(lambda: bool(world.seen().unlisted))
-    assert told in (world.seen().unlisted or "")
+    assert reason in (world.seen().unlisted or "")
     assert world.seen().workload is None
 
 
 async def test_a_kind_that_is_served_elsewhere_is_found_again(tmp_path: Path) -> None:
     world = World()
     async with world.reading(tmp_path):
-        world.hvpa()
-        await until(lambda: world.seen().workload is not None)
-        world.scale = missing("")
-        world.served = missing("")
+        await world.is_read()
+        world.scale = world.served = missing("")
         await until(lambda: bool(world.seen().unlisted))
         world.served, world.scale = SERVED, scale(9)
         await until(lambda: world.seen().unlisted is None)
         world.hvpa(2, "argoproj.io/v1")
-        await until(lambda: "/apis/argoproj.io/v1" in {path for _, path, _ in world.server.requests})
+        await until(lambda: "/apis/argoproj.io/v1" in world.server.paths)
 
 
-async def test_a_workload_that_nobody_names_any_more_is_forgotten(tmp_path: Path) -> None:
+async def test_a_workload_that_no_hvpa_names_any_more_is_forgotten(tmp_path: Path) -> None:
     world = World()
     async with world.reading(tmp_path):
-        world.hvpa()
-        await until(lambda: world.seen().workload is not None)
+        await world.is_read()
         world.hvpa(2, target="other")
         assert [target.name for target, _ in world.local.custom_targets()] == ["other"]
         assert list(world.local.workloads["Rollout.argoproj.io"]) == []

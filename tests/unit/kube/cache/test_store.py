@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
 from hvpa.reconcile.ports import Key
@@ -9,35 +11,36 @@ from hvpa.reconcile.ports import Key
 KEY = Key("ns", "a")
 
 
-def pod(version: int | str, name: str = "a", namespace: str = "ns", phase: str = "") -> Pod:
+def pod(version: int | str, name: str = "a", namespace: str = "ns") -> Pod:
     return Pod(metadata=Meta(name=name, namespace=namespace, resource_version=str(version)))
 
 
 class Watched:
-    """A store and what it told."""
+    """A store and what it reported."""
 
     def __init__(self, *scopes: str) -> None:
-        self.told: list[tuple[str | None, str | None, bool]] = []
+        self.seen: list[tuple[str | None, str | None, bool]] = []
         self.store: Store[Pod] = Store(scopes or (ALL_NAMESPACES,), self._note)
 
     def _note(self, old: Pod | None, new: Pod | None, own: bool) -> None:
         versions = [one.metadata.resource_version if one is not None else None for one in (old, new)]
-        self.told.append((versions[0], versions[1], own))
+        self.seen.append((versions[0], versions[1], own))
 
 
-def test_a_newer_version_counts_and_an_older_or_equal_one_does_not() -> None:
+@pytest.mark.parametrize(
+    ("version", "is_news"),
+    [
+        pytest.param("10", True, id="a newer version counts"),
+        pytest.param("9", False, id="an equal one does not"),
+        pytest.param("8", False, id="nor does an older one"),
+        pytest.param("a", True, id="versions that are no numbers are taken as they come"),
+    ],
+)
+def test_of_two_versions(version: str, is_news: bool) -> None:
     watched = Watched()
     assert watched.store.put(pod(9))
-    assert watched.store.put(pod(10))
-    assert not watched.store.put(pod(10))
-    assert not watched.store.put(pod(8))
-    assert watched.told == [(None, "9", False), ("9", "10", False)]
-
-
-def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
-    watched = Watched()
-    assert watched.store.put(pod("b"))
-    assert watched.store.put(pod("a"))
+    assert watched.store.put(pod(version)) == is_news
+    assert watched.seen == [(None, "9", False), ("9", version, False)][: 1 + is_news]
 
 
 def test_the_echo_of_our_own_write_is_no_news() -> None:
@@ -46,7 +49,7 @@ def test_the_echo_of_our_own_write_is_no_news() -> None:
     assert watched.store.put_own(pod(7), quiet=True)
     assert not watched.store.put(pod(7))
     assert not watched.store.put(pod(6))
-    assert watched.told[-1] == ("5", "7", True)
+    assert watched.seen[-1] == ("5", "7", True)
 
 
 def test_an_answer_that_comes_after_the_deletion_brings_nothing_back() -> None:
@@ -74,7 +77,7 @@ def test_what_a_new_list_lacks_is_deleted_but_not_what_is_newer_than_it() -> Non
     watched.store.restart(ALL_NAMESPACES, "10")
     watched.store.finish_list(ALL_NAMESPACES, {Key("ns", "stays")}, "10")
     assert sorted(key.name for key in watched.store) == ["ours", "stays"]
-    assert watched.told[-1] == ("1", None, False)
+    assert watched.seen[-1] == ("1", None, False)
 
 
 def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:

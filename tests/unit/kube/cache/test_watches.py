@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import json
 import re
@@ -15,12 +14,12 @@ from aiohttp import web
 from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.watches import Watches
+from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HVPAS, PODS, WATCHED
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Telemetry
-from tests.unit.kube.fake_server import FakeServer, Stream, listing, status, until
+from tests.unit.kube.fake_server import FakeServer, Stream, background, listing, status, until
 
-pytestmark = pytest.mark.asyncio
 NOW = dt.datetime(2026, 11, 22, 15, 0, 0, 7, tzinfo=dt.UTC)
 
 
@@ -31,9 +30,13 @@ class Clock:
         return NOW
 
 
-async def test_what_is_missing_is_reported_by_resource_and_some_need_not_be_served(tmp_path: Path) -> None:
-    server = FakeServer()
+def watching(transport: Transport, *scopes: str) -> tuple[Watches, LocalCluster]:
+    scopes = scopes or (ALL_NAMESPACES,)
+    local = LocalCluster(scopes, lambda key: None)
+    return Watches(transport, local, scopes, Telemetry(), Clock()), local
 
+
+async def test_what_is_missing_is_reported_by_resource_and_some_need_not_be_served(tmp_path: Path) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path.endswith(("/verticalpodautoscalers", "/hvpasizes", "/statefulsets")):
             return status(404, "NotFound")
@@ -41,48 +44,40 @@ async def test_what_is_missing_is_reported_by_resource_and_some_need_not_be_serv
             return status(403, "Forbidden", 'User "somebody" cannot list resource "pods"')
         return await Stream().respond(request) if "watch" in request.query else listing([], "1")
 
-    server.handler = answer
-    async with server.running(), server.transport(tmp_path) as transport:
-        local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
-        watches = Watches(transport, local, (ALL_NAMESPACES,), Telemetry(), Clock())
+    async with FakeServer(answer).connected(tmp_path) as transport:
+        watches, _ = watching(transport)
         assert len(watches.problems()) == len(watches.reflectors)
         assert set(watches.last_success().values()) == {0.0}
-        task = asyncio.create_task(watches.run())
-        try:
+        async with background(watches.run()):
             await until(lambda: len(watches.problems()) == 2 and len(watches.last_success()) == 5)
             assert watches.problems() == [
                 "statefulsets: not served by the cluster",
                 "pods: not listed yet: 403 Forbidden",
             ]
             found = watches.last_success()
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
     assert not {"verticalpodautoscalers", "hvpasizes"} & found.keys()
     assert found["pods"] == found["statefulsets"] == 0.0
     assert all(0 < NOW.timestamp() - found[one] < 600 for one in ("hvpas", "deployments"))
 
 
-async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(tmp_path: Path) -> None:
-    server = FakeServer()
-    async with server.transport(tmp_path) as transport:
-        local = LocalCluster(("one", "two"), lambda key: None)
-        watches = Watches(transport, local, ("one", "two"), Telemetry(), Clock())
+async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hvpa.kube.cache.reflector.STALE", 0.0)  # at once
+    async with FakeServer().transport(tmp_path) as transport:
+        watches, _ = watching(transport, "one", "two")
         for one in watches.reflectors:
             one.state = "synced"
-            one.freshness._stale_after = 0.0  # at once
             one.freshness.succeeded()
         assert watches.problems() == []
         (pods,) = [one for one in watches.reflectors if one.resource is PODS and one.scope == "two"]
         pods.freshness.failed(Exception("10.0.0.1"))
         (problem,) = watches.problems()
-        assert re.fullmatch(
-            r"pods: out of date since 2026-11-22T1\d:\d\d:\d\dZ: no response that can be used", problem
-        )
+        since = r"2026-11-22T1\d:\d\d:\d\dZ"
+        assert re.fullmatch(f"pods: out of date since {since}: no response that can be used", problem)
 
 
 async def test_some_kinds_are_watched_once_an_hvpa_names_them(tmp_path: Path) -> None:
-    server = FakeServer()
     refused = True
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -104,12 +99,9 @@ async def test_some_kinds_are_watched_once_an_hvpa_names_them(tmp_path: Path) ->
         assert found is not None
         return found.unlisted
 
-    server.handler = answer
-    async with server.running(), server.transport(tmp_path) as transport:
-        local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
-        watches = Watches(transport, local, (ALL_NAMESPACES,), Telemetry(), Clock())
-        task = asyncio.create_task(watches.run())
-        try:
+    async with FakeServer(answer).connected(tmp_path) as transport:
+        watches, local = watching(transport)
+        async with background(watches.run()):
             await until(watches.synced)
             await until(lambda: unlisted("early") is None)
             add(hvpa("late", "DaemonSet"))
@@ -119,8 +111,5 @@ async def test_some_kinds_are_watched_once_an_hvpa_names_them(tmp_path: Path) ->
             assert watches.synced()
             refused = False
             await until(lambda: unlisted("late") is None)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
     plurals = [one.resource.plural for one in watches.reflectors]
     assert plurals[len(WATCHED) :] == ["replicasets", "daemonsets"]

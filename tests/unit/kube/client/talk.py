@@ -1,4 +1,4 @@
-"""An HTTP server that says to each connection what a test has it say, byte for byte."""
+"""An HTTP server that sends over each connection what a test has it send, byte for byte."""
 
 from __future__ import annotations
 
@@ -19,12 +19,18 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Server:
-    """Each connection is answered by `talk`; by default, each request with `answer`."""
+Step = bytes | asyncio.Event | None
+READ = None
 
-    def __init__(self, talk: Conversation | None = None, answer: bytes = OK) -> None:
-        self.talk = talk or self.answer_all
+
+class Server:
+    """Answers each request with `answer`. The `first` connection goes as these steps, and then ends: READ a request,
+    send bytes, wait for an event. `talk` does for all connections what it likes."""
+
+    def __init__(self, *first: Step, answer: bytes = OK, talk: Conversation | None = None) -> None:
+        self.talk = talk or self._converse
         self.answer = answer
+        self._first = first
         self.requests: list[str] = []
         """Method and path of each."""
         self.connections = 0
@@ -45,6 +51,18 @@ class Server:
         while True:
             await self.read(reader)
             writer.write(self.answer)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.connections > 1 or not self._first:
+            await self.answer_all(reader, writer)
+        for step in self._first:
+            if isinstance(step, bytes):
+                writer.write(step)
+                await writer.drain()
+            elif isinstance(step, asyncio.Event):
+                await step.wait()
+            else:
+                await self.read(reader)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

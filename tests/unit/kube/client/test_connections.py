@@ -7,20 +7,18 @@ import gc
 import os
 import socket
 import ssl
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
 from hvpa.kube.client.errors import TooLarge, Unreachable
-from hvpa.kube.client.session import DEAD_AFTER, _new_socket
-from hvpa.kube.client.transport import MOST_BYTES, Body
+from hvpa.kube.client.transport import DEAD_AFTER, MOST_BYTES, Body, Transport, _new_socket
 from localcluster.client.pki import Authority
-from tests.unit.kube.client.talk import OK, Server
+from tests.unit.kube.client.talk import OK, READ, Server
 from tests.unit.kube.fake_server import LONG, FakeServer, until
-
-pytestmark = pytest.mark.asyncio
 
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"
 LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
@@ -30,34 +28,14 @@ SOON = 0.3
 """Seconds after which a request counts as lost, of which nothing arrived."""
 
 
-def reused_once(answer: bytes) -> Server:
-    """The first connection answers one request well, and the second one so; later connections answer all."""
-    server = Server()
-
-    async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if server.connections > 1:
-            await server.answer_all(reader, writer)
-        await server.read(reader)
-        writer.write(OK)
-        await server.read(reader)
-        writer.write(answer)
-        await writer.drain()
-
-    server.talk = conversation
-    return server
-
-
 @pytest.mark.parametrize("answer", [OK, CHUNKS])
 async def test_a_connection_that_is_lost_in_mid_answer_is_an_error(tmp_path: Path, answer: bytes) -> None:
-    lengths = iter(range(len(answer)))
-    server = Server()
-
     async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await server.read(reader)
-        writer.write(answer[: next(lengths)])
+        writer.write(answer[: server.connections - 1])
         await writer.drain()
 
-    server.talk = conversation
+    server = Server(talk=conversation)
     async with server.running(), server.transport(tmp_path) as transport:
         for _ in range(len(answer)):
             with pytest.raises(Unreachable):
@@ -79,38 +57,20 @@ async def test_a_connection_is_used_again_where_it_can_be(
         assert server.connections == connections
 
 
-async def test_bytes_on_an_idle_connection_are_nobody_s_answer(tmp_path: Path) -> None:
-    server, chatter, said = Server(), asyncio.Event(), asyncio.Event()
-
-    async def talkative(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if server.connections > 1:
-            await server.answer_all(reader, writer)
-        await server.read(reader)
-        writer.write(OK)
-        await chatter.wait()
-        writer.write(OK.replace(b"ok", b"no"))
-        said.set()
-        await reader.read()
-
-    server.talk = talkative
+async def test_bytes_on_an_idle_connection_are_no_response_to_the_next_request(tmp_path: Path) -> None:
+    chatter = asyncio.Event()
+    server = Server(READ, OK, chatter, OK.replace(b"ok", b"no"), READ)
     async with server.running(), server.transport(tmp_path) as transport:
         await transport.request("GET", "/")
         chatter.set()
-        await said.wait()
         await asyncio.sleep(0.05)  # it arrives
         assert await transport.request("PATCH", "/") == b"ok"
         assert server.connections == 2
 
 
 async def test_a_connection_that_the_server_has_closed_is_not_used(tmp_path: Path) -> None:
-    server, go_on = Server(), asyncio.Event()
-
-    async def conversation(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await server.read(reader)
-        writer.write(OK)
-        await go_on.wait()
-
-    server.talk = conversation
+    go_on = asyncio.Event()
+    server = Server(READ, OK, go_on)
     async with server.running(), server.transport(tmp_path) as transport:
         await transport.request("PATCH", "/")
         go_on.set()
@@ -119,45 +79,32 @@ async def test_a_connection_that_the_server_has_closed_is_not_used(tmp_path: Pat
         assert await transport.request("PATCH", "/") == b"ok"
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_what_may_be_sent_twice_is_sent_again_where_a_kept_connection_ends(
-    tmp_path: Path, method: str
+@pytest.mark.parametrize(
+    ("method", "is_repeated"),
+    [("GET", True), ("PUT", True), ("DELETE", True), ("PATCH", False), ("POST", False)],
+)
+async def test_only_what_may_be_sent_twice_is_sent_again_where_a_kept_connection_ends(
+    tmp_path: Path, method: str, is_repeated: bool
 ) -> None:
-    server = reused_once(b"")
+    server = Server(READ, OK, READ)
     async with server.running(), server.transport(tmp_path) as transport:
         await transport.request("GET", "/")
-        assert await transport.request(method, "/again", None, Body(b"{}")) == b"ok"
-    assert server.requests == ["GET /", f"{method} /again", f"{method} /again"]
-
-
-@pytest.mark.parametrize("method", ["PATCH", "POST"])
-async def test_what_may_not_be_sent_twice_is_not(tmp_path: Path, method: str) -> None:
-    server = reused_once(b"")
-    async with server.running(), server.transport(tmp_path) as transport:
-        await transport.request("GET", "/")
-        with pytest.raises(Unreachable):
-            await transport.request(method, "/again", None, Body(b"{}"))
-    assert server.requests == ["GET /", f"{method} /again"]
-
-
-async def test_a_caller_that_is_cancelled_leaves_no_answer_for_the_next_one(tmp_path: Path) -> None:
-    server, go_on = Server(), asyncio.Event()
-
-    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await server.read(reader)
-        if server.connections == 1:
-            await go_on.wait()
-            writer.write(OK.replace(b"ok", b"no"))
+        if is_repeated:
+            assert await transport.request(method, "/again", None, Body(b"{}")) == b"ok"
         else:
-            writer.write(OK)
-        await reader.read()
+            with pytest.raises(Unreachable):
+                await transport.request(method, "/again", None, Body(b"{}"))
+    assert server.requests == ["GET /"] + [f"{method} /again"] * (1 + is_repeated)
 
-    server.talk = late
+
+async def test_a_caller_that_is_cancelled_leaves_no_response_for_the_next_one(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+    server = Server(READ, go_on, OK.replace(b"ok", b"no"), READ)
     async with server.running(), server.transport(tmp_path) as transport:
-        asked = asyncio.ensure_future(transport.request("PATCH", "/"))
+        cancelled = asyncio.ensure_future(transport.request("PATCH", "/"))
         await until(lambda: len(server.requests) == 1)
-        asked.cancel()
-        await asyncio.gather(asked, return_exceptions=True)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
         go_on.set()
         assert await transport.request("PATCH", "/") == b"ok"
         assert server.connections == 2
@@ -184,7 +131,6 @@ async def test_nothing_can_be_put_into_the_head(tmp_path: Path) -> None:
     "head", [b"Content-Length: %d\r\n" % (MOST_BYTES + 1), b"Transfer-Encoding: chunked\r\n"]
 )
 async def test_an_answer_without_end_is_given_up(tmp_path: Path, head: bytes) -> None:
-    server = Server()
     piece = b"x" * 2**20
     piece = b"%x\r\n%s\r\n" % (len(piece), piece) if b"chunked" in head else piece
 
@@ -198,7 +144,7 @@ async def test_an_answer_without_end_is_given_up(tmp_path: Path, head: bytes) ->
             writer.write(piece)
             await writer.drain()
 
-    server.talk = flood
+    server = Server(talk=flood)
     async with server.running(), server.transport(tmp_path) as transport:
         with pytest.raises(TooLarge, match=f"more than {MOST_BYTES} bytes"):
             await transport.request("GET", "/", timeout=LONG)
@@ -207,8 +153,6 @@ async def test_an_answer_without_end_is_given_up(tmp_path: Path, head: bytes) ->
 
 
 async def test_a_line_without_end_is_given_up(tmp_path: Path) -> None:
-    server = Server()
-
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await server.read(reader)
         writer.write(b"HTTP/1.1 200 OK\r\n\r\none\n")
@@ -216,7 +160,7 @@ async def test_a_line_without_end_is_given_up(tmp_path: Path) -> None:
             writer.write(b"x" * 2**20)
             await writer.drain()
 
-    server.talk = flood
+    server = Server(talk=flood)
     async with (
         server.running(),
         server.transport(tmp_path) as transport,
@@ -232,21 +176,26 @@ class Crowd(FakeServer):
     """Answers the first MANY requests when they are all there, so over as many connections; later ones at once."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.handler = self._together
+        super().__init__(self._together)
 
     async def _together(self, request: web.Request) -> web.StreamResponse:
         await until(lambda: len(self.requests) >= MANY)
         return web.Response(body=b"{}")
 
+    @asynccontextmanager
+    async def lost(self, folder: Path) -> AsyncIterator[Transport]:
+        """A transport whose MANY connections are all dead."""
+        async with self.connected(folder) as transport:
+            await asyncio.gather(*(transport.request("GET", "/") for _ in range(MANY)))
+            assert self.connections() == MANY
+            self.lose_connections()
+            yield transport
+
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
 async def test_of_many_dead_connections_one_request_is_lost_and_no_other(tmp_path: Path, method: str) -> None:
     server = Crowd()
-    async with server.running(), server.transport(tmp_path) as transport:
-        await asyncio.gather(*(transport.request("GET", "/") for _ in range(MANY)))
-        assert server.connections() == MANY
-        server.lose_connections()
+    async with server.lost(tmp_path) as transport:
         with pytest.raises(Unreachable, match="in time"):
             await transport.request(method, "/x", timeout=SOON)
         await transport.request(method, "/x", timeout=LONG)
@@ -254,10 +203,7 @@ async def test_of_many_dead_connections_one_request_is_lost_and_no_other(tmp_pat
 
 
 async def test_requests_that_are_lost_together_cost_no_connection_that_came_later(tmp_path: Path) -> None:
-    server = Crowd()
-    async with server.running(), server.transport(tmp_path) as transport:
-        await asyncio.gather(*(transport.request("GET", "/") for _ in range(MANY)))
-        server.lose_connections()
+    async with Crowd().lost(tmp_path) as transport:
         lost = [transport.request("PATCH", "/x", timeout=SOON * (1 + number)) for number in range(3)]
         under_way = asyncio.gather(*lost, return_exceptions=True)
         with pytest.raises(Unreachable, match="in time"):
@@ -267,16 +213,12 @@ async def test_requests_that_are_lost_together_cost_no_connection_that_came_late
         assert all(isinstance(one, Unreachable) for one in await under_way)
         assert transport._session is before
         await transport.request("PATCH", "/y", timeout=LONG)
-        assert [one for one in transport._open if not one.closed] == [before]
+        assert [one for one in transport._open if not one.client.closed] == [before]
 
 
 async def test_a_stream_has_a_connection_of_its_own_that_is_new(tmp_path: Path) -> None:
-    server = Crowd()
-    async with server.running(), server.transport(tmp_path) as transport:
-        await asyncio.gather(*(transport.request("GET", "/") for _ in range(MANY)))
-        server.lose_connections()
-        async with aclosing(transport.stream("/watch", {}, LONG)) as lines:
-            assert [line async for line in lines] == []
+    async with Crowd().lost(tmp_path) as transport, aclosing(transport.stream("/watch", {}, LONG)) as lines:
+        assert [line async for line in lines] == []
 
 
 async def test_a_system_that_gets_no_acknowledgement_ends_the_connection() -> None:
@@ -305,10 +247,10 @@ async def test_no_descriptor_is_left(tmp_path: Path) -> None:
             for _ in range(3):
                 assert await transport.request("GET", "/", timeout=LONG) == b"ok"
             for delay in (0.0, 0.0005, 0.002, 0.004):
-                asked = [asyncio.ensure_future(transport.request("GET", "/")) for _ in range(5)]
+                requests = [asyncio.ensure_future(transport.request("GET", "/")) for _ in range(5)]
                 await asyncio.sleep(delay)
-                for one in asked:
+                for one in requests:
                     one.cancel()
-                await asyncio.gather(*asked, return_exceptions=True)
+                await asyncio.gather(*requests, return_exceptions=True)
         gc.collect()
         await until(lambda: descriptors() <= before)

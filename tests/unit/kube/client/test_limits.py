@@ -32,7 +32,7 @@ class Least(random.Random):
         return a
 
 
-class Told(Telemetry):
+class Recorded(Telemetry):
     def __init__(self) -> None:
         self.throttles = 0
         self.waits: list[float] = []
@@ -81,133 +81,111 @@ def succeed(limiter: Limiter, times: int) -> None:
             pass
 
 
-def test_so_many_at_once_and_the_others_in_the_order_in_which_they_came() -> None:
-    async def test() -> None:
-        told = Told()
-        world = World(Limiter(2, telemetry=told))
-        begin = now()
-        await asyncio.gather(*(world.start(str(number), 1.0) for number in range(5)))
-        assert world.begun == [(str(number), begin + number // 2) for number in range(5)]
-        assert world.most_at_once == 2
-        assert told.waits == [1.0, 1.0, 2.0]
-
-    play(test())
+async def test_so_many_at_once_and_the_others_in_the_order_in_which_they_came() -> None:
+    recorded = Recorded()
+    world = World(Limiter(2, telemetry=recorded))
+    begin = now()
+    await asyncio.gather(*(world.start(str(number), 1.0) for number in range(5)))
+    assert world.begun == [(str(number), begin + number // 2) for number in range(5)]
+    assert world.most_at_once == 2
+    assert recorded.waits == [1.0, 1.0, 2.0]
 
 
-def test_a_server_that_asks_to_wait_is_left_alone_for_as_long_and_asked_by_half_as_many_then() -> None:
-    async def test() -> None:
-        told = Told()
-        limiter = Limiter(8, telemetry=told, rng=Least())
-        world = World(limiter)
-        begin = now()
-        under_way = limiter.write()
-        under_way.__enter__()
-        refuse(limiter)
-        under_way.__exit__(ApiError, BUSY, None)  # what was under way is told the same: no further cut
-        assert (limiter.limit, told.throttles) == (4, 2)
-        await asyncio.gather(*(world.start(str(number), 1.0) for number in range(6)))
-        assert [time for _, time in world.begun] == [begin + 1.0] * 4 + [begin + 2.0] * 2
-        refuse(limiter)
-        assert limiter.limit == 2
-
-    play(test())
+async def test_a_server_that_asks_to_wait_is_left_alone_for_as_long_and_asked_by_half_as_many_then() -> None:
+    recorded = Recorded()
+    limiter = Limiter(8, telemetry=recorded, rng=Least())
+    world = World(limiter)
+    begin = now()
+    under_way = limiter.write()
+    under_way.__enter__()
+    refuse(limiter)
+    under_way.__exit__(ApiError, BUSY, None)  # what was under way gets the same: no further cut
+    assert (limiter.limit, recorded.throttles) == (4, 2)
+    await asyncio.gather(*(world.start(str(number), 1.0) for number in range(6)))
+    assert [time for _, time in world.begun] == [begin + 1.0] * 4 + [begin + 2.0] * 2
+    refuse(limiter)
+    assert limiter.limit == 2
 
 
-def test_a_write_whose_permit_was_taken_before_the_server_asked_to_wait_is_not_sent() -> None:
-    async def test() -> None:
-        limiter = Limiter(8, rng=Least())
-        async with limiter.permit():
-            succeed(limiter, 1)
-            refuse(limiter, ApiError(503, "", "shutting down", 7.0))
-            await asyncio.sleep(2.0)
-            with pytest.raises(Overloaded) as caught, limiter.write():
-                pytest.fail("this would have been sent")
-            assert caught.value.retry_after.total_seconds() == 5.0
-            await asyncio.sleep(5.0)
-            succeed(limiter, 1)
-
-    play(test())
-
-
-def test_pauses_are_spread_and_a_server_that_asks_for_none_gets_a_short_one() -> None:
-    async def test() -> None:
-        limiter = Limiter()
-        pauses = set()
-        for _ in range(20):
-            refuse(limiter)
-            begin = now()
-            async with limiter.permit():
-                pauses.add(now() - begin)
-        assert all(1.0 <= pause <= SPREAD + 1e-6 for pause in pauses)
-        assert len(pauses) > 10
-        refuse(limiter, ApiError(429, "", "", 0.0))
-        begin = now()
-        async with limiter.permit():
-            assert now() - begin >= SHORTEST_PAUSE - 1e-6
-
-    play(test())
-
-
-def test_the_cut_is_taken_back_step_by_step() -> None:
-    async def test() -> None:
-        limiter = Limiter(4, rng=Least())
-        refuse(limiter)
-        await asyncio.sleep(1.0)
-        refuse(limiter)
-        await asyncio.sleep(1.0)
-        refuse(limiter)
-        assert limiter.limit == 1, "never less"
-        await asyncio.sleep(1.0)
-        world = World(limiter)
-        tasks = [world.start(str(number), 50.0) for number in range(3)]
-        await asyncio.sleep(0)
-        succeed(limiter, GROW_AFTER - 1)
-        assert limiter.limit == 1
-        refuse(limiter, ApiError(409, "Conflict", "changed"))  # an answer all the same
-        assert limiter.limit == 2
-        await asyncio.sleep(0)
-        assert world.order() == ["0", "1"], "the new permit is had at once"
-        succeed(limiter, 3 * GROW_AFTER)
-        assert limiter.limit == 4
-        await asyncio.gather(*tasks)
-
-    play(test())
-
-
-def test_a_refusal_that_is_about_one_object_holds_up_nobody_else() -> None:
-    """An admission webhook may answer 429: as a metav1.Status, which the API server's own limits don't send."""
-
-    async def test() -> None:
-        told = Told()
-        limiter = Limiter(8, telemetry=told)
-        denied = ApiError(429, "TooManyRequests", "webhook denied the request", 30.0)
-        for _ in range(10):
-            refuse(limiter, denied, A)
-        refuse(limiter, denied, B)
+async def test_a_write_whose_permit_was_taken_before_the_server_asked_to_wait_is_not_sent() -> None:
+    limiter = Limiter(8, rng=Least())
+    async with limiter.permit():
         succeed(limiter, 1)
-        refuse(limiter, denied, C)
+        refuse(limiter, ApiError(503, "", "shutting down", 7.0))
+        await asyncio.sleep(2.0)
+        with pytest.raises(Overloaded) as caught, limiter.write():
+            pytest.fail("this would have been sent")
+        assert caught.value.retry_after.total_seconds() == 5.0
+        await asyncio.sleep(5.0)
+        succeed(limiter, 1)
+
+
+async def test_pauses_are_spread_and_a_server_that_asks_for_none_gets_a_short_one() -> None:
+    limiter = Limiter()
+    pauses = set()
+    for _ in range(20):
+        refuse(limiter)
         begin = now()
         async with limiter.permit():
-            assert now() == begin
-        assert (limiter.limit, told.throttles) == (8, 0)
+            pauses.add(now() - begin)
+    assert all(1.0 <= pause <= SPREAD + 1e-6 for pause in pauses)
+    assert len(pauses) > 10
+    refuse(limiter, ApiError(429, "", "", 0.0))
+    begin = now()
+    async with limiter.permit():
+        assert now() - begin >= SHORTEST_PAUSE - 1e-6
+
+
+async def test_the_cut_is_taken_back_step_by_step() -> None:
+    limiter = Limiter(4, rng=Least())
+    refuse(limiter)
+    await asyncio.sleep(1.0)
+    refuse(limiter)
+    await asyncio.sleep(1.0)
+    refuse(limiter)
+    assert limiter.limit == 1, "never less"
+    await asyncio.sleep(1.0)
+    world = World(limiter)
+    tasks = [world.start(str(number), 50.0) for number in range(3)]
+    await asyncio.sleep(0)
+    succeed(limiter, GROW_AFTER - 1)
+    assert limiter.limit == 1
+    refuse(limiter, ApiError(409, "Conflict", "changed"))  # an answer all the same
+    assert limiter.limit == 2
+    await asyncio.sleep(0)
+    assert world.order() == ["0", "1"], "the new permit is had at once"
+    succeed(limiter, 3 * GROW_AFTER)
+    assert limiter.limit == 4
+    await asyncio.gather(*tasks)
+
+
+async def test_a_refusal_that_is_about_one_object_holds_up_nobody_else() -> None:
+    """An admission webhook may answer 429: as a metav1.Status, which the API server's own limits don't send."""
+    recorded = Recorded()
+    limiter = Limiter(8, telemetry=recorded)
+    denied = ApiError(429, "TooManyRequests", "webhook denied the request", 30.0)
+    for _ in range(10):
         refuse(limiter, denied, A)
-        refuse(limiter, denied, B)  # three of them, and nobody else was answered: it is not about one
-        assert (limiter.limit, told.throttles) == (4, 1)
-        async with limiter.permit():
-            assert now() >= begin + 30.0
+    refuse(limiter, denied, B)
+    succeed(limiter, 1)
+    refuse(limiter, denied, C)
+    begin = now()
+    async with limiter.permit():
+        assert now() == begin
+    assert (limiter.limit, recorded.throttles) == (8, 0)
+    refuse(limiter, denied, A)
+    refuse(limiter, denied, B)  # three of them, and nobody else was answered: it is not about one
+    assert (limiter.limit, recorded.throttles) == (4, 1)
+    async with limiter.permit():
+        assert now() >= begin + 30.0
 
-    play(test())
 
-
-def test_writes_under_way_are_counted() -> None:
-    async def test() -> None:
-        limiter = Limiter()
-        with limiter.write(), limiter.write():
-            assert limiter.in_flight == 2
-        refuse(limiter)
-        assert limiter.in_flight == 0
-
-    play(test())
+async def test_writes_under_way_are_counted() -> None:
+    limiter = Limiter()
+    with limiter.write(), limiter.write():
+        assert limiter.in_flight == 2
+    refuse(limiter)
+    assert limiter.in_flight == 0
 
 
 Step = tuple[str, int, float]

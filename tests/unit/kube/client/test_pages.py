@@ -12,9 +12,8 @@ from aiohttp import web
 from hvpa.kube.client import pages
 from hvpa.kube.client.errors import TooLarge, Unreachable
 from hvpa.kube.client.pages import Page, read_list
-from tests.unit.kube.fake_server import FakeServer
+from tests.unit.kube.fake_server import FakeServer, always
 
-pytestmark = pytest.mark.asyncio
 PAGE_BYTES, MOST_BYTES = 2**16, 2**18
 
 
@@ -23,9 +22,8 @@ class Objects(FakeServer):
     number."""
 
     def __init__(self, *sizes: int) -> None:
-        super().__init__()
+        super().__init__(self._list)
         self._sizes = sizes
-        self.handler = self._list
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         start = int(request.query.get("continue", "0"))
@@ -47,7 +45,7 @@ class Objects(FakeServer):
             items: list[dict[str, Any]] = [json.loads(bytes(item)) for item in page.items or ()]
             names.extend(one["metadata"]["name"] for one in items)
 
-        async with self.running(), self.transport(folder) as transport:
+        async with self.connected(folder) as transport:
             await read_list(transport, "/list", take, query)
         return names
 
@@ -97,10 +95,6 @@ async def test_an_object_without_end_is_an_error(tmp_path: Path) -> None:
 
 async def test_what_is_no_list_is_told_with_its_path(tmp_path: Path) -> None:
     server = Objects()
-
-    async def page(request: web.Request) -> web.StreamResponse:
-        return web.Response(body=b"<html>")
-
-    server.handler = page
+    server.handler = always(b"<html>")
     with pytest.raises(Unreachable, match="the list /list can't be read"):
         await server.read(tmp_path)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import Names, winner
-from hvpa.kube.leases.election import Candidate, LeaseTimes
+from hvpa.kube.leases.lease import Candidate, LeaseTimes
 from hvpa.kube.leases.shard_manager import ShardKeeper
 from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, play
 
@@ -93,6 +93,16 @@ class World:
         self.members.append(member)
         return member
 
+    async def start(self, members: int) -> list[Member]:
+        """So many more, which have divided the shards."""
+        joined = [self.join() for _ in range(members)]
+        await self.settled(2 if members == 1 else 20)
+        return joined
+
+    async def close(self) -> None:
+        for one in self.alive:
+            await end(one.task)
+
     @property
     def alive(self) -> list[Member]:
         return [one for one in self.members if not one.task.done()]
@@ -136,11 +146,12 @@ async def end(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def story(tell: Callable[[World], Coroutine[Any, Any, None]], seed: int = 0) -> None:
-    async def told() -> None:
-        world = World(seed)
-        await tell(world)
-        for one in world.alive:
-            await end(one.task)
+def story(happens: Callable[[World], Coroutine[Any, Any, None]], seed: int) -> None:
+    """Let something happen in a world of its own, and of its own time."""
 
-    play(told())
+    async def all_of_it() -> None:
+        world = World(seed)
+        await happens(world)
+        await world.close()
+
+    play(all_of_it())

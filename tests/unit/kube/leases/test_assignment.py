@@ -1,4 +1,5 @@
-"""Which shard an Hvpa belongs to, who wins a shard, and what a member does about it."""
+"""Which shard an Hvpa belongs to, who wins a shard, and what a member does about it; and who is alive, as seen from the
+changes of Leases."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hvpa.kube.leases.assignment import Names, Plan, plan, shard_of, winner
+from hvpa.kube.leases.assignment import LABEL_SHARDS, Members, Names, Plan, plan, shard_of, winner
+from hvpa.kube.leases.lease import Lease, LeaseMeta, LeaseSpec
 from hvpa.reconcile.ports import Key
 
 identities = st.text(min_size=1, max_size=12)
@@ -23,15 +25,9 @@ def test_an_hvpa_s_shard_never_changes() -> None:
     assert winner(3, ["a", "b", "c"]) == "b"
 
 
-@given(namespace=st.text(max_size=20), name=st.text(max_size=20), shards=numbers)
-@settings(max_examples=25, deadline=None, derandomize=True)
-def test_every_hvpa_has_a_shard(namespace: str, name: str, shards: int) -> None:
-    assert 0 <= shard_of(Key(namespace, name), shards) < shards
-
-
 def test_hvpas_are_spread_evenly() -> None:
     counts = Counter(shard_of(Key(f"ns-{i % 100}", f"app-{i}"), 16) for i in range(16_000))
-    assert len(counts) == 16
+    assert counts.keys() == set(range(16))
     assert 850 < min(counts.values()) <= max(counts.values()) < 1150  # within 5 standard deviations
 
 
@@ -44,10 +40,7 @@ def test_a_shard_has_one_winner_in_whatever_order_the_members_are_known(
     assert found in known
     order.shuffle(known)  # type: ignore[attr-defined]
     assert winner(shard, known) == found
-
-
-def test_no_member_no_winner() -> None:
-    assert winner(0, []) is None
+    assert winner(shard, []) is None
 
 
 @given(shards=numbers, known=members, other=identities)
@@ -133,3 +126,85 @@ def test_names() -> None:
     assert not names.is_member(names.shard(3))
     assert Names("my.hvpa", 8).shard(3) != names.shard(3)
     assert names.labels[names.selector.partition("=")[0]] == "my.hvpa"
+
+
+# --- members ---
+NAMES = Names("hvpa", 4)
+
+
+def member(identity: str, version: int, shards: int = 4, duration: int | None = 10) -> Lease:
+    labels = {LABEL_SHARDS: str(shards)}
+    meta = LeaseMeta(name=NAMES.member(identity), resource_version=str(version), labels=labels)
+    return Lease(meta, LeaseSpec(identity, duration))
+
+
+def shard(number: int, holder: str) -> Lease:
+    return Lease(LeaseMeta(name=NAMES.shard(number), resource_version="1"), LeaseSpec(holder))
+
+
+class Watch:
+    def __init__(self) -> None:
+        self.members = Members(NAMES, 15.0)
+
+    def look(self, at: float, *leases: Lease) -> None:
+        """A list that takes a second."""
+        self.members.look(leases, at, at + 1.0)
+
+
+def test_a_member_lives_for_as_long_as_its_lease_changes() -> None:
+    watch = Watch()
+    watch.look(0, member("x_a", 1), member("x_b", 1))
+    watch.look(10, member("x_a", 1), member("x_b", 2))
+    assert watch.members.live() == {"x_a", "x_b"}
+    # It counts from the response, as it may have been renewed just before.
+    assert watch.members.next_end() == 11
+    assert not watch.members.is_dead("x_a")
+    watch.look(11, member("x_a", 1), member("x_b", 2))
+    assert watch.members.live() == {"x_b"}
+    assert watch.members.is_dead("x_a")
+    assert not watch.members.is_dead("x_b")
+    assert watch.members.next_end() == 21
+
+
+def test_members_of_another_number_of_shards_are_none_of_ours() -> None:
+    watch = Watch()
+    watch.look(0, member("x_a", 1, shards=8), member("x_b", 1))
+    assert watch.members.live() == {"x_b"}
+    assert not watch.members.is_dead("x_a")
+
+
+def test_an_empty_lease_has_no_holder_and_whoever_was_never_seen_is_not_dead() -> None:
+    watch = Watch()
+    watch.look(0, member("", 1))
+    assert not watch.members.is_dead("x_a")
+    assert watch.members.live() == frozenset()
+    assert watch.members.next_end() is None
+
+
+def test_a_holder_without_lease_lives_for_one_duration() -> None:
+    watch = Watch()
+    watch.look(0, shard(0, "x_a"))
+    assert not watch.members.is_dead("x_a")
+    assert watch.members.next_end() == 16
+    watch.look(15.9, shard(0, "x_a"))
+    assert not watch.members.is_dead("x_a")
+    watch.look(16, shard(0, "x_a"))
+    assert watch.members.is_dead("x_a")
+
+
+def test_a_holder_whose_lease_comes_back_lives_again() -> None:
+    watch = Watch()
+    watch.look(0, shard(0, "x_a"))
+    watch.look(10, shard(0, "x_a"), member("x_a", 5))
+    watch.look(18, shard(0, "x_a"))
+    watch.look(20, shard(0, "x_a"))
+    assert not watch.members.is_dead("x_a")
+
+
+def test_leases_of_the_long_dead_are_found() -> None:
+    watch = Watch()
+    watch.look(0, member("x_a", 1), member("x_b", 1, duration=None))
+    watch.look(41, member("x_a", 1), member("x_b", 1, duration=None))
+    assert [one.spec.holder_identity for one in watch.members.forgotten()] == ["x_a"]
+    watch.look(61, member("x_b", 1, duration=None))
+    assert [one.spec.holder_identity for one in watch.members.forgotten()] == ["x_b"]

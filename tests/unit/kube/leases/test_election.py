@@ -16,11 +16,10 @@ from aiohttp import web
 
 from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.election import Candidate, LeaderElector, LeaseTimes
-from hvpa.kube.leases.lease import LeaseApi
-from tests.unit.kube.fake_server import FakeServer, Handler, status, until
+from hvpa.kube.leases.election import LeaderElector
+from hvpa.kube.leases.lease import Candidate, LeaseApi, LeaseTimes
+from tests.unit.kube.fake_server import FakeServer, always, background, status, until
 
-pytestmark = pytest.mark.asyncio
 PATIENT = LeaseTimes(duration=3000, renew=2000, retry=0.02)
 """For what must not be lost, however busy the machine is."""
 
@@ -36,8 +35,7 @@ class Leases:
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
         self.version = 0
-        self.server = FakeServer()
-        self.server.handler = self._handle
+        self.server = FakeServer(self._handle)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = self.server.bodies[-1]
@@ -58,7 +56,7 @@ class Leases:
 
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[Transport]:
-        async with self.server.running(), self.server.transport(folder) as transport:
+        async with self.server.connected(folder) as transport:
             yield transport
 
 
@@ -82,13 +80,12 @@ async def test_dead_connections_do_not_cost_the_lease_while_new_ones_get_through
         leases.server.handler = leases._handle
         one = elector(transport, "one", LeaseTimes(duration=12.0, renew=8.0, retry=0.2))
         await one.acquire()
-        keeping = asyncio.create_task(one.keep())
-        leases.server.lose_connections()
-        known = leases.version
-        await until(lambda: leases.version > known or keeping.done())
-        assert one.holds()
-        assert not keeping.done()
-        keeping.cancel()
+        async with background(one.keep()) as keeping:
+            leases.server.lose_connections()
+            known = leases.version
+            await until(lambda: leases.version > known or keeping.done())
+            assert one.holds()
+            assert not keeping.done()
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b"{}", b'{"metadata": {}}', b"[" * 100_000, b'"\xff"'])
@@ -97,21 +94,13 @@ async def test_an_answer_that_is_no_lease_is_as_good_as_none(tmp_path: Path, ans
     async with leases.running(tmp_path) as transport:
         one = elector(transport, "one")
         await one.acquire()
-        handler, leases.server.handler = leases.server.handler, odd(answer)
-        keeping = asyncio.create_task(one.keep())
-        asked = len(leases.server.requests)
-        await until(lambda: len(leases.server.requests) > asked + 3)
-        with pytest.raises(Unreachable):
-            await LeaseApi(transport, FakeClock(), "ns", 1.0).list("a=b")
-        leases.server.handler = handler
-        version = leases.version
-        await until(lambda: leases.version > version + 1)  # renewed again
-        assert one.holds()
-        keeping.cancel()
-
-
-def odd(answer: bytes) -> Handler:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return web.Response(body=answer)
-
-    return handle
+        handler, leases.server.handler = leases.server.handler, always(answer)
+        async with background(one.keep()):
+            before = len(leases.server.requests)
+            await until(lambda: len(leases.server.requests) > before + 3)
+            with pytest.raises(Unreachable):
+                await LeaseApi(transport, FakeClock(), "ns", 1.0).list("a=b")
+            leases.server.handler = handler
+            version = leases.version
+            await until(lambda: leases.version > version + 1)  # renewed again
+            assert one.holds()

@@ -163,22 +163,3 @@ def test_what_is_no_object_is_left_as_it_is() -> None:
     status = HvpaStatus()
     ModelSharer().share(status, msgspec.Raw(b"[]"))
     assert status == HvpaStatus()
-
-
-def test_parts_of_statuses_that_are_gone_are_let_go_of() -> None:
-    """The same few Hvpas change for a long time, and each status is read twice."""
-    sharer = ModelSharer()
-    living: dict[int, HvpaStatus] = {}
-    for version in range(5_000):
-        conditions = [
-            {"type": kind, "status": "True", "reason": "Reconciled", "message": f"{version} replicas"}
-            for kind in ("Ready", "HpaActive")
-        ]
-        document = {"conditions": conditions, "lastScaling": {"hpaStatus": {"desiredReplicas": version}}}
-        for reader in range(2):
-            living[version % 5 * 2 + reader] = status = HvpaStatus.model_validate(
-                document, by_alias=True, by_name=False
-            )
-            sharer.share(status, json.dumps(document).encode())
-    assert len(sharer._known) <= sharing.SMALL
-    assert living[0].conditions is living[1].conditions

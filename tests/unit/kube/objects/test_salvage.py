@@ -1,4 +1,4 @@
-"""One strange object is bearable for all others: it is cut down, read without its wrong times, and told of once."""
+"""One strange object is bearable for all others: it is cut down, read without its wrong times, and logged once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 
 from hvpa.api.objects.read_models import RawHvpa
 from hvpa.core.observing import MOST_CONTAINERS
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, PODS, VPAS
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPA_SIZES, PODS, VPAS
 from hvpa.kube.objects.salvage import LARGE, MOST_ENTRIES, without_wrong_times
 from hvpa.kube.objects.stored_hvpa import stored
 from hvpa.reconcile.ports import Key
@@ -34,23 +34,23 @@ def test_usual_objects_are_kept_whole() -> None:
 
 
 def test_large_objects_are_cut_down() -> None:
-    told = documents("Additive")
-    told[DEPLOYMENT]["spec"]["template"]["spec"] = {"containers": large(), "initContainers": large()}
-    told[POD]["spec"] = {"containers": large(), "initContainers": large()}
-    told[POD]["metadata"]["ownerReferences"] = large()
-    told[POD]["status"] = {
+    found = documents("Additive")
+    found[DEPLOYMENT]["spec"]["template"]["spec"] = {"containers": large(), "initContainers": large()}
+    found[POD]["spec"] = {"containers": large(), "initContainers": large()}
+    found[POD]["metadata"]["ownerReferences"] = large()
+    found[POD]["status"] = {
         "phase": "Failed",
         "message": "m" * 10**6,
         "conditions": large(),
         "containerStatuses": large(),
     }
-    told[HPA]["status"] = {"conditions": large(message="m" * 5000), "currentMetrics": large()}
-    told[VPA]["status"] = {"conditions": large(), "recommendation": {"containerRecommendations": []}}
-    told[VPA]["status"]["recommendation"]["containerRecommendations"] = [
+    found[HPA]["status"] = {"conditions": large(message="m" * 5000), "currentMetrics": large()}
+    found[VPA]["status"] = {"conditions": large(), "recommendation": {"containerRecommendations": []}}
+    found[VPA]["status"]["recommendation"]["containerRecommendations"] = [
         {"containerName": f"c-{number}"} for number in range(5000)
     ]
-    workload, pod = DEPLOYMENTS.decode(encoded(told[DEPLOYMENT])), PODS.decode(encoded(told[POD]))
-    hpa, vpa = HPAS.decode(encoded(told[HPA])), VPAS.decode(encoded(told[VPA]))
+    workload, pod = DEPLOYMENTS.decode(encoded(found[DEPLOYMENT])), PODS.decode(encoded(found[POD]))
+    hpa, vpa = HPAS.decode(encoded(found[HPA])), VPAS.decode(encoded(found[VPA]))
     for spec in (workload.spec.template.spec, pod.spec):
         assert len(spec.containers) == len(spec.init_containers) == MOST_CONTAINERS + 1
     assert len(pod.status.container_statuses) == MOST_CONTAINERS + 1
@@ -61,6 +61,11 @@ def test_large_objects_are_cut_down() -> None:
     assert len(vpa.status.recommendation.container_recommendations or []) == MOST_ENTRIES
     for status in (pod.status, hpa.status, vpa.status):
         assert len(status.conditions or []) == MOST_ENTRIES
+
+
+def test_sizes_of_many_new_pods_are_all_kept() -> None:
+    sizes = {f"Deployment.apps/web-{number}": {"hvpa": "web", "containers": []} for number in range(5000)}
+    assert len(HVPA_SIZES.decode(encoded({"metadata": {"name": "hvpa"}, "sizes": sizes})).sizes) == 5000
 
 
 def test_a_large_vpa_without_a_recommendation_is_read() -> None:
@@ -83,27 +88,26 @@ def test_a_large_vpa_without_a_recommendation_is_read() -> None:
 )
 def test_wrong_times_are_dropped_wherever_they_are(time: Any, is_wrong: bool) -> None:
     raw = msgspec.json.encode({"a": [{"startTime": time, "b": {"time": time}}], "name": "x", "text": time})
-    told = without_wrong_times(raw)
-    if is_wrong:
-        assert msgspec.json.decode(told or b"") == {"a": [{"b": {}}], "name": "x", "text": time}
-    else:
-        assert told is None
+    kept = without_wrong_times(raw)
+    assert (kept and msgspec.json.decode(kept)) == (
+        {"a": [{"b": {}}], "name": "x", "text": time} if is_wrong else None
+    )
 
 
 @pytest.mark.parametrize("number", [DEPLOYMENT, HPA, VPA, POD])
 def test_an_object_with_a_wrong_time_is_there_all_the_same(number: int) -> None:
-    watched, told = Watched(), documents("Additive")
+    watched, found = Watched(), documents("Additive")
     condition = {"type": "X", "status": "True", "lastTransitionTime": WRONG}
-    told[number]["metadata"]["creationTimestamp"] = WRONG
+    found[number]["metadata"]["creationTimestamp"] = WRONG
     if number != DEPLOYMENT:
-        told[number]["status"]["conditions"].append(condition)
+        found[number]["status"]["conditions"].append(condition)
     with structlog.testing.capture_logs() as logs:
-        for document in told:
+        for document in found:
             watched.put(document)
     (line,) = logs
     assert line["log_level"] == "warning"
     assert line["event"] == "a time of an object can't be read"
-    assert (line["kind"], line["object"]) == (told[number]["kind"], told[number]["metadata"]["name"])
+    assert (line["kind"], line["object"]) == (found[number]["kind"], found[number]["metadata"]["name"])
     assert "creationTimestamp" in line["error"]
     seen = watched.local.objects(KEY)
     assert seen is not None
@@ -111,23 +115,19 @@ def test_an_object_with_a_wrong_time_is_there_all_the_same(number: int) -> None:
     assert (len(seen.hpas), len(seen.vpas), len(seen.pods)) == (1, 1, 3)
 
 
-def test_an_object_that_can_t_be_read_is_told_of_once_and_counted_each_time() -> None:
-    watched, told = Watched(), documents("Additive")
-    for document in told:
+def test_an_object_that_can_t_be_read_is_logged_once_and_counted_each_time() -> None:
+    watched, found = Watched(), documents("Additive")
+    for document in found:
         watched.put(document)
-    told[HPA]["spec"]["maxReplicas"] = "many"
+    found[HPA]["spec"]["maxReplicas"] = "many"
     with structlog.testing.capture_logs() as logs:
         for version in range(8, 58):
-            told[HPA]["metadata"]["resourceVersion"] = str(version)
-            watched.put(told[HPA])
+            found[HPA]["metadata"]["resourceVersion"] = str(version)
+            watched.put(found[HPA])
     assert [line["log_level"] for line in logs] == ["warning"] + ["debug"] * 49
     assert "maxReplicas" in logs[0]["error"]
-    assert (
-        watched.metrics.registry.get_sample_value(
-            "hvpa_undecodable_objects_total", {"resource": "horizontalpodautoscalers"}
-        )
-        == 50
-    )
+    of_hpas = {"resource": "horizontalpodautoscalers"}
+    assert watched.metrics.registry.get_sample_value("hvpa_undecodable_objects_total", of_hpas) == 50
     seen = watched.local.objects(KEY)
     assert seen is not None
     assert seen.hpas == ()

@@ -225,6 +225,9 @@ def test_a_spec_that_can_not_be_decoded_shows_at_once(resource: Resource[Any]) -
         decoded(resource, spec={"targetRef": 1, "maxReplicas": "x"})
 
 
-def test_an_hvpas_last_applied_manifest_is_dropped() -> None:
+@pytest.mark.parametrize(
+    ("resource", "kept"), [(HVPAS, {"team": "shop"}), (HPAS, {"team": "shop"}), (PODS, {})]
+)
+def test_of_annotations_those_are_kept_that_are_read(resource: Resource[Any], kept: dict[str, str]) -> None:
     applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "shop"}
-    assert decoded(HVPAS, metadata={"annotations": applied}).metadata.annotations == {"team": "shop"}
+    assert decoded(resource, metadata={"annotations": applied}).metadata.annotations == kept

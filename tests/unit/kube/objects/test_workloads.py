@@ -26,27 +26,16 @@ def read(kind: str, spec: dict[str, Any], status: dict[str, Any]) -> Workload:
 
 
 def counts(one: Workload) -> tuple[int, ...]:
-    status = one.status
-    return (
-        one.spec.replicas,
-        status.replicas,
-        status.updated_replicas,
-        status.ready_replicas,
-        status.available_replicas,
-    )
+    """Replicas wanted, there, updated, ready and available."""
+    status, ready = one.status, one.status.ready_replicas
+    return (one.spec.replicas, status.replicas, status.updated_replicas, ready, status.available_replicas)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_a_kind_with_rollouts_says_how_many_are_updated(kind: str) -> None:
     spec = {"replicas": 4, "selector": {"matchLabels": LABELS}, "template": TEMPLATE}
-    status = {
-        "observedGeneration": 3,
-        "replicas": 4,
-        "updatedReplicas": 1,
-        "readyReplicas": 3,
-        "availableReplicas": 2,
-    }
-    one = read(kind, spec, status)
+    status = {"replicas": 4, "updatedReplicas": 1, "readyReplicas": 3, "availableReplicas": 2}
+    one = read(kind, spec, {"observedGeneration": 3, **status})
     assert counts(one) == (4, 4, 1, 3, 2)
     assert not rollout_complete(one)
 

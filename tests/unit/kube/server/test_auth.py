@@ -1,4 +1,4 @@
-"""Who may read the metrics, against an API server that says what a test tells it to. (The real one: end to end.)"""
+"""Who may read the metrics, against an API server that says what a test has it say. (The real one: end to end.)"""
 
 from __future__ import annotations
 
@@ -15,22 +15,17 @@ from structlog.testing import capture_logs
 
 from hvpa.kube.server import auth as serve_auth
 from hvpa.kube.server.auth import ACCESS_REVIEWS, ALLOWED_SECONDS, REFUSED_SECONDS, TOKEN_REVIEWS, TokenGuard
-from hvpa.kube.server.endpoints import serve
 from tests.unit.kube.fake_server import FakeServer, reserved_port, status, until
+from tests.unit.kube.server.listening import fine, listening
 
 USER = {"username": "prometheus", "uid": "1", "groups": ["g"], "extra": {"scopes": ["a"]}}
-
-
-async def fine() -> web.Response:
-    return web.Response(text="fine")
 
 
 class World:
     """An API server that knows tokens and rights, the operator's metrics behind a guard, and a clock."""
 
     def __init__(self) -> None:
-        self.server = FakeServer()
-        self.server.handler = self._review
+        self.server = FakeServer(self._review)
         self.tokens: dict[str, dict[str, Any]] = {"good": USER, "bare": {"username": "nobody"}}
         self.allowed = {"prometheus"}
         self.now = 0.0
@@ -53,22 +48,12 @@ class World:
         allowed = spec["user"] in self.allowed
         return web.json_response({"status": {"allowed": allowed, "reason": "because"}}, status=201)
 
-    @property
-    def asked(self) -> list[str]:
-        return [path for _, path, _ in self.server.requests]
-
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[None]:
-        routes = {"/metrics": fine}
-        async with self.server.running(), self.server.transport(folder) as transport:
+        async with self.server.connected(folder) as transport:
             self.guard = TokenGuard(transport, lambda: self.now)
-            with reserved_port() as self.port:
-                listener = await serve(f"127.0.0.1:{self.port}", routes, self.guard)
-                assert listener is not None
-                try:
-                    yield
-                finally:
-                    await listener.cleanup()
+            async with listening({"/metrics": fine}, self.guard) as (self.port, _):
+                yield
 
     async def get(self, authorization: str | None = None, method: str = "GET") -> tuple[int, str]:
         headers = {} if authorization is None else {"Authorization": authorization}
@@ -93,13 +78,13 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 )
 async def test_without_a_token_nobody_is_asked(world: World, header: str | None) -> None:
     assert await world.get(header) == (401, "unauthorized\n")
-    assert world.asked == []
+    assert world.server.paths == []
 
 
 @pytest.mark.parametrize("header", ["Bearer good", "bearer good", "BEARER  good "])
 async def test_a_token_with_the_right_is_let_in(world: World, header: str) -> None:
     assert await world.get(header) == (200, "fine")
-    assert world.asked == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+    assert world.server.paths == [TOKEN_REVIEWS, ACCESS_REVIEWS]
     token, access = world.server.bodies
     assert token == {
         "apiVersion": "authentication.k8s.io/v1",
@@ -118,7 +103,7 @@ async def test_a_token_with_the_right_is_let_in(world: World, header: str) -> No
 
 async def test_whoever_is_unknown_or_without_the_right_is_refused(world: World) -> None:
     assert await world.get("Bearer wrong") == (401, "unauthorized\n")
-    assert world.asked == [TOKEN_REVIEWS]
+    assert world.server.paths == [TOKEN_REVIEWS]
     assert await world.get("Bearer bare", "HEAD") == (403, "")
     assert await world.get("Bearer bare") == (403, "authorization denied for user 'nobody'\n")
     specs = [body["spec"] for body in world.server.bodies[2::2]]
@@ -133,7 +118,7 @@ async def test_an_answer_is_remembered_for_a_while(world: World) -> None:
     world.allowed.clear()
     world.now = ALLOWED_SECONDS - 1
     assert (await world.get("Bearer good"))[0] == 200
-    assert len(world.asked) == 2
+    assert len(world.server.paths) == 2
     world.now = ALLOWED_SECONDS
     assert (await world.get("Bearer good"))[0] == 403
     world.allowed.add("prometheus")
@@ -153,23 +138,23 @@ async def test_made_up_tokens_neither_fill_the_memory_nor_push_out_good_ones(
     world.server.requests.clear()
     assert (await world.get("Bearer good"))[0] == 200
     assert (await world.get("Bearer wrong-4"))[0] == 401
-    assert world.asked == []
+    assert world.server.paths == []
     assert (await world.get("Bearer wrong-0"))[0] == 401  # forgotten, so asked again
-    assert world.asked == [TOKEN_REVIEWS]
+    assert world.server.paths == [TOKEN_REVIEWS]
 
 
 async def test_what_waits_for_its_turn_is_not_asked_once_more(world: World) -> None:
     world.held = asyncio.Event()
     asking = [asyncio.ensure_future(world.get("Bearer good")) for _ in range(20)]
-    await until(lambda: len(world.asked) == serve_auth.REVIEWS_AT_ONCE)
+    await until(lambda: len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE)
     world.held.set()
     assert {code for code, _ in await asyncio.gather(*asking)} == {200}
-    assert len(world.asked) == 2 * serve_auth.REVIEWS_AT_ONCE
+    assert len(world.server.paths) == 2 * serve_auth.REVIEWS_AT_ONCE
 
 
 REVIEWS = (
-    *[(status(code, "Reason", "secret message"), told)
-      for code, told in ((500, 503), (503, 503), (429, 503), (401, 500), (403, 500), (404, 500))],
+    *[(status(code, "Reason", "secret message"), refusal)
+      for code, refusal in ((500, 503), (503, 503), (429, 503), (401, 500), (403, 500), (404, 500))],
     *[(web.Response(status=201, text=body), 500)
       for body in ("", "[]", '{"status": 1}', '{"status": {"authenticated": "yes"}}')],
     *[(web.Response(status=201, text='{"status": {' + text + '}}'), 401)
@@ -180,12 +165,12 @@ REVIEWS = (
 
 @pytest.mark.parametrize("number", range(len(REVIEWS)))
 async def test_an_answer_that_is_no_review_opens_nothing(world: World, number: int) -> None:
-    world.answer, told = REVIEWS[number]
+    world.answer, refusal = REVIEWS[number]
     with capture_logs() as logs:
         answered, text = await world.get("Bearer good")
-    assert answered == told
+    assert answered == refusal
     assert "secret" not in text
-    if told == 401:
+    if refusal == 401:
         return
     assert logs[-1]["event"] in ("metrics: a review was refused", "metrics: a review can't be read")
     world.answer = None
@@ -194,16 +179,15 @@ async def test_an_answer_that_is_no_review_opens_nothing(world: World, number: i
 
 async def test_an_api_server_that_is_gone_opens_nothing(tmp_path: Path) -> None:
     world = World()
-    routes = {"/metrics": fine}
-    with reserved_port() as gone, reserved_port() as world.port:
+    with reserved_port() as gone:
         world.server.url = f"http://127.0.0.1:{gone}"
-        async with world.server.transport(tmp_path) as transport:
-            listener = await serve(f"127.0.0.1:{world.port}", routes, TokenGuard(transport))
-            assert listener is not None
+        async with (
+            world.server.transport(tmp_path) as transport,
+            listening({"/metrics": fine}, TokenGuard(transport)) as (world.port, _),
+        ):
             with capture_logs() as logs:
                 assert await world.get("Bearer good") == (503, "the API server can't be asked\n")
             assert logs[-1]["event"] == "metrics: the API server can't be asked about a token"
-            await listener.cleanup()
 
 
 async def test_no_token_is_kept_or_logged(world: World) -> None:
@@ -222,9 +206,9 @@ async def test_no_token_is_kept_or_logged(world: World) -> None:
 async def test_only_so_many_are_reviewed_at_once(world: World) -> None:
     world.held = asyncio.Event()
     asking = [asyncio.ensure_future(world.get(f"Bearer wrong-{number}")) for number in range(10)]
-    await until(lambda: len(world.asked) == serve_auth.REVIEWS_AT_ONCE)
+    await until(lambda: len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE)
     await asyncio.sleep(0.1)
-    assert len(world.asked) == serve_auth.REVIEWS_AT_ONCE
+    assert len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE
     world.held.set()
     assert {code for code, _ in await asyncio.gather(*asking)} == {401}
-    assert len(world.asked) == 10
+    assert len(world.server.paths) == 10

@@ -1,25 +1,22 @@
-"""What a hostile or slow client gets from the HTTP servers: short answers that tell nothing, and bounded patience."""
+"""What a hostile or slow client gets from the HTTP servers: short responses that reveal nothing, for a bounded time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
 from hvpa.kube.server import endpoints as serving
-from hvpa.kube.server.endpoints import Guard, Listener, Routes, plain, serve
-from tests.unit.kube.fake_server import LONG, reserved_port, until
+from hvpa.kube.server.endpoints import Routes, plain
+from tests.unit.kube.fake_server import LONG, until
+from tests.unit.kube.server.listening import fine, listening
 
 LARGE = b"x" * 50_000_000
 """More than socket buffers take."""
-
-
-async def _fine() -> web.Response:
-    return web.Response(text="fine")
 
 
 async def _large() -> web.Response:
@@ -30,22 +27,7 @@ async def _fails() -> web.Response:
     raise RuntimeError("secret reason")
 
 
-@asynccontextmanager
-async def serving_at(guard: Guard | None = None) -> AsyncIterator[tuple[int, Listener]]:
-    routes: Routes = {"/ok": _fine, "/large": _large, "/fails": _fails}
-    with reserved_port() as port:
-        listener = await serve(f"127.0.0.1:{port}", routes, guard)
-        assert listener is not None
-        try:
-            yield port, listener
-        finally:
-            await listener.cleanup()
-
-
-@asynccontextmanager
-async def listening(guard: Guard | None = None) -> AsyncIterator[int]:
-    async with serving_at(guard) as (port, _):
-        yield port
+ROUTES: Routes = {"/ok": fine, "/large": _large, "/fails": _fails}
 
 
 async def exchange(port: int, sent: bytes) -> bytes:
@@ -81,18 +63,18 @@ def request(path: str = "/ok", method: str = "GET", *headers: str) -> bytes:
         (request("/ok", "GET", *["X: y"] * (serving.MAX_HEADERS + 1)), 400, b"bad request\n"),
     ],
 )
-async def test_answers_say_what_is_needed_and_no_more(sent: bytes, status: int, body: bytes) -> None:
-    async with listening() as port:
-        head, _, told = (await exchange(port, sent)).partition(b"\r\n\r\n")
+async def test_responses_reveal_nothing(sent: bytes, status: int, body: bytes) -> None:
+    async with listening(ROUTES) as (port, _):
+        head, _, found = (await exchange(port, sent)).partition(b"\r\n\r\n")
     assert int(head.split()[1]) == status
-    assert told == body
+    assert found == body
     assert b"\r\nServer: hvpa" in head
     for secret in (b"ython", b"aiohttp", b"secret", b"Traceback"):
-        assert secret not in head + told
+        assert secret not in head + found
 
 
 async def test_a_fault_of_ours_is_logged_and_a_client_s_is_not() -> None:
-    async with listening() as port:
+    async with listening(ROUTES) as (port, _):
         with capture_logs() as logs:
             await exchange(port, b"nonsense\r\n\r\n")
             await exchange(port, request("/fails"))
@@ -102,17 +84,17 @@ async def test_a_fault_of_ours_is_logged_and_a_client_s_is_not() -> None:
 
 
 async def test_a_guard_s_refusal_is_what_is_answered() -> None:
-    asked: list[str] = []
+    guarded: list[str] = []
 
     async def guard(request: web.BaseRequest) -> web.Response | None:
-        asked.append(request.path)
+        guarded.append(request.path)
         return plain(403, "no") if request.query_string else None
 
-    async with listening(guard) as port:
+    async with listening(ROUTES, guard) as (port, _):
         assert b"403 Forbidden" in await exchange(port, request("/ok?no"))
         assert (await exchange(port, request("/ok"))).endswith(b"fine")
         await exchange(port, request("/nowhere"))
-    assert asked == ["/ok", "/ok"]
+    assert guarded == ["/ok", "/ok"]
 
 
 async def _silent(writer: asyncio.StreamWriter) -> None:
@@ -135,31 +117,31 @@ async def test_a_client_that_does_not_finish_its_request_is_cut_off(
     sends: Callable[[asyncio.StreamWriter], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serving, "IDLE", 0.3)
-    async with listening() as port:
+    async with listening(ROUTES) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         sending = asyncio.ensure_future(sends(writer))
-        told = b""
+        found = b""
         with suppress(ConnectionError):  # while something was still on its way
             while chunk := await asyncio.wait_for(reader.read(2**16), LONG):
-                told += chunk
-        assert told.count(b"HTTP/1.1") == (1 if sends is _after_one_answer else 0)
+                found += chunk
+        assert found.count(b"HTTP/1.1") == (1 if sends is _after_one_answer else 0)
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
         writer.close()
 
 
 async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    guarded: list[str] = []
 
     async def guard(request: web.BaseRequest) -> None:
-        asked.append(request.path)
+        guarded.append(request.path)
 
     monkeypatch.setattr(serving, "RESPONSE", 0.3)
-    async with serving_at(guard) as (port, listener):
+    async with listening(ROUTES, guard) as (port, listener):
         with capture_logs() as logs:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request("/large"))
-            await until(lambda: bool(asked) and not listener.connections)
+            await until(lambda: bool(guarded) and not listener.connections)
             taken = 0
             with suppress(ConnectionError):
                 while chunk := await asyncio.wait_for(reader.read(2**20), LONG):
@@ -172,18 +154,18 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: py
 
 
 async def test_a_large_answer_comes_whole_and_head_brings_its_length_only() -> None:
-    async with listening() as port:
-        head, _, told = (await exchange(port, request("/large"))).partition(b"\r\n\r\n")
-        assert told == LARGE
+    async with listening(ROUTES) as (port, _):
+        head, _, found = (await exchange(port, request("/large"))).partition(b"\r\n\r\n")
+        assert found == LARGE
         assert f"Content-Length: {len(LARGE)}".encode() in head
-        head, _, told = (await exchange(port, request("/large", "HEAD"))).partition(b"\r\n\r\n")
+        head, _, found = (await exchange(port, request("/large", "HEAD"))).partition(b"\r\n\r\n")
         assert f"Content-Length: {len(LARGE)}".encode() in head
-        assert told == b""
+        assert found == b""
 
 
 async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MAX_CONNECTIONS", 3)
-    async with listening() as port:
+    async with listening(ROUTES) as (port, _):
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         with suppress(ConnectionError):
@@ -205,7 +187,7 @@ async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.Monke
 
 
 async def test_an_idle_connection_does_not_hold_up_the_end() -> None:
-    async with listening() as port:
+    async with listening(ROUTES) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /ok HTTP/1.1\r\nHost: here\r\n\r\n")
         await reader.readuntil(b"fine")

@@ -12,13 +12,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 from structlog.testing import capture_logs
 
-from hvpa.kube.server.endpoints import serve
 from hvpa.kube.server.tls import CERTIFICATE, KEY, LOOK, Certificate, CertificateError
 from localcluster.client.pki import Authority, Pair
-from tests.unit.kube.fake_server import reserved_port
+from tests.unit.kube.server.listening import fine, listening
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +37,6 @@ def put(folder: Path, certificate: Path | None, key: Path | None) -> None:
             shutil.copy(source, folder / name)
 
 
-async def fine() -> web.Response:
-    return web.Response(text="fine")
-
-
 class Clock:
     """Seconds that a test lets pass."""
 
@@ -60,15 +54,10 @@ def folder(tmp_path: Path, pairs: list[Pair]) -> Path:
 
 
 @asynccontextmanager
-async def listening(certificate: Certificate) -> AsyncIterator[int]:
-    routes = {"/metrics": fine}
-    with reserved_port() as port:
-        listener = await serve(f"127.0.0.1:{port}", routes, None, certificate.context)
-        assert listener is not None
-        try:
-            yield port
-        finally:
-            await listener.cleanup()
+async def presenting(folder: Path, clock: Clock) -> AsyncIterator[int]:
+    """The port of a server that presents the certificate in a folder."""
+    async with listening({"/metrics": fine}, tls=Certificate(folder, clock).context) as (port, _):
+        yield port
 
 
 async def presented(port: int, authority: Authority, name: str | None = "localhost") -> str:
@@ -91,7 +80,7 @@ async def test_a_certificate_that_was_replaced_is_presented(
     folder: Path, authority: Authority, pairs: list[Pair], name: str | None
 ) -> None:
     clock = Clock()
-    async with listening(Certificate(folder, clock)) as port:
+    async with presenting(folder, clock) as port:
         assert await presented(port, authority, name) == "one"
         put(folder, pairs[1].certificate, pairs[1].key)
         clock.now += LOOK / 2
@@ -108,7 +97,7 @@ async def test_one_that_can_not_be_used_leaves_the_old_one_in_place(
     folder: Path, authority: Authority, pairs: list[Pair]
 ) -> None:
     clock = Clock()
-    async with listening(Certificate(folder, clock)) as port:
+    async with presenting(folder, clock) as port:
         for certificate, key, reason in (
             (pairs[1].certificate, pairs[0].key, "no certificate and its key (KEY_VALUES_MISMATCH)"),
             (pairs[1].key, pairs[1].key, "no certificate and its key"),
@@ -166,7 +155,7 @@ def old_protocols() -> Iterator[None]:
 
 @pytest.mark.usefixtures("old_protocols")
 async def test_old_protocols_are_not_spoken(folder: Path, authority: Authority) -> None:
-    async with listening(Certificate(folder)) as port:
+    async with presenting(folder, Clock()) as port:
         trust = ssl.create_default_context(cafile=authority.certificate)
         trust.set_ciphers("DEFAULT:@SECLEVEL=0")
         trust.minimum_version = ssl.TLSVersion.TLSv1

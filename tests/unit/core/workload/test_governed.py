@@ -23,18 +23,16 @@ def objects(
     whole: Mapping[str, Any],
     containers: Sequence[Mapping[str, Any]],
     targets: Mapping[str, Mapping[str, Any]],
-    spec: Mapping[str, Any] | None = None,
+    spec: Mapping[str, Any] = FULL,
     init: Sequence[Mapping[str, Any]] = (),
+    hpa: Any = None,
+    **rest: Any,
 ) -> Objects:
     """A pod template with resources of its own."""
     pod = {"resources": dict(whole), "initContainers": list(init)}
     workload = build.workload(1, containers, {"spec": {"template": {"spec": pod}}})
-    return build.objects(
-        build.hvpa(FULL if spec is None else spec),
-        workload,
-        build.hpa(desired=1, replicas=1),
-        build.vpa(targets),
-    )
+    content = build.hpa(desired=1, replicas=1)
+    return build.objects(build.hvpa(spec), workload, hpa or content, build.vpa(targets), **rest)
 
 
 def requests(decision: Decision, resource: Any = "cpu") -> dict[str, int]:
@@ -106,14 +104,9 @@ def test_several_that_rise_share_what_is_left() -> None:
 
 
 def test_a_container_that_starves_gets_more_memory_as_far_as_there_is_some_left() -> None:
-    one = objects({"requests": {"memory": "1100Mi"}}, [build.container()], {"app": {"memory": "1Gi"}})
-    one = build.objects(
-        one.hvpa,
-        one.workload,
-        build.hpa(desired=1, replicas=1),
-        one.vpas[0],
-        [build.oom_killed(build.at(minutes=-1))],
-    )
+    killed = [build.oom_killed(build.at(minutes=-1))]
+    whole, targets = {"requests": {"memory": "1100Mi"}}, {"app": {"memory": "1Gi"}}
+    one = objects(whole, [build.container()], targets, pods=killed)
     assert requests(build.decided(one), "memory") == {"app": 1100 * build.MIB}
 
 
@@ -131,12 +124,8 @@ def test_all_requests_together_never_exceed_the_pods(
     wanted = {f"c{at}": {"cpu": f"{one}m"} for at, one in enumerate(targets[: len(now)])}
     whole = sum(now) + spare
     spec = {**FULL, "blend": blend, "weightBasedScalingIntervals": [{"vpaWeight": weight}]}
-    one = objects({"requests": {"cpu": f"{whole}m"}}, containers, wanted, spec)
-    if blend == "Trajectory":
-        one = build.objects(
-            one.hvpa,
-            one.workload,
-            jointly.hpa(1, jointly.utilization("cpu", 50, 90, f"{sum(now)}m")),
-            one.vpas[0],
-        )
+    busy = (
+        jointly.hpa(1, jointly.utilization("cpu", 50, 90, f"{sum(now)}m")) if blend == "Trajectory" else None
+    )
+    one = objects({"requests": {"cpu": f"{whole}m"}}, containers, wanted, spec, hpa=busy)
     assert sum(requests(build.decided(one)).values()) <= whole

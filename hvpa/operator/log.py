@@ -1,0 +1,225 @@
+"""Structured logs on standard error: what others wrote can't forge a line, obey a terminal or fill a disk, and a line
+that can't be written is lost without the operator waiting for its reader or failing."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import datetime as dt
+import json
+import logging
+import os
+import select
+import threading
+from collections import deque
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from hvpa.api.values.text import printable, printable_json
+
+MOST_TEXT: Final = 2048
+"""Characters of one value."""
+MOST_ENTRIES: Final = 50
+"""Entries of one mapping or list, and values of one line."""
+MOST_TRACEBACK: Final = 16_384
+"""Characters of a traceback: of a longer one its end, which says most."""
+DEEPEST: Final = 4
+"""Mappings and lists in one another; what is deeper is written as text."""
+BACKLOG: Final = 2**20
+"""Bytes of lines that wait for a reader; further ones are lost, and counted."""
+_AT_ONCE: Final = select.PIPE_BUF
+"""So many bytes can be written without waiting where `poll` reports that something can (POSIX, for pipes)."""
+_LAST_WORDS: Final = 1.0
+"""Seconds that the process's end waits for a reader."""
+_STDERR: Final = 2
+_EXCEPTION: Final = "exception"
+
+Entry = MutableMapping[str, Any]
+
+
+def configure_logs(style: str, level: str) -> None:
+    """`style`: "json" or "console"; `level`: the least that is shown."""
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    processors: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        bounded,
+    ]
+    if style == "json":
+        processors.append(structlog.processors.JSONRenderer(to_json))
+    else:
+        processors += [one_line, structlog.dev.ConsoleRenderer(colors=False)]
+    _occupy_standard_descriptors()
+    output = LineOutput(_STDERR)
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=lambda *args: output,
+        cache_logger_on_first_use=True,
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [_Bridge()]
+    root.setLevel(max(threshold, logging.WARNING))
+    logging.raiseExceptions = False
+
+
+class _Bridge(logging.Handler):
+    """Hands what libraries log on to structlog."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log one record; never raises."""
+        with contextlib.suppress(Exception):
+            error = {"exc_info": record.exc_info} if record.exc_info else {}
+            structlog.get_logger().log(record.levelno, record.getMessage(), logger=record.name, **error)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+def bounded(logger: object, method: str, entry: Entry) -> Entry:
+    """Cut what is too long. A processor for after the traceback is text."""
+    traceback = entry.pop(_EXCEPTION, None)
+    result: Entry = _bounded(entry, 0)
+    if traceback is not None:
+        is_short = len(traceback) <= MOST_TRACEBACK
+        result[_EXCEPTION] = traceback if is_short else f"…{traceback[1 - MOST_TRACEBACK :]}"
+    return result
+
+
+def one_line(logger: object, method: str, entry: Entry) -> Entry:
+    """All text without what a terminal obeys, for people: a line break in it is written as `\\n`, and the lines of a
+    traceback are indented."""
+    traceback = entry.pop(_EXCEPTION, None)
+    result: Entry = {
+        printable(str(key)): value if isinstance(value, int | float | None) else printable(str(value))
+        for key, value in entry.items()
+    }
+    if traceback is not None:
+        result[_EXCEPTION] = "\n".join(f"    {printable(line)}" for line in traceback.split("\n"))
+    return result
+
+
+def to_json(line: object, default: Any = None, **options: object) -> bytes:
+    """One line of JSON, in ASCII wherever a character is not to be seen. Never raises."""
+    try:
+        encoded = msgspec.json.encode(line, enc_hook=str)
+    # Text that is no Unicode, keys that are no text.
+    except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
+        encoded = json.dumps(line, default=str, skipkeys=True).encode()
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded
+    return printable_json(encoded.decode()).encode()
+
+
+def _bounded(value: Any, depth: int) -> Any:
+    if isinstance(value, int) and abs(value) >= 2**64:
+        return "a huge number"
+    if isinstance(value, int | float | dt.datetime | dt.timedelta | None):
+        return value
+    if depth < DEEPEST and isinstance(value, Mapping):
+        entries = list(value.items())[:MOST_ENTRIES]
+        return {_cut(key): _bounded(entry, depth + 1) for key, entry in entries}
+    if depth < DEEPEST and isinstance(value, list | tuple):
+        return [_bounded(entry, depth + 1) for entry in value[:MOST_ENTRIES]]
+    return _cut(value)
+
+
+def _cut(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}…"
+
+
+# --- output -----------------------------------------------------------------------------------------------------------
+class LineOutput:
+    """Writes lines to a file descriptor: at once where that takes them, else, in order, from a thread that waits for
+    its reader. A line that can't be written (a full disk, a closed pipe) is lost, and nothing else happens."""
+
+    def __init__(self, descriptor: int, backlog: int = BACKLOG) -> None:
+        """`backlog` is how many bytes may wait."""
+        self._descriptor = descriptor
+        self._limit = backlog
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
+        self._lock = threading.Lock()
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._lost = 0
+        self._writer: threading.Thread | None = None
+
+    def msg(self, message: str | bytes) -> None:
+        """Write one line, without waiting and without an error."""
+        data = message.encode("utf-8", "backslashreplace") if isinstance(message, str) else message
+        with self._lock:
+            rest = data + b"\n"
+            if self._writer is None:
+                rest = self._write(rest, wait=False)
+            if rest:
+                self._keep(rest)
+
+    debug = info = warning = error = critical = exception = fatal = log = msg
+
+    def flush(self, timeout: float = _LAST_WORDS) -> None:
+        """Wait until all lines are written, so many seconds at most."""
+        writer = self._writer
+        if writer is not None:
+            writer.join(timeout)
+
+    def _write(self, data: bytes, *, wait: bool) -> bytes:
+        """Write, and give back what the descriptor does not take yet; what it never takes is lost."""
+        rest = memoryview(data)
+        try:
+            while rest and self._poll.poll(None if wait else 0):
+                with contextlib.suppress(BlockingIOError):
+                    rest = rest[os.write(self._descriptor, rest[:_AT_ONCE]) :]
+        except OSError:
+            return b""
+        return bytes(rest)
+
+    def _keep(self, data: bytes) -> None:
+        if self._bytes + len(data) > self._limit and self._waiting:
+            self._lost += 1
+            return
+        for line in filter(None, (self._lost_line(), data)):
+            self._waiting.append(line)
+            self._bytes += len(line)
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._drain, name="log", daemon=True)
+            self._writer.start()
+            atexit.register(self.flush)
+
+    def _drain(self) -> None:
+        while (data := self._next()) is not None:
+            self._write(data, wait=True)
+
+    def _next(self) -> bytes | None:
+        with self._lock:
+            if self._waiting:
+                data = self._waiting.popleft()
+                self._bytes -= len(data)
+                return data
+            if line := self._lost_line():
+                return line
+            self._writer = None
+            atexit.unregister(self.flush)
+            return None
+
+    def _lost_line(self) -> bytes:
+        """A line in place of those that were lost since the last one; empty where there were none."""
+        lost, self._lost = self._lost, 0
+        if not lost:
+            return b""
+        return b'{"count":%d,"event":"log lines lost: nobody read them","level":"warning"}\n' % lost
+
+
+def _occupy_standard_descriptors() -> None:
+    """Open what of standard input, output and error the caller has closed, on nothing: or a socket would get its
+    number, and be sent what is printed or logged."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one

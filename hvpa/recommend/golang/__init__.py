@@ -1,1 +1,0 @@
-"""Go's arithmetic and quantities, as far as the recommenders depend on them."""
