@@ -9,9 +9,8 @@ from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import RolledBack
-from hvpa.core.actuation.creation import creation_changes
 from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
-from hvpa.core.actuation.pods import resize_pods, template_held
+from hvpa.core.actuation.pods import creation_changes, resize_pods, template_held
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive.replicas import scale_horizontally

@@ -16,7 +16,7 @@ from hvpa.api.schema.base import read_json
 from hvpa.core.values.clock import Clock
 
 INSTANT = dt.timedelta(microseconds=1)
-"""The shortest time that is told apart."""
+"""The shortest time that is distinguished."""
 
 
 def recorded_axes(

@@ -22,7 +22,7 @@ from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
 from hvpa.core.actuation.pod import USE_COUNTS
-from hvpa.core.gates.refusals import with_refusal
+from hvpa.core.gates.backoff import with_refusal
 from hvpa.core.model import Axis, Decision, Event, MemoryUse, Objects, Observation, RefusedResize, Settings
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status

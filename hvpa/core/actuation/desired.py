@@ -7,7 +7,7 @@ killed in between finds it, and acts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -15,6 +15,7 @@ from msgspec import structs
 from hvpa.api.hvpa.status import DesiredSize, RecommendedContainer
 from hvpa.api.objects.kinds import has_replicas
 from hvpa.api.objects.read_models import Container, Resources, Workload
+from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements, WorkloadPatch
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
@@ -22,14 +23,67 @@ from hvpa.core.workload.containers import amounts, changes, present_resources, w
 from hvpa.core.workload.rollout import rollout_complete
 
 NOTHING: Final = ResourceRequirements({}, {})
+Sizes = Mapping[str, ResourceRequirements]
+"""Resources by container."""
 
 
-def sizes_of(containers: Sequence[RecommendedContainer]) -> Mapping[str, ResourceRequirements]:
+# --- sizes -----------------------------------------------------------------------------------------------------------
+def read(one: Resources | RecommendedContainer) -> ResourceRequirements:
+    """Resources as numbers."""
+    return ResourceRequirements(amounts(one.requests), amounts(one.limits))
+
+
+def sizes_of(containers: Sequence[RecommendedContainer]) -> Sizes:
     """Resources as the status has them, by container."""
-    return {one.name: ResourceRequirements(amounts(one.requests), amounts(one.limits)) for one in containers}
+    return {one.name: read(one) for one in containers}
 
 
-def size_of_new_pods(desired: DesiredSize | None) -> Mapping[str, ResourceRequirements]:
+def recorded(sizes: Sizes) -> tuple[RecommendedContainer, ...]:
+    """Resources by container, as the status has them."""
+    return tuple(
+        RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
+        for name, one in sizes.items()
+    )
+
+
+def by_section(
+    rule: Callable[..., Mapping[Resource, int]], *sizes: ResourceRequirements
+) -> ResourceRequirements:
+    """What a rule makes of the requests of some sizes, and what it makes of their limits."""
+    return ResourceRequirements(rule(*[one.requests for one in sizes]), rule(*[one.limits for one in sizes]))
+
+
+def differing(have: ResourceRequirements, wanted: ResourceRequirements) -> ResourceRequirements:
+    """Of what is wanted, what is not there."""
+    return by_section(
+        lambda old, new: {key: new[key] for key in new if old.get(key) != new[key]}, have, wanted
+    )
+
+
+def had(present: Sizes, changed: Sizes) -> Sizes:
+    """Of what is changed, what was there before."""
+    return {
+        name: by_section(
+            lambda old, new: {key: old[key] for key in old if key in new}, present.get(name, NOTHING), one
+        )
+        for name, one in changed.items()
+    }
+
+
+def moved(present: Sizes, wanted: Sizes) -> tuple[frozenset[Resource], frozenset[Resource]]:
+    """Which resources are raised somewhere, and which are lowered. A container that is not there counts for nothing."""
+    moves = [
+        (resource, value - old.get(resource, 0))
+        for name, one in wanted.items()
+        if name in present
+        for old, new in ((present[name].requests, one.requests), (present[name].limits, one.limits))
+        for resource, value in new.items()
+    ]
+    return frozenset([one for one, by in moves if by > 0]), frozenset([one for one, by in moves if by < 0])
+
+
+# --- the status ------------------------------------------------------------------------------------------------------
+def size_of_new_pods(desired: DesiredSize | None) -> Sizes:
     """What pods are created with: while a size is tried on some pods, what the others have."""
     if desired is None:
         return {}
@@ -42,25 +96,33 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
     Replicas that were decided and not written yet count as written: they are as long as the workload has the generation
     that it was decided on. Later they are the workload's own, which somebody else may have set.
     Example: decided at generation 4 were 6 replicas instead of 3. At generation 4 there are 6, which are still to be
-    written; at generation 5 there are as many as the workload says.
+    written; at generation 5 there are as many as the workload has.
     """
     if desired is None:
         return workload
     spec = workload.spec
-    known = {one.name: one for one in desired.containers}
-    containers = [_resized(one, known.get(one.name)) for one in spec.template.spec.containers]
+    containers = resized(spec.template.spec.containers, desired.containers)
     template = structs.replace(spec.template, spec=structs.replace(spec.template.spec, containers=containers))
     is_pending = has_replicas(workload.kind) and desired.generation == workload.metadata.generation
     replicas = desired.replicas if is_pending else spec.replicas
     return structs.replace(workload, spec=structs.replace(spec, replicas=replicas, template=template))
 
 
-def _resized(container: Container, desired: RecommendedContainer | None) -> Container:
-    if desired is None:
-        return container
-    own = container.resources
-    resources = Resources({**own.requests, **desired.requests}, {**own.limits, **desired.limits})
-    return structs.replace(container, resources=resources)
+def resized(containers: Sequence[Container], changes: Sequence[RecommendedContainer]) -> list[Container]:
+    """Containers with other requests and limits, where there are changes of theirs."""
+    by_name = {one.name: one for one in changes}
+    return [
+        structs.replace(
+            one,
+            resources=Resources(
+                {**one.resources.requests, **by_name[one.name].requests},
+                {**one.resources.limits, **by_name[one.name].limits},
+            ),
+        )
+        if one.name in by_name
+        else one
+        for one in containers
+    ]
 
 
 class Decided(NamedTuple):
@@ -68,87 +130,79 @@ class Decided(NamedTuple):
     requests, in millicores and bytes, that pods that are ready have until the others are."""
 
     replicas: int
-    containers: Mapping[str, ResourceRequirements]
+    containers: Sizes
     changed: frozenset[str]
     ready_pods: Mapping[ResourceKey, int]
 
 
 def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, decided: Decided) -> DesiredSize:
-    """What the status says from now on: the replicas, and of the containers what was changed by this decision or an
-    earlier one. `target` is the workload as it is."""
+    """What the status has from now on: the replicas, and of the containers what was changed by this decision or an
+    earlier one. `target` is the workload as it is. What is the pod template's, its user may change: of what a container
+    is to have, that alone was decided which differs from it or was decided before."""
     replicas, containers, changed, ready_pods = decided
     known = sizes_of(() if before is None else before.containers)
     template = present_resources(target.spec.template.spec.containers)
-    named = tuple(
-        RecommendedContainer(name=name, requests=wire(found.requests), limits=wire(found.limits))
+    found = {
+        name: by_section(
+            lambda new, own, old: {key: new[key] for key in new if new[key] != own.get(key) or key in old},
+            one,
+            template[name],
+            known.get(name, NOTHING),
+        )
         for name, one in containers.items()
         if name in changed or name in known
-        if (found := _decided(one, template[name], known.get(name, NOTHING))) != NOTHING
-    )
-    ready = tuple(
-        RecommendedContainer(
-            name=name,
-            requests=wire(
-                {key.resource: size for key, size in sorted(ready_pods.items()) if key.container == name}
-            ),
-        )
-        for name in sorted({key.container for key in ready_pods})
-    )
-    is_counted = has_replicas(target.kind)  # else the nodes say how many pods there are
-    if before is not None and before.containers == named and (before.replicas == replicas or not is_counted):
-        same = before.replicas == replicas and before.ready_pods == ready
-        return before if same else before.model_copy(update={"replicas": replicas, "ready_pods": ready})
-    generation = target.metadata.generation
-    if before is not None and before.replicas == replicas:
-        generation = before.generation
-    since = clock.stamp().replace(microsecond=0)
+    }
+    named = recorded({name: one for name, one in found.items() if one != NOTHING})
+    larger: dict[str, dict[Resource, int]] = {}
+    for (name, resource), size in sorted(ready_pods.items()):
+        larger.setdefault(name, {})[resource] = size
+    ready = recorded({name: ResourceRequirements(one, {}) for name, one in larger.items()})
+    is_same_count = before is not None and before.replicas == replicas
+    # Of a kind without replicas the nodes decide how many pods there are: that is no decision.
+    if before is not None and before.containers == named and (is_same_count or not has_replicas(target.kind)):
+        if is_same_count and before.ready_pods == ready:
+            return before
+        return before.model_copy(update={"replicas": replicas, "ready_pods": ready})
     return DesiredSize(
-        replicas=replicas, containers=named, ready_pods=ready, since=since, generation=generation
+        replicas=replicas,
+        containers=named,
+        ready_pods=ready,
+        since=clock.stamp().replace(microsecond=0),
+        generation=before.generation if before is not None and is_same_count else target.metadata.generation,
     )
 
 
-def _decided(
-    wanted: ResourceRequirements, template: ResourceRequirements, known: ResourceRequirements
-) -> ResourceRequirements:
-    """Of what a container is to have, what was decided: it differs from the pod template, or was decided before. The
-    rest is the template's, whose user may change it."""
-    return ResourceRequirements(
-        *[
-            {name: value for name, value in own.items() if value != there.get(name) or name in before}
-            for own, there, before in (
-                (wanted.requests, template.requests, known.requests),
-                (wanted.limits, template.limits, known.limits),
-            )
-        ]
-    )
-
-
+# --- what is written to the workload ---------------------------------------------------------------------------------
 def scale_patch(target: Workload, replicas: int) -> WorkloadPatch | None:
     """The write of the replicas alone; None where the workload has as many."""
     if replicas == target.spec.replicas or not has_replicas(target.kind):
         return None
-    return _patch(target, {"replicas": replicas}, is_scale=True)
+    return patch_of(target, {"replicas": replicas}, is_scale=True)
 
 
 def template_patch(target: Workload, size: DesiredSize, *, at_once: bool = False) -> WorkloadPatch | None:
     """The write of all that was decided, pod template included, for pods that can't be resized; None where the template
     has it already, or while pods are being replaced and it is not to be written `at_once`."""
-    if not at_once and not rollout_complete(target):
-        return None
-    present, desired = present_resources(target.spec.template.spec.containers), sizes_of(size.containers)
+    present = present_resources(target.spec.template.spec.containers)
     containers = [
         {"name": name, "resources": found}
-        for name, one in desired.items()
+        for name, one in sizes_of(size.containers).items()
         if name in present and (found := changes(present[name], one))
     ]
-    if not containers:
+    if not containers or not (at_once or rollout_complete(target)):
         return None
     replicas = {"replicas": size.replicas} if has_replicas(target.kind) else {}
-    return _patch(target, {**replicas, "template": {"spec": {"containers": containers}}})
+    return patch_of(target, {**replicas, "template": {"spec": {"containers": containers}}})
 
 
-def _patch(target: Workload, spec: Mapping[str, object], *, is_scale: bool = False) -> WorkloadPatch:
-    metadata = target.metadata
-    body = {"metadata": {"resourceVersion": metadata.resource_version}, "spec": spec}
-    version = metadata.resource_version
-    return WorkloadPatch(target.kind, metadata.name, version, body, is_scale, target.api_version)
+def patch_of(
+    target: Workload,
+    spec: Mapping[str, object],
+    metadata: Mapping[str, object] | None = None,
+    *,
+    is_scale: bool = False,
+) -> WorkloadPatch:
+    """A patch of the workload as it is, with these metadata beside its resource version."""
+    version = target.metadata.resource_version
+    body = {"metadata": {"resourceVersion": version, **(metadata or {})}, "spec": spec}
+    return WorkloadPatch(target.kind, target.metadata.name, version, body, is_scale, target.api_version)

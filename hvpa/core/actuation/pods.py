@@ -1,39 +1,45 @@
-"""Resizes of running pods: which pods are asked for the desired size now, and in which order (`pod` has one pod's)."""
+"""Resizes of running pods: which pods are asked for the desired size now, and in which order (`pod` has one pod's). And
+the sizes that pods are created with: entries of the namespace's HvpaSizes, in which the admission policy of
+`config/size-at-creation` looks up who owns a new pod."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from hvpa.api.hvpa.status import Actuation, DesiredSize
-from hvpa.api.objects.read_models import Pod, Workload
-from hvpa.core.actuation.desired import sizes_of
+from hvpa.api.objects.kinds import KINDS
+from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer, Workload
+from hvpa.core.actuation.desired import Sizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
-from hvpa.core.model import ObservedState, PodResize, ResourceRequirements
-from hvpa.core.workload.containers import amounts
+from hvpa.core.model import ObservedState, PodResize
+from hvpa.core.values.clock import Clock
+from hvpa.core.workload.containers import present_resources, wire
 
-_OF_MODE: Final = frozenset({PAUSED})
-"""Not asked here: in another mode than Apply the resizes are those of Apply, and none is made."""
+CREATED_WITHIN: Final = dt.timedelta(seconds=30)
+"""Controllers create pods within seconds. Where some are missing so long after the decision, its size may be why: a
+quota or LimitRange refuses it."""
 
 
+# --- running pods ----------------------------------------------------------------------------------------------------
 class Resizing(msgspec.Struct, frozen=True, gc=False):
-    """Where the pods of a workload stand. `stuck` says why pods can't have the desired size, or have not got it in
-    time (empty: there are none): what the next rung is for."""
+    """Where the pods of a workload stand. `stuck`: why pods can't have the desired size, or have not got it in
+    time (empty: there are none): what the next rung is for. `too_large`: the API server or a kubelet will not have this
+    size."""
 
     status: Actuation
     resizes: tuple[PodResize, ...] = ()
     stuck: str = ""
     too_large: bool = False
-    """Whether the API server or a kubelet will not have this size."""
 
 
 def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredSize) -> Resizing:
-    """Compare the workload's pods with the desired size and say what to resize now: raises first, of all raises those
+    """Compare the workload's pods with the desired size: what to resize now: raises first, of all raises those
     of pods that ran out of memory, and of resizes that restart a container no more at once than may be unavailable."""
     seen = pod_states(context, observed, desired)
     unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
@@ -49,30 +55,24 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
         resizes.append(one.resize)
     refused = {one.uid for one in observed.refused_resizes}
     too_large = any(one.is_stuck and (one.is_too_much or one.pod.metadata.uid in refused) for one in seen)
-    status = _status(seen, creation=observed.creation_sizes is not None)
-    return Resizing(status, tuple(resizes), _stuck(seen), too_large)
+    stuck = _first_reason([one for one in seen if one.is_stuck])
+    return Resizing(_status(seen, observed), tuple(resizes), stuck, too_large)
 
 
 def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSize) -> list[PodState]:
     """Where each pod of the workload stands that runs or will run, with the resize that is due."""
-    since = desired.since
-    larger = {one.name: amounts(one.requests) for one in desired.ready_pods}
-    if larger and (desired.canary is not None or held_by(context, up=True, down=True)):
+    since, run = desired.since, desired.canary
+    larger = sizes_of(desired.ready_pods)
+    if larger and (run is not None or held_by(context, up=True, down=True)):
         larger = {}  # what is raised for a moment could not be raised now, or not be lowered then
-    living = own_pods(observed)
-    refused = {one.uid: one for one in observed.refused_resizes}
-    look = Look(context, sizes_of(desired.containers), since, larger, observed.memory_use)
-    if desired.canary is None:
-        states = [look.at(pod, refused.get(pod.metadata.uid)) for pod in living]
-    else:
-        run = desired.canary
-        before = Look(context, sizes_of(run.previous), since, {}, observed.memory_use)
-        states = [
-            look.at(pod, refused.get(pod.metadata.uid))
-            if pod.metadata.name in run.pods or ran_out_of_memory(pod, since)
-            else _after_canary(before.at(pod, refused.get(pod.metadata.uid)))
-            for pod in living
-        ]
+    look = Look.of(context, observed, sizes_of(desired.containers), since, larger)
+    before = look if run is None else look._replace(sizes=sizes_of(run.previous))
+    states = [
+        look.at(pod)
+        if run is None or pod.metadata.name in run.pods or ran_out_of_memory(pod, since)
+        else _after_canary(before.at(pod))
+        for pod in own_pods(observed)
+    ]
     return _held_back(context, since, states)
 
 
@@ -103,7 +103,7 @@ def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState
         if one.resize is not None and one.pod.metadata.uid not in starved:
             if first and "memory" in one.raises:
                 why = f"pod {first[0]}, which ran out of memory, gets its new size first"
-            elif not _is_created_after(one.pod, since):
+            elif (created := one.pod.metadata.creation_timestamp) is None or created < since:
                 why = held_by(context, up=bool(one.raises), down=bool(one.lowers))
         found.append(msgspec.structs.replace(one, resize=None, why=why) if why else one)
     return found
@@ -111,37 +111,24 @@ def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState
 
 def held_by(context: GateContext, *, up: bool, down: bool) -> str:
     """Why a change that was decided before is not made now: its direction is switched off by now, or its maintenance
-    window has closed. Empty where nothing is against it."""
+    window has closed. Empty where nothing is against it. Another mode than Apply counts for nothing here: the resizes
+    are those of Apply, and none is made."""
     scaling = context.spec.vpa
     for wanted, policy in ((up, scaling.scale_up), (down, scaling.scale_down)):
-        if wanted and (hold := first_hold(Change(policy, None), context, _OF_MODE)) is not None:
-            return f"held by {hold.told()}"
+        if wanted and (hold := first_hold(Change(policy, None), context, frozenset({PAUSED}))) is not None:
+            return f"held by {hold.text()}"
     return ""
 
 
-def template_held(context: GateContext, target: Workload, sizes: Mapping[str, ResourceRequirements]) -> str:
+def template_held(context: GateContext, target: Workload, sizes: Sizes) -> str:
     """The same for a change of the pod template to these sizes."""
-    pairs = [
-        (have.get(resource, 0), value)
-        for one in target.spec.template.spec.containers
-        if one.name in sizes
-        for have, wanted in (
-            (amounts(one.resources.requests), sizes[one.name].requests),
-            (amounts(one.resources.limits), sizes[one.name].limits),
-        )
-        for resource, value in wanted.items()
-    ]
-    up, down = (any(value > have for have, value in pairs), any(value < have for have, value in pairs))
-    return held_by(context, up=up, down=down)
+    raised, lowered = moved(present_resources(target.spec.template.spec.containers), sizes)
+    return held_by(context, up=bool(raised), down=bool(lowered))
 
 
-def _is_created_after(pod: Pod, since: dt.datetime) -> bool:
-    created = pod.metadata.creation_timestamp
-    return created is not None and created >= since
-
-
-def _status(seen: Sequence[PodState], *, creation: bool) -> Actuation:
+def _status(seen: Sequence[PodState], observed: ObservedState) -> Actuation:
     counts = Counter(one.state for one in seen)
+    explained = [one for one in seen if one.why and (one.is_stuck or one.state in ("deferred", "waiting"))]
     return Actuation(
         resized=f"{counts['resized']}/{len(seen)}",
         pods=len(seen),
@@ -149,15 +136,9 @@ def _status(seen: Sequence[PodState], *, creation: bool) -> Actuation:
         deferred=counts["deferred"],
         infeasible=counts["infeasible"],
         waiting=counts["waiting"],
-        size_at_creation=creation,
-        message=_first_reason(
-            [one for one in seen if one.why and (one.is_stuck or one.state in ("deferred", "waiting"))]
-        ),
+        size_at_creation=observed.creation_sizes is not None,
+        message=_first_reason(explained),
     )
-
-
-def _stuck(seen: Sequence[PodState]) -> str:
-    return _first_reason([one for one in seen if one.is_stuck])
 
 
 def _first_reason(seen: Sequence[PodState]) -> str:
@@ -167,3 +148,52 @@ def _first_reason(seen: Sequence[PodState]) -> str:
     first = min(seen, key=lambda one: one.pod.metadata.name)
     more = f" (and {len(seen) - 1} more pods)" if len(seen) > 1 else ""
     return f"pod {first.pod.metadata.name}{more}: {first.why}"
+
+
+# --- new pods --------------------------------------------------------------------------------------------------------
+def owner_keys(target: Workload, pods: Sequence[Pod]) -> Collection[str]:
+    """The keys of a workload's entries, as the policy makes them of a pod's owner: the workload's own; of a custom kind
+    those of the objects that control its pods. Examples: `Deployment.apps/web`, `ReplicationController/web`;
+    `ReplicaSet.apps/web-5d4f` of an Argo Rollout."""
+    if target.kind in KINDS:
+        return (_key(target.kind, target.api_version, target.metadata.name),)
+    owners = [one.metadata.controller() for one in pods]
+    return {_key(one.kind, one.api_version, one.name) for one in owners if one is not None}
+
+
+def _key(kind: str, api_version: str, name: str) -> str:
+    group = api_version.rpartition("/")[0]
+    return f"{kind}{group and f'.{group}'}/{name}"
+
+
+def creation_changes(
+    clock: Clock, seen: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
+) -> Mapping[str, CreationSize | None]:
+    """What to write of the Hvpa's entries, by key; None for one that goes. Empty where all is as it should be, or where
+    nothing may be written: no policy is installed, the mode is not Apply, or the spec can't be used as it is."""
+    if seen.creation_sizes is None or seen.spec is None or seen.spec.mode != "Apply":
+        return {}
+    if seen.problem is not None and seen.target is not None:
+        return {}
+    wanted, known = _wanted(clock, seen, desired, resizing), dict(seen.creation_sizes)
+    gone = {key: None for key in known if key not in wanted}
+    return {**{key: one for key, one in wanted.items() if known.get(key) != one}, **gone}
+
+
+def _wanted(
+    clock: Clock, seen: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
+) -> dict[str, CreationSize]:
+    """A size that pods can't be created with must not keep them from being created. Of a pod whose creation was refused
+    only that shows: some time after the decision there are fewer pods than replicas."""
+    target = seen.target
+    if target is None or desired is None or resizing is None or resizing.too_large:
+        return {}
+    containers = [
+        SizedContainer(name, {**wire(one.requests)}, {**wire(one.limits)})
+        for name, one in sorted(size_of_new_pods(desired).items())
+        if one.requests or one.limits
+    ]
+    are_missing = len(seen.resizable) < target.spec.replicas
+    if not containers or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
+        return {}
+    return dict.fromkeys(owner_keys(target, seen.resizable), CreationSize(seen.metadata.name, containers))

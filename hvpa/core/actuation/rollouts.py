@@ -2,18 +2,17 @@
 where those fail (DESIGN 11.5).
 
 What is known of a rollout stands in an annotation of the workload (`RolloutRecord`), which is written in one patch with
-the change itself; `hvpa.core.workload.own_rollout` says how a workload is kept from replacing pods.
+the change itself; `hvpa.core.workload.own_rollout` knows how a workload is kept from replacing pods.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.status import (
     ROLLOUT,
     HeldRollout,
@@ -22,16 +21,15 @@ from hvpa.api.hvpa.status import (
     RolloutRecord,
     to_wire,
 )
-from hvpa.api.objects.read_models import Pod, Workload
-from hvpa.api.values.quantity import Resource
-from hvpa.core.actuation.desired import sizes_of
+from hvpa.api.objects.read_models import Pod, Resources, Workload
+from hvpa.core.actuation.desired import had, moved, patch_of, read, recorded, sizes_of
 from hvpa.core.actuation.pod import own_pods
 from hvpa.core.actuation.pods import held_by
 from hvpa.core.actuation.trial import failure, taken_back
 from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
-from hvpa.core.model import ObservedState, ResourceRequirements, WorkloadPatch
+from hvpa.core.model import ObservedState, WorkloadPatch
 from hvpa.core.values.clock import after
-from hvpa.core.workload.containers import amounts, present_resources, wire
+from hvpa.core.workload.containers import present_resources
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, can_be_held, controls, partition_of, replaces_pods
 from hvpa.core.workload.rollout import runs_template
 
@@ -57,13 +55,14 @@ def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
         return RolloutStep(None, HeldRollout(reason=mode, message=message) if record.held else None)
     tried, until = record.previous, None
     if tried:
-        pods = [pod for pod in own_pods(seen) if runs_template(pod, target.spec.template.spec.containers)]
+        template, canary = target.spec.template.spec.containers, context.spec.update_strategy.canary
+        pods = [pod for pod in own_pods(seen) if runs_template(pod, template)]
         until = _tried_until(context, target, pods)
-        is_over = context.spec.update_strategy.canary is None or (
-            until is not None and context.clock.is_past(until)
-        )
-        if why := _failed(context, target, record, pods, is_over=is_over):
-            return _taken_back(context, seen, record, why)
+        is_over = canary is None or (until is not None and context.clock.is_past(until))
+        sizes = (sizes_of(tried), present_resources(template))
+        for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+            if canary and (why := failure(canary, pod, sizes, record.since, is_over=is_over)):
+                return _taken_back(context, seen, record, f"pod {pod.metadata.name}: {why}")
         tried = () if is_over else tried
     hold = _hold(context, target, record, tried, until)
     held = hold is not None and (record.held or (can_be_held(target) and replaces_pods(target)))
@@ -86,26 +85,11 @@ def _tried_on(context: GateContext, target: Workload) -> int:
     return min(context.spec.update_strategy.canary_pods(target.spec.replicas), target.spec.replicas)
 
 
-def _failed(
-    context: GateContext, target: Workload, record: RolloutRecord, pods: list[Pod], *, is_over: bool
-) -> str:
-    """The first pod with the new size that fails, and how; empty where none does."""
-    canary = context.spec.update_strategy.canary
-    if canary is None:
-        return ""
-    before, then = sizes_of(record.previous), present_resources(target.spec.template.spec.containers)
-    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
-        if why := failure(canary, pod, (before, then), record.since, is_over=is_over):
-            return f"pod {pod.metadata.name}: {why}"
-    return ""
-
-
 def _taken_back(context: GateContext, seen: ObservedState, record: RolloutRecord, why: str) -> RolloutStep:
+    """The sizes before; where that is known, the operator was killed before it wrote the template."""
     assert seen.target is not None
     known = seen.status.rolled_back
-    if (
-        known is None or known.time < record.since
-    ):  # else the operator was killed before it had written the template
+    if known is None or known.time < record.since:
         failed = present_resources(seen.target.spec.template.spec.containers)
         known = taken_back(context, seen, failed, sizes_of(record.previous), why)
     return RolloutStep(previous=record.previous, rolled_back=known)
@@ -123,7 +107,7 @@ def _hold(
     if tried and (record.held or target.status.updated_replicas >= _tried_on(context, target)):
         message = f"{replaced}; the new size is tried on them first"
         return HeldRollout(reason=CANARY, message=message, until=until)
-    closed = any(_is_closed(context, one) for one in _policies(context, record))
+    closed = _waits_for_windows(context, record) and not context.window.open
     if not closed and not (record.held and held_by(context, up=record.up, down=record.down)):
         return None
     message = f"{replaced}; the others follow in the next maintenance window"
@@ -134,16 +118,11 @@ def _replaced(target: Workload) -> str:
     return f"{target.status.updated_replicas} of {target.spec.replicas} pods are replaced"
 
 
-def _policies(context: GateContext, record: RolloutRecord) -> Iterator[ScaleType]:
-    """The policies of the directions in which the rollout changes requests and limits."""
-    if record.up:
-        yield context.spec.vpa.scale_up
-    if record.down:
-        yield context.spec.vpa.scale_down
-
-
-def _is_closed(context: GateContext, policy: ScaleType) -> bool:
-    return policy.update_policy.update_mode == "MaintenanceWindow" and not context.window.open
+def _waits_for_windows(context: GateContext, record: RolloutRecord) -> bool:
+    """Whether a direction in which the rollout changes requests and limits needs a maintenance window."""
+    up, down = context.spec.vpa.scale_up.update_policy, context.spec.vpa.scale_down.update_policy
+    modes = {up.update_mode if record.up else "", down.update_mode if record.down else ""}
+    return "MaintenanceWindow" in modes
 
 
 # --- the write -------------------------------------------------------------------------------------------------------
@@ -155,36 +134,22 @@ def with_record(
     target = seen.target
     if target is None or target.kind in NEVER_REPLACING:
         return patch
-    metadata, spec = _parts(target, patch)
+    body: Mapping[str, Any] = {"metadata": {}, "spec": {}} if patch is None else patch.body
+    metadata, spec = body["metadata"], dict(body["spec"])
     record = step.record or seen.rollout
     if "template" in spec:
         record = _begun(context, target, seen.rollout, spec, step)
-    elif step.record is None and (patch is None or record is None or not _is_open(target, record)):
-        return patch
+    elif step.record is None and record is not None:
+        is_open = record.held or bool(record.previous) or replaces_pods(target)
+        record = record if is_open and patch is not None else None
     if record is None:
         return patch
     number = _tried_on(context, target) if record.previous else target.status.updated_replicas
     spec |= controls(target, seen.rollout, record, number)
-    generation = target.metadata.generation + bool(spec)
-    record = record.model_copy(update={"generation": generation})
+    record = record.model_copy(update={"generation": target.metadata.generation + bool(spec)})
     text = msgspec.json.encode(to_wire(record), order="sorted").decode()
-    metadata["annotations"] = {**metadata.get("annotations", {}), ROLLOUT: text}
-    version, name = target.metadata.resource_version, target.metadata.name
-    body = {"metadata": metadata, "spec": spec}
-    return WorkloadPatch(target.kind, name, version, body, api_version=target.api_version)
-
-
-def _parts(target: Workload, patch: WorkloadPatch | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A patch's metadata and spec, to be added to."""
-    if patch is None:
-        return {"resourceVersion": target.metadata.resource_version}, {}
-    body: Mapping[str, Any] = patch.body
-    return dict(body["metadata"]), dict(body["spec"])
-
-
-def _is_open(target: Workload, record: RolloutRecord) -> bool:
-    """Whether something is still to become of the rollout."""
-    return record.held or bool(record.previous) or replaces_pods(target)
+    annotations = {**metadata.get("annotations", {}), ROLLOUT: text}
+    return patch_of(target, spec, {**metadata, "annotations": annotations})
 
 
 def _begun(
@@ -197,44 +162,21 @@ def _begun(
     """The record of a change of the template; None where nothing would ever become of it."""
     held_before = before if before is not None and before.held else None
     have = present_resources(target.spec.template.spec.containers)
-    changes = {one["name"]: _amounts(one["resources"]) for one in spec["template"]["spec"]["containers"]}
-    pairs = [
-        (present.get(resource, 0), value)
-        for name, wanted in changes.items()
-        for present, section in ((have[name].requests, wanted.requests), (have[name].limits, wanted.limits))
-        for resource, value in section.items()
-    ]
+    containers = spec["template"]["spec"]["containers"]
+    changes = {one["name"]: read(Resources(**one["resources"])) for one in containers}
     strategy, is_back = context.spec.update_strategy, step.rolled_back is not None
+    raised, lowered = moved(have, {} if is_back else changes)
+    is_tried = strategy.canary is not None and not is_back
+    is_first = target.kind == "StatefulSet" and _tried_on(context, target) < target.spec.replicas
     record = RolloutRecord(
         generation=0,
         since=context.clock.stamp().replace(microsecond=0),
-        up=not is_back and any(value > old for old, value in pairs),
-        down=not is_back and any(value < old for old, value in pairs),
+        up=bool(raised),
+        down=bool(lowered),
+        held=is_tried and is_first,
         partition=partition_of(target) if held_before is None else held_before.partition,
+        previous=recorded(had(have, changes)) if is_tried else (),
         rolled_back=step.rolled_back,
     )
-    is_tried = strategy.canary is not None and not is_back
-    if is_tried:
-        previous = tuple(_before(name, have[name], wanted) for name, wanted in changes.items())
-        is_first = target.kind == "StatefulSet" and _tried_on(context, target) < target.spec.replicas
-        record = record.model_copy(update={"previous": previous, "held": is_first})
-    in_windows = any(
-        one.update_policy.update_mode == "MaintenanceWindow" for one in _policies(context, record)
-    )
-    return record if is_tried or is_back or held_before is not None or in_windows else None
-
-
-def _amounts(resources: Mapping[str, Any]) -> ResourceRequirements:
-    """What a patch sets of a container."""
-    return ResourceRequirements(amounts(resources.get("requests", {})), amounts(resources.get("limits", {})))
-
-
-def _before(name: str, have: ResourceRequirements, wanted: ResourceRequirements) -> RecommendedContainer:
-    """What a container has of what a patch sets."""
-
-    def kept(present: Mapping[Resource, int], section: Mapping[Resource, int]) -> dict[str, str]:
-        return wire({resource: value for resource, value in present.items() if resource in section})
-
-    return RecommendedContainer(
-        name=name, requests=kept(have.requests, wanted.requests), limits=kept(have.limits, wanted.limits)
-    )
+    matters = is_tried or is_back or held_before is not None or _waits_for_windows(context, record)
+    return record if matters else None

@@ -47,11 +47,11 @@ def _way(
     ):
         measurement = settling(seen, context)
         if (
-            measurement.is_awaited
+            measurement
             and applied_from.goal is not None
             and weight.horizontal_ppm > 0
             and current < applied_from.goal
         ):
             return Way(applied_from.goal, applied_from.goal, applied_from.weight, weight.percent, is_begun)
     goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
-    return Way(goal, goal, weight.percent, weight.percent, is_begun, measurement=measurement)
+    return Way(goal, goal, weight.percent, weight.percent, is_begun, measured_at=measurement)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import NamedTuple
+from typing import Final
 
 from msgspec import Struct, structs
 
 from hvpa.api.hvpa.status import AppliedReplicas, HorizontalAxis
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.gates.contest import Contest, judge_contest
+from hvpa.core.gates.backoff import Contest, judge_contest, refused_until
 from hvpa.core.gates.gates import (
     CONTESTED,
     MAX_STEP,
+    NO_CLOCK,
     OUTSIDE_BOUNDS,
     STABILIZATION_WINDOW,
     Change,
@@ -20,13 +21,12 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
-from hvpa.core.gates.refusals import refused_until
 from hvpa.core.model import Blocked, Direction, ObservedState
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.state import step_time
 from hvpa.core.values.arithmetic import threshold
-from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.clock import after
 from hvpa.core.values.weight import Bounds
 
 STEP_PERIOD = dt.timedelta(seconds=15)
@@ -78,12 +78,11 @@ def as_recommended_last(
     again at once, as at other times (docs/decisions/0005)."""
     assert seen.workload is not None
     current, last = seen.workload.spec.replicas, bounds.clamp(last_recommended(seen))
-    goal, waits = restored(seen, last), MEASURED
+    goal, measured_at = restored(seen, last), MEASURED
     if not goal:
-        goal, waits = last, Settling(True, unknown.until)
-    how = f"recommended last, and {unknown.why}"
-    is_begun = begun(seen.horizontal, current)
-    way = Way(goal, goal, 0, 0, is_begun, how=how, measurement=waits, is_unknown=True)
+        goal, measured_at = last, unknown.until or NO_CLOCK
+    how, is_begun = f"recommended last, and {unknown.why}", begun(seen.horizontal, current)
+    way = Way(goal, goal, 0, 0, is_begun, how=how, measured_at=measured_at, is_unknown=True)
     return structs.replace(go(seen, context, desired, way, bounds, starving), recommended=last)
 
 
@@ -97,12 +96,12 @@ def go(
 ) -> ReplicasResult:
     """As far on the way as `maxStep`, the bounds and the gates let it."""
     assert seen.workload is not None
-    current = seen.workload.spec.replicas
-    contest = _contest(seen, context, current)
+    current, axis = seen.workload.spec.replicas, seen.horizontal
+    undone = context.applies and axis.applied_from is not None and axis.applied_from.replicas != current
+    contest = judge_contest(undone, axis.set_back, axis.last_scale_time, context.clock)
     way = _cut(seen, context, way, bounds)
-    full = way.step
-    note = way.told(current, desired)
-    nothing = ReplicasResult(current, current, full, seen.horizontal, (), (note,))
+    full, note = way.step, way.text(current, desired)
+    nothing = ReplicasResult(current, current, full, axis, (), (note,))
     if full == current and way.next_at is not None:
         return _held(structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at))
     reported = full
@@ -110,32 +109,21 @@ def go(
         reported = desired.replicas
     if reported == current:
         return nothing
-    change = _change(seen, context, contest, reported, way, weightless=reported != full)
+    change = _change(seen, context, contest, reported, way)
     passes = frozenset({STABILIZATION_WINDOW}) if starving and reported > current else frozenset[str]()
     hold = first_hold(change, context, passes)
-    if hold is None:
-        applied_from = AppliedReplicas(
-            replicas=full,
-            desired=full if desired.replicas is None else desired.replicas,
-            weight=way.weight,
-            goal=way.goal if way.goal > full else None,
-        )
-        return structs.replace(
-            nothing, target=full, axis=_stepped(seen, context.clock, contest, applied_from)
-        )
     inside = bounds.clamp(current)
+    if hold is None:
+        wanted = full if desired.replicas is None else desired.replicas
+        goal = way.goal if way.goal > full else None
+        applied_from = AppliedReplicas(replicas=full, desired=wanted, weight=way.weight, goal=goal)
+        return _set(nothing, applied_from, context, contest)
     if inside != current and first_hold(change, context, OUTSIDE_BOUNDS) is None:
-        applied_from = _applied_from_inside(seen.horizontal.applied_from, inside, way)
-        nothing = structs.replace(
-            nothing,
-            target=inside,
-            axis=_stepped(seen, context.clock, contest, applied_from),
-            steps=(note, f"replicas: {inside}, inside bounds, at once"),
-        )
+        applied_from = _applied_from_inside(axis.applied_from, inside, way)
+        nothing = _set(nothing, applied_from, context, contest)
+        nothing = structs.replace(nothing, steps=(note, f"replicas: {inside}, inside bounds, at once"))
     elif hold.reason == CONTESTED:
-        nothing = structs.replace(
-            nothing, axis=seen.horizontal.model_copy(update={"set_back": contest.record})
-        )
+        nothing = structs.replace(nothing, axis=axis.model_copy(update={"set_back": contest.record}))
     return nothing if nothing.target == reported else _held(nothing, reported, hold)
 
 
@@ -154,21 +142,30 @@ def restored(seen: ObservedState, last: int) -> int:
     return found if found > seen.workload.spec.replicas else 0
 
 
-def _held(outcome: ReplicasResult, wanted: int, hold: Hold) -> ReplicasResult:
-    direction = _direction(outcome.current, wanted)
-    blocked = Blocked("horizontal", direction, hold.reason, outcome.current, wanted, until=hold.until)
-    note = f"replicas: {wanted} held back by {hold.told()}"
-    return structs.replace(outcome, blocked=(blocked,), steps=(*outcome.steps, note))
+def _set(
+    found: ReplicasResult, applied_from: AppliedReplicas, context: GateContext, contest: Contest
+) -> ReplicasResult:
+    """The result with a step, and the axis's record of it."""
+    when = step_time(found.axis.last_scale_time, context.clock)
+    axis = HorizontalAxis(
+        last_scale_time=when,
+        applied_from=applied_from,
+        set_back=contest.after_step(when),
+        correction=found.axis.correction,
+    )
+    return structs.replace(found, target=applied_from.replicas, axis=axis)
+
+
+def _held(found: ReplicasResult, wanted: int, hold: Hold) -> ReplicasResult:
+    """The result with a step that is held back."""
+    direction = _direction(found.current, wanted)
+    blocked = Blocked("horizontal", direction, hold.reason, found.current, wanted, until=hold.until)
+    note = f"replicas: {wanted} held back by {hold.text()}"
+    return structs.replace(found, blocked=(blocked,), steps=(*found.steps, note))
 
 
 def _direction(current: int, wanted: int) -> Direction:
     return "up" if wanted > current else "down"
-
-
-def _contest(seen: ObservedState, context: GateContext, current: int) -> Contest:
-    axis = seen.horizontal
-    undone = context.applies and axis.applied_from is not None and axis.applied_from.replicas != current
-    return judge_contest(undone, axis.set_back, axis.last_scale_time, context.clock)
 
 
 def begun(axis: HorizontalAxis, current: int) -> bool:
@@ -180,33 +177,23 @@ def begun(axis: HorizontalAxis, current: int) -> bool:
 def without_past_goal(axis: HorizontalAxis, current: int, desired: DesiredReplicas) -> HorizontalAxis:
     """The axis without the goal of a way that has ended, since the HPA no longer wants out. What it wants later, the
     same count included, is another number of desired replicas."""
-    if (
-        desired.replicas is None
-        or desired.replicas > current
-        or axis.applied_from is None
-        or not begun(axis, current)
-    ):
+    if desired.replicas is None or desired.replicas > current or not begun(axis, current):
         return axis
+    assert axis.applied_from is not None
     applied_from = AppliedReplicas(replicas=current, desired=current, weight=axis.applied_from.weight)
     return axis.model_copy(update={"applied_from": applied_from})
 
 
-class Settling(NamedTuple):
-    """Whether the HPA has yet to measure what the last changes made of the workload, and until when (None: until the
-    rollout is complete, which no clock ends)."""
-
-    is_awaited: bool
-    until: dt.datetime | None = None
+MEASURED: Final[dt.datetime | None] = None
+"""Until when a step waits for the HPA's measurement, where there is one of the present workload: not at all."""
 
 
-MEASURED = Settling(False)
-
-
-def settling(seen: ObservedState, context: GateContext) -> Settling:
-    """Whether the HPA has measured the settled workload: the rollout is complete, or past its progress deadline, and 60
-    seconds have passed since (DESIGN 5.2)."""
+def settling(seen: ObservedState, context: GateContext) -> dt.datetime | None:
+    """Until when the HPA has yet to measure what the last changes made of the workload: until the rollout is complete,
+    or past its progress deadline, and 60 seconds more (DESIGN 5.2). NO_CLOCK: until the rollout is complete, which no
+    clock ends."""
     if not context.is_settled:
-        return Settling(True, None if context.settles_at is None else after(context.settles_at, SETTLING))
+        return NO_CLOCK if context.settles_at is None else after(context.settles_at, SETTLING)
     changes = (
         seen.horizontal.last_scale_time,
         seen.vertical.last_scale_time,
@@ -214,15 +201,15 @@ def settling(seen: ObservedState, context: GateContext) -> Settling:
         context.settles_at,
     )
     held = [until for when in changes if (until := context.clock.held_until(when, SETTLING)) is not None]
-    return Settling(bool(held), max(held, default=None))
+    return max(held, default=MEASURED)
 
 
 class Way(Struct, frozen=True):
     """Where the desired replicas lead: to `goal`, blended with the vertical `weight` (percent), and now to `step`,
     which is less where `maxStep` says so. `weight_now` is the weight at the present count, which may be another.
-    `begun` tells that earlier steps went part of the way, `next_at` when the next step of `maxStep` is due, `how` what
-    was done with the desired replicas, `measurement` what it waits for, having had its step (`is_unknown`: since the
-    demand is not known)."""
+    `begun`: earlier steps went part of the way, `next_at`: when the next step of `maxStep` is due, `how`: what was done
+    with the desired replicas, `measured_at`: until when it waits for a measurement, having had its step (`is_unknown`:
+    since the demand is not known)."""
 
     goal: int
     step: int
@@ -231,27 +218,21 @@ class Way(Struct, frozen=True):
     begun: bool = False
     next_at: dt.datetime | None = None
     how: str = "after weighting"
-    measurement: Settling = MEASURED
+    measured_at: dt.datetime | None = MEASURED
     is_unknown: bool = False
 
-    def told(self, current: int, desired: DesiredReplicas) -> str:
+    def text(self, current: int, desired: DesiredReplicas) -> str:
         """The way in words."""
-        asked = (
-            "the HPA has no recommendation"
-            if desired.replicas is None
-            else f"the HPA asks for {desired.replicas}"
-        )
-        text = f"replicas: {current} now, {asked}; {self.goal} {self.how}"
-        if self.measurement.is_awaited:
-            until = self.measurement.until
-            due = "when the rollout is complete" if until is None else f"at {readable_timestamp(until)}"
+        asks = f"asks for {desired.replicas}" if desired.replicas is not None else "has no recommendation"
+        text = f"replicas: {current} now, the HPA {asks}; {self.goal} {self.how}"
+        if self.measured_at is not None:
+            is_open = self.measured_at == NO_CLOCK
+            due = "when the rollout is complete" if is_open else f"at {readable_timestamp(self.measured_at)}"
             if self.is_unknown:
                 return f"{text}; the next measurement is due {due}"
             return f"{text}; this recommendation had its step, the next one is due {due}"
-        if self.step == self.goal == current and self.weight_now == 100:
-            return f"{text}, as vpaWeight is 100"
         if self.step == self.goal:
-            return text
+            return f"{text}, as vpaWeight is 100" if current == self.goal and self.weight_now == 100 else text
         if self.step == current and self.next_at is not None:
             return f"{text}, the next step of maxStep at {readable_timestamp(self.next_at)}"
         return f"{text}, {self.step} by maxStep, the rest later"
@@ -261,47 +242,31 @@ def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) ->
     """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that somebody else set is a new start; on
     one of our own, the next step waits for its turn."""
     assert seen.spec is not None and seen.workload is not None
-    current = seen.workload.spec.replicas
-    most = seen.spec.hpa.scale_up.max_step
-    goal = bounds.clamp(way.goal)
+    current, axis = seen.workload.spec.replicas, seen.horizontal
+    most, goal = seen.spec.hpa.scale_up.max_step, bounds.clamp(way.goal)
     if most is None or goal <= current:
         return way if goal == way.goal else structs.replace(way, goal=goal, step=goal)
-    axis = seen.horizontal
     ours = axis.applied_from is not None and axis.applied_from.replicas == current
     next_at = context.clock.held_until(axis.last_scale_time, STEP_PERIOD) if ours else None
-    if next_at is not None:
-        return structs.replace(way, goal=goal, step=bounds.clamp(current), next_at=next_at)
-    return structs.replace(way, goal=goal, step=bounds.clamp(min(goal, most.limit(current))))
+    step = min(goal, most.limit(current)) if next_at is None else current
+    return structs.replace(way, goal=goal, step=bounds.clamp(step), next_at=next_at)
 
 
-def _change(
-    seen: ObservedState, context: GateContext, contest: Contest, reported: int, way: Way, *, weightless: bool
-) -> Change:
+def _change(seen: ObservedState, context: GateContext, contest: Contest, reported: int, way: Way) -> Change:
     """The step as its gates see it. Whether it is too small is a matter of the whole way: a part of it is not."""
     assert seen.spec is not None and seen.workload is not None
     current = seen.workload.spec.replicas
     policy = seen.spec.hpa.scale_up if reported > current else seen.spec.hpa.scale_down
     least = policy.min_change.replicas
+    weightless = reported != way.step
     whole = reported if weightless else way.goal
+    is_small = abs(whole - current) < threshold(least.value, least.percentage, current)
     return Change(
         policy=policy,
         last_scale_time=seen.horizontal.last_scale_time,
+        weightless=weightless,
         contested_until=contest.until(up=reported > current),
         refused_until=refused_until(seen.horizontal.refused, context.clock, current, reported),
-        weightless=weightless,
-        unmeasured=way.measurement.is_awaited,
-        measured_at=way.measurement.until,
-        too_small=not way.begun and abs(whole - current) < threshold(least.value, least.percentage, current),
-    )
-
-
-def _stepped(
-    seen: ObservedState, clock: Clock, contest: Contest, applied_from: AppliedReplicas
-) -> HorizontalAxis:
-    when = step_time(seen.horizontal.last_scale_time, clock)
-    return HorizontalAxis(
-        last_scale_time=when,
-        applied_from=applied_from,
-        set_back=contest.after_step(when),
-        correction=seen.horizontal.correction,
+        measured_at=way.measured_at,
+        small_until=NO_CLOCK if is_small and not way.begun else None,
     )

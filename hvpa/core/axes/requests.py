@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import structs
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
-from hvpa.core.axes.out_of_memory import OVERRIDE_EVERY, enough_memory
-from hvpa.core.axes.record import Record
-from hvpa.core.axes.steps import RequestsResult, Step, blocked, note
+from hvpa.core.axes.steps import OVERRIDE_EVERY, Record, RequestsResult, Step
+from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
     MAINTENANCE_WINDOW,
+    NO_CLOCK,
     OVERRIDDEN,
     RELIEVED,
     Change,
@@ -22,34 +25,28 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
-from hvpa.core.gates.refusals import refused_until
-from hvpa.core.gates.rolled_back import rolled_back_until
 from hvpa.core.model import ObservedState, ResourceRequirements
-from hvpa.core.values.arithmetic import ceil_div, scale_limit, threshold
-from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit, threshold
+from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource, present_resources
 
-DEFAULT_MIN_CHANGE: dict[Resource, int] = {"cpu": 200, "memory": 200_000_000}
+DEFAULT_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
 """200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
-LONGEST_TIMEOUT = dt.timedelta(days=1)
+LONGEST_TIMEOUT: Final = dt.timedelta(days=1)
 """Up to this `minChangeTimeout` doubles (DESIGN 6.4)."""
-
-
-def history_until(seen: ObservedState, clock: Clock) -> dt.datetime | None:
-    """Until when the VPA's history is too young to lower requests (`minHistory`); None when it is old enough."""
-    assert seen.vpa.object is not None and seen.spec is not None
-    provided = condition(seen.vpa.object.status.conditions, "RecommendationProvided")
-    if provided is None or provided.last_transition_time is None:
-        return None
-    until = after(provided.last_transition_time, seen.spec.vpa.scale_down.min_history)
-    return None if clock.is_past(until) else until
+OOM_PERCENT: Final = 120
+"""Memory that ran out is raised to this share, where the VPA does not ask for more yet (as VPA's OOM bump does) ..."""
+OOM_LEAST: Final = 100 * 1024 * 1024
+"""... at least by 100Mi, and without maxAllowed ..."""
+OOM_CAP: Final = 4
+"""... up to this multiple of the VPA's target (DESIGN 6.4)."""
 
 
 class RequestsAxis:
     """What both strategies need to change requests: the record, the gates' view of a change, raises of starving
-    containers, and the resources that come of it. `items` are the container resources that are governed, `disruptive`
-    tells that a change replaces pods, `default_min_change` is used where the spec sets none."""
+    containers, and the resources that come of it. `items` are the container resources that are governed, `disruptive`:
+    a change replaces pods, `default_min_change` is used where the spec sets none."""
 
     def __init__(
         self,
@@ -60,7 +57,7 @@ class RequestsAxis:
         disruptive: bool = True,
         default_min_change: Mapping[Resource, int] = DEFAULT_MIN_CHANGE,
     ) -> None:
-        assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
+        assert seen.workload is not None and seen.spec is not None
         self.seen = seen
         self.context = context
         self.clock = context.clock
@@ -69,27 +66,39 @@ class RequestsAxis:
         self.default_min_change = default_min_change
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
+        self.record = Record(seen.vertical, self.present, context)
         self.pending = {
             (one.container, one.resource): one for one in seen.vertical.pending if one.direction == "up"
         }
         self.starving = bool(seen.pods.starving) or seen.legacy_override
-        self.young_until = history_until(seen, context.clock)
+        self.young_until = self._history_until()
         self.is_young = False
-        self.record = Record(seen.vertical, self.present, context)
-        self.duration = None if (one := seen.spec.update_strategy.canary) is None else one.duration
-        desired = seen.status.desired
-        self.canary = None if self.duration is None or desired is None else desired.canary
-        self.is_tried = seen.rollout is not None and bool(seen.rollout.previous)
-        tries = seen.spec.update_strategy.in_place or self.duration is not None
-        self.rolled_back = seen.status.rolled_back if tries else None
+        strategy = seen.spec.update_strategy
+        self.canary_until = self._canary_until()
+        is_tried = strategy.in_place or strategy.canary is not None
+        self.rolled_back = seen.status.rolled_back if is_tried else None
+        self.raises = {item.key: raised for item in items if (raised := self._raise(item)) is not None}
+
+    def _history_until(self) -> dt.datetime | None:
+        """Until when the VPA's history is too young to lower requests (`minHistory`); None when it is old enough."""
+        assert self.seen.vpa.object is not None
+        provided = condition(self.seen.vpa.object.status.conditions, "RecommendationProvided")
+        if provided is None or provided.last_transition_time is None:
+            return None
+        until = after(provided.last_transition_time, self.spec.scale_down.min_history)
+        return None if self.clock.is_past(until) else until
+
+    def _canary_until(self) -> dt.datetime | None:
+        """Until when another size is tried on some pods: NO_CLOCK where they do not have it yet."""
+        assert self.seen.spec is not None
+        canary, desired = self.seen.spec.update_strategy.canary, self.seen.status.desired
+        run = None if canary is None or desired is None else desired.canary
+        if canary is not None and run is not None and run.since is not None:
+            return after(run.since, canary.duration)
+        is_rolled_out = self.seen.rollout is not None and bool(self.seen.rollout.previous)
+        return NO_CLOCK if run is not None or is_rolled_out else None
 
     # --- a change ----------------------------------------------------------------------------------------------------
-    def raise_now(self, item: ContainerResource) -> Step | None:
-        """The raise of a starving container's memory, which comes before all else; None where there is none, or where
-        the last one was less than ten minutes ago."""
-        raised = self._raise(item)
-        return None if raised is None or raised.change.raised_until is not None else raised
-
     def step_to(
         self,
         item: ContainerResource,
@@ -104,25 +113,21 @@ class RequestsAxis:
         up = wanted > item.current
         if wanted == item.current:
             return None
-        least = self._least_change(item, up)
+        least, starves = self._least_change(item, up), self._starves(item)
         pending = self._pending(item) if up and ppm > 0 and _may_pass(item, wanted, least) else None
-        starves = self._starves(item)
-        change = Change(
-            policy=self.spec.scale_up if up else self.spec.scale_down,
-            last_scale_time=self.seen.vertical.last_scale_time,
-            contested_until=self.record.contest.until(up=up),
-            refused_until=self._refused_until(item, wanted),
+        small_until = None
+        if abs(wanted - item.current) < least or self._is_raised(item, least):
+            small_until = NO_CLOCK if pending is None else after(pending.since, self._timeout(item))
+        self.is_young = self.is_young or (not up and self.young_until is not None)
+        change = structs.replace(
+            self._change(item, wanted),
             weightless=ppm == 0,
-            disruptive=self.disruptive,
-            too_small=abs(wanted - item.current) < least or self._is_raised(item, least),
-            small_until=None if pending is None else after(pending.since, self._timeout(item)),
-            unmeasured=measured_at is not None,
-            measured_at=measured_at,
-            is_kept=starves and not up,
-            young_until=None if up else self._young_until(),
-            is_after_canary=self.canary is not None or self.is_tried,
-            canary_until=self._canary_until(),
+            canary_until=self.canary_until,
             rolled_back_until=rolled_back_until(self.rolled_back, self.clock, wanted, item.key),
+            young_until=None if up else self.young_until,
+            kept_until=NO_CLOCK if starves and not up else None,
+            measured_at=measured_at,
+            small_until=small_until,
         )
         passes = RELIEVED if self.starving and up and not starves else frozenset[str]()
         return Step(item, wanted, ppm, change, passes, pending=pending, moved_from=moved_from)
@@ -131,8 +136,18 @@ class RequestsAxis:
         """What holds a step back."""
         return first_hold(step.change, self.context, step.passes)
 
-    def _refused_until(self, item: ContainerResource, wanted: int) -> dt.datetime | None:
-        return refused_until(self.seen.vertical.refused, self.clock, item.current, wanted, item.key)
+    def _change(self, item: ContainerResource, wanted: int) -> Change:
+        """A change of a request as far as its gates ask the same of each."""
+        up = wanted > item.current
+        return Change(
+            self.spec.scale_up if up else self.spec.scale_down,
+            self.seen.vertical.last_scale_time,
+            disruptive=self.disruptive,
+            contested_until=self.record.contest.until(up=up),
+            refused_until=refused_until(
+                self.seen.vertical.refused, self.clock, item.current, wanted, item.key
+            ),
+        )
 
     def _least_change(self, item: ContainerResource, up: bool) -> int:
         """The smallest change of a request that is made (DESIGN 6.3)."""
@@ -152,31 +167,22 @@ class RequestsAxis:
     def _timeout(self, item: ContainerResource) -> dt.timedelta:
         """How long a rise that is smaller than minChange waits: `minChangeTimeout`, doubled with each such step that
         came before, up to a day (DESIGN 6.4)."""
-        timeout = self.spec.scale_up.min_change_timeout
-        for _ in range(self.record.small_steps(item)):
-            if timeout <= dt.timedelta() or timeout >= LONGEST_TIMEOUT:
-                return timeout
-            timeout = min(2 * timeout, LONGEST_TIMEOUT)
-        return timeout
-
-    def _canary_until(self) -> dt.datetime | None:
-        """Until when another size is tried on some pods; None where none is, or where they do not have it yet."""
-        if self.canary is None or self.canary.since is None or self.duration is None:
-            return None
-        return after(self.canary.since, self.duration)
-
-    def _young_until(self) -> dt.datetime | None:
-        self.is_young = self.is_young or self.young_until is not None
-        return self.young_until
+        return doubled(self.spec.scale_up.min_change_timeout, self.record.small_steps(item), LONGEST_TIMEOUT)
 
     def _pending(self, item: ContainerResource) -> Pending:
-        known = self.pending.get((item.container, item.resource))
+        known = self.pending.get(item.key)
         if known is not None and not self.clock.is_ahead(known.since):
             return known
         since = self.clock.stamp()
         return Pending(container=item.container, resource=item.resource, direction="up", since=since)
 
     # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
+    def raise_now(self, item: ContainerResource) -> Step | None:
+        """The raise of a starving container's memory, which comes before all else; None where there is none, or where
+        the last one was less than ten minutes ago."""
+        raised = self.raises.get(item.key)
+        return None if raised is None or raised.change.raised_until is not None else raised
+
     def _starves(self, item: ContainerResource) -> bool:
         starving = self.seen.legacy_override or item.container in self.seen.pods.starving
         return item.resource == "memory" and starving
@@ -184,52 +190,55 @@ class RequestsAxis:
     def _raise(self, item: ContainerResource) -> Step | None:
         """The raise of a starving container's memory; None where it does not starve, or has all that it may have. Where
         it restarts no pod, it waits for no maintenance window."""
-        if not self._starves(item):
-            return None
-        before = self.record.overrides.get(item.container)
-        wanted = enough_memory(item, known=item.container in self.seen.pods.starving)
+        wanted = self._enough_memory(item) if self._starves(item) else 0
         if wanted <= item.current:
             return None
-        change = Change(
-            self.spec.scale_up,
-            self.seen.vertical.last_scale_time,
-            contested_until=self.record.contest.until(up=True),
-            refused_until=self._refused_until(item, wanted),
-            disruptive=self.disruptive,
-            raised_until=self.clock.held_until(before.time if before is not None else None, OVERRIDE_EVERY),
-        )
+        before = self.record.overrides.get(item.container)
+        until = None if before is None else self.clock.held_until(before.time, OVERRIDE_EVERY)
+        change = structs.replace(self._change(item, wanted), raised_until=until)
         passes = OVERRIDDEN if self.disruptive else OVERRIDDEN | {MAINTENANCE_WINDOW}
         return Step(item, wanted, FULL, change, passes, override=True)
+
+    def _enough_memory(self, item: ContainerResource) -> int:
+        """The VPA's target where that is above the request. Else a fifth more than the request, at least 100Mi more,
+        within `maxAllowed` or four times the target; but only where the pods show that this container starves, not
+        where an older status merely reports that some container does. Of 1Gi: 1.2Gi."""
+        if item.target > item.current or item.container not in self.seen.pods.starving:
+            return item.blended(FULL)
+        raised = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
+        raised = round_up(raised, KILOBYTE)
+        if item.bounds.upper is None:
+            raised = min(raised, OOM_CAP * item.target)
+        return item.bounds.clamp(raised)
 
     def _with_raises(self, decided: Sequence[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
         """The changes with the raises that wait for their ten minutes, each in place of another change of the same
         memory, but for one that raises it sooner."""
         found = {step.item.key: (step, hold) for step, hold in decided}
-        for item in self.items:
-            raised = self._raise(item)
-            if raised is None or raised.change.raised_until is None:
-                continue
-            hold = self.hold(raised)
-            if not _raises_before(hold, found.get(item.key)):
-                found[item.key] = (raised, hold)
+        for key, raised in self.raises.items():
+            if raised.change.raised_until is not None:
+                hold = self.hold(raised)
+                if not _raises_before(hold, found.get(key)):
+                    found[key] = (raised, hold)
         return list(found.values())
 
     # --- the result --------------------------------------------------------------------------------------------------
     def result(self, decided: Sequence[tuple[Step, Hold | None]]) -> RequestsResult:
         """What becomes of all requests and limits, given the changes that are wanted and what holds each of them."""
         reported = self._with_raises(decided)
-        without_request = [f"{one.container} {one.resource}" for one in self.items if one.request is None]
         applied = [step for step, hold in decided if hold is None]
         return RequestsResult(
             containers=self._resources(applied),
             recommended=self._resources([step for step, _ in reported if not step.change.weightless]),
             changed=frozenset([step.item.container for step in applied]),
             directions=tuple(sorted({step.direction for step in applied})),
-            axis=self.record.after(decided, applied),
-            blocked=tuple([blocked(step, hold) for step, hold in reported if hold is not None]),
-            steps=tuple([note(step, hold) for step, hold in reported]),
+            axis=self.record.after(decided),
+            blocked=tuple([step.blocked(hold) for step, hold in reported if hold is not None]),
+            steps=tuple([step.text(hold) for step, hold in reported]),
             young_until=self.young_until if self.is_young else None,
-            without_request=tuple(without_request),
+            without_request=tuple(
+                [f"{one.container} {one.resource}" for one in self.items if one.request is None]
+            ),
         )
 
     def _resources(self, steps: Sequence[Step]) -> Mapping[str, ResourceRequirements]:
@@ -239,12 +248,11 @@ class RequestsAxis:
         found = dict(self.present)
         for step in steps:
             item = step.item
-            requests, limits = dict(found[item.container].requests), dict(found[item.container].limits)
-            requests[item.resource] = step.request
-            limit = self._limit(step)
-            if limit is not None:
-                limits[item.resource] = limit
-            found[item.container] = ResourceRequirements(requests, limits)
+            own, limit = found[item.container], self._limit(step)
+            found[item.container] = ResourceRequirements(
+                {**own.requests, item.resource: step.request},
+                own.limits if limit is None else {**own.limits, item.resource: limit},
+            )
         return found
 
     def _limit(self, step: Step) -> int | None:

@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo
 from croniter import CroniterBadDateError, croniter
 
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow
 from hvpa.core.values.clock import after
 
 DAY = dt.timedelta(days=1)
@@ -38,36 +37,25 @@ class WindowState:
 def window_state(spec: HvpaSpec, now: dt.datetime) -> WindowState:
     """The state of all windows of a spec together."""
     openings: list[dt.datetime] = []
-    for state in _states(spec, now):
-        if state.open:
-            return state
-        if state.opens_at is not None:
-            openings.append(state.opens_at)
+    for previous, following, duration in _around(spec, now):
+        if previous is not None and now < (end := after(previous, duration)):
+            return WindowState(True, closes_at=end)
+        if following is not None:
+            openings.append(following)
     return WindowState(False, min(openings, default=None))
 
 
-def _states(spec: HvpaSpec, now: dt.datetime) -> Iterable[WindowState]:
-    if spec.maintenance_time_window is not None:
-        yield _daily(spec.maintenance_time_window, now)
+def _around(
+    spec: HvpaSpec, now: dt.datetime
+) -> Iterable[tuple[dt.datetime | None, dt.datetime | None, dt.timedelta]]:
+    """Of each window the last start up to now, the next one, and how long it is."""
+    if (daily := spec.maintenance_time_window) is not None:
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        begin = midnight + dt.timedelta(seconds=daily.begin_seconds)
+        begin -= DAY if begin > now else dt.timedelta()
+        yield begin, begin + DAY, dt.timedelta(seconds=(daily.end_seconds - daily.begin_seconds) % 86_400)
     for window in spec.maintenance_windows:
-        yield _cron(window, now)
-
-
-def _daily(window: MaintenanceTimeWindow, now: dt.datetime) -> WindowState:
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    begin = midnight + dt.timedelta(seconds=window.begin_seconds)
-    if begin > now:
-        begin -= DAY
-    length = dt.timedelta(seconds=(window.end_seconds - window.begin_seconds) % 86_400)
-    end = begin + length
-    return WindowState(True, closes_at=end) if now < end else WindowState(False, begin + DAY)
-
-
-def _cron(window: MaintenanceWindow, now: dt.datetime) -> WindowState:
-    previous, following = _starts(window.schedule, window.time_zone, now)
-    if previous is not None and previous <= now < (end := after(previous, window.duration)):
-        return WindowState(True, closes_at=end)
-    return WindowState(False, following)
+        yield *_starts(window.schedule, window.time_zone, now), window.duration
 
 
 def _starts(schedule: str, time_zone: str, now: dt.datetime) -> tuple[dt.datetime | None, dt.datetime | None]:
@@ -101,10 +89,6 @@ def _start(schedule: str, origin: dt.datetime, *, forward: bool) -> dt.datetime 
             start: dt.datetime = steps.get_next(dt.datetime) if forward else steps.get_prev(dt.datetime)
         except CroniterBadDateError:
             return None
-        if every_hour or not _second_time(start):
+        is_second_time = start.fold and start.utcoffset() != start.replace(fold=0).utcoffset()
+        if every_hour or not is_second_time:
             return start.astimezone(dt.UTC)
-
-
-def _second_time(local: dt.datetime) -> bool:
-    """Whether this is the second pass of a local time that happens twice."""
-    return bool(local.fold) and local.utcoffset() != local.replace(fold=0).utcoffset()

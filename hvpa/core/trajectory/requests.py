@@ -75,8 +75,8 @@ def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bo
     change = step.change
     raised_at = _raised_at(axis, item)
     if step.direction == "down" and raised_at is not None:
-        until = None if change.is_kept else after(raised_at, HALF_LIFE)
-        change = structs.replace(change, is_kept=True, kept_until=until)
+        until = change.kept_until or after(raised_at, HALF_LIFE)
+        change = structs.replace(change, kept_until=until)
     elif step.direction == "down":
         wait = axis.spec.scale_down.stabilization_duration or SHRINKS_AFTER
         change = structs.replace(change, wait=wait)

@@ -22,23 +22,19 @@ LAST_INSTANT: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
 class Clock:
     """The instant `now` (aware, UTC). All its answers are the same at any instant from `now` to before `changes_at`."""
 
-    __slots__ = ("_changes_at", "_is_recorded", "_now")
+    __slots__ = ("_changes_at", "_now", "is_recorded")
 
     def __init__(self, now: dt.datetime, changes_at: dt.datetime | None = None) -> None:
         """`changes_at`: when what was already found out at this instant changes (None: never)."""
         self._now = now
         self._changes_at = changes_at or LAST_INSTANT
-        self._is_recorded = False
+        self.is_recorded = False
+        """Whether the instant itself was written down, so that what was made with it holds for this instant alone."""
 
     @property
     def changes_at(self) -> dt.datetime | None:
         """The first instant at which one of the answers given so far changes; None where time changes none."""
         return None if self._changes_at == LAST_INSTANT else self._changes_at
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether the instant itself was written down, so that what was made with it holds for this instant alone."""
-        return self._is_recorded
 
     def fresh(self) -> Clock:
         """The same instant, without what it was asked so far."""
@@ -52,8 +48,7 @@ class Clock:
         """Whether the instant has come."""
         if instant <= self._now:
             return True
-        if instant < self._changes_at:
-            self._changes_at = instant
+        self._changes_at = min(self._changes_at, instant)
         return False
 
     def is_ahead(self, recorded: dt.datetime) -> bool:
@@ -70,13 +65,12 @@ class Clock:
     def answer(self, asked: Callable[[dt.datetime], tuple[T, dt.datetime | None]]) -> T:
         """What a function of the instant returns, which also returns when its answer changes (None: never)."""
         found, changes_at = asked(self._now)
-        if changes_at is not None:
-            self.is_past(changes_at)
+        self.is_past(changes_at or LAST_INSTANT)
         return found
 
     def stamp(self) -> dt.datetime:
         """The instant itself, to be written down. Not to be compared with: `is_past` and its like are for that."""
-        self._is_recorded = True
+        self.is_recorded = True
         return self._now
 
 
@@ -86,3 +80,11 @@ def after(when: dt.datetime, duration: dt.timedelta) -> dt.datetime:
         return when + duration
     except OverflowError:
         return LAST_INSTANT
+
+
+def doubled(first: dt.timedelta, times: int, longest: dt.timedelta) -> dt.timedelta:
+    """`first`, doubled so many `times`, but not beyond `longest`. 5 minutes, 3 times, an hour: 40 minutes."""
+    if not dt.timedelta() < first < longest:
+        return first
+    enough = (longest // first).bit_length()
+    return min(longest, first * (1 << min(max(times, 0), enough)))

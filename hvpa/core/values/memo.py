@@ -16,7 +16,7 @@ import datetime as dt
 from collections.abc import Callable, Hashable
 from functools import wraps
 from operator import is_
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple, cast
 
 from hvpa.core.values.clock import LAST_INSTANT, Clock
 
@@ -30,16 +30,14 @@ HVPAS = 16_384
 """Hvpas of which the latest result is kept. When there are more, it starts anew."""
 
 _tables: list[dict[Any, Any]] = []
-_hvpas: dict[Hashable, Hashable] = {}
-"""The Hvpas in use: each key is held once, whatever is kept for it."""
 _latest: list[dict[Hashable, Any]] = []
 _of_status: list[dict[Hashable, Any]] = []
 """Those of `_latest` whose results were made of the Hvpa's status."""
+_ANY_TIME = Clock(dt.datetime.min.replace(tzinfo=dt.UTC))
 
 
 def forget(hvpa: Hashable) -> None:
     """Drop what is kept for an Hvpa that is gone: `hvpa` as in `Basis`."""
-    _hvpas.pop(hvpa, None)
     for table in _latest:
         table.pop(hvpa, None)
 
@@ -53,7 +51,6 @@ def forget_decision(hvpa: Hashable) -> None:
 
 def forget_all() -> None:
     """Start anew, as in another process."""
-    _hvpas.clear()
     for table in _tables + _latest:
         table.clear()
 
@@ -92,7 +89,7 @@ class _Kept(NamedTuple):
     equal: tuple[object, ...]
     since: dt.datetime
     until: dt.datetime
-    result: object
+    result: Any
 
 
 def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -100,18 +97,13 @@ def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, 
     as that is the same."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        table: dict[Hashable, tuple[tuple[object, ...], tuple[object, ...], R]] = {}
-        _latest.append(table)
+        @remembered_while(basis)
+        def timeless(clock: Clock, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            return function(*args, **kwargs)
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            hvpa, same, equal = basis(*args, **kwargs)
-            kept = table.get(hvpa)
-            if kept is not None and _are_same(kept[0], same) and kept[1] == equal:
-                return kept[2]
-            result = function(*args, **kwargs)
-            _keep(table, hvpa, (same, equal, result))
-            return result
+            return timeless(_ANY_TIME, *args, **kwargs)
 
         return call
 
@@ -137,11 +129,12 @@ def remembered_while(
             if (
                 kept is not None
                 and clock.is_within(kept.since, kept.until)
-                and _are_same(kept.same, same)
+                and len(kept.same) == len(same)
+                and all(map(is_, kept.same, same))
                 and kept.equal == equal
             ):
                 clock.is_past(kept.until)
-                return kept.result  # type: ignore[return-value]
+                return cast(R, kept.result)
             own = clock.fresh()
             result = function(own, *args, **kwargs)
             until = own.changes_at or LAST_INSTANT
@@ -149,24 +142,12 @@ def remembered_while(
             if own.is_recorded:
                 table.pop(hvpa, None)
                 clock.stamp()
-            else:
-                _keep(table, hvpa, _Kept(same, equal, own.stamp(), until, result))
+                return result
+            if hvpa not in table and len(table) >= HVPAS:
+                table.clear()
+            table[hvpa] = _Kept(same, equal, own.stamp(), until, result)
             return result
 
         return call
 
     return decorate
-
-
-def _are_same(ones: tuple[object, ...], others: tuple[object, ...]) -> bool:
-    return len(ones) == len(others) and all(map(is_, ones, others))
-
-
-def _keep(table: dict[Hashable, Any], hvpa: Hashable, kept: object) -> None:
-    if hvpa not in table:
-        if len(table) >= HVPAS:
-            table.clear()
-        if len(_hvpas) >= HVPAS:
-            _hvpas.clear()
-        hvpa = _hvpas.setdefault(hvpa, hvpa)
-    table[hvpa] = kept

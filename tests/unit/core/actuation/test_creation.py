@@ -1,23 +1,30 @@
-"""Sizes of new pods: `hvpa.core.actuation.creation`."""
+"""Sizes of new pods: `hvpa.core.actuation.pods`."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec import structs
 
-from builders.build import at, decided, hvpa, merged, objects, pod, stamp, vpa, workload
+from builders.build import at, decided, hvpa, merged, objects, pod, vpa, workload
 from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer
-from hvpa.core.actuation.creation import CREATED_WITHIN, owner_keys
+from hvpa.core.actuation.pods import CREATED_WITHIN, owner_keys
 from hvpa.core.model import Decision, Objects, OtherHvpa, RefusedResize
-from tests.unit.core.actuation.test_pods import LARGER, REQUESTS, resize_condition, running
+from tests.unit.core.actuation.sized_pods import (
+    LARGER,
+    REQUESTS,
+    actuation,
+    infeasible,
+    running,
+    size_status,
+)
 
-KEY = "Deployment.apps/web"
-SIZE = CreationSize("web", [SizedContainer("app", {**LARGER})])
-OTHER = CreationSize("web", [SizedContainer("app", {"cpu": "3"})])
+KEY: Final = "Deployment.apps/web"
+SIZE: Final = CreationSize("web", [SizedContainer("app", {**LARGER})])
+OTHER: Final = CreationSize("web", [SizedContainer("app", {"cpu": "3"})])
 Known = Sequence[tuple[str, CreationSize]]
 
 
@@ -25,22 +32,13 @@ def decision(
     known: Known | None,
     spec: Mapping[str, Any] | None = None,
     pods: Sequence[Pod] | None = None,
-    since: dt.datetime | None = None,
-    more: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
     **rest: Any,
 ) -> Decision:
     """What is decided where LARGER was decided before, for two pods, and `known` are the sizes that were written."""
     found = [running("web-1"), running("web-2", LARGER)] if pods is None else pods
-    desired = {
-        "replicas": 2,
-        "containers": [{"name": "app", "requests": LARGER}],
-        "since": stamp(since or at(minutes=-1)),
-        "generation": 1,
-        **(more or {}),
-    }
     changes = merged({"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}}, spec or {})
-    last = {"lastScaleTime": desired["since"], "lastScaleUpTime": desired["since"]}
-    one = hvpa(changes, {"desired": desired, "axes": {"vertical": last}})
+    one = hvpa(changes, status or size_status(2, {"app": {"requests": LARGER}}))
     sizes = None if known is None else tuple(known)
     return decided(objects(one, workload(2), None, vpa({"app": LARGER}), found, creation_sizes=sizes, **rest))
 
@@ -58,8 +56,7 @@ def decision(
 def test_new_pods_get_what_was_decided(known: Known | None, changes: Mapping[str, Any]) -> None:
     found = decision(known)
     assert found.creation_sizes == changes
-    assert found.status.actuation is not None
-    assert found.status.actuation.size_at_creation is (known is not None)
+    assert actuation(found).size_at_creation is (known is not None)
 
 
 @pytest.mark.parametrize(
@@ -87,63 +84,53 @@ def test_what_a_workload_left_behind_goes() -> None:
 
 def test_where_nothing_was_decided_nothing_is_written() -> None:
     off = {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
-    assert decision([], off, more={"containers": []}).creation_sizes == {}
+    assert decision([], off, status=size_status(2, {})).creation_sizes == {}
 
 
 def test_while_a_size_is_tried_new_pods_get_what_the_others_have() -> None:
     spec = {"updateStrategy": {"canary": {"pods": 1, "duration": "10m"}}}
     canary = {"pods": ["web-2"], "previous": [{"name": "app", "requests": REQUESTS}]}
+    status = size_status(2, {"app": {"requests": LARGER}}, canary=canary)
     size = CreationSize("web", [SizedContainer("app", {**REQUESTS})])
-    assert decision([], spec, more={"canary": canary}).creation_sizes == {KEY: size}
+    assert decision([], spec, status=status).creation_sizes == {KEY: size}
 
 
 def test_a_size_that_the_api_server_or_a_node_will_not_have_is_not_for_new_pods() -> None:
     (resize, *_) = decision([]).resizes
     refused = RefusedResize(resize.uid, resize.body, "exceeded quota", at(), 1)
     assert decision([(KEY, SIZE)], refused_resizes=(refused,)).creation_sizes == {KEY: None}
-    infeasible = running(
-        requests=LARGER,
-        has={"requests": REQUESTS},
-        conditions=[resize_condition("PodResizePending", "Infeasible", minutes=1)],
-    )
     kind = {"updateStrategy": {"type": "InPlaceOrRollout"}}
-    assert decision([(KEY, SIZE)], kind, [infeasible, running("web-2")]).creation_sizes == {KEY: None}
+    assert decision([(KEY, SIZE)], kind, [infeasible(), running("web-2")]).creation_sizes == {KEY: None}
 
 
 def test_pods_that_are_not_created_for_long_are_not_to_have_the_size() -> None:
     """A quota may refuse it; the answer is known to their controller only."""
-    one = [running("web-2", LARGER)]
-    assert decision([(KEY, SIZE)], pods=one, since=at() - CREATED_WITHIN).creation_sizes == {KEY: None}
-    early = decision([(KEY, SIZE)], pods=one, since=at(seconds=-29))
+
+    def one_pod(since: dt.datetime) -> Decision:
+        status = size_status(2, {"app": {"requests": LARGER}}, since)
+        return decision([(KEY, SIZE)], pods=[running("web-2", LARGER)], status=status)
+
+    assert one_pod(at() - CREATED_WITHIN).creation_sizes == {KEY: None}
+    early = one_pod(at(seconds=-29))
     assert early.creation_sizes == {}
     assert early.recheck_after is not None
     assert early.recheck_after <= dt.timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
-    ("kind", "key"),
-    [
-        ("StatefulSet", "StatefulSet.apps/web"),
-        ("DaemonSet", "DaemonSet.apps/web"),
-        ("ReplicaSet", "ReplicaSet.apps/web"),
-        ("ReplicationController", "ReplicationController/web"),
-    ],
+    "key", ["StatefulSet.apps/web", "DaemonSet.apps/web", "ReplicaSet.apps/web", "ReplicationController/web"]
 )
-def test_each_kind_has_its_key(kind: str, key: str) -> None:
+def test_each_kind_has_its_key(key: str) -> None:
+    kind = key.partition("/")[0].removesuffix(".apps")
     assert set(owner_keys(workload(kind=kind), [])) == {key}
 
 
 def test_whose_the_pods_of_a_custom_kind_are_only_they_tell() -> None:
     rollout = structs.replace(workload(kind="Rollout"), api_version="argoproj.io/v1alpha1")
-    sets = [
+    owners = [
         {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": name, "controller": True}
         for name in ("web-a", "web-b")
     ]
-    pods = [
-        pod(f"web-{number}", change={"metadata": {"ownerReferences": [one]}})
-        for number, one in enumerate(sets)
-    ]
-    assert set(owner_keys(rollout, [*pods, *pods, pod("alone")])) == {
-        "ReplicaSet.apps/web-a",
-        "ReplicaSet.apps/web-b",
-    }
+    pods = [pod(change={"metadata": {"ownerReferences": [one]}}) for one in owners]
+    keys = {"ReplicaSet.apps/web-a", "ReplicaSet.apps/web-b"}
+    assert set(owner_keys(rollout, [*pods, *pods, pod("alone")])) == keys

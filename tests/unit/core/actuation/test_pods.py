@@ -1,105 +1,44 @@
-"""Resizes of running pods: `hvpa.core.actuation.pods`."""
+"""Which pods are resized now, and in which order: `hvpa.core.actuation.pods`."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from builders.build import MIB, NOW, at, container, decided, hvpa, merged, objects, pod, stamp, vpa, workload
+from builders.build import GIB, NOW, at, container, decided, hvpa, merged, objects, stamp, vpa, workload
+from hvpa.api.hvpa.status import DesiredSize, RecommendedContainer
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pod import is_governed, qos_class, reported_since
-from hvpa.core.model import Decision, MemoryUse, RefusedResize
+from hvpa.core.actuation.desired import Decided, next_desired
+from hvpa.core.actuation.pods import Resizing, resize_pods
+from hvpa.core.gates.gates import GateContext
+from hvpa.core.model import Decision, RefusedResize, ResourceRequirements, Settings
+from hvpa.core.observing import observe
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.values.clock import Clock
+from tests.unit.core.actuation.sized_pods import (
+    LARGER,
+    REQUESTS,
+    RESTARTS,
+    actuation,
+    decision,
+    infeasible,
+    out_of_memory,
+    patches_template,
+    ready_of,
+    resize_condition,
+    resized,
+    running,
+)
 
-OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
-REQUESTS = {"cpu": "1", "memory": "1Gi"}
-LARGER = {"cpu": "2", "memory": "2Gi"}
-RESTARTS = [
-    {"resourceName": "cpu", "restartPolicy": "NotRequired"},
-    {"resourceName": "memory", "restartPolicy": "RestartContainer"},
-]
-
-
-def running(
-    name: str = "web-1",
-    requests: Mapping[str, str] = REQUESTS,
-    has: Mapping[str, Any] | None = None,
-    limits: Mapping[str, str] | None = None,
-    conditions: Sequence[Mapping[str, Any]] = (),
-    ready: bool = True,
-    change: Mapping[str, Any] | None = None,
-    more: Mapping[str, Any] | None = None,
-) -> Pod:
-    """A pod of the usual Deployment that `has` these resources (what its spec says, where that is left out); `more` is
-    merged into its container."""
-    spec = merged(container(requests=requests, limits=limits), more or {})
-    found = spec["resources"] if has is None else has
-    reported = [
-        {"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(at(hours=-1))},
-        *conditions,
-    ]
-    status = {"containerStatuses": [{"name": "app", "resources": found}], "conditions": reported}
-    document = {"metadata": {**OWNER, "generation": 2}, "status": status}
-    return pod(name, containers=[spec], change=merged(document, change or {}))
-
-
-def resize_condition(kind: str, reason: str = "", generation: int = 2, **age: float) -> dict[str, Any]:
-    return {
-        "type": kind,
-        "status": "True",
-        "reason": reason,
-        "message": f"the kubelet says {reason or 'nothing'}",
-        "lastTransitionTime": stamp(at(**{key: -value for key, value in age.items()})),
-        "observedGeneration": generation,
-    }
-
-
-def decision(
-    pods: Sequence[Pod],
-    size: Mapping[str, Any] | None = None,
-    strategy: Mapping[str, Any] | None = None,
-    since: dt.datetime | None = None,
-    spec: Mapping[str, Any] | None = None,
-    **rest: Any,
-) -> Decision:
-    """What is decided where `size` (requests and limits of `app`) was decided before, and the VPA wants no other."""
-    wanted = size or {"requests": LARGER}
-    desired = {
-        "replicas": len(pods),
-        "containers": [{"name": "app", **wanted}],
-        "since": stamp(since or at(minutes=-1)),
-        "generation": 1,
-    }
-    strategies = {"updateStrategy": {"type": "InPlace", **(strategy or {})}, "hpa": {"deploy": False}}
-    decided_at = {"lastScaleTime": desired["since"], "lastScaleUpTime": desired["since"]}
-    one = hvpa(merged(strategies, spec or {}), {"desired": desired, "axes": {"vertical": decided_at}})
-    target = vpa({"app": wanted["requests"]})
-    return decided(objects(one, workload(len(pods)), None, target, pods, **rest))
-
-
-def resized(found: Decision) -> dict[str, Any]:
-    """By pod what it is asked to have."""
-    return {one.pod: one.body["spec"]["containers"][0]["resources"] for one in found.resizes}  # type: ignore[index]
-
-
-def test_a_pod_of_another_size_is_asked_to_have_the_desired_one() -> None:
-    found = decision([running("web-1"), running("web-2", LARGER)])
-    assert [one.body for one in found.resizes] == [
-        {
-            "metadata": {"uid": "web-1"},
-            "spec": {
-                "containers": [{"name": "app", "resources": {"requests": {"cpu": "2", "memory": "2Gi"}}}]
-            },
-        }
-    ]
-    assert found.status.actuation is not None
-    assert found.status.actuation.resized == "1/2"
-    assert (found.status.actuation.waiting, found.status.actuation.pods) == (1, 2)
-    assert found.workload_patch is None
+SMALLER: Final = {"cpu": "500m", "memory": "512Mi"}
+CPU_ONLY: Final = {"requests": {"cpu": "2", "memory": "1Gi"}}
+CLOSED: Final = {"begin": "220000+0000", "end": "230000+0000"}
+OPEN: Final = {"begin": "090000+0000", "end": "110000+0000"}
+IN_PLACE: Final = {"type": "InPlace"}
+OR_ROLLOUT: Final = {"type": "InPlaceOrRollout"}
 
 
 def test_raises_come_first() -> None:
@@ -114,317 +53,262 @@ def test_no_pod_is_resized_unless_the_mode_is_apply(mode: str) -> None:
     assert found.status.desired is not None
 
 
-@pytest.mark.parametrize(
-    ("conditions", "has", "state", "message"),
-    [
-        ([], None, "resized", ""),
-        ([], {"requests": REQUESTS}, "in_progress", ""),
-        ([resize_condition("PodResizeInProgress", minutes=1)], {"requests": REQUESTS}, "in_progress", ""),
-        (
-            [resize_condition("PodResizePending", "Deferred", minutes=1)],
-            {"requests": REQUESTS},
-            "deferred",
-            "pod web-1: the kubelet says Deferred",
-        ),
-        (
-            [resize_condition("PodResizePending", "Infeasible", minutes=1)],
-            {"requests": REQUESTS},
-            "infeasible",
-            "pod web-1: the kubelet says Infeasible",
-        ),
-        (  # of the spec before
-            [resize_condition("PodResizePending", "Infeasible", generation=1)],
-            {"requests": REQUESTS},
-            "in_progress",
-            "",
-        ),
-    ],
-)
-def test_where_a_pod_stands_that_was_asked(
-    conditions: Sequence[Mapping[str, Any]], has: Mapping[str, Any] | None, state: str, message: str
-) -> None:
-    pods = [running(requests=LARGER, has=has, conditions=conditions)]
-    found = decision(pods, strategy={"type": "InPlaceOrRollout"})
-    assert found.status.actuation is not None
-    if state != "resized":
-        assert getattr(found.status.actuation, state) == 1
-    assert found.status.actuation.resized == ("1/1" if state == "resized" else "0/1")
-    assert found.status.actuation.message == message
-    assert not found.resizes
-
-
-@pytest.mark.parametrize(
-    ("state", "conditions", "since"),
-    [
-        ("deferred", [resize_condition("PodResizePending", "Deferred", minutes=2)], at(minutes=-2)),
-        ("in_progress", [resize_condition("PodResizeInProgress", minutes=9)], at(minutes=-9)),
-        ("in_progress", [resize_condition("PodResizeInProgress", generation=1, minutes=9)], None),
-        ("resized", [resize_condition("PodResizeInProgress", minutes=9)], None),
-        ("deferred", [], None),
-    ],
-)
-def test_since_when_a_pod_is_in_its_state_is_said_by_the_kubelet_of_its_present_spec(
-    state: str, conditions: Sequence[Mapping[str, Any]], since: dt.datetime | None
-) -> None:
-    assert reported_since(running(conditions=conditions), state) == since
-
-
-def ready_of(found: Decision) -> tuple[str, str]:
-    (one,) = [one for one in found.status.conditions if one.type == "Ready"]
-    return one.reason, one.message
-
-
-def test_a_resize_that_takes_too_long_is_reported() -> None:
-    asked = running(
-        requests=LARGER, has={"requests": REQUESTS}, change={"status": {"startTime": stamp(at(hours=-2))}}
-    )
-    early = decision([asked], since=at(minutes=-4))
-    assert early.recheck_after == dt.timedelta(minutes=1)
-    assert ready_of(early)[0] != "PodsNotResized"
-    late = decision([asked, running("web-2", LARGER, {"requests": REQUESTS})], since=at(minutes=-6))
-    assert ready_of(late) == (
-        "PodsNotResized",
-        "pod web-1 (and 1 more pods): the kubelet has not answered",
-    )
-
-
-@pytest.mark.parametrize(
-    ("pods", "why"),
-    [
-        (running(requests={}, has={}), "a pod of QoS class BestEffort can't be resized"),
-        (
-            running(limits={"cpu": "2", "memory": "2Gi"}),
-            "its QoS class would change from Burstable to Guaranteed, which is fixed for a pod's life",
-        ),
-    ],
-)
-def test_a_pod_keeps_its_qos_class(pods: Pod, why: str) -> None:
-    size = {"requests": LARGER, "limits": LARGER} if pods.spec.containers[0].resources.limits else None
-    found = decision([pods], size)
-    assert not found.resizes
-    assert found.status.actuation is not None
-    assert found.status.actuation.infeasible == 1
-    assert found.status.actuation.message == f"pod web-1: {why}"
-
-
-def test_a_guaranteed_pod_stays_guaranteed() -> None:
-    guaranteed = running(limits=REQUESTS)
-    assert resized(decision([guaranteed], {"requests": LARGER, "limits": LARGER})) == {
-        "web-1": {"requests": {"cpu": "2", "memory": "2Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
-    }
-
-
-def test_a_memory_limit_falls_by_a_fifth_at_a_time() -> None:
-    """Of a Guaranteed pod the request goes with it; CPU falls at once."""
-    small = {"requests": {"cpu": "500m", "memory": "500M"}, "limits": {"cpu": "500m", "memory": "500M"}}
-    has: Mapping[str, str] = {"cpu": "1", "memory": "1G"}
-    steps = []
-    while True:
-        found = resized(decision([running(requests=has, limits=has)], small))
-        if not found:
-            break
-        has = {**has, **found["web-1"]["limits"]}
-        steps.append(has["memory"])
-    assert steps == ["800M", "640M", "512M", "500M"]
-    assert has["cpu"] == "500m"
-
-
-SMALL = {"requests": {"cpu": "1", "memory": "500M"}, "limits": {"cpu": "1", "memory": "500M"}}
-
-
-@pytest.mark.parametrize(
-    ("used", "limit"),
-    [(0, "800M"), (400, "800M"), (700, "805M"), (869, "999350k"), (870, None), (2000, None)],
-)
-def test_a_memory_limit_stays_above_what_is_used_by_the_recommender_s_margin(
-    used: int, limit: str | None
-) -> None:
-    """From 1000 MB to 500 MB, while so many MB are used."""
-    large = {"cpu": "1", "memory": "1G"}
-    use = MemoryUse(NOW, {("web-1", "app"): used * 10**6} if used else {})
-    found = decision([running(requests={"cpu": "1", "memory": "500M"}, limits=large)], SMALL, memory_use=use)
-    assert found.status.actuation is not None
-    if limit is not None:
-        assert resized(found) == {"web-1": {"limits": {"memory": limit}}}
-        assert found.resizes[0].lowers_limit
-        return
-    assert (found.resizes, found.status.actuation.waiting) == ((), 1)
-    told = f"container app uses {used if used < 1000 else 2}{'M' if used < 1000 else 'G'} of memory"
-    assert found.status.actuation.message == f"pod web-1: {told}, too near to the limit that it is to have"
-    assert found.recheck_after == dt.timedelta(minutes=1)
-
-
-def test_only_what_lowers_a_memory_limit_is_said_to() -> None:
-    assert not decision([running()]).resizes[0].lowers_limit
-    more_cpu = {"requests": LARGER, "limits": {"cpu": "3", "memory": "4Gi"}}
-    assert not decision([running(limits={"cpu": "4", "memory": "2Gi"})], more_cpu).resizes[0].lowers_limit
-
-
-def test_the_next_step_down_waits_until_the_pod_has_the_last_one() -> None:
-    small = {"requests": {"cpu": "1", "memory": "100M"}, "limits": {"cpu": "1", "memory": "500M"}}
-    had = {"requests": {"cpu": "1", "memory": "100M"}, "limits": {"cpu": "1", "memory": "1G"}}
-    asked = running(requests=had["requests"], limits={"cpu": "1", "memory": "800M"}, has=had)
-    assert not decision([asked], small).resizes
-
-
-def test_a_limit_that_nobody_scales_is_kept_and_raised_only_for_the_request() -> None:
-    """A LimitRange gave the limit, the pod template has none."""
-    given_limits = running(limits={"cpu": "1500m", "memory": "4Gi"})
-    assert resized(decision([given_limits])) == {
-        "web-1": {"requests": {"cpu": "2", "memory": "2Gi"}, "limits": {"cpu": "2"}}
-    }
-
-
-def test_of_several_containers_only_those_that_differ_are_resized() -> None:
-    """One that the desired size does not name keeps what it has, and the QoS class is of all of them."""
-    both = running(change={"spec": {"containers": [container(), container("log", {"cpu": "100m"})]}})
-    (asked,) = decision([both]).resizes
-    assert [one["name"] for one in asked.body["spec"]["containers"]] == ["app"]  # type: ignore[index]
-    untold = running("web-1", LARGER, change={"status": {"containerStatuses": []}})
-    found = decision([untold])
-    assert found.status.actuation is not None
-    assert found.status.actuation.resized == "1/1"  # it starts with what its spec says
-
-
-def test_a_limit_without_a_request_of_the_same_is_kept() -> None:
-    cpu_only = {"requests": {"cpu": "2"}}
-    one = running(requests={"cpu": "1"}, limits={"memory": "1Gi"})
-    assert resized(decision([one], cpu_only)) == {"web-1": {"requests": {"cpu": "2"}}}
-    assert resized(decision([running()], cpu_only)) == {"web-1": {"requests": {"cpu": "2"}}}
-
-
 def test_containers_that_restart_are_limited_by_what_may_be_unavailable() -> None:
     restarting = {"resizePolicy": RESTARTS}
     pods = [running(f"web-{number}", more=restarting) for number in range(8)]
-    assert list(resized(decision(pods))) == ["web-0", "web-1"]
-    assert list(resized(decision(pods, strategy={"maxUnavailable": 1}))) == ["web-0"]
     under_way = running("web-0", LARGER, {"requests": REQUESTS}, more=restarting)
-    assert list(resized(decision([under_way, *pods[1:]]))) == ["web-1"]
     down = running("web-0", ready=False, more=restarting)
-    assert list(resized(decision([down, *pods[1:]], strategy={"maxUnavailable": 1}))) == ["web-0"]
-    assert list(resized(decision(pods[:1]))) == ["web-0"]  # a single replica is resized
+    one = {"maxUnavailable": 1}
+    assert list(resized(decision(pods))) == ["web-0", "web-1"]
+    assert list(resized(decision(pods, strategy=one))) == ["web-0"]
+    assert list(resized(decision([under_way, *pods[1:]]))) == ["web-1"]
+    assert list(resized(decision([down, *pods[1:]], strategy=one))) == ["web-0"]
+    # A single replica is resized as well, which VPA's updater left alone (kubernetes/autoscaler#9157, #8609).
+    assert list(resized(decision(pods[:1], strategy=one))) == ["web-0"]
+    assert len(resized(decision(pods, CPU_ONLY))) == 8, "it restarts nothing"
 
 
-def test_a_resize_that_restarts_nothing_is_not_limited() -> None:
-    cpu_only = {"requests": {"cpu": "2", "memory": "1Gi"}}
-    pods = [running(f"web-{number}", more={"resizePolicy": RESTARTS}) for number in range(8)]
-    assert len(resized(decision(pods, cpu_only))) == 8
+# --- the next rung ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("strategy", [IN_PLACE, OR_ROLLOUT], ids=lambda one: one["type"])
+@pytest.mark.parametrize(
+    ("pods", "size"),
+    [
+        # kubernetes/autoscaler#8720
+        ([infeasible(), running("web-2", LARGER)], None),
+        # Pods without requests keep their QoS class. A rollout gives them requests, once: #9374
+        ([running(requests={}, has={})], None),
+        # A memory limit that can't be lowered ends after the timeout: #8434
+        (
+            [
+                running(
+                    requests=SMALLER,
+                    limits={"cpu": "2", "memory": "800M"},
+                    has={"requests": SMALLER, "limits": {"cpu": "2", "memory": "1G"}},
+                    conditions=[resize_condition("InProgress", "Error", minutes=6)],
+                )
+            ],
+            {"requests": SMALLER, "limits": {"cpu": "2", "memory": "800M"}},
+        ),
+    ],
+    ids=["infeasible", "BestEffort", "too late"],
+)
+def test_pods_are_replaced_only_where_the_strategy_says_so(
+    pods: Sequence[Pod], size: Mapping[str, Any] | None, strategy: Mapping[str, str]
+) -> None:
+    found = decision(pods, size, strategy, since=at(minutes=-6))
+    assert patches_template(found) == (strategy is OR_ROLLOUT)
+    if size is not None:
+        assert ready_of(found)[0] == "PodsNotResized"
+        assert ready_of(found)[1].startswith("pod web-1: ")
 
 
-def test_what_was_refused_is_asked_for_again_after_a_while_only() -> None:
-    or_rollout = {"type": "InPlaceOrRollout"}
-    first = decision([running()])
-    (asked,) = first.resizes
-    for count, minutes, waits in (
-        (1, 0.5, True),
-        (1, 1.5, False),
-        (2, 1.5, True),
-        (99, 59, True),
-        (99, 61, False),
-    ):
-        refused = RefusedResize("web-1", asked.body, "no room", at(minutes=-minutes), count)
-        found = decision([running()], strategy=or_rollout, refused_resizes=(refused,))
-        assert (not found.resizes) == waits
-        assert (ready_of(found) == ("PodsNotResized", "pod web-1: no room")) == waits
-    other = RefusedResize("web-1", {}, "no room", NOW)
-    assert decision([running()], refused_resizes=(other,)).resizes
+def test_what_vpa_is_to_know_before_it_evicts_holds_no_resize() -> None:
+    """`evictionRequirements` of the VPA that is read, which evicts nothing itself (kubernetes/autoscaler#10181)."""
+    required = [{"resources": ["cpu", "memory"], "changeRequirement": "TargetHigherThanRequests"}]
+    policy = {"spec": {"updatePolicy": {"updateMode": "Off", "evictionRequirements": required}}}
+    found = decision([running()], {"requests": SMALLER}, vertical=vpa({"app": SMALLER}, policy))
+    assert resized(found) == {"web-1": {"requests": SMALLER}}
 
 
-@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-def test_pods_that_have_ended_do_not_count(phase: str) -> None:
-    gone = running("web-2", change={"metadata": {"deletionTimestamp": stamp(NOW)}})
-    ended = running("web-3", change={"status": {"phase": phase}})
-    found = decision([running("web-1", LARGER), gone, ended])
-    assert found.status.actuation is not None
-    assert found.status.actuation.resized == "1/1"
+# --- what waits for something other than the kubelet -----------------------------------------------------------------
+def scaling(direction: str, mode: str, window: Mapping[str, str] = CLOSED) -> dict[str, Any]:
+    policy = {direction: {"updatePolicy": {"updateMode": mode}}}
+    return {"vpa": policy, "maintenanceTimeWindow": window}
+
+
+IN_WINDOW: Final = scaling("scaleUp", "MaintenanceWindow")
+AT_TEN: Final = "held by MaintenanceWindow until 2026-11-21T22:00:00Z"
 
 
 @pytest.mark.parametrize(
-    ("owners", "labels", "governed"),
+    ("spec", "size", "why"),
     [
-        ([{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}], {}, True),
-        (
-            [{"kind": "ReplicaSet", "name": "web-5d", "uid": "r", "controller": True}],
-            {"pod-template-hash": "5d"},
-            True,
-        ),
-        (
-            [{"kind": "ReplicaSet", "name": "web2-5d", "uid": "r", "controller": True}],
-            {"pod-template-hash": "5d"},
-            False,
-        ),
-        ([{"kind": "ReplicaSet", "name": "web-", "uid": "r", "controller": True}], {}, False),
-        (
-            [{"kind": "Job", "name": "web-5d", "uid": "j", "controller": True}],
-            {"pod-template-hash": "5d"},
-            False,
-        ),
-        ([{"kind": "Deployment", "name": "web", "uid": "w"}], {}, False),
-        ([], {}, False),
+        (IN_WINDOW, LARGER, AT_TEN),
+        (scaling("scaleUp", "MaintenanceWindow", OPEN), LARGER, ""),
+        (scaling("scaleDown", "MaintenanceWindow"), LARGER, ""),
+        (scaling("scaleDown", "MaintenanceWindow"), SMALLER, AT_TEN),
+        (scaling("scaleDown", "MaintenanceWindow", OPEN), SMALLER, ""),
+        (scaling("scaleUp", "Off"), LARGER, "held by UpdatePolicy"),
+        (scaling("scaleDown", "Off"), {"cpu": "2", "memory": "512Mi"}, "held by UpdatePolicy"),
     ],
 )
-def test_only_the_workloads_own_pods_are_resized(
-    owners: Sequence[Mapping[str, Any]], labels: Mapping[str, str], governed: bool
+def test_what_was_decided_before_waits_where_its_direction_may_not_be_taken_now(
+    spec: Mapping[str, Any], size: Mapping[str, str], why: str
 ) -> None:
-    metadata = {"ownerReferences": owners, "labels": {"app": "web", **labels}}
-    assert is_governed(pod(change={"metadata": metadata}), workload()) == governed
+    found = decision([running()], {"requests": size}, spec=spec)
+    assert (not found.resizes) == bool(why)
+    assert (actuation(found).waiting, actuation(found).message) == (1, why and f"pod web-1: {why}")
+    if why == AT_TEN:
+        assert found.recheck_after is not None
+        assert found.recheck_after <= dt.timedelta(hours=12)
 
 
 @pytest.mark.parametrize(
-    ("requests", "limits", "whole", "expected"),
+    "one",
     [
-        ({}, None, None, "BestEffort"),
-        ({"cpu": "0"}, None, None, "BestEffort"),
-        ({"cpu": "1"}, None, None, "Burstable"),
-        ({"cpu": "1"}, {"cpu": "1"}, None, "Burstable"),
-        (REQUESTS, REQUESTS, None, "Guaranteed"),
-        ({}, REQUESTS, None, "Guaranteed"),
-        (REQUESTS, {"cpu": "2", "memory": "1Gi"}, None, "Burstable"),
-        (REQUESTS, REQUESTS, {"requests": {"cpu": "4"}}, "Burstable"),
+        running("web-2", change={"metadata": {"creationTimestamp": stamp(at(seconds=-30))}}),
+        out_of_memory("web-2"),
     ],
+    ids=["created after the decision", "ran out of memory"],
 )
-def test_the_qos_class(
-    requests: Mapping[str, str],
-    limits: Mapping[str, str] | None,
-    whole: Mapping[str, Any] | None,
-    expected: str,
+def test_some_pods_get_their_size_at_any_time(one: Pod) -> None:
+    assert list(resized(decision([running(), one], spec=IN_WINDOW))) == ["web-2"]
+
+
+def test_memory_is_raised_first_where_it_ran_out() -> None:
+    """And no pod is replaced for it (kubernetes/autoscaler#10174)."""
+    found = decision([running("web-0"), out_of_memory(), running("web-2")], strategy=OR_ROLLOUT)
+    assert list(resized(found)) == ["web-1"]
+    assert not patches_template(found)
+    assert actuation(found).message == (
+        "pod web-0 (and 1 more pods): pod web-1, which ran out of memory, gets its new size first"
+    )
+
+
+@pytest.mark.parametrize(
+    "first",
+    [out_of_memory(requests=LARGER), out_of_memory(minutes=60), running("web-1", LARGER)],
+    ids=["has its new size", "ran out of memory long before", "did not run out of memory"],
+)
+def test_the_others_memory_is_raised_once_that_is_confirmed(first: Pod) -> None:
+    found = resized(decision([running("web-0"), first, running("web-2")]))
+    assert found.keys() - {"web-1"} == {"web-0", "web-2"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "size"),
+    [
+        ([resize_condition("Pending", "Infeasible")], None),
+        ([], CPU_ONLY),
+    ],
+    ids=["that pod can't be resized", "only CPU is raised"],
+)
+def test_a_pod_that_ran_out_of_memory_does_not_hold_up_the_others(
+    condition: Sequence[Mapping[str, Any]], size: Mapping[str, Any] | None
 ) -> None:
-    one = pod(containers=[container(requests=requests, limits=limits)], change={"spec": {"resources": whole}})
-    assert qos_class(one, one.spec.containers) == expected
+    asked = (size or {"requests": LARGER})["requests"]
+    first = out_of_memory(requests=asked, has={"requests": {"cpu": "1"}}, conditions=condition)
+    assert list(resized(decision([running("web-0"), first], size, OR_ROLLOUT))) == ["web-0"]
 
 
-amounts = st.fixed_dictionaries(
-    {
-        "cpu": st.integers(1, 8000).map("{}m".format),
-        "memory": st.integers(1, 8192).map(lambda n: str(n * MIB)),
+def test_memory_that_ran_out_is_raised_outside_of_the_window_where_no_pod_restarts_for_it() -> None:
+    def starving(**spec: Any) -> Decision:
+        one = hvpa(merged({"hpa": {"deploy": False}, **IN_WINDOW}, spec))
+        pods = [out_of_memory(minutes=1), running("web-0")]
+        return decided(objects(one, workload(2), None, vpa({"app": {"memory": "2Gi"}}), pods))
+
+    assert list(resized(starving(updateStrategy=IN_PLACE))) == ["web-1"]
+    assert starving().workload_patch is None
+
+
+@pytest.mark.parametrize(("window", "is_patched"), [(CLOSED, False), (OPEN, True)])
+def test_the_template_waits_for_the_window_as_well(window: Mapping[str, str], is_patched: bool) -> None:
+    spec = scaling("scaleDown", "MaintenanceWindow", window)
+    found = decision([infeasible(requests=SMALLER)], {"requests": SMALLER}, OR_ROLLOUT, spec=spec)
+    assert patches_template(found) == is_patched
+
+
+# --- pods that are ready are larger until the others are: `status.desired.readyPods` ---------------------------------
+HAS: Final = {"cpu": "2", "memory": "1Gi"}
+SIX: Final = {"app": {"cpu": "6"}}
+
+
+def resizing(
+    pods: Sequence[Pod],
+    ready: Mapping[str, dict[str, str]],
+    spec: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Resizing:
+    """What is to be resized where 2 cores were decided, and `ready` for the pods that are ready."""
+    one = hvpa(merged({"updateStrategy": IN_PLACE}, spec or {}))
+    seen = observe(objects(one, workload(len(pods)), None, vpa({}), pods, **rest), NOW, Settings())
+    assert seen.spec is not None
+    larger = tuple(RecommendedContainer(name=name, requests=found) for name, found in ready.items())
+    size = RecommendedContainer(name="app", requests=HAS)
+    desired = DesiredSize(replicas=len(pods), containers=(size,), ready_pods=larger, since=at(hours=-1))
+    return resize_pods(GateContext(Clock(NOW), seen.spec, is_settled=True), seen, desired)
+
+
+def asked(found: Resizing) -> dict[str, Any]:
+    """By pod what its containers are asked to have."""
+    return {
+        one.pod: {part["name"]: part["resources"] for part in one.body["spec"]["containers"]}  # type: ignore[index]
+        for one in found.resizes
     }
+
+
+def test_those_that_are_ready_are_larger_and_give_it_back() -> None:
+    larger, waiting = running("web-0", {**HAS, "cpu": "6"}), running("web-1", HAS, ready=False)
+    first = resizing([running("web-0", HAS), waiting], SIX)
+    assert asked(first) == {"web-0": {"app": {"requests": {"cpu": "6"}}}}
+    assert first.status.resized == "1/2"
+    served = resizing([larger, waiting], SIX)
+    assert (served.resizes, served.status.resized) == ((), "2/2")
+    after = resizing([larger, running("web-1", HAS)], {})
+    assert asked(after) == {"web-0": {"app": {"requests": {"cpu": "2"}}}}
+
+
+@pytest.mark.parametrize(
+    ("one", "ready", "expected"),
+    [
+        (
+            running(
+                "web-0", HAS, change={"spec": {"containers": [container(), container("side", {"cpu": "1"})]}}
+            ),
+            {"side": {"cpu": "3"}},
+            {"app": {"requests": {"cpu": "2"}}, "side": {"requests": {"cpu": "3"}}},
+        ),
+        (
+            running("web-0", HAS, limits={"cpu": "4", "memory": "1Gi"}),
+            {"app": {"cpu": "3", "memory": "3Gi"}},
+            {"app": {"requests": {"cpu": "3", "memory": "3Gi"}, "limits": {"memory": "3Gi"}}},
+        ),
+        (
+            running("web-0", HAS, limits=HAS),
+            SIX,
+            {"app": {"requests": {"cpu": "6"}, "limits": {"cpu": "6"}}},
+        ),
+    ],
+    ids=["a container without another size", "memory with its limit", "a Guaranteed pod stays Guaranteed"],
 )
+def test_what_makes_a_ready_pod_larger(one: Pod, ready: Mapping[str, dict[str, str]], expected: Any) -> None:
+    assert asked(resizing([one], ready)) == {"web-0": expected}
 
 
-@given(has=amounts, limits=st.none() | amounts, wanted=amounts, wanted_limits=st.none() | amounts)
-def test_whatever_is_asked_for_the_api_server_could_take(
-    has: dict[str, str],
-    limits: dict[str, str] | None,
-    wanted: dict[str, str],
-    wanted_limits: dict[str, str] | None,
-) -> None:
-    """Nothing is removed, requests are not above limits, and the QoS class stays."""
-    from hvpa.core.workload.containers import amounts as read
+def test_nothing_restarts_for_it() -> None:
+    restarting = {"resizePolicy": [{**RESTARTS[0], "restartPolicy": "RestartContainer"}]}
+    found = resizing([running("web-0", HAS, more=restarting)], SIX)
+    assert (found.resizes, found.status.resized) == ((), "1/1")
 
-    def valid(requests: dict[str, str], bound: dict[str, str] | None) -> dict[str, str] | None:
-        if bound is None:
-            return None
-        low, high = read(requests), read(bound)
-        return {name: bound[name] if high[name] >= low[name] else requests[name] for name in bound}  # type: ignore[index]
 
-    one = running(requests=has, limits=valid(has, limits))
-    size: dict[str, Any] = {"requests": wanted}
-    if (found_limits := valid(wanted, wanted_limits)) is not None:
-        size["limits"] = found_limits
-    for asked in resized(decision([one], size)).values():
-        requests = {**has, **asked.get("requests", {})}
-        bounds = {**(valid(has, limits) or {}), **asked.get("limits", {})}
-        low, high = read(requests), read(bounds)
-        assert all(low[name] <= high[name] for name in high)
-        after = running(requests=requests, limits=bounds or None)
-        assert qos_class(after, after.spec.containers) == qos_class(one, one.spec.containers)
+@pytest.mark.parametrize("reason", ["Deferred", "Infeasible"])
+def test_a_node_without_room_for_it_is_no_reason_for_another_rung(reason: str) -> None:
+    old = {"status": {"startTime": stamp(at(hours=-2))}}
+    reported = [resize_condition("Pending", reason, hours=1)]
+    one = running("web-0", {**HAS, "cpu": "6"}, {"requests": HAS}, conditions=reported, change=old)
+    found = resizing([one], SIX)
+    assert (found.resizes, found.stuck, getattr(found.status, reason.lower())) == ((), "", 1)
+
+
+def test_a_pod_that_may_not_have_it_has_its_size() -> None:
+    (resize,) = resizing([running("web-0", HAS)], SIX).resizes
+    refused = RefusedResize("web-0", resize.body, "a quota is against it", NOW)
+    found = resizing([running("web-0", HAS)], SIX, refused_resizes=(refused,))
+    assert (found.resizes, found.stuck, found.status.resized) == ((), "", "1/1")
+
+
+@pytest.mark.parametrize("direction", ["scaleUp", "scaleDown"])
+def test_it_is_raised_only_where_it_may_be_lowered_again(direction: str) -> None:
+    off = {"vpa": {direction: {"updatePolicy": {"updateMode": "Off"}}}}
+    assert resizing([running("web-0", HAS)], SIX, off).resizes == ()
+
+
+def test_that_the_pods_are_ready_changes_nothing_else_of_what_was_decided() -> None:
+    target, clock = workload(2), Clock(NOW)
+    size = {"app": ResourceRequirements({"cpu": 2000, "memory": GIB}, {})}
+    six = {ResourceKey("app", "cpu"): 6000}
+    first = next_desired(Clock(at(hours=-1)), None, target, Decided(2, size, frozenset({"app"}), six))
+    assert [one.requests for one in first.ready_pods] == [{"cpu": "6"}]
+    after = next_desired(clock, first, target, Decided(2, size, frozenset(), {}))
+    assert after == first.model_copy(update={"ready_pods": ()})
+    assert next_desired(clock, after, target, Decided(2, size, frozenset(), {})) is after

@@ -1,0 +1,298 @@
+"""Where one pod stands, and its resize: `hvpa.core.actuation.pod`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.build import MIB, NOW, at, container, pod, stamp, workload
+from hvpa.api.objects.read_models import Pod
+from hvpa.core.actuation.pod import is_governed, qos_class, reported_since
+from hvpa.core.model import MemoryUse, RefusedResize
+from hvpa.core.workload.containers import amounts
+from tests.unit.core.actuation.sized_pods import (
+    INFEASIBLE,
+    LARGER,
+    REQUESTS,
+    actuation,
+    decision,
+    ready_of,
+    resize_condition,
+    resized,
+    running,
+)
+
+
+def test_a_pod_of_another_size_is_asked_to_have_the_desired_one() -> None:
+    found = decision([running("web-1"), running("web-2", LARGER)])
+    containers = [{"name": "app", "resources": {"requests": LARGER}}]
+    assert [one.body for one in found.resizes] == [
+        {"metadata": {"uid": "web-1"}, "spec": {"containers": containers}}
+    ]
+    assert (actuation(found).resized, actuation(found).waiting, actuation(found).pods) == ("1/2", 1, 2)
+    assert found.workload_patch is None
+
+
+@pytest.mark.parametrize(
+    ("conditions", "has", "state", "message"),
+    [
+        ([], None, "resized", ""),
+        ([], {"requests": REQUESTS}, "in_progress", ""),
+        ([resize_condition("InProgress", minutes=1)], {"requests": REQUESTS}, "in_progress", ""),
+        (
+            [resize_condition("Pending", "Deferred", minutes=1)],
+            {"requests": REQUESTS},
+            "deferred",
+            "pod web-1: the kubelet says Deferred",
+        ),
+        ([INFEASIBLE], {"requests": REQUESTS}, "infeasible", "pod web-1: the kubelet says Infeasible"),
+        (  # of the spec before, with which it is forgotten: kubernetes/autoscaler#10093
+            [resize_condition("Pending", "Infeasible", generation=1)],
+            {"requests": REQUESTS},
+            "in_progress",
+            "",
+        ),
+    ],
+)
+def test_where_a_pod_stands_that_was_asked(
+    conditions: Sequence[Mapping[str, Any]], has: Mapping[str, Any] | None, state: str, message: str
+) -> None:
+    pods = [running(requests=LARGER, has=has, conditions=conditions)]
+    found = decision(pods, strategy={"type": "InPlaceOrRollout"})
+    counts = {name: getattr(actuation(found), name) for name in ("in_progress", "deferred", "infeasible")}
+    assert counts == {name: int(name == state) for name in counts}
+    assert actuation(found).resized == ("1/1" if state == "resized" else "0/1")
+    assert actuation(found).message == message
+    assert not found.resizes
+
+
+@pytest.mark.parametrize(
+    ("state", "conditions", "since"),
+    [
+        ("deferred", [resize_condition("Pending", "Deferred", minutes=2)], at(minutes=-2)),
+        ("in_progress", [resize_condition("InProgress", minutes=9)], at(minutes=-9)),
+        ("in_progress", [resize_condition("InProgress", generation=1, minutes=9)], None),
+        ("resized", [resize_condition("InProgress", minutes=9)], None),
+        ("deferred", [], None),
+    ],
+)
+def test_since_when_a_pod_is_in_its_state_is_said_by_the_kubelet_of_its_present_spec(
+    state: str, conditions: Sequence[Mapping[str, Any]], since: dt.datetime | None
+) -> None:
+    assert reported_since(running(conditions=conditions), state) == since
+
+
+def test_a_resize_that_takes_too_long_is_reported() -> None:
+    old = {"status": {"startTime": stamp(at(hours=-2))}}
+    asked = running(requests=LARGER, has={"requests": REQUESTS}, change=old)
+    early = decision([asked], since=at(minutes=-4))
+    assert early.recheck_after == dt.timedelta(minutes=1)
+    assert ready_of(early)[0] != "PodsNotResized"
+    late = decision([asked, running("web-2", LARGER, {"requests": REQUESTS})], since=at(minutes=-6))
+    assert ready_of(late) == (
+        "PodsNotResized",
+        "pod web-1 (and 1 more pods): the kubelet has not answered",
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "size", "why"),
+    [
+        (running(requests={}, has={}), None, "a pod of QoS class BestEffort can't be resized"),
+        (
+            running(limits=LARGER),
+            {"requests": LARGER, "limits": LARGER},
+            "its QoS class would change from Burstable to Guaranteed, which is fixed for a pod's life",
+        ),
+    ],
+)
+def test_a_pod_keeps_its_qos_class(one: Pod, size: Mapping[str, Any] | None, why: str) -> None:
+    found = decision([one], size)
+    assert not found.resizes
+    assert actuation(found).infeasible == 1
+    assert actuation(found).message == f"pod web-1: {why}"
+
+
+BOTH: Final = {"requests": LARGER, "limits": LARGER}
+CPU: Final = {"requests": {"cpu": "2"}}
+LOG: Final = {"spec": {"containers": [container(), container("log", {"cpu": "100m"})]}}
+SIDECAR: Final = {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+"""VPA 1.7's recommender takes no samples of init containers (kubernetes/autoscaler#7229)."""
+BESIDE: Final = {"spec": {"initContainers": [SIDECAR]}}
+ASKED: Final[dict[str, tuple[Pod, Any, Any]]] = {
+    "a Guaranteed pod stays Guaranteed": (running(limits=REQUESTS), BOTH, BOTH),
+    "a limit of a LimitRange is raised only for the request": (
+        running(limits={"cpu": "1500m", "memory": "4Gi"}),
+        None,
+        {"requests": LARGER, "limits": {"cpu": "2"}},
+    ),
+    "a limit without a request is kept": (running("web-1", {"cpu": "1"}, limits={"memory": "1Gi"}), CPU, CPU),
+    "memory is not named": (running(), CPU, CPU),
+    "of two containers the one that is named": (running(change=LOG), None, {"requests": LARGER}),
+    "a pod with a native sidecar": (running(change=BESIDE), None, {"requests": LARGER}),
+    "its requests make the pod more than BestEffort": (
+        running(requests={}, has={}, change=BESIDE),
+        None,
+        {"requests": LARGER},
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "size", "asked"), ASKED.values(), ids=ASKED)
+def test_what_a_pod_is_asked_to_have(one: Pod, size: Mapping[str, Any] | None, asked: Any) -> None:
+    found = decision([one], size)
+    assert resized(found) == {"web-1": asked}
+    assert len(found.resizes[0].body["spec"]["containers"]) == 1  # type: ignore[index]
+    assert not found.resizes[0].lowers_limit
+
+
+def test_a_container_that_does_not_run_yet_starts_with_what_its_spec_says() -> None:
+    found = decision([running("web-1", LARGER, change={"status": {"containerStatuses": []}})])
+    assert actuation(found).resized == "1/1"
+
+
+# --- memory limits ---------------------------------------------------------------------------------------------------
+def test_a_memory_limit_falls_by_a_fifth_at_a_time() -> None:
+    """Of a Guaranteed pod the request goes with it; CPU falls at once."""
+    small = {"requests": {"cpu": "500m", "memory": "500M"}, "limits": {"cpu": "500m", "memory": "500M"}}
+    has: Mapping[str, str] = {"cpu": "1", "memory": "1G"}
+    steps = []
+    while found := resized(decision([running(requests=has, limits=has)], small)):
+        has = {**has, **found["web-1"]["limits"]}
+        steps.append(has["memory"])
+    assert steps == ["800M", "640M", "512M", "500M"]
+    assert has["cpu"] == "500m"
+
+
+@pytest.mark.parametrize(
+    ("used", "limit"),
+    [(0, "800M"), (400, "800M"), (700, "805M"), (869, "999350k"), (870, None), (2000, None)],
+)
+def test_a_memory_limit_stays_above_what_is_used_by_the_recommender_s_margin(
+    used: int, limit: str | None
+) -> None:
+    """From 1000 MB to 500 MB, while so many MB are used."""
+    small = {"cpu": "1", "memory": "500M"}
+    use = MemoryUse(NOW, {("web-1", "app"): used * 10**6} if used else {})
+    pods = [running(requests=small, limits={"cpu": "1", "memory": "1G"})]
+    found = decision(pods, {"requests": small, "limits": small}, memory_use=use)
+    if limit is not None:
+        assert resized(found) == {"web-1": {"limits": {"memory": limit}}}
+        assert found.resizes[0].lowers_limit
+        return
+    assert (found.resizes, actuation(found).waiting) == ((), 1)
+    uses = f"container app uses {used if used < 1000 else 2}{'M' if used < 1000 else 'G'} of memory"
+    assert actuation(found).message == f"pod web-1: {uses}, too near to the limit that it is to have"
+    assert found.recheck_after == dt.timedelta(minutes=1)
+
+
+def test_a_cpu_limit_is_lowered_without_care() -> None:
+    more_cpu = {"requests": LARGER, "limits": {"cpu": "3", "memory": "4Gi"}}
+    assert not decision([running(limits={"cpu": "4", "memory": "2Gi"})], more_cpu).resizes[0].lowers_limit
+
+
+def test_the_next_step_down_waits_until_the_pod_has_the_last_one() -> None:
+    small = {"requests": {"cpu": "1", "memory": "100M"}, "limits": {"cpu": "1", "memory": "500M"}}
+    had = {"requests": {"cpu": "1", "memory": "100M"}, "limits": {"cpu": "1", "memory": "1G"}}
+    asked = running(requests=had["requests"], limits={"cpu": "1", "memory": "800M"}, has=had)
+    assert not decision([asked], small).resizes
+
+
+# --- refusals, whose pod it is, and the class ------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("count", "minutes", "waits"),
+    [(1, 0.5, True), (1, 1.5, False), (2, 1.5, True), (99, 59, True), (99, 61, False)],
+)
+def test_what_was_refused_is_asked_for_again_after_a_while_only(
+    count: int, minutes: float, waits: bool
+) -> None:
+    (asked,) = decision([running()]).resizes
+    refused = RefusedResize("web-1", asked.body, "no room", at(minutes=-minutes), count)
+    found = decision([running()], strategy={"type": "InPlaceOrRollout"}, refused_resizes=(refused,))
+    assert (not found.resizes) == waits
+    assert (ready_of(found) == ("PodsNotResized", "pod web-1: no room")) == waits
+    other = RefusedResize("web-1", {}, "no room", NOW)
+    assert decision([running()], refused_resizes=(other,)).resizes
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_pods_that_have_ended_do_not_count(phase: str) -> None:
+    gone = running("web-2", change={"metadata": {"deletionTimestamp": stamp(NOW)}})
+    over = running("web-3", change={"status": {"phase": phase}})
+    assert actuation(decision([running("web-1", LARGER), gone, over])).resized == "1/1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "uid", "labels", "governed"),
+    [
+        ("Deployment", "web", "w", {}, True),
+        ("ReplicaSet", "web-5d", "r", {"pod-template-hash": "5d"}, True),
+        ("ReplicaSet", "web2-5d", "r", {"pod-template-hash": "5d"}, False),
+        ("ReplicaSet", "web-", "r", {}, False),
+        ("Job", "web-5d", "j", {"pod-template-hash": "5d"}, False),
+    ],
+)
+def test_only_the_workloads_own_pods_are_resized(
+    kind: str, name: str, uid: str, labels: Mapping[str, str], governed: bool
+) -> None:
+    owner = {"kind": kind, "name": name, "uid": uid}
+    for owners, expected in (
+        ([{**owner, "controller": True}], governed),
+        ([owner], False),
+        ([], False),
+    ):
+        metadata = {"ownerReferences": owners, "labels": {"app": "web", **labels}}
+        assert is_governed(pod(change={"metadata": metadata}), workload()) == expected
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "whole", "expected"),
+    [
+        ({}, None, None, "BestEffort"),
+        ({"cpu": "0"}, None, None, "BestEffort"),
+        ({"cpu": "1"}, None, None, "Burstable"),
+        ({"cpu": "1"}, {"cpu": "1"}, None, "Burstable"),
+        (REQUESTS, REQUESTS, None, "Guaranteed"),
+        ({}, REQUESTS, None, "Guaranteed"),
+        (REQUESTS, {"cpu": "2", "memory": "1Gi"}, None, "Burstable"),
+        (REQUESTS, REQUESTS, {"requests": {"cpu": "4"}}, "Burstable"),
+    ],
+)
+def test_the_qos_class(requests: Any, limits: Any, whole: Any, expected: str) -> None:
+    one = pod(containers=[container(requests=requests, limits=limits)], change={"spec": {"resources": whole}})
+    assert qos_class(one, one.spec.containers) == expected
+
+
+cpus = st.integers(1, 8000).map("{}m".format)
+memories = st.integers(1, 8192).map(lambda n: str(n * MIB))
+sizes = st.fixed_dictionaries({"cpu": cpus, "memory": memories})
+
+
+@given(has=sizes, limits=st.none() | sizes, wanted=sizes, wanted_limits=st.none() | sizes)
+def test_whatever_is_asked_for_the_api_server_could_take(
+    has: dict[str, str],
+    limits: dict[str, str] | None,
+    wanted: dict[str, str],
+    wanted_limits: dict[str, str] | None,
+) -> None:
+    """Nothing is removed, requests are not above limits, and the QoS class stays."""
+
+    def valid(requests: dict[str, str], bound: dict[str, str]) -> dict[str, str]:
+        low, high = amounts(requests), amounts(bound)
+        return {name: bound[name] if high[name] >= low[name] else requests[name] for name in high}
+
+    had = None if limits is None else valid(has, limits)
+    one = running(requests=has, limits=had)
+    bounds = {} if wanted_limits is None else {"limits": valid(wanted, wanted_limits)}
+    for asked in resized(decision([one], {"requests": wanted, **bounds})).values():
+        requests = {**has, **asked.get("requests", {})}
+        after_limits = {**(had or {}), **asked.get("limits", {})}
+        low, high = amounts(requests), amounts(after_limits)
+        assert all(low[name] <= high[name] for name in high)
+        after = running(requests=requests, limits=after_limits or None)
+        assert qos_class(after, after.spec.containers) == qos_class(one, one.spec.containers)
