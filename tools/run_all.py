@@ -19,7 +19,7 @@ E2E: Final = "e2e"
 BESIDE: Final = ("lint", "verify", "audit", "unit")
 TESTS: Final = (E2E, "unit")
 """Targets of the Makefile that run pytest."""
-NICE: Final = 5
+NICE: Final = 10
 """By how much what runs beside the end-to-end tests stands back (0 to 19)."""
 GATE: Final = (sys.executable, "-m", "coverage", "report", "--fail-under=100", "--skip-covered")
 """The coverage of the first run, which a second run of some tests does not measure."""
