@@ -31,10 +31,8 @@ COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov=hvpa.recommend --cov=hvpa.simul
 
 # The end-to-end tests mostly wait, so JOBS of them run at once, each with control planes of its own (700 MB);
 # tests/shares.py says which stay together, and which begin.
-JOBS ?= 5
+JOBS ?= 6
 PARALLEL = -n $(JOBS) --dist loadfile --no-loadscope-reorder
-# Real programs on a busy machine can miss a time. What failed runs once more, alone; what fails again has failed.
-AGAIN = $(PY) -m pytest --last-failed --last-failed-no-failures=none $(PYTEST_ARGS)
 
 # All manifests of CONFIG with IMG for the image that stands in config/manager; no file is changed.
 RENDER = $(KUBECTL) kustomize $(CONFIG) | sed 's|image: hvpa:0\.1\.0$$|image: $(IMG)|'
@@ -60,11 +58,8 @@ simulate: venv ## compare ways to scale under a load: SCENARIO=FILE, in OUT a pa
 	@echo "plots: $(OUT)"
 
 .PHONY: test
-test: lint verify control-plane chromium ## everything: lint, audit, unit and end-to-end tests
-	@$(PY) -m tools.audit --quick
-	@$(PY) -m pytest $(PARALLEL) $(COVERAGE) --durations=25 $(PYTEST_ARGS) || \
-	  { echo "make test: what failed runs once more, alone (a test that passes now is a race: mend it)"; \
-	    $(AGAIN) && $(VENV)/bin/coverage report --fail-under=100 --skip-covered; }
+test: venv control-plane chromium ## everything: lint, audit, unit and end-to-end tests
+	@AUDIT_ARGS=--quick $(PY) -m tools.run_all
 
 ##@ Development
 .PHONY: venv

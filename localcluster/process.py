@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 # Runs between fork and the program: asks Linux to kill the program when the thread that started it is gone
 # (which also covers SIGKILL of the tests), and gives up when that already happened. 1 is PR_SET_PDEATHSIG
@@ -112,6 +113,45 @@ class _Spawner:
 _spawner = _Spawner()
 
 
+class Child(Protocol):
+    """What is used of a `subprocess.Popen`."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Exit code, None while it runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Exit code; raises `subprocess.TimeoutExpired`."""
+        ...
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal, unless it has ended."""
+        ...
+
+
+def spawn(argv: list[str], log: Path, env: dict[str, str] | None, cwd: Path | None) -> Child:
+    """Start a program in a session of its own that does not outlive this process."""
+    tied = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *argv]
+    with log.open("ab") as output:
+        return _spawner.call(
+            lambda: subprocess.Popen(
+                tied,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        )
+
+
+Start = Callable[[list[str], Path, dict[str, str] | None, Path | None], Child]
+"""Starts a program: arguments, log, environment, working directory."""
+
+
 class Process:
     """One program, its handle and its log. Starting again after an end appends to the same log."""
 
@@ -123,6 +163,7 @@ class Process:
         *,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        start: Start = spawn,
     ) -> None:
         """`argv[0]` is the absolute path of the program; `env` replaces the environment, None inherits it."""
         self.name = name
@@ -130,61 +171,50 @@ class Process:
         self.log = log
         self._env = None if env is None else dict(env)
         self._cwd = cwd
-        self._popen: subprocess.Popen[bytes] | None = None
+        self._start = start
+        self._child: Child | None = None
 
     def start(self) -> None:
         """Start it in a session of its own (Ctrl-C on a terminal is for the tests, which then end it in
         order)."""
         if self.alive:
             raise RuntimeError(f"{self.name} runs already")
-        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *self.argv]
-        with self.log.open("ab") as log:
-            self._popen = _spawner.call(
-                lambda: subprocess.Popen(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self._env,
-                    cwd=self._cwd,
-                    start_new_session=True,
-                )
-            )
+        self._child = self._start(self.argv, self.log, self._env, self._cwd)
 
     @property
     def alive(self) -> bool:
         """Whether it was started and has not ended."""
-        return self._popen is not None and self._popen.poll() is None
+        return self._child is not None and self._child.poll() is None
 
     @property
     def pid(self) -> int:
         """Process id, which is also its process group and session."""
-        if self._popen is None:
+        if self._child is None:
             raise RuntimeError(f"{self.name} was never started")
-        return self._popen.pid
+        return self._child.pid
 
     @property
     def returncode(self) -> int | None:
         """Exit code, negative for a signal; None while it runs."""
-        return None if self._popen is None else self._popen.poll()
+        return None if self._child is None else self._child.poll()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the program alone; nothing happens when it has ended."""
-        if self._popen is not None:
-            self._popen.send_signal(number)
+        if self._child is not None:
+            self._child.send_signal(number)
 
     def wait(self, timeout: float) -> int:
         """Exit code, once it ended; raises `subprocess.TimeoutExpired` after `timeout` seconds."""
-        if self._popen is None:
+        if self._child is None:
             raise RuntimeError(f"{self.name} was never started")
-        return self._popen.wait(timeout)
+        return self._child.wait(timeout)
 
     def kill(self) -> None:
         """SIGKILL to the program and everything in its process group, and wait for its end."""
-        if self._popen is None or self._popen.poll() is not None:
+        if self._child is None or self._child.poll() is not None:
             return
-        os.killpg(self._popen.pid, signal.SIGKILL)
-        self._popen.wait(60)
+        os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.wait(60)
 
     def terminate(self, timeout: float = 10) -> int:
         """SIGTERM, then SIGKILL after `timeout` seconds; the exit code (-9 when it had to be killed)."""

@@ -1,4 +1,5 @@
-"""Which tests are traced for the coverage gate, and how several processes share the tests out (`shares`).
+"""Which tests are traced for the coverage gate, how several processes share the tests out (`shares`), and what each
+part takes (`parts`).
 
 Tracing makes the decision and the simulator four times as slow. So the rooms that the gate judges must be covered by
 their own tests, and only those are traced; and of them, not those that search or simulate at length: they are marked
@@ -13,9 +14,15 @@ from pathlib import Path
 import pytest
 
 from tests import shares
+from tests.parts import Parts
 
 _UNIT = Path(__file__).parent / "unit"
 _TRACED = tuple(_UNIT / room for room in ("api", "core", "recommend", "simulate"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure what each part takes."""
+    config.pluginmanager.register(Parts(), "parts")
 
 
 @pytest.hookimpl(optionalhook=True)

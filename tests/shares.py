@@ -1,7 +1,7 @@
 """How a run in several processes (pytest-xdist) shares the tests out: in which order, and which go together.
 
 A file's tests share an operator, so they stay together. What waits longest begins, since a long wait at the end is one
-for everybody; the unit tests, which only need the processor, fill what is left."""
+for everybody."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from typing import Final
 
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
+DEMO: Final = "tests/e2e/test_demo.py"
+WHOLE_DEMO: Final = f"{DEMO}::test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began"
+DEMO_OPTION: Final = f"{DEMO}::test_an_option_that_can_not_be_used_ends_with_2_and_starts_nothing"
 SHARES: Final = (
-    # The demo's whole run waits for six minutes; short tests beside it keep another file from waiting behind it.
-    ("tests/e2e/test_demo.py::test_the_workload", "tests/e2e/test_demo.py::test_an_option"),
+    # Each whole run of the demo waits for six minutes. A process that has two tests left or fewer gets the next share:
+    # the short tests keep that from waiting behind the demo.
+    (f"{WHOLE_DEMO}[rollout]", f"{DEMO_OPTION}[DEMO_"),
+    (f"{WHOLE_DEMO}[in-place]", DEMO_OPTION),
     (
         "tests/e2e/full/test_scaling.py",
+        "tests/e2e/full/test_in_place_live.py",
         "tests/e2e/full/test_joint_live.py",
         "tests/e2e/full/test_gardener.py",
     ),
-    ("tests/e2e/full/",),
-    ("tests/e2e/test_demo.py",),
-    ("tests/e2e/bare/test_soak.py::test_a_short_soak_ends_well[1]",),
+    ("tests/e2e/full/test_deploy.py::test_make", "tests/e2e/full/", "tests/e2e/test_world.py"),
+    (DEMO,),
     ("tests/e2e/bare/test_soak.py",),
 )
 """Tests, by the beginnings of their ids, that one process runs one after the other; longest first. Tests with the same
-control plane go together: a full one takes twenty seconds of processor time to start."""
+control plane go together: a full one takes twenty seconds of processor time to start, and more as long as it runs."""
 IN_PARTS: Final = {"tests/e2e/bare/conditions/": 3}
 """Files that are divided: their rows do not depend on one another."""
-LATER: Final = ("tests/e2e/bare/", "tests/e2e/", "tests/unit/")
+LATER: Final = ("tests/e2e/bare/", "tests/e2e/")
 """The order of what no share names."""
 
 

@@ -145,6 +145,14 @@ class KubeApi:
         items: Jsons = self._request("GET", self.path(kind, namespace), query=query)["items"]
         return items
 
+    def columns(self, kind: str, name: str, namespace: str | None = None) -> dict[str, str]:
+        """What `kubectl get -o wide` shows of an object, by the columns' headings."""
+        path, accept = self.path(kind, namespace, name), "application/json;as=Table;v=v1;g=meta.k8s.io"
+        table = self._request("GET", path, accept=accept)
+        headings = [column["name"].upper() for column in table["columnDefinitions"]]
+        cells = ["" if cell is None else str(cell) for cell in table["rows"][0]["cells"]]
+        return dict(zip(headings, cells, strict=True))
+
     def create(self, manifest: Json, *, strict: bool = True) -> Json:
         """Create an object; unknown and duplicate fields are refused when `strict`."""
         query = {"fieldValidation": "Strict" if strict else "Ignore", "fieldManager": "test"}
@@ -242,10 +250,11 @@ class KubeApi:
         body: object = None,
         *,
         content_type: str = "application/json",
+        accept: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> Json:
         url = f"{path}?{urlencode(query)}" if query else path
-        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "hvpa-test"}
+        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": "hvpa-test"}
         if self._credentials.token:
             headers["Authorization"] = f"Bearer {self._credentials.token}"
         data = None if body is None else json.dumps(body).encode()
@@ -300,11 +309,12 @@ def wait_for(
     timeout: float = 30,
     message: str | Callable[[], str] = "",
     interval: float = 0.1,
+    first: float | None = None,
 ) -> Value:
-    """The first true value of `predicate`, asked every `interval` seconds; `ApiError`, `OSError`,
-    `AssertionError`, `KeyError` and `IndexError` count as not yet. Raises `TimeoutError` after `timeout`
-    seconds with the message, the last value and the last error."""
-    deadline = time.monotonic() + timeout
+    """The first true value of `predicate`, asked every `interval` seconds, or at first after `first` seconds and then
+    less and less often; `ApiError`, `OSError`, `AssertionError`, `KeyError` and `IndexError` count as not yet. Raises
+    `TimeoutError` after `timeout` seconds with the message, the last value and the last error."""
+    began = time.monotonic()
     value: Any = None
     error: Exception | None = None
     while True:
@@ -314,8 +324,9 @@ def wait_for(
                 return value  # type: ignore[no-any-return]
         except (ApiError, OSError, AssertionError, KeyError, IndexError) as failure:
             error = failure
-        if time.monotonic() >= deadline:
+        waited = time.monotonic() - began
+        if waited >= timeout:
             text = message() if callable(message) else message
             reported = f"{type(error).__name__}: {error}" if error else f"last value: {value!r}"
             raise TimeoutError(f"not within {timeout:g} s: {text or predicate}; {reported}")
-        time.sleep(interval)
+        time.sleep(interval if first is None else min(interval, first + waited / 10))

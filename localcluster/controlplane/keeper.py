@@ -1,6 +1,6 @@
 """A control plane that stays when the command that started it has ended: a background process, the keeper, owns it by
-handle like a test does, and gets requests over loopback: to start further programs, or to end itself. So nobody ever
-ends a process by its name or by a number out of a file."""
+handle like a test does, and is asked over loopback to end itself. So no process is ever ended by its name or by a
+number out of a file."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from typing import Any
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings
-from localcluster.process import Process, free_port
+from localcluster.process import free_port
 from localcluster.programs.build import Programs
 from localcluster.programs.toolchain import cache_folder
 
 Json = dict[str, Any]
+_OK = b"ok\n"
 
 
 class KeeperError(Exception):
@@ -48,7 +49,7 @@ def running() -> Json | None:
     where none runs."""
     try:
         state: Json = json.loads(_state_file().read_text())
-        ask({"do": "ping"}, state)
+        ask("ping", state)
     except (OSError, ValueError, KeeperError):
         return None
     return state
@@ -119,39 +120,23 @@ def _start_keeper(folder: Path, full: bool, timeout: float) -> Json:
 
 
 def down() -> bool:
-    """End the control plane that stays and all that was started beside it; False where none runs."""
+    """End the control plane that stays; False where none runs."""
     state = running()
     if state is None:
         return False
-    ask({"do": "stop"}, state)
+    ask("stop", state)
     # The keeper takes its file back when everything has ended.
     wait_for(lambda: not _state_file().exists(), 60, "the control plane ends")
     return True
 
 
-def start_beside(
-    name: str, argv: list[str], *, env: dict[str, str] | None = None, cwd: str | None = None
-) -> Path:
-    """Start a program that lives as long as the control plane (the demo's operator, when it stays); its
-    log."""
-    state = running()
-    if state is None:
-        raise KeeperError("no control plane runs")
-    return Path(str(ask({"do": "start", "name": name, "argv": argv, "env": env, "cwd": cwd}, state)["log"]))
-
-
-def ask(question: Json, state: Json) -> Json:
-    """One question to the keeper, one line of JSON each way. Raises `KeeperError` or `OSError`."""
+def ask(question: str, state: Json) -> None:
+    """Send `ping` or `stop` to the keeper; raises `KeeperError` or `OSError` where it does not acknowledge it."""
     with socket.create_connection(("127.0.0.1", int(state["port"])), timeout=30) as connection:
-        connection.sendall(json.dumps(question | {"secret": state["secret"]}).encode() + b"\n")
+        connection.sendall(f"{state['secret']} {question}\n".encode())
         with connection.makefile("rb") as lines:
-            line = lines.readline()
-    if not line:
-        raise KeeperError("the keeper closed the connection")
-    response: Json = json.loads(line)
-    if "error" in response:
-        raise KeeperError(str(response["error"]))
-    return response
+            if lines.readline() != _OK:
+                raise KeeperError(f"the keeper did not acknowledge `{question}`")
 
 
 def keep(*, full: bool = True) -> None:
@@ -166,7 +151,6 @@ def _kept(
 ) -> Iterator[tuple[ControlPlane, Callable[[], None]]]:
     """The control plane, and what answers questions until one says stop."""
     folder = state_folder()
-    beside: dict[str, Process] = {}
     shutil.rmtree(folder / "run", ignore_errors=True)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: _state_file().unlink(missing_ok=True))
@@ -174,7 +158,6 @@ def _kept(
             ControlPlane(full=full, settings=Settings(), programs=programs, folder=folder / "run")
         )
         listener = stack.enter_context(socket.create_server(("127.0.0.1", free_port())))
-        stack.callback(_kill_all, beside)
         state = {
             "port": listener.getsockname()[1],
             "secret": secrets.token_hex(16),
@@ -186,15 +169,10 @@ def _kept(
         _write_state(state)
 
         def serve() -> None:
-            while _serve_one(listener, state, beside, world.logs):
+            while _serve_one(listener, state["secret"]):
                 pass
 
         yield world, serve
-
-
-def _kill_all(processes: dict[str, Process]) -> None:
-    for process in processes.values():
-        process.kill()
 
 
 def _write_state(state: Json) -> None:
@@ -204,40 +182,14 @@ def _write_state(state: Json) -> None:
     temporary.replace(_state_file())
 
 
-def _serve_one(listener: socket.socket, state: Json, beside: dict[str, Process], logs: Path) -> bool:
-    """Answer one question; whether to go on."""
+def _serve_one(listener: socket.socket, secret: str) -> bool:
+    """Answer one question; whether to go on. Who does not know the secret gets no answer."""
     connection, _ = listener.accept()
     with connection, connection.makefile("rwb") as lines, contextlib.suppress(OSError):
         connection.settimeout(5)
-        try:
-            question = json.loads(lines.readline())
-            if question["secret"] != state["secret"]:
-                raise KeeperError("wrong secret")
-            response = _answer(question, beside, logs)
-        except (KeeperError, ValueError, KeyError, TypeError) as error:
-            question, response = {}, {"error": str(error)}
-        going_on: bool = question.get("do") != "stop"
-        if not going_on:
-            _kill_all(beside)
-        lines.write(json.dumps(response).encode() + b"\n")
-        lines.flush()
-        return going_on
+        question = lines.readline().decode(errors="replace").split()
+        if question in ([secret, "ping"], [secret, "stop"]):
+            lines.write(_OK)
+            lines.flush()
+            return question[1] != "stop"
     return True
-
-
-def _answer(question: Json, beside: dict[str, Process], logs: Path) -> Json:
-    name = str(question.get("name", ""))
-    match question["do"]:
-        case "ping" | "stop":
-            return {}
-        case "start":
-            if name in beside:
-                beside[name].kill()
-            env = question["env"]
-            environment = None if env is None else {**os.environ, **env}
-            cwd = Path(question["cwd"]) if question["cwd"] else None
-            beside[name] = Process(name, question["argv"], logs / f"{name}.log", env=environment, cwd=cwd)
-            beside[name].start()
-            return {"log": str(beside[name].log)}
-        case other:
-            raise KeeperError(f"unknown question {other!r}")

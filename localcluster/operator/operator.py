@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -20,7 +20,8 @@ from hvpa.kube.server.metrics import FRESH
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.cluster import Cluster
 from localcluster.operator import fault_points, shifted_clock
-from localcluster.process import Process, free_port
+from localcluster.process import Process, Start, free_port, spawn
+from localcluster.programs.build import build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMESPACE = "hvpa-system"
@@ -35,6 +36,12 @@ FAULTS = frozenset({fault_points.VARIABLE, shifted_clock.VARIABLE})
 def install_crds(cluster: Cluster) -> None:
     """Apply the CRDs of `config/crd` and wait until they are served."""
     _apply_kustomization(cluster, "crd")
+
+
+def install_vpa_crd(cluster: Cluster) -> None:
+    """Apply the CRD of VPAs, on a control plane without a recommender. Raises `BuildError`."""
+    text = build(full=True).shared["vpa-crd.yaml"].read_text()
+    cluster.apply_all([document for document in yaml.safe_load_all(text) if document])
 
 
 def install_operator_rbac(cluster: Cluster) -> Path:
@@ -77,6 +84,9 @@ class Operator:
     that does. As a context manager it is started, and killed at the
     end."""
 
+    starter: ClassVar[Start] = spawn
+    """What starts the processes; tests that start many set that of a `Forker`."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -98,7 +108,8 @@ class Operator:
         ]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **(env or {})}
         self.log = cluster.folder / f"{name}-{self._health}.log"
-        self.process = Process(name, argv, self.log, env=environment, cwd=REPOSITORY)
+        starter = type(self).starter
+        self.process = Process(name, argv, self.log, env=environment, cwd=REPOSITORY, start=starter)
 
     def __enter__(self) -> Operator:
         self.start()

@@ -165,6 +165,12 @@ class Scenario(View):
         status = {"conditions": [provided], "recommendation": {"containerRecommendations": reported}}
         self.api.patch_status("VerticalPodAutoscaler", name or self.name, self.namespace, status)
 
+    def scales(self) -> None:
+        """The operator is at work: the HPA wants two replicas more, and they are set."""
+        wanted = self.replicas + 2
+        self.hpa_wants(wanted)
+        self.await_replicas(wanted)
+
     def vpa_is_content(self) -> None:
         """The VPA recommends what is requested, and the operator knows: an axis that can't be used would not hold back
         the other."""

@@ -10,15 +10,15 @@ from typing import NamedTuple, TypeVar
 
 from hvpa.api.values.quantity import parse_cpu, parse_memory
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
-from localcluster.client.audit import Audit
+from localcluster.client.audit import Audit, Mark
 from localcluster.operator.operator import Operator
 from localcluster.workloads.bare_manifests import time_of
 
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 TIMEOUT = 90.0
 """Seconds to wait for what takes milliseconds on an idle machine."""
-LOOK = 0.05
-"""Seconds between two looks."""
+FIRST_LOOK, LOOK = 0.01, 0.2
+"""Seconds until the second look, and between two looks at the most."""
 Value = TypeVar("Value")
 
 
@@ -116,6 +116,19 @@ class View:
             )
         return found[1:]
 
+    def patches(self, audit: Audit, user: str, since: Mark | None = None) -> list[Json]:
+        """The spec in each patch of the workload by this user that was accepted, in order."""
+        plural = f"{self.kind.lower()}s"
+        found = audit.requests(since, user=user, resource=plural, namespace=self.namespace, code=200)
+        accepted = [one for one in found if one.verb == "patch" and one.name == self.name]
+        return [(one.body or {}).get("spec", {}) for one in accepted]
+
+    def recommends(self, replicas: int, **requests: str) -> bool:
+        """Whether the status recommends these replicas, and for the first container these requests."""
+        found = self.status["recommended"]
+        recommended: dict[str, str] = found["containers"][0]["requests"] if requests else {}
+        return bool(found["replicas"] == replicas and requests.items() <= recommended.items())
+
     def last_scale_time(self, axis: str) -> dt.datetime:
         """When the operator last changed the workload on this axis."""
         return time_of(self.record[axis]["lastScaleTime"])
@@ -137,7 +150,9 @@ class View:
     # --- waiting -----------------------------------------------------------------------------------------------------
     def soon(self, predicate: Callable[[], Value], what: str, timeout: float = TIMEOUT) -> Value:
         """Wait until something is so; says how the Hvpa stands where it does not come."""
-        return wait_for(predicate, timeout, lambda: f"{what} for {self.name}; {self._told()}", LOOK)
+        return wait_for(
+            predicate, timeout, lambda: f"{what} for {self.name}; {self._told()}", LOOK, FIRST_LOOK
+        )
 
     def await_replicas(self, count: int, timeout: float = TIMEOUT) -> None:
         """Wait until the workload has so many replicas."""

@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.forked import Forker
 from localcluster.operator.operator import (
     NAMESPACE,
     SERVICE_ACCOUNT,
     Operator,
     install_crds,
     install_operator_rbac,
+    install_vpa_crd,
 )
-from localcluster.programs.build import BuildError, build
+from localcluster.process import spawn
+from localcluster.programs.build import BuildError
+from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.scenario import Scenario, new_namespace
 
 USER = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
@@ -27,15 +30,24 @@ Start = Callable[..., Operator]
 NewScenario = Callable[..., Scenario]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def forker() -> Iterator[None]:
+    """Operators are forked from a process that has imported them: there are hundreds, and imports are most of a start.
+    (Demo, getting started and benchmarks start theirs as users do.)"""
+    with Forker() as forker:
+        Operator.starter = forker.fork
+        yield
+    Operator.starter = spawn
+
+
 @pytest.fixture(scope="session")
 def plane(bare_cluster: ControlPlane) -> ControlPlane:
     """The bare control plane with all CRDs and with what `config/default` deploys."""
     install_crds(bare_cluster)
     try:
-        crds = build(full=True).shared["vpa-crd.yaml"]
+        install_vpa_crd(bare_cluster)
     except BuildError as error:
         pytest.fail(f"the VPA's CRD is not to be had: {error}", pytrace=False)
-    bare_cluster.apply_all([one for one in yaml.safe_load_all(crds.read_text()) if one])
     install_operator_rbac(bare_cluster)
     return bare_cluster
 
@@ -57,6 +69,21 @@ def operator(plane: ControlPlane, account: Path) -> Iterator[Operator]:
     """One operator for all namespaces, for a module's tests."""
     with Operator(plane, account, "--log-level", "debug") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def line(plane: ControlPlane) -> Iterator[Proxy]:
+    """A proxy between operators and the API server, for a module's tests."""
+    with plane.proxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture(autouse=True)
+def _no_faults_after(request: pytest.FixtureRequest) -> Iterator[None]:
+    line = request.getfixturevalue("line") if "line" in request.fixturenames else None
+    yield
+    if line is not None:
+        line.clear()
 
 
 @pytest.fixture

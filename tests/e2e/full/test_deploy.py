@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -40,13 +40,6 @@ CLUSTER_WIDE = (
 """What is in no namespace, and goes all the same."""
 
 
-@pytest.fixture(scope="module")
-def own_plane() -> Iterator[ControlPlane]:
-    """A control plane that nothing is installed on yet, with the controllers that delete what is to go."""
-    with ControlPlane(programs=build(full=True)) as plane:
-        yield plane
-
-
 def make(plane: ControlPlane, *args: str) -> str:
     """Run make against the control plane; its output."""
     environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
@@ -64,12 +57,14 @@ def make(plane: ControlPlane, *args: str) -> str:
     return done.stdout
 
 
-def test_make_installs_deploys_and_undeploys(own_plane: ControlPlane) -> None:
-    api = own_plane.api
-    make(own_plane, "install")
-    own_plane.await_crd("hvpas.autoscaling.k8s.io")
+@pytest.mark.owned_cluster
+def test_make_installs_deploys_and_undeploys(cluster: ControlPlane) -> None:
+    """Comes first (`tests/shares.py`): nothing is installed yet, and no operator is at work."""
+    api = cluster.api
+    make(cluster, "install")
+    cluster.await_crd("hvpas.autoscaling.k8s.io")
     assert api.find("Deployment", "hvpa", NAMESPACE) is None
-    make(own_plane, "deploy", "IMG=example.test/team/hvpa:9")
+    make(cluster, "deploy", "IMG=example.test/team/hvpa:9")
     deployed = api.get("Deployment", "hvpa", NAMESPACE)
     assert [one["image"] for one in deployed["spec"]["template"]["spec"]["containers"]] == [
         "example.test/team/hvpa:9"
@@ -78,12 +73,12 @@ def test_make_installs_deploys_and_undeploys(own_plane: ControlPlane) -> None:
     assert api.find("PodDisruptionBudget", "hvpa", NAMESPACE) is not None
     assert [api.find(kind, name) is not None for kind, name in CLUSTER_WIDE] == [True] * len(CLUSTER_WIDE)
     # Once more changes nothing.
-    make(own_plane, "deploy", "IMG=example.test/team/hvpa:9")
+    make(cluster, "deploy", "IMG=example.test/team/hvpa:9")
     assert (
         api.get("Deployment", "hvpa", NAMESPACE)["metadata"]["generation"]
         == deployed["metadata"]["generation"]
     )
-    make(own_plane, "undeploy")
+    make(cluster, "undeploy")
     assert [api.find(kind, name) for kind, name in CLUSTER_WIDE] == [None] * len(CLUSTER_WIDE)
     assert api.find("Namespace", NAMESPACE) is None
     assert api.find("CustomResourceDefinition", "hvpas.autoscaling.k8s.io") is not None

@@ -9,7 +9,7 @@ import pytest
 from localcluster.programs.build import Programs
 from tests.recorded import answers
 from tests.recorded.hpa.model import first_difference, theirs
-from tests.recorded.hpa.scenarios import RANDOM, WRITTEN, replayed
+from tests.recorded.hpa.scenarios import RANDOM, WRITTEN
 from tests.recorded.replay import Json, replay
 
 SCENARIOS = WRITTEN | RANDOM
@@ -21,8 +21,9 @@ def real(replays: Programs) -> dict[str, Json]:
     return replay(replays["hpa-replay"], list(SCENARIOS.values()))
 
 
-def test_the_recorded_answers_are_those_of_the_real_controller(replays: Programs) -> None:
-    assert replayed(replays["hpa-replay"], WRITTEN) == answers.read("hpa"), "run `python -m tests.recorded`"
+def test_the_recorded_answers_are_those_of_the_real_controller(real: dict[str, Json]) -> None:
+    found = {name: [theirs(sync) for sync in real[name]["syncs"]] for name in WRITTEN}
+    assert found == answers.read("hpa"), "run `python -m tests.recorded`"
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

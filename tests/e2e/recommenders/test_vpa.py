@@ -1,6 +1,6 @@
 """The recommender of the Vertical Pod Autoscaler and our model of it get the same usage, OOMs, policies and flags:
 every target, bound and uncapped target must come out the same to the byte and the millicore, and the conditions too.
-`tests/unit/recommend` replays the recorded answers."""
+`tests/unit/recommend` compares the model with the recorded answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_recorded_answers_are_those_of_the_real_recommender(real: dict[str, 
     assert {name: real[name] for name in WRITTEN} == answers.read("vpa"), "run `python -m tests.recorded`"
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", RANDOM)
 def test_our_recommender_recommends_what_the_real_one_does(name: str, real: dict[str, list[Json]]) -> None:
     difference = first_difference(SCENARIOS[name], real[name])
     assert difference is None, difference

@@ -22,6 +22,7 @@ from localcluster.operator.operator import (
     SERVICE_ACCOUNT,
     install_crds,
     install_operator_rbac,
+    install_vpa_crd,
 )
 from localcluster.programs.build import build
 from localcluster.proxy.wire import Wire
@@ -243,11 +244,9 @@ def _crashes(log: Path) -> Iterator[str]:
 def soak(seed: int, minutes: float, hvpas: int, shards: int = 1) -> Report:
     """Run one soak on a new bare control plane. `shards`: parts of the work that the operators share; 1: one leads."""
     report = Report(seed, minutes, hvpas, shards)
-    programs = build(full=True)
-    with ControlPlane(full=False, programs=programs) as plane, ExitStack() as stack:
+    with ControlPlane(full=False, programs=build(full=True)) as plane, ExitStack() as stack:
         install_crds(plane)
-        crds = yaml.safe_load_all(programs.shared["vpa-crd.yaml"].read_text())
-        plane.apply_all([one for one in crds if one])
+        install_vpa_crd(plane)
         install_operator_rbac(plane)
         rules: list[Json] = []
         for rights in SHARDED.glob("shards_role*.yaml") if shards > 1 else ():

@@ -24,23 +24,11 @@ ROOM: Json = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 STATIC = 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
 
 
-@pytest.fixture(scope="module")
-def line(plane: ControlPlane) -> Iterator[Proxy]:
-    with plane.proxy() as proxy:
-        yield proxy
-
-
 @pytest.fixture(scope="module", autouse=True)
 def remote(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
     """An operator that reaches the API server through the proxy."""
     with Operator(plane, line.kubeconfig_for(token), "--log-level", "debug") as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _no_faults_after(line: Proxy) -> Iterator[None]:
-    yield
-    line.clear()
 
 
 class Scene:

@@ -18,6 +18,7 @@ from localcluster.workloads.bare_manifests import merged, weight
 from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import USER
+from tests.e2e.bare.outcome import dying
 
 WRITES = (
     "patch-hvpas-status",
@@ -46,22 +47,16 @@ def scenarios(plane: ControlPlane, account: Path) -> Iterator[dict[str, Scenario
             one.hpa_wants(6)
             one.vpa_recommends(cpu="1500m", memory="1500M")
         for one in made.values():
-            one.soon(partial(_is_ready_to_step, one), "a recommendation on both axes")
+            one.soon(partial(one.recommends, 4, cpu="1", memory="1G"), "a recommendation on both axes")
         _with_older_sizes([one for case, one in made.items() if "patch-hvpasizes" in case])
-    dying = {
-        case: Operator(plane, account, "--namespace", one.namespace, env={VARIABLE: case}, name=case)
+    operators = [
+        Operator(plane, account, "--namespace", one.namespace, env={VARIABLE: case}, name=case)
         for case, one in made.items()
-    }
+    ]
     for one in made.values():
         one.change({"mode": "Apply"})
-    try:
-        for operator in dying.values():
-            operator.start(wait=False)
-        for case, operator in dying.items():
-            assert operator.process.wait(150) == -9, (case, operator.process.tail())
-    finally:
-        for operator in dying.values():
-            operator.kill()
+    with dying(operators):
+        pass
     with Operator(plane, account, name="last survivor"):
         yield made
     for one in made.values():
@@ -88,12 +83,6 @@ def _owner(scenario: Scenario) -> str:
     return f"{scenario.kind}{group and f'.{group}'}/{scenario.name}"
 
 
-def _is_ready_to_step(scenario: Scenario) -> bool:
-    recommended = scenario.status["recommended"]
-    requests = {"cpu": "1", "memory": "1G"}
-    return recommended["replicas"] == 4 and bool(recommended["containers"][0]["requests"] == requests)
-
-
 def _new_pods_have(scenario: Scenario, **requests: str) -> bool:
     found = scenario.api.find("HvpaSizes", "hvpa", scenario.namespace)
     entry = found["sizes"].get(_owner(scenario)) if found is not None else None
@@ -116,8 +105,6 @@ def test_after_a_sigkill_replicas_and_pods_are_where_an_undisturbed_run_brings_t
     assert desired["replicas"] == 4
     assert desired["containers"][0]["requests"] == {"cpu": "1", "memory": "1G"}
     assert one.requests == {"cpu": "500m", "memory": "500M"}  # the template is not touched
-    resource = f"{one.kind.lower()}s"
-    writes = plane.audit.requests(user=USER, resource=resource, namespace=one.namespace, code=200)
-    assert len([write for write in writes if write.is_write]) == 1
+    assert len(one.patches(plane.audit, USER)) == 1
     times = [entry["count"] for entry in one.events() if entry["reason"].startswith("Scaled")]
     assert all(count == 1 for count in times)

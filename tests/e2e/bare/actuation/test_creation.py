@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-import yaml
 
 from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.operator.operator import Operator, install_crds, serves_mutating_policies
+from localcluster.operator.operator import Operator, install_crds, install_vpa_crd, serves_mutating_policies
 from localcluster.programs.build import build
 from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.actuation.pods import Pods
@@ -67,8 +66,7 @@ def without() -> Iterator[ControlPlane]:
     """A control plane without `config/size-at-creation`."""
     with ControlPlane(full=False, programs=build(full=False)) as made:
         install_crds(made)
-        crds = build(full=True).shared["vpa-crd.yaml"]
-        made.apply_all([one for one in yaml.safe_load_all(crds.read_text()) if one])
+        install_vpa_crd(made)
         yield made
 
 

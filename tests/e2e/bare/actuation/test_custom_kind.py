@@ -89,7 +89,7 @@ def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
     one.await_owned()
     one.hpa_wants(6)
     one.vpa_recommends(cpu="1500m", memory="1500M")
-    one.soon(lambda: one.status["recommended"]["replicas"] == 4, "a recommendation on both axes")
+    one.soon(lambda: one.recommends(4), "a recommendation on both axes")
     one.change({"mode": "Apply"})
     one.await_replicas(4)
     for name in names:

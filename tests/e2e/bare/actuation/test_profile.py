@@ -12,7 +12,6 @@ from localcluster.client.api import ApiError, Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY
 from localcluster.workloads.bare_manifests import merged, weight
-from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.accounts import api_of, bind_cluster_role, new_account
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import NewScenario, Start
@@ -52,7 +51,7 @@ def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
     for one, pod in zip(scenarios, names, strict=True):
         one.hpa_wants(6)
         one.vpa_recommends(cpu="1500m", memory="1500M")
-        one.soon(partial(_recommended, one), "a recommendation on both axes")
+        one.soon(partial(one.recommends, 4), "a recommendation on both axes")
         one.change({"mode": "Apply"})
         one.await_replicas(4)
         one.soon(partial(Pods(one).requests, pod, cpu="1", memory="1G"), f"a resize of {pod}")
@@ -68,10 +67,6 @@ def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
             confined.patch(one.kind, one.name, space, change, type="strategic")
     with pytest.raises(ApiError, match="403"):
         confined.patch("Pod", names[0], space, {"spec": {"containers": [{"name": "app", "image": "other"}]}})
-
-
-def _recommended(scenario: Scenario) -> bool:
-    return bool(scenario.status["recommended"]["replicas"] == 4)
 
 
 def test_nothing_else_is_left_out(plane: ControlPlane) -> None:

@@ -117,5 +117,4 @@ def test_after_a_sigkill_the_rollout_is_tried_held_and_taken_back_once(
     record = one.status["rolledBack"]
     assert (record["count"], record["changes"][0]["previous"]) == (1, 500_000_000)
     one.await_blocked("RolledBack", "vertical", "down")
-    found = plane.audit.requests(user=USER, resource="deployments", namespace=one.namespace, code=200)
-    assert len([write for write in found if write.is_write]) == len(WRITES)
+    assert len(one.patches(plane.audit, USER)) == len(WRITES)

@@ -59,7 +59,7 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     ),
     "TargetUnreadable": Elsewhere(
         "takes an API server that refuses a list",
-        "tests/e2e/bare/scaling/test_kinds.py::test_a_kind_that_cant_be_listed_is_reported_and_tried_again",
+        "tests/e2e/bare/faults/test_convergence.py::test_a_kind_that_cant_be_listed_is_reported_and_tried_again",
     ),
     "PodsNotResized": Elsewhere(
         "takes pods and what their kubelet says",

@@ -1,14 +1,12 @@
-"""Walks the table of reasons: each from its true cause on an API server to what `kubectl get`, `kubectl describe`,
-`hvpa explain` and the log of the operator say, and back to healthy. The rows are in `tests/e2e/bare/conditions`."""
+"""Walks the table of reasons: each from its true cause on an API server to what `kubectl get` shows, to the status, the
+Events, `hvpa explain` and the log of the operator, and back to healthy. The rows are in `tests/e2e/bare/conditions`."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
-import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,24 +53,25 @@ class Explained(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the programs show of an Hvpa: columns of `kubectl get`, conditions (type: status, reason, message) and lines
-    of Events of `kubectl describe`, and the answer of `hvpa explain`."""
+    """What is to be seen of an Hvpa: columns of `kubectl get -o wide`, conditions (type: status, reason, message),
+    Events (type, reason, message), and the answer of `hvpa explain`."""
 
     columns: dict[str, str]
     conditions: dict[str, tuple[str, str, str]]
-    events: list[str]
+    events: list[tuple[str, str, str]]
     explained: Explained
 
 
 def seen(walk: Walk, scenario: Scenario) -> Seen:
-    """What the programs show now."""
-    name = (scenario.name, "-n", scenario.namespace)
-    with ThreadPoolExecutor() as pool:
-        get = pool.submit(walk.plane.kubectl, "get", "hvpa", *name, "-o", "wide")
-        describe = pool.submit(walk.plane.kubectl, "describe", "hvpa", *name)
-        explained = explain(*name, "--kubeconfig", str(walk.plane.kubeconfig), "-o", "json", *PERIOD)
-        text = describe.result().stdout
-        return Seen(columns(get.result().stdout), conditions(text), events(text), explained)
+    """What is to be seen now."""
+    name, api = scenario.name, scenario.api
+    flags = ("-n", scenario.namespace, "--kubeconfig", str(walk.plane.kubeconfig), "-o", "json", *PERIOD)
+    return Seen(
+        api.columns("Hvpa", name, scenario.namespace),
+        by_type(scenario.status["conditions"]),
+        [(one["type"], one["reason"], one["message"]) for one in scenario.events()],
+        explain(name, *flags),
+    )
 
 
 def explain(*args: str) -> Explained:
@@ -81,31 +80,6 @@ def explain(*args: str) -> Explained:
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         code = main(["explain", *args])
     return Explained(code, output.getvalue(), errors.getvalue())
-
-
-def columns(text: str) -> dict[str, str]:
-    """The one row of a table of `kubectl get`."""
-    head, line = text.splitlines()
-    starts = [one.start() for one in re.finditer(r"\S+", head)]
-    cuts = zip(starts, [*starts[1:], None], strict=True)
-    return {head[start:end].strip(): line[start:end].strip() for start, end in cuts}
-
-
-def conditions(text: str) -> dict[str, tuple[str, str, str]]:
-    """The conditions in the text of `kubectl describe`: of their fields, the type is the last."""
-    found, fields = {}, dict[str, str]()
-    section = re.search(r"^  Conditions:\n((?:    .*\n)+)", text, re.MULTILINE)
-    for line in section[1].splitlines() if section else ():
-        key, _, value = line.strip().partition(":")
-        fields[key] = value.strip()
-        if key == "Type":
-            found[value.strip()] = (fields["Status"], fields["Reason"], fields["Message"])
-    return found
-
-
-def events(text: str) -> list[str]:
-    """The lines of the Events in the text of `kubectl describe`, blanks as one."""
-    return [re.sub(r"\s+", " ", line).strip() for line in text.partition("\nEvents:")[2].splitlines()]
 
 
 def logged(walk: Walk, scenario: Scenario) -> list[tuple[str, str]]:
@@ -148,21 +122,21 @@ def reports(walk: Walk, scenario: Scenario, row: Row) -> None:
 
 
 def shows(shown: Seen, row: Row, expected: list[tuple[str, str, str]]) -> bool:
-    """`kubectl` and `hvpa explain` say what the row expects, and `expected` is among the Events. Between one program
-    and the next the operator may have written another time or count: then they are asked again."""
+    """Columns, conditions and `hvpa explain` say what the row expects, and `expected` is among the Events. Between one
+    request and the next the operator may have written another time or count: then all are sent again."""
     told = {"READY": row.ready[0], "REASON": row.ready[1], "BLOCKED": row.gate, **row.columns}
     assert told.items() <= shown.columns.items(), shown.columns
     for kind, status, reason in row.conditions:
         assert shown.conditions[kind][:2] == (status, reason)
     assert any(row.text in message for _, _, message in shown.conditions.values()), shown.conditions
     for kind, reason, text in expected:
-        assert [line for line in shown.events if line.startswith(f"{kind} {reason} ") and text in line]
+        assert [message for *what, message in shown.events if what == [kind, reason] and text in message]
     explains(shown, row)
     return True
 
 
 def explains(shown: Seen, row: Row) -> None:
-    """`hvpa explain` says of the conditions what `kubectl describe` says."""
+    """`hvpa explain` says of the conditions what the status says."""
     answer = shown.explained
     if "InvalidSpec" in row.reasons:
         assert (answer.code, row.text in answer.errors) == (1, True), answer.errors

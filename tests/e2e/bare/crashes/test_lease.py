@@ -15,6 +15,7 @@ from localcluster.operator.operator import NAMESPACE, Operator
 from tests.e2e.bare.accounts import bind_cluster_role, new_account
 from tests.e2e.bare.conftest import USER, NewScenario
 from tests.e2e.bare.leases.operators import rights
+from tests.e2e.bare.outcome import dying
 
 DURATION = 4
 """Seconds of a Lease that runs out; the next one then takes it."""
@@ -44,14 +45,8 @@ def lease(plane: ControlPlane) -> Json:
 
 def all_die(*operators: Operator) -> None:
     """Start them at once; each dies at its point when it comes to lead, one after another."""
-    try:
-        for one in operators:
-            one.start(wait=False)
-        for one in operators:
-            assert one.process.wait(150) == -9, one.process.tail()
-    finally:
-        for one in operators:
-            one.kill()
+    with dying(operators):
+        pass
 
 
 def dies_giving_back(operator: Operator) -> None:
@@ -103,10 +98,7 @@ def test_a_lease_whose_holder_died_at_any_point_goes_to_the_next_and_nothing_is_
         scenario.hpa_wants(5)
         scenario.await_replicas(5)
         scenario.soon(lambda: scenario.status["axes"]["horizontal"]["appliedFrom"], "the step in the status")
-    patches = plane.audit.requests(
-        user=USER, resource="deployments", namespace=scenario.namespace, writes=True, code=200
-    )
-    assert len(patches) == 1
+    assert len(scenario.patches(plane.audit, USER)) == 1
 
 
 def test_a_replica_that_dies_as_it_deletes_an_old_lease_of_a_shard_is_followed_by_one_that_does(

@@ -15,12 +15,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hvpa.api.objects.kinds import KINDS
-from localcluster.client.api import Json, wait_for
+from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.fault_points import POINTS, VARIABLE
 from localcluster.operator.operator import Operator
@@ -28,8 +27,8 @@ from localcluster.workloads import samples
 from localcluster.workloads.bare_manifests import VERTICAL_ONLY, weight
 from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.conftest import USER
+from tests.e2e.bare.outcome import HPA, VPA, applied_from, dying, outcome
 
-HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 RECOMMENDERS = ("horizontalpodautoscalers", "verticalpodautoscalers")
 UNDISTURBED = "undisturbed"
 SCENES: dict[str, tuple[str, ...]] = {
@@ -87,18 +86,12 @@ class Cast:
 
     def all_die(self, *scenes: str) -> None:
         """An operator for each case of these scenes: each dies at its point."""
-        dying = {case: self._operator(case) for case in CASES if case[1] in scenes and case[0] != UNDISTURBED}
-        try:
-            for one in dying.values():
-                one.start(wait=False)
-            for (_, scene), one in dying.items():
-                if scene == "telling again":
-                    pause_until_death(self.scenarios[_, scene], one)
-            for case, one in dying.items():
-                assert one.process.wait(150) == -9, (case, one.process.tail())
-        finally:
-            for one in dying.values():
-                one.kill()
+        cases = [case for case in CASES if case[1] in scenes and case[0] != UNDISTURBED]
+        operators = [self._operator(case) for case in cases]
+        with dying(operators):
+            for case, one in zip(cases, operators, strict=True):
+                if case[1] == "telling again":
+                    pause_until_death(self.scenarios[case], one)
 
     def _operator(self, case: Case) -> Operator:
         flags = ("--namespace", self.scenarios[case].namespace)
@@ -175,7 +168,9 @@ def recommend(scenarios: list[Scenario]) -> None:
             scenario.hpa_wants(6)
         scenario.vpa_recommends(cpu="1500m", memory="1500M")
     for scenario in scenarios:
-        scenario.soon(partial(ready_to_step, scenario), "a recommendation on both axes")
+        count = 4 if is_counted(scenario) else 2
+        ready = partial(scenario.recommends, count, cpu="1", memory="1G")
+        scenario.soon(ready, "a recommendation on both axes")
 
 
 def is_counted(scenario: Scenario) -> bool:
@@ -183,63 +178,19 @@ def is_counted(scenario: Scenario) -> bool:
     return KINDS[scenario.kind].has_replicas
 
 
-def ready_to_step(scenario: Scenario) -> bool:
-    recommended = scenario.status["recommended"]
-    requests = {"cpu": "1", "memory": "1G"}
-    count = 4 if is_counted(scenario) else 2
-    return recommended["replicas"] == count and bool(recommended["containers"][0]["requests"] == requests)
-
-
 def has_ended(scenario: Scenario) -> bool:
     """All that is done to a scenario is done: the step is told, what was found is tidy, what was taken is let go."""
     if scenario.manifest["spec"]["mode"] == "Paused":
         is_ready = scenario.condition("Ready").get("status") == "True"
-        return is_ready and spent(scenario.status["axes"]) == spent(scenario.record) != [None, None]
+        return is_ready and applied_from(scenario.status["axes"]) == applied_from(scenario.record) != [
+            None,
+            None,
+        ]
     owned = [one["metadata"] for kind in (HPA, VPA) for one in scenario.api.list(kind, scenario.namespace)]
     names = {one["name"] for one in owned}
     if "a" in names:
         return len(owned) == 2 == sum(bool(one.get("ownerReferences")) for one in owned)
     return len(owned) == 3 and sum(bool(one.get("ownerReferences")) for one in owned) == 1
-
-
-def spent(axes: Json) -> list[Any]:
-    return [axes.get(axis, {}).get("appliedFrom") for axis in ("horizontal", "vertical")]
-
-
-def record(scenario: Scenario) -> Json:
-    """The annotation of the workload; empty where there is none."""
-    try:
-        return scenario.record
-    except KeyError:
-        return {}
-
-
-def outcome(scenario: Scenario) -> Json:
-    """All that is left behind, without times and what is named by a uid."""
-    hvpa, api, namespace = scenario.hvpa, scenario.api, scenario.namespace
-    status, written = hvpa["status"], record(scenario)
-    axes: Json = status.get("axes", {})
-    return {
-        "workload": scenario.target["spec"],
-        "generation": scenario.target["metadata"]["generation"],
-        "appliedFrom": spent(axes),
-        "record": spent(written),
-        "clocks": [
-            axes.get(axis, {}).get("lastScaleTime") == written.get(axis, {}).get("lastScaleTime")
-            for axis in ("horizontal", "vertical")
-        ],
-        "scale_replicas": hvpa["spec"].get("replicas"),
-        "conditions": {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]},
-        "recommended": status.get("recommended"),
-        "blocked": status.get("lastBlockedScaling"),
-        "error": status.get("lastError"),
-        **{kind: [recommender(one) for one in api.list(kind, namespace)] for kind in (HPA, VPA)},
-    }
-
-
-def recommender(one: Json) -> Json:
-    owners = [owner["kind"] for owner in one["metadata"].get("ownerReferences", [])]
-    return {"spec": one["spec"], "labels": one["metadata"]["labels"], "owners": owners}
 
 
 @pytest.mark.parametrize("case", CASES, ids=", ".join)
@@ -254,9 +205,7 @@ def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_wa
     assert outcome(scenario) == outcome(undisturbed)
     assert scenario.requests["cpu"] == ("1" if steps else "500m")
     assert not is_counted(scenario) or scenario.replicas == (4 if steps else 2)
-    resource = f"{scenario.kind.lower()}s"
-    patches = cast.plane.audit.requests(user=USER, resource=resource, namespace=scenario.namespace, code=200)
-    assert [patch.verb for patch in patches if patch.is_write] == ["patch"] * steps
+    assert len(scenario.patches(cast.plane.audit, USER)) == steps
     told = Counter((one["reason"], one["message"], one["count"]) for one in scenario.events())
     times = {key: count for key, count in told.items() if key[0].startswith("Scaled")}
     assert set(times.values()) <= {1}

@@ -76,19 +76,6 @@ def decides(scenario: Scenario, number: int) -> None:
     scenario.settled()
 
 
-def written(plane: ControlPlane, scenario: Scenario) -> list[Json]:
-    """What the operator changed of a scenario's workload, one after another."""
-    found = plane.audit.requests(
-        user=USER,
-        resource="deployments",
-        namespace=scenario.namespace,
-        name=scenario.name,
-        writes=True,
-        code=200,
-    )
-    return [one.body["spec"] for one in found]
-
-
 def test_stabilization_windows_end_by_the_clock_and_a_time_that_was_wrong_holds_nothing(
     plane: ControlPlane, new_scenario: NewScenario, leader: Operator, clock: Clock
 ) -> None:
@@ -110,7 +97,7 @@ def test_stabilization_windows_end_by_the_clock_and_a_time_that_was_wrong_holds_
         decides(scenario, count)
         scenario.await_replicas(count)
     is_held(10)
-    assert written(plane, scenario) == [{"replicas": count} for count in range(3, 10)]
+    assert scenario.patches(plane.audit, USER) == [{"replicas": count} for count in range(3, 10)]
 
 
 def test_a_step_that_was_taken_is_not_taken_again_by_any_clock(
@@ -121,8 +108,7 @@ def test_a_step_that_was_taken_is_not_taken_again_by_any_clock(
     scenario.settled()
     scenario.hpa_wants(6)
     scenario.vpa_recommends(cpu="1500m", memory="1500M")
-    scenario.soon(lambda: scenario.status["recommended"]["containers"][0]["requests"]["cpu"] == "1", "both")
-    scenario.soon(lambda: scenario.status["recommended"]["replicas"] == 4, "both")
+    scenario.soon(lambda: scenario.recommends(4, cpu="1"), "both")
     clock.shows(HOUR)
     scenario.change({"mode": "Apply"})
     scenario.await_replicas(4)
@@ -130,7 +116,7 @@ def test_a_step_that_was_taken_is_not_taken_again_by_any_clock(
         clock.shows(offset)
         decides(scenario, number + 1)
     assert (scenario.replicas, scenario.requests) == (4, {"cpu": "1", "memory": "1G"})
-    assert len(written(plane, scenario)) == 1
+    assert len(scenario.patches(plane.audit, USER)) == 1
 
 
 @pytest.mark.parametrize("offset", [HOUR, -HOUR], ids=["ahead", "behind"])
@@ -153,7 +139,7 @@ def test_a_step_of_an_operator_that_died_with_a_wrong_clock_is_not_taken_again(
     scenario.soon(lambda: scenario.status["axes"]["horizontal"]["appliedFrom"], "the step in the status")
     decides(scenario, 1)
     assert scenario.replicas == 4
-    assert len(written(plane, scenario)) == 1
+    assert len(scenario.patches(plane.audit, USER)) == 1
     scenario.delete()
 
 

@@ -26,12 +26,6 @@ LIFETIME = dt.timedelta(seconds=15)
 
 
 @pytest.fixture(scope="module")
-def line(plane: ControlPlane) -> Iterator[Proxy]:
-    with plane.proxy() as proxy:
-        yield proxy
-
-
-@pytest.fixture(scope="module")
 def operator(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
     """An operator that looks soon again for what was not served."""
     with hasten(Operator(plane, line.kubeconfig_for(token), "--log-level", "debug")) as running:
@@ -42,12 +36,6 @@ def operator(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]
 def crd_as_it_was(plane: ControlPlane) -> Iterator[None]:
     yield
     install_crds(plane)
-
-
-def scales(scenario: Scenario) -> None:
-    wanted = scenario.replicas + 2
-    scenario.hpa_wants(wanted)
-    scenario.await_replicas(wanted)
 
 
 def add_field(plane: ControlPlane) -> None:
@@ -70,7 +58,7 @@ def test_a_field_that_only_a_newer_crd_knows_is_told_and_only_its_hvpa_waits(
 ) -> None:
     scenario, other = new_scenario(), new_scenario()
     for one in (scenario, other):
-        scales(one)
+        one.scales()
     add_field(plane)
     scenario.soon(partial(has_field, scenario), "the new field")
     line.cut_watches()  # the API server lets them go on, for minutes, without the new field
@@ -78,7 +66,7 @@ def test_a_field_that_only_a_newer_crd_knows_is_told_and_only_its_hvpa_waits(
     told = scenario.await_condition("Ready", "False", "InvalidSpec")
     assert FIELD in told["message"]
     scenario.hpa_wants(8)
-    scales(other)
+    other.scales()
     assert scenario.replicas == 4
     scenario.change({FIELD: None})
     scenario.await_replicas(8)
@@ -90,7 +78,7 @@ def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_an
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator, crd_as_it_was: None
 ) -> None:
     scenario = new_scenario()
-    scales(scenario)
+    scenario.scales()
     scenario.soon(lambda: scenario.status["axes"]["horizontal"]["appliedFrom"], "the step in the status")
     scenario.await_event("ScaledOut")  # the last that is written of a step
     mark = plane.audit.mark()
@@ -104,7 +92,7 @@ def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_an
     install_crds(plane)
     plane.api.create(scenario.manifest)
     scenario.await_owned()
-    scales(scenario)
+    scenario.scales()
     assert scenario.replicas == 6
 
 
@@ -122,9 +110,9 @@ def test_a_client_certificate_that_was_replaced_is_read_when_the_old_one_is_refu
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", plane.server, plane.authority, files)
     mine = start("--namespace", space, kubeconfig=kubeconfig)
     scenario.await_owned()
-    scales(scenario)
+    scenario.scales()
     plane.pki.client(user)
     wait_for(lambda: dt.datetime.now(dt.UTC) > issued + LIFETIME + dt.timedelta(seconds=1), 30, "it ends")
     assert mine.metric("hvpa_api_requests_total", code="401") == 0
-    scales(scenario)
+    scenario.scales()
     assert mine.metric("hvpa_api_requests_total", code="401") >= 1

@@ -16,15 +16,10 @@ from localcluster.workloads.bare_manifests import VERTICAL_ONLY, weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import USER, NewScenario
 
+pytestmark = pytest.mark.usefixtures("remote")
 WATCHES = 7
 """Hvpas, Deployments, StatefulSets, HPAs, VPAs, pods, sizes of new pods."""
 IMAGE = {"template": {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}}
-
-
-@pytest.fixture(scope="module")
-def line(plane: ControlPlane) -> Iterator[Proxy]:
-    with plane.proxy() as proxy:
-        yield proxy
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +29,10 @@ def remote(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
         yield running
 
 
-@pytest.fixture(autouse=True)
-def _no_faults_after(line: Proxy, remote: Operator) -> Iterator[None]:
-    yield
-    line.clear()
-
-
 def patches(line: Proxy, scenario: Scenario) -> list[int]:
     """The codes that patches of a scenario's workload were answered with."""
     path = f"/namespaces/{scenario.namespace}/deployments/{scenario.name}"
     return [seen.code for seen in line.seen if seen.verb == "patch" and seen.path.endswith(path)]
-
-
-def scales(scenario: Scenario) -> None:
-    """The operator is at work."""
-    wanted = scenario.replicas + 2
-    scenario.hpa_wants(wanted)
-    scenario.await_replicas(wanted, 60)
 
 
 def watching(line: Proxy) -> None:
@@ -142,12 +124,12 @@ def test_watches_that_are_cut_are_resumed_and_expired_ones_begin_with_a_list(
     line: Proxy, new_scenario: NewScenario
 ) -> None:
     scenario = new_scenario()
-    scales(scenario)
+    scenario.scales()
     for end, lists in ((line.cut_watches, 0), (line.expire_watches, WATCHES)):
         watching(line)
         begin = len(line.seen)
         assert end() == WATCHES
-        scales(scenario)
+        scenario.scales()
         watching(line)
         wait_for(partial(_lists, line, begin, lists), 60, f"{lists} lists")
 
@@ -164,7 +146,7 @@ def test_an_expired_resource_version_leads_to_a_new_list(
     before = remote.metric("hvpa_watch_restarts_total", resource="horizontalpodautoscalers", reason="expired")
     line.fail(410, verb="watch", path="/horizontalpodautoscalers$")
     line.cut_watches()
-    scales(scenario)
+    scenario.scales()
     after = remote.metric("hvpa_watch_restarts_total", resource="horizontalpodautoscalers", reason="expired")
     assert after == before + 1
 
@@ -205,7 +187,7 @@ def test_a_write_that_fails_is_told_in_the_status_tried_again_and_then_forgotten
     assert told["lastOperation"] == "PatchWorkload"
     assert f"fault {code}" in told["description"]
     scenario.soon(lambda: fault.hits >= 3, "further tries")
-    scales(other)
+    other.scales()
     assert scenario.replicas == 2
     fault.remove()
     scenario.await_replicas(6)
@@ -224,7 +206,7 @@ def test_a_failure_of_any_other_write_is_made_good(line: Proxy, new_scenario: Ne
     faults = [line.fail(500, verb="patch", path=path) for path in paths]
     faults.append(line.fail(500, verb="create", path="/events$"))
     scenario.create()
-    scales(scenario)
+    scenario.scales()
     scenario.vpa_recommends(cpu="1")
     scenario.await_blocked("Weight", "vertical")
     scenario.soon(lambda: "lastError" not in scenario.status, "no error any more")
@@ -242,7 +224,7 @@ def test_lists_and_watches_that_fail_are_tried_again(
     line.fail(500, times=2, verb="list", path="/verticalpodautoscalers$")
     line.fail(429, times=1, verb="list", path="/pods$", retry_after=1)
     line.expire_watches()
-    scales(scenario)
+    scenario.scales()
     watching(line)
 
 
@@ -273,7 +255,7 @@ def test_the_api_server_is_restarted_in_the_middle_of_a_step(
     hold.drop()
     plane.start_apiserver()
     other = new_scenario()
-    scales(other)
+    other.scales()
     midway.await_replicas(4)
     midway.soon(lambda: midway.status["axes"]["horizontal"].get("appliedFrom"), "the step in the status")
     midway.soon(lambda: "lastError" not in midway.status, "no error any more")
@@ -302,4 +284,21 @@ def test_an_operator_that_starts_while_the_api_server_is_away_waits_for_it(
             "it says so",
         )
     remote.await_ready()
-    scales(scenario)
+    scenario.scales()
+
+
+def test_a_kind_that_cant_be_listed_is_reported_and_tried_again(
+    line: Proxy, new_scenario: NewScenario
+) -> None:
+    """Comes last: the operator watches one kind more afterwards."""
+    line.fail(403, times=None, verb="list", path="/daemonsets$")
+    one = new_scenario(kind="DaemonSet", changes=VERTICAL_ONLY, create=False)
+    one.create(wait=False)
+    found = one.await_condition("Ready", "False", "TargetUnreadable")
+    why = f"DaemonSet {one.name} can't be read: the list of daemonsets fails: 403 Forbidden"
+    assert found["message"].startswith(why)
+    new_scenario().scales()
+    line.clear()
+    one.await_owned()
+    one.vpa_recommends(cpu="800m", memory="600M")
+    one.await_requests(cpu="800m", memory="600M")

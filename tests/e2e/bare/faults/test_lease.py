@@ -28,12 +28,6 @@ def held(line: Proxy, verb: str, *, answered: bool) -> Fault:
 
 
 @pytest.fixture(scope="module")
-def line(plane: ControlPlane) -> Iterator[Proxy]:
-    with plane.proxy() as proxy:
-        yield proxy
-
-
-@pytest.fixture(scope="module")
 def space(plane: ControlPlane) -> str:
     return new_namespace(plane.api, "lease")
 

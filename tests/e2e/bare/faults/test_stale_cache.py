@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
-
-import pytest
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
@@ -64,12 +61,6 @@ class PodReader:
         wait_for(
             lambda: not self._plane.api.raw("POST", path, body)["status"]["allowed"], 60, "the right is gone"
         )
-
-
-@pytest.fixture
-def line(plane: ControlPlane) -> Iterator[Proxy]:
-    with plane.proxy() as proxy:
-        yield proxy
 
 
 def logged(operator: Operator, event: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from localcluster.client.api import Json, wait_for
+from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.proxy.faults import Damage, Fault
@@ -20,6 +20,7 @@ from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.bare_manifests import weight
 from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.conftest import USER
+from tests.e2e.bare.outcome import outcome
 
 WRITES = (
     ("patch", "/deployments/app$"),
@@ -91,11 +92,6 @@ class Case:
         scenario = self.scenario
         return bool(scenario.hpa and scenario.vpa and scenario.hvpa["spec"]["replicas"])
 
-    def is_ready_to_step(self) -> bool:
-        recommended = self.scenario.status["recommended"]
-        requests = recommended["containers"][0]["requests"]
-        return recommended["replicas"] == 4 and bool(requests == {"cpu": "1", "memory": "1G"})
-
     def has_stepped(self) -> bool:
         axes, record = self.scenario.status["axes"], self.scenario.record
         return all(axes[axis].get("appliedFrom") == record[axis]["appliedFrom"] for axis in axes)
@@ -110,26 +106,6 @@ class Case:
 
     def is_over(self) -> bool:
         return "lastError" not in self.scenario.status
-
-    def outcome(self) -> Json:
-        """All that is left behind, without times."""
-        hvpa, api, space = self.scenario.hvpa, self.scenario.api, self.scenario.namespace
-        status, record = hvpa["status"], self.scenario.record
-        return {
-            "workload": self.scenario.target["spec"],
-            "generation": self.scenario.target["metadata"]["generation"],
-            "appliedFrom": [record[axis]["appliedFrom"] for axis in record],
-            "clocks": [
-                status["axes"][axis]["lastScaleTime"] == record[axis]["lastScaleTime"] for axis in record
-            ],
-            "scale_replicas": hvpa["spec"]["replicas"],
-            "conditions": {one["type"]: (one["status"], one["reason"]) for one in status["conditions"]},
-            "recommended": status["recommended"],
-            "blocked": status.get("lastBlockedScaling"),
-            "error": status.get("lastError"),
-            "hpas": [one["spec"] for one in api.list("HorizontalPodAutoscaler", space)],
-            "vpas": [one["spec"] for one in api.list("VerticalPodAutoscaler", space)],
-        }
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +133,7 @@ def new_scenario(cases: list[Case]) -> None:
     for one in cases:
         one.scenario.hpa_wants(6)
         one.scenario.vpa_recommends(cpu="1500m", memory="1500M")
-    all_come_to(Case.is_ready_to_step)
+    all_come_to(lambda one: one.scenario.recommends(4, cpu="1", memory="1G"))
     for one in cases:
         one.scenario.change({"mode": "Apply"})
     all_come_to(Case.has_stepped)
@@ -175,12 +151,12 @@ def new_scenario(cases: list[Case]) -> None:
 def test_after_a_fault_of_each_write_all_is_as_in_an_undisturbed_run_and_one_step_was_taken(
     plane: ControlPlane, cases: dict[str, Case], name: str
 ) -> None:
-    case = cases[name]
+    case, undisturbed = cases[name], cases[UNDISTURBED].scenario
     scenario = case.scenario
     assert [fault.matcher for fault in case.faults if fault.hits == 0] == []
     with contextlib.suppress(TimeoutError):  # a last status may be on its way
-        scenario.soon(lambda: case.outcome() == cases[UNDISTURBED].outcome(), "the same", LATE)
-    assert case.outcome() == cases[UNDISTURBED].outcome()
+        scenario.soon(lambda: outcome(scenario) == outcome(undisturbed), "the same", LATE)
+    assert outcome(scenario) == outcome(undisturbed)
     assert (scenario.replicas, scenario.requests) == (4, {"cpu": "1", "memory": "1G"})
     writes = plane.audit.requests(user=USER, namespace=scenario.namespace, writes=True)
     patches = [one for one in writes if one.resource == "deployments" and one.code == 200]

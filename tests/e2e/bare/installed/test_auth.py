@@ -12,7 +12,6 @@ from localcluster.client.exec_plugin import ExecPlugin
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT
 from localcluster.proxy.proxy import Proxy
-from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import NewScenario, Start
 
 LONG = 900
@@ -21,6 +20,7 @@ LONG = 900
 
 @pytest.fixture
 def line(plane: ControlPlane) -> Iterator[Proxy]:
+    """One for each test, since refusals are counted."""
     with plane.proxy() as proxy:
         yield proxy
 
@@ -29,12 +29,6 @@ def line(plane: ControlPlane) -> Iterator[Proxy]:
 def tokens(plane: ControlPlane) -> list[str]:
     """Two tokens of the operator's account."""
     return [plane.service_account_token(NAMESPACE, SERVICE_ACCOUNT, seconds) for seconds in (900, 1800)]
-
-
-def scales(scenario: Scenario) -> None:
-    wanted = scenario.replicas + 2
-    scenario.hpa_wants(wanted)
-    scenario.await_replicas(wanted)
 
 
 def refusals(line: Proxy) -> int:
@@ -47,12 +41,12 @@ def test_a_token_that_is_refused_is_had_anew_from_the_exec_plugin(
     plugin = ExecPlugin(tmp_path, tokens[0], LONG)
     operator = start("--namespace", space, kubeconfig=line.kubeconfig_with(plugin.user()))
     scenario = new_scenario()
-    scales(scenario)
+    scenario.scales()
     assert plugin.calls == 1
     plugin.answer(tokens[1], LONG)
     line.reject_token(tokens[0])
     line.cut_watches()
-    scales(scenario)
+    scenario.scales()
     assert plugin.calls == 2
     assert refusals(line) >= 1
     # A plugin that fails is asked again until it gives a token that is taken.
@@ -75,14 +69,14 @@ def test_a_token_is_renewed_before_it_ends(
     plugin.then(tokens[1], LONG)
     start("--namespace", space, kubeconfig=line.kubeconfig_with(plugin.user()))
     scenario = new_scenario(changes={"vpa": None, "hpa": {"scaleUp": {"stabilizationDuration": "4s"}}})
-    scales(scenario)
-    scales(scenario)  # four seconds later
+    scenario.scales()
+    scenario.scales()  # four seconds later
     other = new_scenario()
     assert plugin.calls == 2
     assert refusals(line) == 0
     line.reject_token(tokens[0])
     line.cut_watches()
-    scales(other)
+    other.scales()
     assert plugin.calls == 2
     assert refusals(line) == 0
 
@@ -94,8 +88,8 @@ def test_a_token_file_that_was_replaced_is_read_again(
     file.write_text(tokens[0])
     start("--namespace", space, kubeconfig=line.kubeconfig_with({"tokenFile": str(file)}))
     scenario = new_scenario()
-    scales(scenario)
+    scenario.scales()
     file.write_text(tokens[1])
     line.reject_token(tokens[0])
-    scales(scenario)
+    scenario.scales()
     assert refusals(line) <= 10

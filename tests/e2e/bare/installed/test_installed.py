@@ -40,4 +40,5 @@ def test_a_step_is_made_on_both_axes(new_scenario: NewScenario, operator: Operat
     scenario.await_requests(cpu="1", memory="750M")
     for reason in ("ScaledOut", "ScaledUp"):
         scenario.await_event(reason)
+    assert operator.metric("hvpa_scalings_applied_total", axis="vertical", direction="up") >= 1
     scenario.await_condition("Ready", "True", scenario.condition("Ready")["reason"])

@@ -10,8 +10,9 @@ from types import TracebackType
 from localcluster.client.api import ApiError
 from localcluster.client.audit import Audit, Mark
 from localcluster.workloads.scenario import Scenario
-from localcluster.workloads.view import LOOK
 
+LOOK = 0.05
+"""Seconds between two looks at what was applied."""
 LEAST, MOST = 3, 9
 """Counts that are recommended. (Two pods of a scenario stay ready, and a measurement that fits two asks for none.)"""
 

@@ -17,7 +17,6 @@ from localcluster.operator.operator import NAMESPACE, Operator
 from localcluster.proxy.faults import Seen
 from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY, weight
-from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import NewScenario, Start
 from tests.e2e.bare.leases.steps import Steps, applied
 
@@ -92,12 +91,6 @@ def pair(
             operator.kill()
 
 
-def scales(scenario: Scenario) -> None:
-    wanted = scenario.replicas + 2
-    scenario.hpa_wants(wanted)
-    scenario.await_replicas(wanted)
-
-
 def took_over(candidate: Candidate, since: float, within: float) -> None:
     wait_for(lambda: candidate.leads, within + SLACK, "the other takes over", 0.05)
     assert time.monotonic() - since < within + SLACK
@@ -109,7 +102,7 @@ def test_a_leader_that_is_killed_is_followed_once_its_lease_has_run_out(
 ) -> None:
     leader, other = pair.roles()
     scenario = new_scenario()
-    scales(scenario)
+    scenario.scales()
     assert leader.writes
     assert not other.writes
     before = pair.lease()
@@ -124,7 +117,7 @@ def test_a_leader_that_is_killed_is_followed_once_its_lease_has_run_out(
     # The next one waits, and writes nothing.
     own = len(leader.writes)
     leader.operator.start()
-    scales(scenario)
+    scenario.scales()
     assert not leader.leads
     assert len(leader.writes) == own
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from hvpa.api.values.quantity import parse_cpu
-from localcluster.client.api import ApiError, Json
+from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads.bare_manifests import merged, request, steps, trajectory, weight
@@ -32,12 +31,6 @@ def joint(
     scenario = new_scenario(create=False, replicas=replicas, changes=changes)
     request(scenario.workload, cpu=cpu, memory=memory)
     return scenario.create()
-
-
-def patches(plane: ControlPlane, scenario: Scenario) -> list[Any]:
-    """The spec of each of the operator's writes to the workload that went through."""
-    done = plane.audit.requests(user=USER, resource="deployments", namespace=scenario.namespace, code=200)
-    return [one.body["spec"] for one in done if one.is_write and one.name == scenario.name]
 
 
 @contextlib.contextmanager
@@ -69,23 +62,17 @@ def test_replicas_and_sizes_go_in_one_patch(
     changes, begin, load, replicas, requests = ONE_PATCH[path]
     scenario = joint(new_scenario, {**changes, "mode": "Paused"}, cpu=begin["cpu"], memory=begin["memory"])
     scenario.under(*load)
-    scenario.soon(
-        lambda: (
-            scenario.status["recommended"]["replicas"] == replicas
-            and requests.items() <= scenario.status["recommended"]["containers"][0]["requests"].items()
-        ),
-        "a recommendation for both axes",
-    )
-    assert patches(plane, scenario) == []
+    scenario.soon(lambda: scenario.recommends(replicas, **requests), "a recommendation for both axes")
+    assert scenario.patches(plane.audit, USER) == []
     scenario.later(days=2)  # the VPA's targets are of one pod, and so they stay for a while
     scenario.change({"mode": "Apply"})
     scenario.await_replicas(replicas)
     resources = {"name": "app", "resources": {"requests": requests}}
     patch = {"replicas": replicas, "template": {"spec": {"containers": [resources]}}}
-    assert patches(plane, scenario) == [patch]
+    assert scenario.patches(plane.audit, USER) == [patch]
     scenario.minutes_under(*load)
     scenario.await_unblocked()
-    assert patches(plane, scenario) == [patch]
+    assert scenario.patches(plane.audit, USER) == [patch]
 
 
 TALLER: dict[str, tuple[Json, int, str]] = {
@@ -114,7 +101,7 @@ def test_requests_go_up_before_replicas_go_down(
     assert scenario.replicas == replicas
     scenario.arrives(4, parse_cpu(cpu), load)
     scenario.await_unblocked()
-    assert [set(one) for one in patches(plane, scenario)] == [{"template"}, {"replicas"}]
+    assert [set(one) for one in scenario.patches(plane.audit, USER)] == [{"template"}, {"replicas"}]
     seen = scenario.versions(plane.audit)
     for before, after in pairwise(seen):
         assert after.replicas * min(before.cpu, after.cpu) >= load
@@ -147,7 +134,7 @@ def test_after_a_sigkill_the_same_decisions_follow_from_what_the_status_remember
         scenario.rollout_completes()
         scenario.hpa_measures(5000)
     scenario.arrives(4, 1667, 5000)
-    assert len(patches(plane, scenario)) == 2
+    assert len(scenario.patches(plane.audit, USER)) == 2
 
     # It still knows which demand is usual: a peak is served by replicas of the size that there is.
     with killed(operator):
@@ -186,45 +173,6 @@ def test_at_rest_nothing_is_written_though_measurements_vary(
     assert scenario.hvpa["metadata"]["resourceVersion"] == version
 
 
-CPU_ONLY = {"maxReplicas": 2, "maxResources": {"cpu": "1"}}
-REFUSED: dict[str, tuple[Json, str]] = {
-    "a trajectory beside Additive": ({"blend": "Additive", "trajectory": {}}, "spec.blend"),
-    "intervals beside weights": (
-        {"trajectory": {"intervals": [CPU_ONLY]}, **weight(50)},
-        "spec.trajectory.intervals",
-    ),
-    "an interval that falls": (
-        {"trajectory": {"intervals": [CPU_ONLY, {"maxReplicas": 3, "maxResources": {"cpu": "900m"}}]}},
-        "spec.trajectory.intervals",
-    ),
-    "an interval without resources": (
-        {"trajectory": {"intervals": [{"maxReplicas": 2, "maxResources": {}}]}},
-        "spec.trajectory.intervals[0].maxResources",
-    ),
-    "an overlap that is never cleared": (
-        {"trajectory": {"overlap": {"memory": {"percentage": 91}}}},
-        "spec.trajectory.overlap.memory.percentage",
-    ),
-    "base usage of a whole pod": (
-        {"trajectory": {"baseResourcesPerReplica": {"cpu": {"percentage": 95}}}},
-        "spec.trajectory.baseResourcesPerReplica.cpu.percentage",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", REFUSED)
-def test_a_trajectory_with_a_fault_is_refused_by_its_field(
-    plane: ControlPlane, new_scenario: NewScenario, fault: str
-) -> None:
-    changes, field = REFUSED[fault]
-    scenario = new_scenario(create=False, changes=changes)
-    with pytest.raises(ApiError) as refused:
-        plane.api.create(scenario.manifest)
-    assert refused.value.status == 422
-    assert f"{field}: " in str(refused.value)
-    assert plane.api.find("Hvpa", scenario.name, scenario.namespace) is None
-
-
 def test_the_blend_may_be_switched_from_additive_to_trajectory_and_back(
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
@@ -244,14 +192,14 @@ def test_the_blend_may_be_switched_from_additive_to_trajectory_and_back(
     scenario.later(days=2)
     scenario.arrives(3, 1667, 5000)
     assert memory_of(scenario)["base"]["app"]["cpu"] == "3"
-    steps_so_far = len(patches(plane, scenario))
+    steps_so_far = len(scenario.patches(plane.audit, USER))
 
     scenario.change({"blend": "Additive"})
     scenario.settled()
     scenario.under(5000)
     scenario.later(minutes=2)
     scenario.settled()
-    assert len(patches(plane, scenario)) == steps_so_far
+    assert len(scenario.patches(plane.audit, USER)) == steps_so_far
     scenario.hpa_measures(8000)
     scenario.await_replicas(4)  # half the way from 3 to 5
     scenario.change({"blend": "Trajectory"})

@@ -8,38 +8,35 @@ import pytest
 
 from hvpa.api.objects.kinds import KINDS
 from localcluster.client.api import Json
-from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.workloads.bare_manifests import merged, weight
 from tests.e2e.bare.actuation.pods import Pods
-from tests.e2e.bare.conftest import NewScenario, Start
+from tests.e2e.bare.conftest import NewScenario
 
 COUNTED = [one.name for one in KINDS.values() if one.has_replicas]
+pytestmark = pytest.mark.usefixtures("operator")
 VERTICAL: Json = {"hpa": {"deploy": False}}
 
 
 @pytest.mark.parametrize("kind", COUNTED)
-def test_both_axes_are_scaled(new_scenario: NewScenario, start: Start, kind: str) -> None:
-    start()
+def test_both_axes_are_scaled(new_scenario: NewScenario, kind: str) -> None:
     one = new_scenario(kind=kind, changes={**weight(50), "mode": "Paused"})
     one.hpa_wants(6)
     one.vpa_recommends(cpu="1500m", memory="1500M")
-    one.soon(lambda: one.status["recommended"]["replicas"] == 4, "a recommendation on both axes")
+    one.soon(lambda: one.recommends(4), "a recommendation on both axes")
     one.change({"mode": "Apply"})
     one.await_replicas(4)
     one.soon(lambda: one.requests == {"cpu": "1", "memory": "1G"}, "the requests between")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_requests_alone_are_scaled(new_scenario: NewScenario, start: Start, kind: str) -> None:
-    start()
+def test_requests_alone_are_scaled(new_scenario: NewScenario, kind: str) -> None:
     one = new_scenario(kind=kind, changes=VERTICAL)
     one.vpa_recommends(cpu="800m", memory="600M")
     one.soon(lambda: one.requests == {"cpu": "800m", "memory": "600M"}, "the recommended requests")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_running_pods_are_resized(new_scenario: NewScenario, start: Start, kind: str) -> None:
-    start()
+def test_running_pods_are_resized(new_scenario: NewScenario, kind: str) -> None:
     one = new_scenario(kind=kind, changes=merged(VERTICAL, {"updateStrategy": {"type": "InPlace"}}))
     pods = Pods(one)
     names = [pods.start(str(number)) for number in range(2)]
@@ -50,10 +47,7 @@ def test_running_pods_are_resized(new_scenario: NewScenario, start: Start, kind:
 
 
 @pytest.mark.parametrize("kind", COUNTED)
-def test_replicas_alone_go_by_the_scale_subresource(
-    new_scenario: NewScenario, start: Start, kind: str
-) -> None:
-    start()
+def test_replicas_alone_go_by_the_scale_subresource(new_scenario: NewScenario, kind: str) -> None:
     one = new_scenario(kind=kind, changes={"updateStrategy": {"type": "InPlace"}})
     for number in range(2):
         Pods(one).start(str(number))
@@ -61,29 +55,8 @@ def test_replicas_alone_go_by_the_scale_subresource(
     one.await_replicas(5)
 
 
-def test_a_daemonset_has_no_replicas_to_scale(new_scenario: NewScenario, start: Start) -> None:
-    start()
+def test_a_daemonset_has_no_replicas_to_scale(new_scenario: NewScenario) -> None:
     one = new_scenario(kind="DaemonSet", create=False)
     one.create(wait=False)
     one.await_condition("HpaActive", "False", "NoReplicaCount")
     assert one.api.find("HorizontalPodAutoscaler", one.name, one.namespace) is None
-
-
-def test_a_kind_that_cant_be_listed_is_reported_and_tried_again(
-    plane: ControlPlane, new_scenario: NewScenario, start: Start, token: str
-) -> None:
-    with plane.proxy() as line:
-        line.fail(403, times=None, verb="list", path="/daemonsets$")
-        start(kubeconfig=line.kubeconfig_for(token))
-        one = new_scenario(kind="DaemonSet", changes=VERTICAL, create=False)
-        one.create(wait=False)
-        found = one.await_condition("Ready", "False", "TargetUnreadable")
-        why = f"DaemonSet {one.name} can't be read: the list of daemonsets fails: 403 Forbidden"
-        assert found["message"].startswith(why)
-        other = new_scenario(kind="ReplicaSet")
-        other.hpa_wants(5)
-        other.await_replicas(5)
-        line.clear()
-        one.await_owned()
-        one.vpa_recommends(cpu="800m", memory="600M")
-        one.soon(lambda: one.requests == {"cpu": "800m", "memory": "600M"}, "the recommended requests")

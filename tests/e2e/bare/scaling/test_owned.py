@@ -8,7 +8,7 @@ from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
 from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY, VERTICAL_ONLY, merged, weight
 from localcluster.workloads.scenario import Scenario
-from tests.e2e.bare.conftest import USER, NewScenario
+from tests.e2e.bare.conftest import NewScenario
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 
@@ -80,14 +80,6 @@ def test_a_changed_template_is_applied_and_drift_is_repaired(
     scenario.await_owned()
 
 
-def test_what_is_no_longer_deployed_is_deleted(new_scenario: NewScenario, operator: Operator) -> None:
-    scenario = new_scenario()
-    scenario.change({"hpa": {"deploy": False}, "vpa": {"deploy": False}})
-    for kind in (HPA, VPA):
-        scenario.await_gone(kind)
-    scenario.await_condition("Ready", "False", "NoRecommender")
-
-
 def test_a_foreign_hpa_is_given_way_to_until_it_is_gone(
     new_scenario: NewScenario, operator: Operator
 ) -> None:
@@ -110,27 +102,6 @@ def test_a_foreign_hpa_is_given_way_to_until_it_is_gone(
     assert scenario.replicas == 4
     scenario.api.delete(HPA, "another", scenario.namespace)
     scenario.await_owned()
-
-
-def test_a_foreign_vpa_that_acts_switches_the_vertical_axis_off_and_one_that_is_off_does_not(
-    new_scenario: NewScenario, operator: Operator
-) -> None:
-    scenario = new_scenario(changes=weight(50))
-    foreign_vpa(scenario, "harmless", mode="Off")
-    foreign_vpa(scenario, "acting", mode="Recreate")
-    told = scenario.await_condition("VpaActive", "False", "ForeignVpa")
-    assert "acting" in told["message"]
-    assert "harmless" not in told["message"]
-    scenario.await_event("ForeignVpa", "acting")
-    scenario.vpa_recommends(cpu="1500m")
-    scenario.hpa_wants(6)
-    scenario.await_replicas(
-        6
-    )  # all of the way: the weight of an axis that is off does not count for scaling out
-    assert scenario.requests["cpu"] == "500m"
-    scenario.rollout_completes()
-    scenario.api.delete(VPA, "acting", scenario.namespace)
-    scenario.await_requests(cpu="1")
 
 
 def test_an_hpa_and_a_vpa_that_are_named_are_used_where_they_only_recommend(
@@ -234,20 +205,3 @@ def test_a_name_that_somebody_else_holds_is_left_to_them(
     )
     assert controller(ours) == scenario.name
     assert scenario.hpa["spec"]["scaleTargetRef"]["kind"] == "Deployment"
-
-
-def test_a_wish_that_the_measurements_do_not_bear_out_is_corrected_in_the_mailbox(
-    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
-) -> None:
-    scenario = new_scenario()
-    scenario.hpa_wants(2)
-    scenario.await_condition("HpaActive", "True", "Recommending")
-    stale = {"averageUtilization": 100, "averageValue": "500m"}
-    metrics = [{"type": "Resource", "resource": {"name": "cpu", "current": stale}}]
-    scenario.hpa_wants(8, currentMetrics=metrics)
-    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 2, "spec.replicas set right")
-    assert scenario.replicas == 2
-    scale_replicas = plane.audit.requests(
-        user=USER, resource="hvpas", subresource="", name=scenario.name, writes=True
-    )
-    assert [one.body["spec"] for one in scale_replicas if one.code == 200][-1] == {"replicas": 2}

@@ -36,16 +36,11 @@ def patches(plane: ControlPlane, scenario: Scenario, mark: Mark) -> list[tuple[s
     return [(set((one.body or {})["spec"]), one.code) for one in found if one.verb == "patch"]
 
 
-def recommended(scenario: Scenario, replicas: int, cpu: str) -> bool:
-    told = scenario.status["recommended"]
-    return bool(told["replicas"] == replicas and told["containers"][0]["requests"]["cpu"] == cpu)
-
-
 def wants_both(scenario: Scenario) -> None:
     """Both recommenders want more, and one decision is to change both axes: to 4 replicas of 1 core."""
     scenario.hpa_wants(6)
     scenario.vpa_recommends(cpu="1500m")
-    scenario.soon(lambda: recommended(scenario, 4, "1"), "what is wanted")
+    scenario.soon(lambda: scenario.recommends(4, cpu="1"), "what is wanted")
     scenario.change({"mode": "Apply"})
 
 

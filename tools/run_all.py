@@ -1,0 +1,93 @@
+"""`python -m tools.run_all`: all that `make test` checks, and a table of what each part took. The end-to-end tests
+mostly wait, so all else runs beside them on what they leave of the processors, and is printed part by part as it ends.
+
+What fails of the tests runs once more, alone: real programs on a busy machine can miss a time. What fails again has
+failed. Exit code 1 where a part failed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+E2E: Final = "e2e"
+BESIDE: Final = ("lint", "verify", "audit", "unit")
+TESTS: Final = (E2E, "unit")
+"""Targets of the Makefile that run pytest."""
+NICE: Final = 10
+"""By how much what runs beside the end-to-end tests stands back (0 to 19)."""
+GATE: Final = (sys.executable, "-m", "coverage", "report", "--fail-under=100", "--skip-covered")
+"""The coverage of the first run, which a second run of some tests does not measure."""
+_printing = threading.Lock()
+
+
+class Ended(NamedTuple):
+    """A part that has ended, and the seconds that it took."""
+
+    part: str
+    code: int
+    wall: float
+    processor: float
+
+    def __str__(self) -> str:
+        verdict = f"exit code {self.code}" if self.code else "ok"
+        return f"{self.part:<8} {self.wall:6.0f} {self.processor:10.0f}  {verdict}"
+
+
+def main() -> int:
+    """Run all parts; the exit code."""
+    began = time.monotonic()
+    with ThreadPoolExecutor(1) as beside:
+        others = beside.submit(lambda: [run(part) for part in BESIDE])
+        ended = [run(E2E), *others.result()]
+    wall, processor = time.monotonic() - began, sum(one.processor for one in ended)
+    print(f"\n{'part':<8} {'wall s':>6} {'processor s':>10}")
+    print("\n".join(map(str, ended)))
+    print(f"{'all':<8} {wall:6.0f} {processor:10.0f}", flush=True)
+    return int(any(one.code for one in ended))
+
+
+def run(part: str) -> Ended:
+    """Run a part, and what failed of its tests once more."""
+    ended = _run(part)
+    if not ended.code or part not in TESTS:
+        return ended
+    _print(f"make test: what failed of {part} runs once more (a test that passes now is a race: mend it)")
+    again = _run(part, "--last-failed --last-failed-no-failures=none --no-cov -n 0")
+    code = again.code or (subprocess.run(GATE).returncode if part == "unit" else 0)
+    return Ended(part, code, ended.wall + again.wall, ended.processor + again.processor)
+
+
+def _run(part: str, pytest_args: str = "") -> Ended:
+    arguments = ["make", "--no-print-directory", part]
+    if part in TESTS:
+        given = os.environ.get("PYTEST_ARGS", "")
+        # A cache for each, or the one that ends last would forget what failed of the other.
+        arguments.append(f"PYTEST_ARGS=-o cache_dir=.pytest_cache/{part} {given} {pytest_args}")
+    if part != E2E:
+        arguments = ["nice", "-n", str(NICE), *arguments]
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(
+            arguments, stdout=None if part == E2E else output, stderr=subprocess.STDOUT
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        _print(output.read())
+    processor = usage.ru_utime + usage.ru_stime
+    return Ended(part, process.returncode, time.monotonic() - began, processor)
+
+
+def _print(text: str) -> None:
+    with _printing:
+        print(text, end="" if text.endswith("\n") or not text else "\n", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
