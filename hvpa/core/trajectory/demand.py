@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import PodSize, PodTotal
 from hvpa.core.path.curve import Margin
-from hvpa.core.path.path import Overlaps, ResourceKey
+from hvpa.core.path.path import Overlaps, ResourceKey, Sizes
 from hvpa.core.recommenders.estimate import MICRO, MetricDemand
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import FULL
@@ -40,6 +40,11 @@ class MetricRequirement(Struct, frozen=True):
     beside: int = 0
     own: int | None = None
 
+    @property
+    def governed(self) -> int:
+        """What of `required` is the demand of `keys` themselves."""
+        return self.required if self.own is None else self.own
+
     def tolerated(self) -> MetricRequirement:
         """The smallest that there may be without a reason for more."""
         whole = FULL + self.tolerance
@@ -53,9 +58,8 @@ class MetricRequirement(Struct, frozen=True):
         if not self.keys:
             margin = Margin(percentage=margins["cpu"].percentage)
             return structs.replace(self, pods=margin.raised(self.pods))
-        own = self.required if self.own is None else self.own
-        raised = margins[self.keys[0].resource].raised(own)
-        return structs.replace(self, required=self.required + raised - own)
+        raised = margins[self.keys[0].resource].raised(self.governed)
+        return structs.replace(self, required=self.required + raised - self.governed)
 
 
 class Requests(Struct, frozen=True):
@@ -113,8 +117,11 @@ class Requests(Struct, frozen=True):
         if not container and self._is_whole(resource):
             return whole
         keys = [key for key in self.now if key.resource == resource and container in ("", key.container)]
-        first = sum(self.first.get(key) or self.now[key] for key in keys)
-        return first + max(0, whole - sum(self.measured(key) for key in keys))
+        return self.at_first(keys) + max(0, whole - sum(self.measured(key) for key in keys))
+
+    def at_first(self, keys: Iterable[ResourceKey]) -> int:
+        """What these container resources requested together at first sight; one that was never seen counts as it is."""
+        return sum(self.first.get(key) or self.now[key] for key in keys)
 
     def _is_whole(self, resource: Resource) -> bool:
         total = self.totals.get(resource)
@@ -140,14 +147,10 @@ class Usual(Struct, frozen=True):
         HPA and VPA may keep different headrooms; so it is a number between the mean count and `usual`, the one that
         serves what was measured."""
         for resource in RESOURCES:
-            pairs = [
-                (self.measured[item.key], requests.work(item.key, item.target))
-                for item in items
-                if item.resource == resource and item.key in self.measured
-            ]
-            if (work := sum(one for _, one in pairs)) > 0:
-                told = sum(mean for mean, _ in pairs) / work
-                return min(max(told, min(usual, self.replicas)), max(usual, self.replicas))
+            measured = [one for one in items if one.resource == resource and one.key in self.measured]
+            if (work := sum(requests.work(one.key, one.target) for one in measured)) > 0:
+                by_measured = sum(self.measured[one.key] for one in measured) / work
+                return min(max(by_measured, min(usual, self.replicas)), max(usual, self.replicas))
         return self.replicas
 
     def demand(
@@ -157,11 +160,9 @@ class Usual(Struct, frozen=True):
         speaks of. Of memory the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
         known, found = self.known(), dict[ResourceKey, int]()
         for item in items:
-            key = item.key
-            told = math.ceil(requests.work(key, item.target) * count - _CLOSE)
-            if key in known:
-                told = max(known[key], told) if key.resource == "memory" else known[key]
-            found[key] = told
+            by_target = math.ceil(requests.work(item.key, item.target) * count - _CLOSE)
+            measured = known.get(item.key, by_target)
+            found[item.key] = max(measured, by_target) if item.resource == "memory" else measured
         return found
 
 
@@ -193,15 +194,15 @@ def _requirement(demand: MetricDemand, requests: Requests, spare: Resource) -> M
         idle = demand.pods * idle // MICRO
     else:
         idle *= demand.counted
-    others = _others(demand, pod, called, requests)
+    used, beyond = _others(demand, pod, called, requests)
     return MetricRequirement(
         label=demand.label,
         keys=pod.keys,
-        required=max(0, called - idle - others.beyond),
+        required=max(0, called - idle - beyond),
         pods=demand.pods,
         tolerance=demand.tolerance,
         beside=pod.whole - pod.governed,
-        own=max(0, called - idle - others.used) if others.used else None,
+        own=max(0, called - idle - used) if used else None,
     )
 
 
@@ -221,24 +222,17 @@ def _pod(demand: MetricDemand, requests: Requests, spare: Resource) -> _Pod:
     governed, where anything is."""
     resource = demand.resource or spare
     keys = requests.covered(resource, demand.container)
-    governed = sum(requests.measured(key) for key in keys)
-    whole, first = governed, sum(requests.first.get(key) or requests.now[key] for key in keys)
+    whole = governed = sum(requests.measured(key) for key in keys)
+    first = requests.at_first(keys)
     if demand.resource is not None or not keys:
         whole = max(governed, requests.of_pod(resource, demand.container))
         first = requests.of_pod_at_first(resource, demand.container)
     return _Pod(keys, governed, whole, max(first, demand.per_pod or 0) if demand.absolute else whole)
 
 
-class _Others(NamedTuple):
-    """What of the requests that a metric calls for is `used` by the containers that nothing governs, and how much of
-    that is `beyond` what their own requests serve."""
-
-    used: int
-    beyond: int
-
-
-def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> _Others:
-    """The ungoverned containers of the pods, of which a metric of the whole pod measured something.
+def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> tuple[int, int]:
+    """The ungoverned containers of the pods, of which a metric of the whole pod measured something: what of the
+    requests that the metric calls for is used by them, and how much of that is beyond what their own requests serve.
 
     All share in what is `called` for by VPA targets, but those that have one have no more than that says: a load that
     the VPA has not seen yet is the app's. One that has no target is taken to use its request as the HPA's target says:
@@ -254,7 +248,7 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     if demand.absolute:
         use, call = demand.per_pod or 0, pod.reference
     if demand.container or not use:
-        return _Others(0, 0)
+        return 0, 0
     # A governed container that requests nothing yet serves nothing, and uses its part all the same.
     found = {
         key: target
@@ -267,29 +261,26 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     most = known * 100 * call * demand.counted // (TARGET_PERCENT * use)
     of_known = min(most, called * known // total)
     beyond = 0 if demand.absolute else max(0, of_known - requested * demand.counted)
-    return _Others(of_known + called * rest // total, beyond)
+    return of_known + called * rest // total, beyond
 
 
-def pods_needed(requirement: MetricRequirement, sizes: Mapping[ResourceKey, int], requests: Requests) -> int:
-    """How many pods of these sizes (what is missing stays as it is) a requirement takes."""
+def pods_needed(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> int:
+    """How many pods of these sizes a requirement takes."""
     if not requirement.keys:
         return ceil_div(requirement.pods, MICRO)
-    work = sum(requests.work(key, sizes.get(key, requests.now[key])) for key in requirement.keys)
+    work = sum(_works(requirement, sizes, requests).values())
     return ceil_div(requirement.required, max(1, work + requirement.beside))
 
 
-def by_sizes(
-    found: Iterable[MetricRequirement], sizes: Mapping[ResourceKey, int], requests: Requests
-) -> dict[ResourceKey, int]:
+def by_sizes(found: Iterable[MetricRequirement], sizes: Sizes, requests: Requests) -> dict[ResourceKey, int]:
     """The requirements by container and resource, each shared in the proportion of `sizes`, so that each part takes as
-    many pods of them as the whole; the largest of each counts. Those that are not in `sizes` are left out."""
+    many pods of them as the whole; the largest of each counts."""
     demand: dict[ResourceKey, int] = {}
     for requirement in found:
-        works = {key: requests.work(key, sizes.get(key, requests.now[key])) for key in requirement.keys}
+        works = _works(requirement, sizes, requests)
         total = max(1, sum(works.values()) + requirement.beside)
         for key, work in works.items():
-            if key in sizes:
-                demand[key] = max(demand.get(key, 0), ceil_div(requirement.required * work, total))
+            demand[key] = max(demand.get(key, 0), ceil_div(requirement.required * work, total))
     return demand
 
 
@@ -299,10 +290,15 @@ def by_targets(found: Iterable[MetricRequirement], requests: Requests) -> dict[R
     those of an app whose target is 1035m, and 100m those of a proxy whose target is 58m, whatever they request."""
     demand: dict[ResourceKey, int] = {}
     for requirement in found:
-        works = {key: requests.work(key, requests.targets[key]) for key in requirement.keys}
+        works = _works(requirement, requests.targets, requests)
         if not any(works.values()):
-            works = {key: requests.work(key, requests.now[key]) for key in requirement.keys}
-        own, total = requirement.required if requirement.own is None else requirement.own, sum(works.values())
+            works = _works(requirement, requests.now, requests)
+        total = sum(works.values())
         for key, work in works.items():
-            demand[key] = max(demand.get(key, 0), ceil_div(own * work, total))
+            demand[key] = max(demand.get(key, 0), ceil_div(requirement.governed * work, total))
     return demand
+
+
+def _works(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> dict[ResourceKey, int]:
+    """What a pod of these sizes has left for the work of a requirement, by container resource."""
+    return {key: requests.work(key, sizes[key]) for key in requirement.keys}

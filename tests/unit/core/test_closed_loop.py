@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.core.named import named
 from tests.unit.core.world import World
 
 pytestmark = pytest.mark.untraced
@@ -32,9 +33,7 @@ INTERVALS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    "target", [pytest.param(None, id="utilization"), pytest.param(1000, id="average value")]
-)
+@pytest.mark.parametrize("target", named({"utilization": None, "average value": 1000}))
 @pytest.mark.parametrize("load", [2.0, 4.7])
 @pytest.mark.parametrize("intervals", INTERVALS.values(), ids=INTERVALS)
 def test_at_constant_load_writes_stop(intervals: Any, load: float, target: int | None) -> None:

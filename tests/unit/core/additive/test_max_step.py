@@ -16,6 +16,7 @@ from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.api.hvpa.scaling import MaxStep
 from hvpa.core import Decision, Objects
+from tests.unit.core.named import named
 
 FAST: dict[str, Any] = {"factor": 10, "minimum": 4}
 """Postmates' fast example."""
@@ -85,12 +86,14 @@ def test_the_limit(most: dict[str, Any], current: int, limit: int) -> None:
 
 @pytest.mark.parametrize(
     ("desired", "current", "expected"),
-    [
-        pytest.param(10, 1, 4, id="10 are wanted: 4"),
-        pytest.param(3, 1, 3, id="3 are wanted: 3"),
-        pytest.param(60, 20, 40, id="twice as many"),
-        pytest.param(2, 20, 2, id="scaling in is not limited"),
-    ],
+    named(
+        {
+            "10 are wanted: 4": (10, 1, 4),
+            "3 are wanted: 3": (3, 1, 3),
+            "twice as many": (60, 20, 40),
+            "scaling in is not limited": (2, 20, 2),
+        }
+    ),
 )
 def test_one_step(desired: int, current: int, expected: int) -> None:
     decision = build.decided(seen(desired, current, PLAIN))
@@ -102,11 +105,13 @@ def test_one_step(desired: int, current: int, expected: int) -> None:
 
 @pytest.mark.parametrize(
     ("most", "expected"),
-    [
-        pytest.param(FAST, [10, 79], id="CHPA"),
-        pytest.param(PLAIN, [4, 8, 16, 32, 64, 79], id="the HPA's own pace"),
-        pytest.param(None, [79], id="no limit"),
-    ],
+    named(
+        {
+            "CHPA": (FAST, [10, 79]),
+            "the HPA's own pace": (PLAIN, [4, 8, 16, 32, 64, 79]),
+            "no limit": (None, [79]),
+        }
+    ),
 )
 def test_the_steps_to_postmates_79_pods(most: dict[str, Any] | None, expected: list[int]) -> None:
     # The desired replicas stays what it is, and the HPA says nothing new: the rest follows all the same, a step in 15

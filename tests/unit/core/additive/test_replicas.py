@@ -11,6 +11,7 @@ import pytest
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.core import Decision, Objects
+from tests.unit.core.named import named
 
 ONLY_HPA: dict[str, Any] = {"vpa": {"deploy": False}}
 AT_REST = build.vpa({"app": {"cpu": "1", "memory": "1Gi"}})
@@ -53,15 +54,17 @@ def axis(last: dt.datetime | None = None, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("desired", "replicas", "weight", "expected"),
-    [
-        pytest.param(6, 3, 60, 5, id="out: ceil(3 + 3 x 0.4)"),
-        pytest.param(3, 6, 60, 4, id="in: floor(6 - 3 x 0.4)"),
-        pytest.param(6, 3, 0, 6, id="weight 0 is all horizontal"),
-        pytest.param(6, 3, None, 6, id="so is none at all"),
-        pytest.param(3, 3, 50, 3, id="nothing to do"),
-        pytest.param(20, 8, 0, 10, id="not beyond maxReplicas"),
-        pytest.param(0, 3, 0, 1, id="not below minReplicas"),
-    ],
+    named(
+        {
+            "out: ceil(3 + 3 x 0.4)": (6, 3, 60, 5),
+            "in: floor(6 - 3 x 0.4)": (3, 6, 60, 4),
+            "weight 0 is all horizontal": (6, 3, 0, 6),
+            "so is none at all": (6, 3, None, 6),
+            "nothing to do": (3, 3, 50, 3),
+            "not beyond maxReplicas": (20, 8, 0, 10),
+            "not below minReplicas": (0, 3, 0, 1),
+        }
+    ),
 )
 def test_the_count_is_blended(desired: int, replicas: int, weight: float | None, expected: int) -> None:
     decision = build.decided(seen(desired, replicas, weight))
@@ -120,29 +123,28 @@ def test_one_pod_that_never_becomes_ready_does_not_stop_scaling_out() -> None:
 
 @pytest.mark.parametrize(
     ("target_change", "pods", "until"),
-    [
-        pytest.param({}, {"creationTimestamp": stamp(at(minutes=-2))}, at(minutes=9), id="a young pod"),
-        pytest.param({}, {"creationTimestamp": stamp(at(minutes=-9.5))}, at(seconds=90), id="nearly there"),
-        pytest.param(
-            {"spec": {"progressDeadlineSeconds": 3600}},
-            {"creationTimestamp": stamp(at(minutes=-2))},
-            at(minutes=59),
-            id="a deadline of its own",
-        ),
-        pytest.param(
-            {"spec": {"progressDeadlineSeconds": 2**31 - 1}},
-            {"creationTimestamp": stamp(at(minutes=-20))},
-            None,
-            id="no deadline",
-        ),
-        pytest.param(
-            {"metadata": {"generation": 2}},
-            {"creationTimestamp": stamp(at(minutes=-20))},
-            None,
-            id="the controller has not seen the spec",
-        ),
-        pytest.param({}, {}, None, id="nothing is known of the pods"),
-    ],
+    named(
+        {
+            "a young pod": ({}, {"creationTimestamp": stamp(at(minutes=-2))}, at(minutes=9)),
+            "nearly there": ({}, {"creationTimestamp": stamp(at(minutes=-9.5))}, at(seconds=90)),
+            "a deadline of its own": (
+                {"spec": {"progressDeadlineSeconds": 3600}},
+                {"creationTimestamp": stamp(at(minutes=-2))},
+                at(minutes=59),
+            ),
+            "no deadline": (
+                {"spec": {"progressDeadlineSeconds": 2**31 - 1}},
+                {"creationTimestamp": stamp(at(minutes=-20))},
+                None,
+            ),
+            "the controller has not seen the spec": (
+                {"metadata": {"generation": 2}},
+                {"creationTimestamp": stamp(at(minutes=-20))},
+                None,
+            ),
+            "nothing is known of the pods": ({}, {}, None),
+        }
+    ),
 )
 def test_what_waits_for_a_rollout_waits_until_its_progress_deadline(
     target_change: dict[str, Any], pods: dict[str, Any], until: dt.datetime | None
@@ -211,40 +213,35 @@ JUST_NOW = axis(at(minutes=-1))
 
 @pytest.mark.parametrize(
     ("objects", "expected"),
-    [
-        pytest.param(seen(spec={"mode": "Paused"}), ("Paused", "up", 3, 5, None), id="Paused"),
-        pytest.param(seen(weight=100), ("Weight", "up", 3, 6, None), id="weight 100, out"),
-        pytest.param(seen(2, 4, weight=100), ("Weight", "down", 4, 2, None), id="weight 100, in"),
-        pytest.param(seen(spec=out(**OFF)), ("UpdatePolicy", "up", 3, 5, None), id="scaling out is off"),
-        pytest.param(
-            seen(2, 4, spec=into(**OFF)), ("UpdatePolicy", "down", 4, 3, None), id="scaling in is off"
-        ),
-        pytest.param(
-            seen(spec=out(stabilizationDuration="3m"), status=JUST_NOW),
-            ("StabilizationWindow", "up", 3, 5, at(minutes=2)),
-            id="scaled a minute ago",
-        ),
-        pytest.param(
-            seen(2, 4, spec=into(stabilizationDuration="1h30m"), status=JUST_NOW),
-            ("StabilizationWindow", "down", 4, 3, at(minutes=89)),
-            id="a step up holds the next step down",
-        ),
-        pytest.param(
-            seen(spec={**out(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
-            ("MaintenanceWindow", "up", 3, 5, at(hours=12)),
-            id="no window is open",
-        ),
-        pytest.param(
-            seen(spec=out(minChange={"replicas": {"value": 3}})),
-            ("MinChange", "up", 3, 5, None),
-            id="a change of 2 of 3",
-        ),
-        pytest.param(
-            seen(spec=out(minChange={"replicas": {"percentage": 70}})),
-            ("MinChange", "up", 3, 5, None),
-            id="a change of 2 where 70 percent of 3 are 2.1",
-        ),
-    ],
+    named(
+        {
+            "Paused": (seen(spec={"mode": "Paused"}), ("Paused", "up", 3, 5, None)),
+            "weight 100, out": (seen(weight=100), ("Weight", "up", 3, 6, None)),
+            "weight 100, in": (seen(2, 4, weight=100), ("Weight", "down", 4, 2, None)),
+            "scaling out is off": (seen(spec=out(**OFF)), ("UpdatePolicy", "up", 3, 5, None)),
+            "scaling in is off": (seen(2, 4, spec=into(**OFF)), ("UpdatePolicy", "down", 4, 3, None)),
+            "scaled a minute ago": (
+                seen(spec=out(stabilizationDuration="3m"), status=JUST_NOW),
+                ("StabilizationWindow", "up", 3, 5, at(minutes=2)),
+            ),
+            "a step up holds the next step down": (
+                seen(2, 4, spec=into(stabilizationDuration="1h30m"), status=JUST_NOW),
+                ("StabilizationWindow", "down", 4, 3, at(minutes=89)),
+            ),
+            "no window is open": (
+                seen(spec={**out(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
+                ("MaintenanceWindow", "up", 3, 5, at(hours=12)),
+            ),
+            "a change of 2 of 3": (
+                seen(spec=out(minChange={"replicas": {"value": 3}})),
+                ("MinChange", "up", 3, 5, None),
+            ),
+            "a change of 2 where 70 percent of 3 are 2.1": (
+                seen(spec=out(minChange={"replicas": {"percentage": 70}})),
+                ("MinChange", "up", 3, 5, None),
+            ),
+        }
+    ),
 )
 def test_what_holds_a_step_back_is_told(objects: Objects, expected: tuple[Any, ...]) -> None:
     decision = build.decided(objects)
@@ -265,35 +262,29 @@ def test_what_holds_a_step_back_is_told(objects: Objects, expected: tuple[Any, .
 
 @pytest.mark.parametrize(
     "objects",
-    [
-        pytest.param(seen(2, 4, spec=out(**OFF)), id="the other direction is off"),
-        pytest.param(seen(spec=out(stabilizationDuration="1m"), status=JUST_NOW), id="the duration is over"),
-        pytest.param(seen(spec=out(minChange={"replicas": {"value": 2}})), id="a change of 2 of 2"),
-        pytest.param(
-            seen(spec=out(minChange={"replicas": {"value": 3, "percentage": 50}})),
-            id="the smaller of value and percentage",
-        ),
-        pytest.param(
-            seen(
+    named(
+        {
+            "the other direction is off": seen(2, 4, spec=out(**OFF)),
+            "the duration is over": seen(spec=out(stabilizationDuration="1m"), status=JUST_NOW),
+            "a change of 2 of 2": seen(spec=out(minChange={"replicas": {"value": 2}})),
+            "the smaller of value and percentage": seen(
+                spec=out(minChange={"replicas": {"value": 3, "percentage": 50}})
+            ),
+            "a window is open": seen(
                 spec={
                     **out(**IN_WINDOW),
                     "maintenanceTimeWindow": {"begin": "100000+0000", "end": "110000+0000"},
                 }
             ),
-            id="a window is open",
-        ),
-        pytest.param(
-            seen(target=build.workload(3, change={"status": {"updatedReplicas": 1}})),
-            id="a rollout is under way",
-        ),
-        pytest.param(
-            seen(
+            "a rollout is under way": seen(
+                target=build.workload(3, change={"status": {"updatedReplicas": 1}})
+            ),
+            "the other axis has just been scaled": seen(
                 spec={"vpa": {"deploy": True}, **out(stabilizationDuration="1h")},
                 status={"axes": {"vertical": {"lastScaleTime": stamp(NOW)}}},
             ),
-            id="the other axis has just been scaled",
-        ),
-    ],
+        }
+    ),
 )
 def test_what_does_not_hold_a_step_back(objects: Objects) -> None:
     decision = build.decided(objects)
@@ -329,29 +320,25 @@ HELD_UP = {
 
 @pytest.mark.parametrize(
     ("objects", "expected"),
-    [
-        pytest.param(seen(10, 14), 10, id="above maxReplicas"),
-        pytest.param(
-            seen(2, 1, spec={"hpa": {"template": {"spec": {"minReplicas": 2}}}}), 2, id="below minReplicas"
-        ),
-        pytest.param(
-            seen(10, 14, spec=HELD_UP, status=JUST_NOW), 10, id="past StabilizationWindow and MinChange"
-        ),
-        pytest.param(seen(10, 14, weight=100), 10, id="past Weight"),
-        pytest.param(
-            seen(4, 14, spec=HELD_UP, status=JUST_NOW),
-            10,
-            id="just inside, while the rest of the way is held",
-        ),
-        pytest.param(seen(10, 14, spec={"mode": "Paused"}), 14, id="Paused holds it"),
-        pytest.param(seen(10, 14, spec=into(**OFF)), 14, id="mode Off holds it"),
-        pytest.param(
-            seen(10, 14, spec={**into(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
-            14,
-            id="a closed window holds it",
-        ),
-        pytest.param(seen(10, 14, horizontal=build.hpa(0, None)), 10, id="without metrics"),
-    ],
+    named(
+        {
+            "above maxReplicas": (seen(10, 14), 10),
+            "below minReplicas": (seen(2, 1, spec={"hpa": {"template": {"spec": {"minReplicas": 2}}}}), 2),
+            "past StabilizationWindow and MinChange": (seen(10, 14, spec=HELD_UP, status=JUST_NOW), 10),
+            "past Weight": (seen(10, 14, weight=100), 10),
+            "just inside, while the rest of the way is held": (
+                seen(4, 14, spec=HELD_UP, status=JUST_NOW),
+                10,
+            ),
+            "Paused holds it": (seen(10, 14, spec={"mode": "Paused"}), 14),
+            "mode Off holds it": (seen(10, 14, spec=into(**OFF)), 14),
+            "a closed window holds it": (
+                seen(10, 14, spec={**into(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
+                14,
+            ),
+            "without metrics": (seen(10, 14, horizontal=build.hpa(0, None)), 10),
+        }
+    ),
 )
 def test_a_count_outside_the_bounds_is_brought_inside_at_once(objects: Objects, expected: int) -> None:
     assert target(build.decided(objects)) == expected

@@ -13,6 +13,7 @@ from builders import build
 from builders.build import GIB, MIB, NOW, at, stamp
 from hvpa.core import Decision, Objects
 from hvpa.core.model import LAST_APPLIED, Blocked
+from tests.unit.core.named import named
 
 WINDOW = {"begin": "220000+0000", "end": "230000+0000"}
 ANY_CHANGE = {"minChange": {"cpu": {"value": "1m"}, "memory": {"value": "1"}}}
@@ -71,17 +72,17 @@ def axis(last: dt.datetime | None = None, **more: Any) -> dict[str, Any]:
 # --- blending --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("targets", "weight", "expected"),
-    [
-        pytest.param({"cpu": "2"}, 60, {"cpu": 1600, "memory": GIB}, id="up: 1 + 1 x 0.6"),
-        pytest.param({"cpu": "500m"}, 60, {"cpu": 700, "memory": GIB}, id="down: 1 - 0.5 x 0.6"),
-        pytest.param({"cpu": "2"}, 100, {"cpu": 2000, "memory": GIB}, id="full weight: the target"),
-        pytest.param({"cpu": "2"}, 0, {"cpu": 1000, "memory": GIB}, id="no weight: nothing"),
-        pytest.param(
-            {"memory": "2Gi"}, 100, {"cpu": 1000, "memory": 2_147_484_000}, id="memory in whole kilobytes"
-        ),
-        pytest.param({"cpu": "1", "memory": "1Gi"}, 50, {"cpu": 1000, "memory": GIB}, id="there already"),
-        pytest.param({"cpu": "2", "memory": "2Gi"}, 50, {"cpu": 1500, "memory": 1_610_613_000}, id="both"),
-    ],
+    named(
+        {
+            "up: 1 + 1 x 0.6": ({"cpu": "2"}, 60, {"cpu": 1600, "memory": GIB}),
+            "down: 1 - 0.5 x 0.6": ({"cpu": "500m"}, 60, {"cpu": 700, "memory": GIB}),
+            "full weight: the target": ({"cpu": "2"}, 100, {"cpu": 2000, "memory": GIB}),
+            "no weight: nothing": ({"cpu": "2"}, 0, {"cpu": 1000, "memory": GIB}),
+            "memory in whole kilobytes": ({"memory": "2Gi"}, 100, {"cpu": 1000, "memory": 2_147_484_000}),
+            "there already": ({"cpu": "1", "memory": "1Gi"}, 50, {"cpu": 1000, "memory": GIB}),
+            "both": ({"cpu": "2", "memory": "2Gi"}, 50, {"cpu": 1500, "memory": 1_610_613_000}),
+        }
+    ),
 )
 def test_requests_are_blended(targets: dict[str, str], weight: float, expected: dict[str, int]) -> None:
     assert requests(build.decided(seen(targets, weight=weight))) == expected
@@ -125,18 +126,17 @@ def test_both_directions_at_once_are_one_patch() -> None:
 
 @pytest.mark.parametrize(
     ("container", "expected", "limit"),
-    [
-        pytest.param(build.container(requests={}), 1000, None, id="no request: from 0"),
-        pytest.param(
-            build.container(requests={}, limits={"cpu": "4"}),
-            3000,
-            3000,
-            id="a limit and no request: from the limit",
-        ),
-        pytest.param(
-            build.container(requests={"cpu": "soon"}), 1000, None, id="a request that cannot be read"
-        ),
-    ],
+    named(
+        {
+            "no request: from 0": (build.container(requests={}), 1000, None),
+            "a limit and no request: from the limit": (
+                build.container(requests={}, limits={"cpu": "4"}),
+                3000,
+                3000,
+            ),
+            "a request that cannot be read": (build.container(requests={"cpu": "soon"}), 1000, None),
+        }
+    ),
 )
 def test_a_missing_request(container: dict[str, Any], expected: int, limit: int | None) -> None:
     pods = [build.pod(name, containers=[container]) for name in "abc"]
@@ -174,19 +174,17 @@ def test_a_container_without_recommendation_is_left_alone() -> None:
 # --- what the policies say -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("fields", "targets", "expected"),
-    [
-        pytest.param({"minAllowed": {"cpu": "1800m"}}, {"cpu": "2"}, 1800, id="minAllowed bounds the result"),
-        pytest.param({"maxAllowed": {"cpu": "1300m"}}, {"cpu": "2"}, 1300, id="maxAllowed bounds the result"),
-        pytest.param({"maxAllowed": {"memory": "1Gi"}}, {"cpu": "2"}, 1500, id="each resource has its own"),
-        pytest.param(
-            {"controlledResources": ["memory"]}, {"cpu": "2"}, 1000, id="a resource that is not controlled"
-        ),
-        pytest.param({"controlledResources": []}, {"cpu": "2"}, 1000, id="none is controlled"),
-        pytest.param({"mode": "Off"}, {"cpu": "2"}, 1000, id="a container whose mode is Off"),
-        pytest.param(
-            {"containerName": "other", "mode": "Off"}, {"cpu": "2"}, 1500, id="another container's policy"
-        ),
-    ],
+    named(
+        {
+            "minAllowed bounds the result": ({"minAllowed": {"cpu": "1800m"}}, {"cpu": "2"}, 1800),
+            "maxAllowed bounds the result": ({"maxAllowed": {"cpu": "1300m"}}, {"cpu": "2"}, 1300),
+            "each resource has its own": ({"maxAllowed": {"memory": "1Gi"}}, {"cpu": "2"}, 1500),
+            "a resource that is not controlled": ({"controlledResources": ["memory"]}, {"cpu": "2"}, 1000),
+            "none is controlled": ({"controlledResources": []}, {"cpu": "2"}, 1000),
+            "a container whose mode is Off": ({"mode": "Off"}, {"cpu": "2"}, 1000),
+            "another container's policy": ({"containerName": "other", "mode": "Off"}, {"cpu": "2"}, 1500),
+        }
+    ),
 )
 def test_container_policies(fields: dict[str, Any], targets: dict[str, str], expected: int) -> None:
     spec = policy(**{"containerName": "*", **fields})
@@ -194,10 +192,7 @@ def test_container_policies(fields: dict[str, Any], targets: dict[str, str], exp
 
 
 def test_a_containers_own_policy_comes_before_the_one_for_all() -> None:
-    found = [
-        {"containerName": "*", "mode": "Off"},
-        {"containerName": "app", "maxAllowed": {"cpu": "1400m"}},
-    ]
+    found = [{"containerName": "*", "mode": "Off"}, {"containerName": "app", "maxAllowed": {"cpu": "1400m"}}]
     spec = {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": found}}}}}
     assert requests(build.decided(seen({"cpu": "2"}, spec=spec)))["cpu"] == 1400
 
@@ -228,23 +223,17 @@ def test_the_policy_of_our_own_vpa_is_the_templates_even_before_it_is_applied() 
 
 @pytest.mark.parametrize(
     ("present", "gap", "expected"),
-    [
-        pytest.param({"cpu": "2"}, {}, {"cpu": 3000}, id="proportional: 1.5 x 2"),
-        pytest.param({"cpu": "1"}, {}, {"cpu": 1500}, id="equal to the request: the request"),
-        pytest.param(
-            {"cpu": "2"}, {"cpu": {"percentage": 30, "value": "1"}}, {"cpu": 2500}, id="gap: 1.5 + 1"
-        ),
-        pytest.param(
-            {"cpu": "2"}, {"cpu": {"percentage": 100, "value": "1"}}, {"cpu": 3000}, id="gap: 1.5 x 2"
-        ),
-        pytest.param(
-            {"cpu": "2"}, {"memory": {"percentage": 30}}, {"cpu": 3000}, id="gap of the other resource"
-        ),
-        pytest.param({}, {"cpu": {"percentage": 30}}, {}, id="no limit: none is set"),
-        pytest.param(
-            {"memory": "2Gi"}, {}, {"memory": 2 * GIB}, id="the limit of what does not change stays"
-        ),
-    ],
+    named(
+        {
+            "proportional: 1.5 x 2": ({"cpu": "2"}, {}, {"cpu": 3000}),
+            "equal to the request: the request": ({"cpu": "1"}, {}, {"cpu": 1500}),
+            "gap: 1.5 + 1": ({"cpu": "2"}, {"cpu": {"percentage": 30, "value": "1"}}, {"cpu": 2500}),
+            "gap: 1.5 x 2": ({"cpu": "2"}, {"cpu": {"percentage": 100, "value": "1"}}, {"cpu": 3000}),
+            "gap of the other resource": ({"cpu": "2"}, {"memory": {"percentage": 30}}, {"cpu": 3000}),
+            "no limit: none is set": ({}, {"cpu": {"percentage": 30}}, {}),
+            "the limit of what does not change stays": ({"memory": "2Gi"}, {}, {"memory": 2 * GIB}),
+        }
+    ),
 )
 def test_limits_follow(present: dict[str, str], gap: dict[str, Any], expected: dict[str, int]) -> None:
     spec = {"vpa": {"limitsRequestsGapScaleParams": gap}}
@@ -303,18 +292,16 @@ def test_at_max_replicas_the_gates_still_judge() -> None:
 
 @pytest.mark.parametrize(
     "objects",
-    [
-        pytest.param(at_max({"cpu": "2"}, conditions=LIMITED[:1]), id="the HPA is not limited"),
-        pytest.param(
-            at_max({"cpu": "2"}, conditions=[LIMITED[0], {**LIMITED[1], "status": "False"}]),
-            id="not any more",
-        ),
-        pytest.param(
-            at_max({"cpu": "2"}, conditions=[LIMITED[0], {**LIMITED[1], "reason": "TooFewReplicas"}]),
-            id="by minReplicas",
-        ),
-        pytest.param(at_max({"cpu": "2"}, desired=9), id="it wants fewer than maxReplicas"),
-    ],
+    named(
+        {
+            "the HPA is not limited": at_max({"cpu": "2"}, conditions=LIMITED[:1]),
+            "not any more": at_max({"cpu": "2"}, conditions=[LIMITED[0], {**LIMITED[1], "status": "False"}]),
+            "by minReplicas": at_max(
+                {"cpu": "2"}, conditions=[LIMITED[0], {**LIMITED[1], "reason": "TooFewReplicas"}]
+            ),
+            "it wants fewer than maxReplicas": at_max({"cpu": "2"}, desired=9),
+        }
+    ),
 )
 def test_otherwise_the_weight_counts(objects: Objects) -> None:
     assert requests(build.decided(objects))["cpu"] == 1000
@@ -352,13 +339,15 @@ def test_the_same_target_is_not_taken_twice() -> None:
 
 @pytest.mark.parametrize(
     ("target", "expected"),
-    [
-        pytest.param("2400m", 1700, id="further up: 1.5 + 0.4 x 0.5, a change of minChange"),
-        pytest.param("2398m", 1500, id="further up by less: held"),
-        pytest.param("1600m", 1300, id="down: 1.5 - 0.4 x 0.5"),
-        pytest.param("1602m", 1500, id="down by less: held"),
-        pytest.param("1", 1000, id="back to where the request was at first: so is the request"),
-    ],
+    named(
+        {
+            "further up: 1.5 + 0.4 x 0.5, a change of minChange": ("2400m", 1700),
+            "further up by less: held": ("2398m", 1500),
+            "down: 1.5 - 0.4 x 0.5": ("1600m", 1300),
+            "down by less: held": ("1602m", 1500),
+            "back to where the request was at first: so is the request": ("1", 1000),
+        }
+    ),
 )
 def test_a_request_moves_with_its_target_by_the_weight(target: str, expected: int) -> None:
     assert requests(again(after_step({"cpu": "2"}), {"cpu": target}, at(minutes=1)))["cpu"] == expected
@@ -417,81 +406,75 @@ def only(decision: Decision) -> Blocked:
 
 @pytest.mark.parametrize(
     ("objects", "reason", "direction", "wanted", "until"),
-    [
-        pytest.param(seen({"cpu": "2"}, spec={"mode": "Paused"}), "Paused", "up", 1500, None, id="Paused"),
-        pytest.param(
-            seen({"cpu": "2"}, weight=0),
-            "Weight",
-            "up",
-            2000,
-            None,
-            id="no weight: what full weight would be",
-        ),
-        pytest.param(seen({"cpu": "500m"}, weight=0), "Weight", "down", 500, None, id="no weight, down"),
-        pytest.param(
-            seen({"cpu": "2"}, spec=up(updatePolicy={"updateMode": "Off"})),
-            "UpdatePolicy",
-            "up",
-            1500,
-            None,
-            id="up is off",
-        ),
-        pytest.param(
-            seen({"cpu": "400m"}, spec=down(updatePolicy={"updateMode": "Off"})),
-            "UpdatePolicy",
-            "down",
-            700,
-            None,
-            id="down is off",
-        ),
-        pytest.param(
-            seen({"cpu": "2"}, spec=up(stabilizationDuration="3m"), status=axis(at(minutes=-1))),
-            "StabilizationWindow",
-            "up",
-            1500,
-            at(minutes=2),
-            id="scaled a minute ago",
-        ),
-        pytest.param(
-            seen(
-                {"cpu": "2"},
-                spec={
-                    **up(updatePolicy={"updateMode": "MaintenanceWindow"}),
-                    "maintenanceTimeWindow": WINDOW,
-                },
+    named(
+        {
+            "Paused": (seen({"cpu": "2"}, spec={"mode": "Paused"}), "Paused", "up", 1500, None),
+            "no weight: what full weight would be": (
+                seen({"cpu": "2"}, weight=0),
+                "Weight",
+                "up",
+                2000,
+                None,
             ),
-            "MaintenanceWindow",
-            "up",
-            1500,
-            at(hours=12),
-            id="no window is open",
-        ),
-        pytest.param(
-            seen({"cpu": "2"}, workload={"status": {"updatedReplicas": 2}}),
-            "Rollout",
-            "up",
-            1500,
-            None,
-            id="a rollout",
-        ),
-        pytest.param(
-            seen({"cpu": "1300m"}),
-            "MinChange",
-            "up",
-            1150,
-            at(minutes=15),
-            id="150m where the default asks for 200m",
-        ),
-        pytest.param(seen({"cpu": "700m"}), "MinChange", "down", 850, None, id="down has no timeout"),
-        pytest.param(
-            seen({"cpu": "2"}, spec=up(minChange={"cpu": {"percentage": 60}}, minChangeTimeout="1m")),
-            "MinChange",
-            "up",
-            1500,
-            at(minutes=1),
-            id="60 percent of 1, and a shorter timeout",
-        ),
-    ],
+            "no weight, down": (seen({"cpu": "500m"}, weight=0), "Weight", "down", 500, None),
+            "up is off": (
+                seen({"cpu": "2"}, spec=up(updatePolicy={"updateMode": "Off"})),
+                "UpdatePolicy",
+                "up",
+                1500,
+                None,
+            ),
+            "down is off": (
+                seen({"cpu": "400m"}, spec=down(updatePolicy={"updateMode": "Off"})),
+                "UpdatePolicy",
+                "down",
+                700,
+                None,
+            ),
+            "scaled a minute ago": (
+                seen({"cpu": "2"}, spec=up(stabilizationDuration="3m"), status=axis(at(minutes=-1))),
+                "StabilizationWindow",
+                "up",
+                1500,
+                at(minutes=2),
+            ),
+            "no window is open": (
+                seen(
+                    {"cpu": "2"},
+                    spec={
+                        **up(updatePolicy={"updateMode": "MaintenanceWindow"}),
+                        "maintenanceTimeWindow": WINDOW,
+                    },
+                ),
+                "MaintenanceWindow",
+                "up",
+                1500,
+                at(hours=12),
+            ),
+            "a rollout": (
+                seen({"cpu": "2"}, workload={"status": {"updatedReplicas": 2}}),
+                "Rollout",
+                "up",
+                1500,
+                None,
+            ),
+            "150m where the default asks for 200m": (
+                seen({"cpu": "1300m"}),
+                "MinChange",
+                "up",
+                1150,
+                at(minutes=15),
+            ),
+            "down has no timeout": (seen({"cpu": "700m"}), "MinChange", "down", 850, None),
+            "60 percent of 1, and a shorter timeout": (
+                seen({"cpu": "2"}, spec=up(minChange={"cpu": {"percentage": 60}}, minChangeTimeout="1m")),
+                "MinChange",
+                "up",
+                1500,
+                at(minutes=1),
+            ),
+        }
+    ),
 )
 def test_what_holds_a_change_back_is_told(
     objects: Objects, reason: str, direction: str, wanted: int, until: dt.datetime | None
@@ -514,13 +497,15 @@ def test_what_holds_a_change_back_is_told(
 
 @pytest.mark.parametrize(
     ("targets", "changed"),
-    [
-        pytest.param({"cpu": "1400m"}, True, id="200m is enough CPU"),
-        pytest.param({"cpu": "1399m"}, True, id="199.5m is 200m, as it would really be applied"),
-        pytest.param({"cpu": "1398m"}, False, id="199m is not"),
-        pytest.param({"memory": "1473741824"}, True, id="200M is enough memory"),
-        pytest.param({"memory": "1470000000"}, False, id="less is not"),
-    ],
+    named(
+        {
+            "200m is enough CPU": ({"cpu": "1400m"}, True),
+            "199.5m is 200m, as it would really be applied": ({"cpu": "1399m"}, True),
+            "199m is not": ({"cpu": "1398m"}, False),
+            "200M is enough memory": ({"memory": "1473741824"}, True),
+            "less is not": ({"memory": "1470000000"}, False),
+        }
+    ),
 )
 def test_the_default_threshold(targets: dict[str, str], changed: bool) -> None:
     decision = build.decided(seen(targets))
@@ -596,65 +581,57 @@ def starving(
 
 @pytest.mark.parametrize(
     ("objects", "expected"),
-    [
-        pytest.param(starving({"memory": "2Gi"}), 2_147_484_000, id="the target, at full weight"),
-        pytest.param(
-            starving({"memory": "1Gi"}), 1_288_491_000, id="the target is not above: 20 percent more"
-        ),
-        pytest.param(
-            starving({"memory": "200Mi"}, [app(memory="200Mi")]),
-            314_573_000,
-            id="small: at least 100Mi more (in kilobytes)",
-        ),
-        pytest.param(starving({"memory": "2Gi"}, weight=0), 2_147_484_000, id="past Weight"),
-        pytest.param(
-            starving({"memory": "2Gi"}, spec=up(stabilizationDuration="1h"), status=axis(at(minutes=-2))),
-            2_147_484_000,
-            id="past StabilizationWindow",
-        ),
-        pytest.param(
-            starving({"memory": "2Gi"}, workload={"status": {"updatedReplicas": 0}}),
-            2_147_484_000,
-            id="past Rollout",
-        ),
-        pytest.param(
-            starving({"memory": "1025Mi"}, spec=up(minChange={"memory": {"value": "1Gi"}})),
-            1_074_791_000,
-            id="past MinChange",
-        ),
-        pytest.param(
-            starving({"memory": "1Gi"}, spec=policy(containerName="app", maxAllowed={"memory": "1100Mi"})),
-            1100 * MIB,
-            id="never beyond maxAllowed",
-        ),
-        pytest.param(starving({"memory": "300Mi"}), 1200 * MIB, id="nor beyond four times the target"),
-        pytest.param(
-            starving({"memory": "200Mi"}), GIB, id="where the request is beyond that already, nothing"
-        ),
-        pytest.param(starving({"memory": "2Gi"}, spec={"mode": "Paused"}), GIB, id="not past Paused"),
-        pytest.param(
-            starving({"memory": "2Gi"}, spec=up(updatePolicy={"updateMode": "Off"})),
-            GIB,
-            id="not past mode Off",
-        ),
-        pytest.param(
-            starving(
-                {"memory": "2Gi"},
-                spec={
-                    **up(updatePolicy={"updateMode": "MaintenanceWindow"}),
-                    "maintenanceTimeWindow": WINDOW,
-                },
+    named(
+        {
+            "the target, at full weight": (starving({"memory": "2Gi"}), 2_147_484_000),
+            "the target is not above: 20 percent more": (starving({"memory": "1Gi"}), 1_288_491_000),
+            "small: at least 100Mi more (in kilobytes)": (
+                starving({"memory": "200Mi"}, [app(memory="200Mi")]),
+                314_573_000,
             ),
-            GIB,
-            id="not past a closed window",
-        ),
-        pytest.param(starving({"cpu": "2"}), GIB, id="without a target nothing is known"),
-        pytest.param(
-            starving({"memory": "2Gi"}, pods=[build.oom_killed(at(minutes=-1), of="other")], weight=0),
-            GIB,
-            id="another's",
-        ),
-    ],
+            "past Weight": (starving({"memory": "2Gi"}, weight=0), 2_147_484_000),
+            "past StabilizationWindow": (
+                starving({"memory": "2Gi"}, spec=up(stabilizationDuration="1h"), status=axis(at(minutes=-2))),
+                2_147_484_000,
+            ),
+            "past Rollout": (
+                starving({"memory": "2Gi"}, workload={"status": {"updatedReplicas": 0}}),
+                2_147_484_000,
+            ),
+            "past MinChange": (
+                starving({"memory": "1025Mi"}, spec=up(minChange={"memory": {"value": "1Gi"}})),
+                1_074_791_000,
+            ),
+            "never beyond maxAllowed": (
+                starving(
+                    {"memory": "1Gi"}, spec=policy(containerName="app", maxAllowed={"memory": "1100Mi"})
+                ),
+                1100 * MIB,
+            ),
+            "nor beyond four times the target": (starving({"memory": "300Mi"}), 1200 * MIB),
+            "where the request is beyond that already, nothing": (starving({"memory": "200Mi"}), GIB),
+            "not past Paused": (starving({"memory": "2Gi"}, spec={"mode": "Paused"}), GIB),
+            "not past mode Off": (
+                starving({"memory": "2Gi"}, spec=up(updatePolicy={"updateMode": "Off"})),
+                GIB,
+            ),
+            "not past a closed window": (
+                starving(
+                    {"memory": "2Gi"},
+                    spec={
+                        **up(updatePolicy={"updateMode": "MaintenanceWindow"}),
+                        "maintenanceTimeWindow": WINDOW,
+                    },
+                ),
+                GIB,
+            ),
+            "without a target nothing is known": (starving({"cpu": "2"}), GIB),
+            "another's": (
+                starving({"memory": "2Gi"}, pods=[build.oom_killed(at(minutes=-1), of="other")], weight=0),
+                GIB,
+            ),
+        }
+    ),
 )
 def test_a_starving_containers_memory_goes_up(objects: Objects, expected: int) -> None:
     assert requests(build.decided(objects))["memory"] == expected
@@ -726,23 +703,23 @@ def test_in_the_ten_minutes_its_memory_has_no_relief() -> None:
 
 @pytest.mark.parametrize(
     ("target", "rest", "expected"),
-    [
-        pytest.param("2Gi", {"weight": 0}, ("RecentRaise", "up", at(minutes=7)), id="past Weight"),
-        pytest.param(
-            "2Gi",
-            {"spec": up(stabilizationDuration="1h")},
-            ("RecentRaise", "up", at(minutes=7)),
-            id="past a longer StabilizationWindow",
-        ),
-        pytest.param("512Mi", {}, ("RecentRaise", "up", at(minutes=7)), id="instead of being lowered"),
-        pytest.param("100Mi", {}, ("OutOfMemory", "down", None), id="no raise is due: it is not lowered"),
-        pytest.param(
-            "2Gi",
-            {"spec": up(updatePolicy={"updateMode": "Off"})},
-            ("UpdatePolicy", "up", None),
-            id="gates that the raise does not pass are reported first",
-        ),
-    ],
+    named(
+        {
+            "past Weight": ("2Gi", {"weight": 0}, ("RecentRaise", "up", at(minutes=7))),
+            "past a longer StabilizationWindow": (
+                "2Gi",
+                {"spec": up(stabilizationDuration="1h")},
+                ("RecentRaise", "up", at(minutes=7)),
+            ),
+            "instead of being lowered": ("512Mi", {}, ("RecentRaise", "up", at(minutes=7))),
+            "no raise is due: it is not lowered": ("100Mi", {}, ("OutOfMemory", "down", None)),
+            "gates that the raise does not pass are reported first": (
+                "2Gi",
+                {"spec": up(updatePolicy={"updateMode": "Off"})},
+                ("UpdatePolicy", "up", None),
+            ),
+        }
+    ),
 )
 def test_the_next_raise_waits_for_its_ten_minutes_where_nothing_raises_the_memory_sooner(
     target: str, rest: dict[str, Any], expected: tuple[str, str, dt.datetime | None]
@@ -783,11 +760,13 @@ def test_nothing_gets_easier_on_the_way_down() -> None:
 
 @pytest.mark.parametrize(
     ("targets", "expected"),
-    [
-        pytest.param({"memory": "2Gi"}, 2_147_484_000, id="the target counts, at full weight"),
-        pytest.param({"memory": "1Gi"}, GIB, id="nothing is added to it"),
-        pytest.param({"memory": "512Mi"}, GIB, id="nor is anything taken away"),
-    ],
+    named(
+        {
+            "the target counts, at full weight": ({"memory": "2Gi"}, 2_147_484_000),
+            "nothing is added to it": ({"memory": "1Gi"}, GIB),
+            "nor is anything taken away": ({"memory": "512Mi"}, GIB),
+        }
+    ),
 )
 def test_gardeners_flag_is_honoured(targets: dict[str, str], expected: int) -> None:
     status = {"overrideScaleUpStabilization": True, "lastScaling": {"lastScaleTime": stamp(at(minutes=-1))}}

@@ -10,6 +10,7 @@ from builders import build
 from hvpa.core import Decision, Objects
 from hvpa.core.report.remedies import REMEDIES
 from hvpa.core.report.summary import saturation
+from tests.unit.core.named import named
 
 TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}}
 SMALL = {"cpu": "1", "memory": "2Gi"}
@@ -74,11 +75,9 @@ def test_it_goes_when_demand_falls() -> None:
 
 @pytest.mark.parametrize(
     ("maximum", "needed"),
-    [
-        pytest.param(None, 0, id="pods may be larger"),
-        pytest.param({"cpu": "5"}, 0, id="large enough"),
-        pytest.param({"cpu": "4"}, 1, id="not quite"),
-    ],
+    named(
+        {"pods may be larger": (None, 0), "large enough": ({"cpu": "5"}, 0), "not quite": ({"cpu": "4"}, 1)}
+    ),
 )
 def test_it_is_saturated_only_where_both_ends_are_reached(
     maximum: dict[str, str] | None, needed: int

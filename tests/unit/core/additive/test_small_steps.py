@@ -10,6 +10,7 @@ import pytest
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.core import Decision, Objects
+from tests.unit.core.named import named
 
 
 def decided(request: Mapping[str, str], target: Mapping[str, str], **rest: Any) -> Decision:
@@ -34,15 +35,17 @@ def holds(decision: Decision) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     ("request_now", "target", "passes"),
-    [
-        pytest.param("1", "1001m", False, id="a millicore more"),
-        pytest.param("1", "1100m", True, id="a tenth of the request, and half of minChange"),
-        pytest.param("1", "1099m", False, id="less than both"),
-        pytest.param("500m", "550m", True, id="a tenth of a small request"),
-        pytest.param("500m", "549m", False, id="less than a tenth of it"),
-        pytest.param("4", "4100m", True, id="half of minChange of a large request"),
-        pytest.param("4", "4099m", False, id="less than half of minChange"),
-    ],
+    named(
+        {
+            "a millicore more": ("1", "1001m", False),
+            "a tenth of the request, and half of minChange": ("1", "1100m", True),
+            "less than both": ("1", "1099m", False),
+            "a tenth of a small request": ("500m", "550m", True),
+            "less than a tenth of it": ("500m", "549m", False),
+            "half of minChange of a large request": ("4", "4100m", True),
+            "less than half of minChange": ("4", "4099m", False),
+        }
+    ),
 )
 def test_min_change_timeout_lets_through_what_is_worth_it(
     request_now: str, target: str, passes: bool
@@ -62,10 +65,12 @@ def test_a_request_does_not_rise_for_a_target_below_it() -> None:
 
 @pytest.mark.parametrize(
     ("request_now", "target", "direction"),
-    [
-        pytest.param("64", "2", "down", id="pods too large for every node"),
-        pytest.param("1", "4", "up", id="pods too small to become ready"),
-    ],
+    named(
+        {
+            "pods too large for every node": ("64", "2", "down"),
+            "pods too small to become ready": ("1", "4", "up"),
+        }
+    ),
 )
 def test_a_change_that_repairs_pods_passes_after_the_progress_deadline(
     request_now: str, target: str, direction: str
@@ -113,11 +118,13 @@ def test_an_axis_that_is_not_there_does_not_hold_back_the_other(
 
 @pytest.mark.parametrize(
     ("last_up", "is_raised"),
-    [
-        pytest.param(None, True, id="a step down came since"),
-        pytest.param(-30, True, id="a step up came before"),
-        pytest.param(-10, False, id="a step up came since"),
-    ],
+    named(
+        {
+            "a step down came since": (None, True),
+            "a step up came before": (-30, True),
+            "a step up came since": (-10, False),
+        }
+    ),
 )
 def test_a_step_down_does_not_erase_that_a_container_ran_out_of_memory(
     last_up: int | None, is_raised: bool

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.core.named import named
 from tests.unit.core.trajectory.pods_world import Part, PodsWorld, Use, each, shared
 
 pytestmark = pytest.mark.untraced
@@ -225,11 +226,13 @@ def waves(total: float, share: float) -> Use:
 
 @pytest.mark.parametrize(
     ("app", "other"),
-    [
-        pytest.param(noisy(3600, 0.1, 1), noisy(200, 0.9, 2), id="a small container with much noise"),
-        pytest.param(drifting(2000, 0.01), drifting(1800, -0.01), id="targets that drift apart"),
-        pytest.param(waves(2000, 0.1), waves(1800, -0.1), id="waves against each other"),
-    ],
+    named(
+        {
+            "a small container with much noise": (noisy(3600, 0.1, 1), noisy(200, 0.9, 2)),
+            "targets that drift apart": (drifting(2000, 0.01), drifting(1800, -0.01)),
+            "waves against each other": (waves(2000, 0.1), waves(1800, -0.1)),
+        }
+    ),
 )
 def test_targets_that_move_do_not_restart_pods(app: Use, other: Use) -> None:
     found = world([Part("app", app), Part("proxy", other)], 50, utilization(70)).run(DAYS)

@@ -122,10 +122,7 @@ def cases(draw: st.DrawFn, vertical_stretches: bool = True, largest: bool = True
         "blend": "Trajectory",
         "trajectory": trajectory,
         "hpa": {"template": {"spec": {"minReplicas": lower, "maxReplicas": upper}}},
-        "vpa": {
-            **_ANY_CHANGE,
-            "template": {"spec": {"resourcePolicy": {"containerPolicies": policies}}},
-        },
+        "vpa": {**_ANY_CHANGE, "template": {"spec": {"resourcePolicy": {"containerPolicies": policies}}}},
     }
     absolute = draw(st.booleans())
     target = min(sum(one["cpu"] for one in first.values()), 700) if absolute else 80
@@ -236,10 +233,7 @@ def test_what_measurements_are_rounded_by_replaces_no_pods() -> None:
             "baseResourcesPerReplica": {"cpu": _margin((0, 20))},
         },
         "hpa": {"template": {"spec": {"minReplicas": 1, "maxReplicas": 2}}},
-        "vpa": {
-            **_ANY_CHANGE,
-            "template": {"spec": {"resourcePolicy": {"containerPolicies": [policy]}}},
-        },
+        "vpa": {**_ANY_CHANGE, "template": {"spec": {"resourcePolicy": {"containerPolicies": [policy]}}}},
     }
     first: dict[str, dict[Resource, int]] = {"app": {"cpu": 1928, "memory": 64 * MIB}}
     usual: dict[str, dict[Resource, int]] = {"app": {"cpu": 100, "memory": 64 * MIB}}

@@ -249,8 +249,7 @@ def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "manager", "expected"),
-    [(20, "kubectl", 10), (60, "kubectl", 2), (20, "hvpa", 2)],
+    ("seconds", "manager", "expected"), [(20, "kubectl", 10), (60, "kubectl", 2), (20, "hvpa", 2)]
 )
 def test_pods_that_are_left_are_not_measured_right_after_others_were_taken_away(
     seconds: float, manager: str, expected: int
