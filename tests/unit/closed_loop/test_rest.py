@@ -60,10 +60,27 @@ UNLIKE = (
 """An application that uses twenty times what its proxy does, and both request the same."""
 
 
-@pytest.mark.parametrize(("blend", "weight"), [("Additive", 100), ("Trajectory", 50), ("Trajectory", 80)])
-def test_containers_of_unlike_use_get_requests_that_are_as_unlike(blend: str, weight: float) -> None:
-    loop = plain(*UNLIKE, blend=blend, weight=weight, percent=50, load=2850).loop(loads.constant(2850))
-    loop.run(6 * DAY)
-    relative = [loop.request(one.name) / loop.recommended(one.name) for one in UNLIKE]
+def three(*requests: int) -> tuple[Use, ...]:
+    """Containers that use a hundred times as much, or three times as much, as another, whatever they request."""
+    uses = zip(("app", "tiny", "large"), requests, (0.3, 0.01, 1.0), strict=True)
+    return tuple(Use(name, request, share=share, memory_share=0) for name, request, share in uses)
+
+
+@pytest.mark.parametrize(
+    ("blend", "weight", "uses"),
+    [
+        ("Additive", 100, UNLIKE),
+        ("Trajectory", 50, UNLIKE),
+        ("Trajectory", 80, UNLIKE),
+        ("Trajectory", 50, three(600, 20, 2000)),
+        ("Trajectory", 50, three(500, 500, 500)),
+    ],
+)
+def test_containers_of_unlike_use_get_requests_that_are_as_unlike(
+    blend: str, weight: float, uses: tuple[Use, ...]
+) -> None:
+    loop = plain(*uses, blend=blend, weight=weight, percent=50, load=2850).loop(loads.constant(2850))
+    loop.run(3 * DAY)
+    relative = [loop.request(one.name) / loop.recommended(one.name) for one in uses]
     assert max(relative) / min(relative) <= 1.6, loop.writes
     assert len(loop.vertical()) <= FEW, loop.writes
