@@ -16,7 +16,7 @@ from hvpa.core.path.curve import NONE, Margin, ResourceCurve
 from hvpa.core.values.weight import Bounds
 
 DEFAULT_OVERLAP: Final = Margin(percentage=10)
-"""How far below a boundary demand must be before replicas are taken away, where the spec does not say (DESIGN 5.5)."""
+"""How far below a boundary demand must be before replicas are taken away, by default (DESIGN 5.5)."""
 
 
 class ResourceKey(NamedTuple):

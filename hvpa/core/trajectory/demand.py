@@ -1,6 +1,5 @@
-"""The two speeds of demand, by container and resource (DESIGN 4 and 5.4): usual demand, of which a VPA's targets tell,
-and present demand, of which an HPA's metrics tell. Totals over all pods, in millicores and bytes, without base usage.
-"""
+"""The two speeds of demand, by container and resource (DESIGN 4 and 5.4): usual demand, from a VPA's targets, and
+present demand, from an HPA's metrics. Totals over all pods, in millicores and bytes, without base usage."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ TARGET_PERCENT: Final = 115
 
 class MetricRequirement(Struct, frozen=True):
     """What one metric calls for: `required` (millicores or bytes) of the requests of `keys` together, without their
-    base usage. One that speaks of no governed request asks for `pods` (millionths) instead. What there is may be less
-    by `tolerance` (parts per million of what there is).
+    base usage; of a metric that covers no governed request, `pods` (millionths) instead. The pods may serve less by
+    `tolerance` (parts per million of what they serve).
 
     Each pod serves with `beside` as well: what its other containers request. `own` is what of `required` is the demand
     of `keys` themselves (None: all of it)."""
@@ -46,7 +45,7 @@ class MetricRequirement(Struct, frozen=True):
         return self.required if self.own is None else self.own
 
     def tolerated(self) -> MetricRequirement:
-        """The smallest that there may be without a reason for more."""
+        """The smallest requirement that is no reason for more pods."""
         whole = FULL + self.tolerance
         return structs.replace(
             self, required=ceil_div(self.required * FULL, whole), pods=ceil_div(self.pods * FULL, whole)
@@ -64,11 +63,11 @@ class MetricRequirement(Struct, frozen=True):
 
 class Requests(Struct, frozen=True):
     """The requests that demand is measured by: as they are `now`, as they were at first sight (`first`), and as the
-    pods have them (`pods`, which may be behind), each by container and resource; and what of a request is base usage.
+    pods have them (`pods`, which may be behind); and what of a request is base usage (`reserve`).
 
     `targets` are the VPA's of what is governed, `others` those of the pods' other containers. `totals` are what pods
-    request as a whole: more than the containers of the template, where a webhook injected sidecars, where there are
-    native ones, or where a LimitRange or requests of the pod itself say so.
+    request as a whole: more than the containers of the template, with injected or native sidecars, a LimitRange, or
+    requests of the pod itself.
     """
 
     now: Mapping[ResourceKey, int]
@@ -80,8 +79,8 @@ class Requests(Struct, frozen=True):
     totals: Mapping[Resource, PodTotal] = {}
 
     def covered(self, resource: Resource, container: str) -> tuple[ResourceKey, ...]:
-        """The governed requests that a metric of this resource speaks of (`container` "": of all containers). None
-        where the pods have requests of their own: those hold whatever their containers request."""
+        """The governed requests that a metric of this resource covers (`container` "": of all containers). None where
+        the pods have requests of their own: those hold whatever their containers request."""
         if not container and self._is_whole(resource):
             return ()
         return tuple(
@@ -103,7 +102,7 @@ class Requests(Struct, frozen=True):
         return self.pods[key].mean if key in self.pods else self.now.get(key, 0)
 
     def of_pod(self, resource: Resource, container: str) -> int:
-        """What a measured pod requests of all that a metric speaks of, governed or not."""
+        """What a measured pod requests of all that a metric covers, governed or not."""
         if container:
             return self.measured(ResourceKey(container, resource))
         total = self.totals.get(resource)
@@ -129,8 +128,8 @@ class Requests(Struct, frozen=True):
 
 
 class Usual(Struct, frozen=True):
-    """What usual demand is reckoned from: means of what was measured, by container and resource, and the mean of the
-    replica counts that the VPA's targets speak of."""
+    """What usual demand is calculated from: means of what was measured, and the mean of the replica counts during which
+    the VPA's targets were measured."""
 
     measured: Mapping[ResourceKey, float]
     replicas: float = 0.0
@@ -140,12 +139,12 @@ class Usual(Struct, frozen=True):
         return {key: math.ceil(mean - _CLOSE) for key, mean in self.measured.items()}
 
     def count(self, items: Iterable[ContainerResource], requests: Requests, usual: int) -> float:
-        """How many pods the VPA's targets speak of: as many as it takes of them to use what was measured (of CPU, or of
-        memory where CPU is not measured), since all targets change together when pods are of another size.
+        """How many pods of the VPA's targets make up the usual demand: as many as it takes to use what was measured (of
+        CPU, or of memory where CPU is not measured), since all targets change together when pods are of another size.
 
-        That holds as far as targets tell of work. Those of idle pods don't (the recommender has a least target), and
-        HPA and VPA may keep different headrooms; so it is a number between the mean count and `usual`, the one that
-        serves what was measured."""
+        Targets of idle pods show no work (the recommender has a least target), and HPA and VPA may keep different
+        headrooms; so it is a number between the mean count and `usual`, the one that serves what was measured.
+        Example: 3500m measured, a target of 1000m: 3.5."""
         for resource in RESOURCES:
             measured = [one for one in items if one.resource == resource and one.key in self.measured]
             if (work := sum(requests.work(one.key, one.target) for one in measured)) > 0:
@@ -156,8 +155,8 @@ class Usual(Struct, frozen=True):
     def demand(
         self, items: Sequence[ContainerResource], requests: Requests, count: float
     ) -> dict[ResourceKey, int]:
-        """What the pods usually need together: the mean of what was measured; else VPA target times the `count` that it
-        speaks of. Of memory the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
+        """What the pods usually need together: the mean of what was measured; else VPA target times `count`. Of memory
+        the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
         known, found = self.known(), dict[ResourceKey, int]()
         for item in items:
             by_target = math.ceil(requests.work(item.key, item.target) * count - _CLOSE)
@@ -169,8 +168,8 @@ class Usual(Struct, frozen=True):
 def requirements(
     demands: Iterable[MetricDemand], requests: Requests, spare: Resource
 ) -> tuple[MetricRequirement, ...]:
-    """What the metrics call for, in requests. Metrics that are no resource speak of `spare` (CPU, or memory where CPU
-    is not governed)."""
+    """What the metrics call for, in requests. What is measured of no resource is served by `spare` (CPU, or memory
+    where CPU is not governed)."""
     return tuple(_requirement(one, requests, spare) for one in demands)
 
 
@@ -179,7 +178,7 @@ def _requirement(demand: MetricDemand, requests: Requests, spare: Resource) -> M
 
     An example: 4 pods with an app of 500m (governed) and an injected proxy of 500m, target 50 percent; the app uses
     250m per pod, the proxy 250m. In use are 2000m, so pods must request 4000m together: `required`. Each brings the
-    500m of its proxy along (`beside`): 4 pods of 500m for the app are enough, as the HPA says, or 3 of 834m. By VPA
+    500m of its proxy along (`beside`): 4 pods of 500m for the app are enough, as for the HPA, or 3 of 834m. By VPA
     targets (288m each) half of the use is the app's: `own` is 2000m.
     """
     pod = _pod(demand, requests, spare)
@@ -207,7 +206,7 @@ def _requirement(demand: MetricDemand, requests: Requests, spare: Resource) -> M
 
 
 class _Pod(NamedTuple):
-    """A pod as a metric measured it: what it requests of what the metric speaks of (`whole`), the part of its governed
+    """A pod as a metric measured it: what it requests of what the metric covers (`whole`), the part of its governed
     containers (`governed`, `keys`), and what pods request for which the metric's target is meant (`reference`)."""
 
     keys: tuple[ResourceKey, ...]
@@ -234,9 +233,9 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     """The ungoverned containers of the pods, of which a metric of the whole pod measured something: what of the
     requests that the metric calls for is used by them, and how much of that is beyond what their own requests serve.
 
-    All share in what is `called` for by VPA targets, but those that have one have no more than that says: a load that
-    the VPA has not seen yet is the app's. One that has no target is taken to use its request as the HPA's target says:
-    of 500m at 50 percent it uses 250m, and a VPA's target would be 288m.
+    All share in what is `called` for by VPA targets, but those that have one have no more than their target: a load
+    that the VPA has not seen yet is the app's. One that has no target is taken to use as much of its request as the
+    HPA's target: of 500m at 50 percent 250m, for which a VPA's target would be 288m.
 
     Of a utilization, what they use beyond their own requests is no demand. An example: 8 pods of an app and a proxy of
     500m each at a target of 50 percent; the app uses 125m, the proxy 500m, and of that the targets are made. The HPA

@@ -2,8 +2,8 @@
 what usual demand is reckoned from. It stands in the status, under the vertical axis, and is bounded in size.
 
 Usual demand is the mean of what the HPA measured, where it measures; else the VPA's target times the mean of the
-replica counts that it speaks of. A measured value stands until the next one differs by more than `MOVED_PERCENT`, and
-for `SAMPLE_EVERY` at least, so that there are few writes, and none at rest.
+replica counts during which it was measured. A measured value stands until the next one differs by more than
+`MOVED_PERCENT`, and for `SAMPLE_EVERY` at least, so that there are few writes, and none at rest.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Joint:
     # --- the two demands ---------------------------------------------------------------------------------------------
     @cached_property
     def mean(self) -> float:
-        """The count of pods that the VPA's targets speak of."""
+        """How many pods of the VPA's targets make up the usual demand."""
         return self.means.count(self.items, self.requests, self.path.count(self.means.known()))
 
     @cached_property

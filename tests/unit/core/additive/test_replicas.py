@@ -82,7 +82,17 @@ def step(before: Objects, now: dt.datetime = NOW) -> tuple[Decision, Objects]:
     return decision, build.apply(before, decision)
 
 
-def test_the_same_wish_is_not_taken_twice_until_the_hpa_has_measured_anew() -> None:
+def recorded(decision: Decision) -> tuple[int, int, float]:
+    """The count that is set, and the desired replicas and the weight that it was blended from."""
+    axes = decision.status.axes
+    assert axes is not None
+    assert axes.horizontal is not None
+    assert axes.horizontal.applied_from is not None
+    found = axes.horizontal.applied_from
+    return found.replicas, found.desired, found.weight
+
+
+def test_the_same_desired_replicas_are_not_taken_twice_until_the_hpa_has_measured_anew() -> None:
     decision, after = step(seen(5, 1))
     assert target(decision) == 3  # 1 + 4 x 0.5
     for when in (NOW, at(seconds=59)):
@@ -95,7 +105,7 @@ def test_the_same_wish_is_not_taken_twice_until_the_hpa_has_measured_anew() -> N
     assert target(build.decided(after, at(seconds=60))) == 4, "by then, 5 is what is wanted of 3"
 
 
-def test_an_unfinished_rollout_keeps_the_wish_spent() -> None:
+def test_an_unfinished_rollout_keeps_the_desired_replicas_from_a_second_step() -> None:
     _, after = step(seen(5, 1))
     behind = build.workload(
         3, change={"metadata": {"annotations": dict(_annotations(after))}, "status": {"availableReplicas": 2}}
@@ -173,7 +183,7 @@ def test_pods_that_have_just_become_ready_have_not_been_measured() -> None:
     assert decision.recheck_after == dt.timedelta(seconds=40)
 
 
-def test_another_wish_counts_at_once() -> None:
+def test_other_desired_replicas_count_at_once() -> None:
     _, after = step(seen(5, 1))
     anew = seen(8, 3)
     decision = build.decided(build.objects(after.hvpa, after.workload, anew.hpas[0], AT_REST))
@@ -182,15 +192,12 @@ def test_another_wish_counts_at_once() -> None:
 
 def test_the_step_is_remembered_with_what_it_was_blended_from() -> None:
     decision, _ = step(seen(6, 3, 60))
-    assert decision.status.axes is not None
-    assert decision.status.axes.horizontal is not None
-    assert decision.status.axes.horizontal.last_scale_time == NOW
-    applied_from = decision.status.axes.horizontal.applied_from
-    assert applied_from is not None
-    assert (applied_from.replicas, applied_from.desired, applied_from.weight) == (5, 6, 60)
+    assert recorded(decision) == (5, 6, 60)
+    assert decision.status.last_scaling is not None
+    assert decision.status.last_scaling.last_scale_time == NOW
 
 
-def test_another_interval_does_not_make_the_same_wish_count_twice() -> None:
+def test_another_interval_does_not_make_the_same_desired_replicas_count_twice() -> None:
     intervals = [{"vpaWeight": 50, "lastReplicaCount": 4}, {"vpaWeight": 20, "startReplicaCount": 5}]
     decision, after = step(seen(10, 1, spec={"weightBasedScalingIntervals": intervals}))
     assert target(decision) == 6
@@ -243,7 +250,7 @@ JUST_NOW = axis(at(minutes=-1))
         }
     ),
 )
-def test_what_holds_a_step_back_is_told(objects: Objects, expected: tuple[Any, ...]) -> None:
+def test_what_holds_a_step_back_is_reported(objects: Objects, expected: tuple[Any, ...]) -> None:
     decision = build.decided(objects)
     assert hold(decision) == expected
     assert decision.workload_patch is None
@@ -344,26 +351,15 @@ def test_a_count_outside_the_bounds_is_brought_inside_at_once(objects: Objects, 
     assert target(build.decided(objects)) == expected
 
 
-def test_the_rest_of_the_way_is_told_as_blocked() -> None:
-    decision = build.decided(seen(4, 14, spec=HELD_UP, status=JUST_NOW))
-    # 14 is in no interval, so all is horizontal
-    assert hold(decision)[:4] == ("StabilizationWindow", "down", 14, 4)
-    assert target(decision) == 10
-
-
-def test_bringing_a_count_inside_spends_no_wish() -> None:
+def test_what_lies_beyond_the_bounds_is_reported_and_is_still_desired() -> None:
     decision, after = step(seen(4, 14, spec=HELD_UP, status=JUST_NOW))
-    later = build.decided(
-        build.objects(after.hvpa, after.workload, seen(4, 10).hpas[0], AT_REST), at(hours=2)
-    )
-    assert hold(later)[0] == "MinChange"
-    assert decision.status.axes is not None
-    assert decision.status.axes.horizontal is not None
-    assert decision.status.axes.horizontal.applied_from is not None
-    assert decision.status.axes.horizontal.applied_from.desired == 10
+    assert hold(decision)[:4] == ("StabilizationWindow", "down", 14, 4), "in no interval: all is horizontal"
+    assert (target(decision), recorded(decision)) == (10, (10, 10, 0))
+    later = build.objects(after.hvpa, after.workload, seen(4, 10).hpas[0], AT_REST)
+    assert hold(build.decided(later, at(hours=2)))[0] == "MinChange"
 
 
-# --- somebody else ---------------------------------------------------------------------------------------------------
+# --- other clients ---------------------------------------------------------------------------------------------------
 def set_back(after: Objects, replicas: int, status: Any) -> Objects:
     managed = [{"manager": "flux", "time": stamp(NOW), "fieldsV1": {"f:spec": {"f:replicas": {}}}}]
     change = {"metadata": {"annotations": dict(_annotations(after)), "managedFields": managed}}
@@ -372,7 +368,7 @@ def set_back(after: Objects, replicas: int, status: Any) -> Objects:
     )
 
 
-def test_what_somebody_sets_back_is_made_again_once_and_then_contested() -> None:
+def test_what_another_client_sets_back_is_made_again_once_and_then_contested() -> None:
     decision, after = step(seen(6, 3, 0))
     assert target(decision) == 6
     second = build.decided(set_back(after, 3, decision.status), at(minutes=1))
@@ -393,15 +389,17 @@ def test_what_somebody_sets_back_is_made_again_once_and_then_contested() -> None
     assert hold(fifth)[4] == at(minutes=28), "and the next wait is longer"
 
 
+def undone(replicas: int, when: dt.datetime, count: int = 2) -> dict[str, Any]:
+    """A status by which another client has set back the replicas that we had set so often, last at that time."""
+    applied_from = {"replicas": replicas, "desired": replicas, "weight": 0}
+    return axis(at(minutes=-2), setBack={"count": count, "time": stamp(when)}, appliedFrom=applied_from)
+
+
 def contested(
     *, seconds: float, utilization: int | None = 50, change: dict[str, Any] | None = None
 ) -> Objects:
     """Another client set 2 replicas so long ago, again, where we had set 10 as the HPA asked."""
-    record = {
-        "setBack": {"count": 2, "time": stamp(at(seconds=-20))},
-        "appliedFrom": {"replicas": 10, "desired": 10, "weight": 0},
-    }
-    status = {**axis(at(minutes=-2), **record), "recommended": {"replicas": 10}}
+    status = {**undone(10, at(seconds=-20)), "recommended": {"replicas": 10}}
     managed = [
         {"manager": "flux", "time": stamp(at(seconds=-seconds)), "fieldsV1": {"f:spec": {"f:replicas": {}}}}
     ]
@@ -412,7 +410,7 @@ def contested(
     )
 
 
-def test_a_measurement_of_pods_that_somebody_took_away_ends_no_contest() -> None:
+def test_a_measurement_of_pods_that_another_client_took_away_ends_no_contest() -> None:
     """Ten pods at their target, of which two are left: what these use is measured a minute later."""
     decision = build.decided(contested(seconds=20))
     assert hold(decision) == ("Contested", "up", 2, 10, at(seconds=40))
@@ -439,31 +437,20 @@ def test_a_silence_of_the_hpa_ends_no_contest() -> None:
 
 
 def test_contested_goes_on_when_the_field_stays() -> None:
-    record = {
-        "setBack": {"count": 2, "time": stamp(at(seconds=-30))},
-        "appliedFrom": {"replicas": 6, "desired": 6, "weight": 0},
-    }
-    status = axis(at(minutes=-2), **record)
+    status = undone(6, at(seconds=-30))
     assert hold(build.decided(seen(6, 3, 0, status=status)))[0] == "Contested"
     assert target(build.decided(seen(8, 6, 0, status=status))) == 8
 
 
 def test_contested_holds_also_what_is_outside_the_bounds() -> None:
-    record = {
-        "setBack": {"count": 2, "time": stamp(at(minutes=-1))},
-        "appliedFrom": {"replicas": 10, "desired": 10, "weight": 0},
-    }
-    decision = build.decided(seen(10, 14, 0, status=axis(at(minutes=-2), **record)))
+    decision = build.decided(seen(10, 14, 0, status=undone(10, at(minutes=-1))))
     assert hold(decision)[0] == "Contested"
     assert target(decision) == 14
 
 
-def test_in_recommend_mode_nobody_contests() -> None:
-    record = {
-        "setBack": {"count": 1, "time": stamp(at(minutes=-2))},
-        "appliedFrom": {"replicas": 6, "desired": 6, "weight": 0},
-    }
-    decision = build.decided(seen(6, 3, 0, spec={"mode": "Recommend"}, status=axis(at(minutes=-2), **record)))
+def test_in_recommend_mode_nothing_is_contested() -> None:
+    status = undone(6, at(minutes=-2), count=1)
+    decision = build.decided(seen(6, 3, 0, spec={"mode": "Recommend"}, status=status))
     assert decision.blocked == ()
     assert decision.status.recommended is not None
     assert decision.status.recommended.replicas == 6

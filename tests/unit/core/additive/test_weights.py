@@ -95,3 +95,15 @@ def test_bounds_bring_counts_inside() -> None:
     assert Bounds().clamp(10_000) == 10_000
     assert Bounds(2, 5).contains(5)
     assert not Bounds(2, 5).contains(1)
+
+
+@pytest.mark.parametrize(("weight", "desired", "expected"), [(100, 9, 9), (50, 2, 4)])
+def test_an_axis_that_can_not_be_used_does_not_hold_back_the_other(
+    weight: int, desired: int, expected: int
+) -> None:
+    """Out, all of the step is the HPA's; in, its interval's share."""
+    silent = {"status": {"conditions": [{"type": "RecommendationProvided", "status": "False"}]}}
+    hpa = build.hpa(desired, 200 if desired > 6 else 10, replicas=6)
+    one = build.hvpa({"weightBasedScalingIntervals": [{"vpaWeight": weight}], "replicas": desired})
+    decision = build.decided(build.objects(one, build.workload(6), hpa, build.vpa({"app": {}}, silent)))
+    assert (build.counts(decision).target, decision.blocked) == (expected, ())

@@ -154,13 +154,6 @@ def test_a_boundary_is_served_by_its_count_and_one_more_by_the_next(curve: Resou
     assert curve.count(reach + 1) == curve.counts.clamp(count + 1)
 
 
-@given(curves(), AMOUNTS)
-def test_no_fewer_replicas_of_the_path_serve_a_demand(curve: ResourceCurve, demand: int) -> None:
-    count = curve.count(demand)
-    assert curve.serves(count, demand) or count == curve.counts.upper
-    assert count == curve.counts.lower or not curve.serves(count - 1, demand)
-
-
 @given(st.integers(1, 99), st.integers(1, 50_000), st.integers(1, 5), st.integers(1, 400))
 def test_a_power_is_exact(percent: int, base: int, origin: int, added: int) -> None:
     interval = WeightInterval(percent * FULL // 100)
