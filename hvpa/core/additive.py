@@ -7,13 +7,13 @@ import datetime as dt
 
 import msgspec
 
-from hvpa.api.hvpa.intervals import ScalingInterval
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.axes.replicas import MEASURED, ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState
+from hvpa.core.path.build import weight_intervals
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.values.arithmetic import blend_replicas
@@ -40,29 +40,22 @@ def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds
     """
     if desired is not None and desired > replicas and not axes.vertical_usable:
         return Weight(0, None, "the vertical axis can't be used: scaling out is all horizontal")
-    intervals = spec.weight_based_scaling_intervals
-    if not intervals:
+    if not spec.weight_based_scaling_intervals:
         if axes.vertical_only:
             return Weight(FULL, None, "no intervals and no HPA: all vertical")
         return Weight(0, None, "no intervals: all horizontal")
-    weights = spec.weights_ppm
-    index = next((at for at, one in enumerate(intervals) if _contains(one, replicas, bounds)), None)
+    intervals = weight_intervals(spec, axes.vertical_only)
+    index = next((at for at, one in enumerate(intervals) if one.holds(replicas, bounds)), None)
     if index is None:
         return Weight(0, None, f"no interval contains {replicas} replicas: all horizontal")
-    if weights[index] == FULL and desired is not None and desired != replicas:
+    if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
         side = range(index - 1, -1, -1) if desired < replicas else range(index + 1, len(intervals))
-        for neighbour in side:
-            if weights[neighbour] < FULL:
-                why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {neighbour + 1}"
-                return Weight(weights[neighbour], neighbour, why)
+        for other in side:
+            if intervals[other].weight_ppm < FULL:
+                why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {other + 1}"
+                return Weight(intervals[other].weight_ppm, other, why)
     why = f"interval {index + 1} of {len(intervals)} contains {replicas} replicas"
-    return Weight(weights[index], index, why)
-
-
-def _contains(interval: ScalingInterval, replicas: int, bounds: Bounds) -> bool:
-    start = interval.start_replica_count or bounds.lower
-    last = interval.last_replica_count or bounds.upper
-    return start <= replicas and (last is None or replicas <= last)
+    return Weight(intervals[index].weight_ppm, index, why)
 
 
 # --- replicas --------------------------------------------------------------------------------------------------------
