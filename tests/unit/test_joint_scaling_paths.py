@@ -89,8 +89,7 @@ def test_what_a_conversion_serves_by_count() -> None:
         for made, name, serve in zip(
             converted(), ("by weights", "by intervals"), ("serve", "serve'"), strict=True
         ):
-            curve, count = made.curves[CPU], int(row["replicas"])
-            top, reach = curve.top(count), curve.reach(count)
+            top, reach = made.curves[CPU].edge(int(row["replicas"]))
             assert (row[name], row[serve]) == (format_cpu(top or 0), format_cpu(reach or 0))
 
 
@@ -112,7 +111,7 @@ def test_a_conversion_with_an_interval_for_each_count_serves_the_same() -> None:
     assert "an interval for 4 replicas (667m) and one for 5 (834m) it is the same" in ONE_LINE
     exact, weights = path({"trajectory": {"intervals": intervals}}, 500, 3000, TEN), converted()[0]
     for count in range(1, 11):
-        assert exact.curves[CPU].top(count) == weights.curves[CPU].top(count)
+        assert exact.curves[CPU].edge(count) == weights.curves[CPU].edge(count)
 
 
 def test_base_usage() -> None:

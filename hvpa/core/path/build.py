@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.path.curve import FixedSizeStretch, Level, Line, Power, ResourceCurve, SizeBounds
 from hvpa.core.path.path import Path, ResourceKey
 from hvpa.core.values.weight import FULL, Bounds
-
-_PATHS: Final = 1024
-"""Paths that are kept of each kind."""
 
 
 class WeightInterval(NamedTuple):
@@ -88,7 +84,6 @@ def _stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> list[St
     return [Stretch(start, end, weight) for (start, weight), end in zip(changes, ends, strict=False)]
 
 
-@lru_cache(maxsize=_PATHS)
 def path_of_weights(
     intervals: tuple[WeightInterval, ...], counts: Bounds, items: tuple[tuple[ResourceKey, SizeBounds], ...]
 ) -> Path:
@@ -125,7 +120,6 @@ def _weight_curve(parts: Sequence[Stretch], counts: Bounds, size_bounds: SizeBou
     return _curve(counts, size_bounds, pieces, vertical_stretches, fixed_sizes)
 
 
-@lru_cache(maxsize=_PATHS)
 def path_of_intervals(
     counts: Bounds, items: tuple[tuple[ResourceKey, SizeBounds, tuple[ResourceInterval, ...]], ...]
 ) -> Path:

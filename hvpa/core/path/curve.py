@@ -107,7 +107,7 @@ class Power(NamedTuple):
         return _power(self.origin, self.size, self.weight_ppm, self.unit, count)
 
 
-@lru_cache(maxsize=16_384)  # 12 µs each; a decision on 10 replicas needs some 30 of them
+@lru_cache(maxsize=16_384)  # each takes 7 percent of a decision's time, and a decision asks for 16 of them
 def _power(origin: int, size: int, weight_ppm: int, unit: int, count: int) -> int | None:
     exponent = _DIGITS.divide(Decimal(weight_ppm), Decimal(FULL - weight_ppm))
     log = _DIGITS.multiply(exponent, _DIGITS.ln(_DIGITS.divide(Decimal(count), Decimal(origin))))
@@ -171,6 +171,10 @@ class ResourceCurve:
         """
         top = self.top(count)
         return None if top is None else count * self.size_bounds.reserve.work(top)
+
+    def edge(self, count: int) -> tuple[int | None, int | None]:
+        """How far the path goes at `count` replicas: `top` and `reach`."""
+        return self.top(count), self.reach(count)
 
     def serves(self, count: int, demand: int) -> bool:
         """Whether `count` replicas of the path serve `demand`."""

@@ -50,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One path for each container resource over the same replica counts. Treat `curves` as frozen: it is shared."""
+    """One path for each container resource over the same replica counts."""
 
     counts: Bounds
     curves: Mapping[ResourceKey, ResourceCurve]

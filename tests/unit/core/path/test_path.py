@@ -378,6 +378,7 @@ def test_replicas_of_the_usual_point_are_kept_rather_than_larger_pods(
     assert found == Point(replicas, {CPU: 1000, MEMORY: size * GIB}, MEMORY, ())
 
 
-def test_paths_are_built_once() -> None:
-    assert weighted((50, 1, 5)) is weighted((50, 1, 5))
-    assert written(*FIVE_CPU) is written(*FIVE_CPU)
+def test_paths_of_the_same_arguments_are_equal() -> None:
+    assert weighted((50, 1, 5)) == weighted((50, 1, 5)) != weighted((50, 1, 4))
+    assert written(*FIVE_CPU) == written(*FIVE_CPU)
+    assert FIVE_ROWS.curves[CPU].edge(3) == (2000, 6000)
