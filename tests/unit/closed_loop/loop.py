@@ -29,8 +29,8 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Decision, Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
+from hvpa.recommend.hpa import inputs
 from hvpa.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
-from hvpa.recommend.hpa.inputs import HpaSettings
 from hvpa.recommend.hpa.requests import requests_of
 from hvpa.recommend.vpa.recommender import VerticalRecommender
 from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures, SizeChanges
@@ -133,7 +133,7 @@ class Loop:
         self.key = Key("default", "web")
         self._clock = VirtualClock(build.NOW)
         self._reconciler = Reconciler(self, self._clock, Settings(), _Telemetry(self))
-        self._autoscaler = HorizontalAutoscaler(HpaSettings(tolerance=self.tolerance))
+        self._autoscaler = HorizontalAutoscaler(inputs.HpaSettings(tolerance=self.tolerance))
         self._recommender = VerticalRecommender()
         self._known: dict[str, Running] = {}
         self._awake = True
